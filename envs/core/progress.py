@@ -41,6 +41,8 @@ class PlainLines:
 
     seconds: float = 10.0
     last: float = field(default_factory=time.monotonic)
+    grows: bool = False
+    """Whether more work may follow than is known."""
 
     def due(self) -> bool:
         """Whether a line is due (never on a terminal); if so, the next one is due `seconds` later."""
@@ -55,7 +57,8 @@ class PlainLines:
             return
         state = bar.tasks[task]
         left = "?" if state.time_remaining is None else f"{state.time_remaining / 60:.0f}"
-        line = f"{state.description}: {state.completed:.0f} of {state.total or 0:.0f}, {left} minutes left"
+        left = f"{'at least ' * self.grows}{left} minutes left"
+        line = f"{state.description}: {state.completed:.0f} of {state.total or 0:.0f}, {left}"
         print("; ".join(filter(None, (line, more()))), flush=True)
 
 

@@ -10,6 +10,7 @@ import torch
 
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.estimate import estimate
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.models.recipe import Recipe
@@ -22,6 +23,7 @@ from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.evaluation import MOST, looks_of
 from menagerie.studies.runs.shared import trunk_key
+from menagerie.studies.runs.split_file import scenes_of
 
 REST_SECONDS = 0.5  # of a run beside steps, opening and scoring: building the model, log, checkpoint; measured once
 # Of a study beside its runs and checks, in terms of what loading torch and the study has taken here: the command loads
@@ -55,14 +57,14 @@ def processor_seconds() -> float:
 
 def rendering(study: Study, arms: Sequence[Arm]) -> float:
     """Print how many scenes each image store lacks; returns roughly how many seconds it takes to render them all."""
-    stores: dict[tuple[str, int], dict[Any, None]] = {}
+    stores: dict[tuple[str, int], dict[SplitRecipe, str]] = {}
     for arm in arms:
         if not arm.file and isinstance(arm.cell, Cell):
             for split in arm.cell.data.splits:
-                stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = None
+                stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = arm.name
     total = 0.0
     for (world, side), recipes in stores.items():
-        scenes = {scene for recipe in recipes for scene in recipe.scenes_to_render()}
+        scenes = {scene for recipe, name in recipes.items() for scene in scenes_of(recipe, name)}
         cost = estimate(ImageStore(study.store, load_world(world), side), sorted(scenes), study.cores)
         total += cost.seconds
         words = f"{len(scenes)} scenes, {cost.scenes} of them to render: {cost.megabytes:.0f} MB, {shown(cost.seconds)}"

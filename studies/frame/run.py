@@ -28,6 +28,18 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 
+@dataclass(frozen=True)
+class Watched(Records):
+    """What is known to a plan, which notes the arms whose result it asks for before there is one."""
+
+    asked: list[str] = field(default_factory=list, compare=False, repr=False)
+
+    def result(self, arm: Arm) -> dict[str, Any] | None:
+        if (found := super().result(arm)) is None and not self.diverged(arm):
+            self.asked.append(arm.id)
+        return found
+
+
 @dataclass
 class Running:
     """A study that runs in its folder."""
@@ -37,12 +49,23 @@ class Running:
     files: dict[Any, Path] = field(default_factory=dict)
     """The split file of each run's data."""
     sparing: Sparing = field(default_factory=Sparing)
+    planned: list[Arm] | None = None
+    """The arms of the last plan."""
+    ended: set[str] = field(default_factory=set)
+    """Those of all plans that had ended before the last one."""
+    grows: bool = False
+    """Whether the last plan depends on arms that haven't ended, so that more may follow."""
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms that the plan gives for the results so far, with the files of their splits as far as these
-        are made."""
-        arms = self.study.plan(Records((), self.out))
-        return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in arms)
+        are made. The plan is asked once, and again when one of its arms has ended: nothing else that it knows of
+        changes, and it may take long."""
+        ended = {arm.id for arm in self.planned or () if Records((), self.out).over(arm)}
+        if self.planned is None or ended - self.ended:
+            known = Watched((), self.out)
+            self.planned, self.ended = list(self.study.plan(known)), self.ended | ended
+            self.grows = bool(known.asked)
+        return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in self.planned)
 
     def waiting(self) -> list[Arm]:
         """Return the arms that haven't ended, or that lack a state that is to be kept; each once."""
@@ -67,17 +90,20 @@ class Running:
         from menagerie.generators.storage.image_store import ImageStore
         from menagerie.studies.runs.split_file import make_splits
 
-        wanted = {data_of(arm): arm.cell for arm in arms if isinstance(arm.cell, Cell) and not arm.file}
-        wanted = {data: cell for data, cell in wanted.items() if data not in self.files}
-        stores: dict[tuple[str, int], dict[Any, None]] = {}
-        for data, cell in wanted.items():
+        wanted: dict[Any, Arm] = {}
+        for arm in arms:
+            if isinstance(arm.cell, Cell) and not arm.file and arm.cell.data not in self.files:
+                wanted.setdefault(arm.cell.data, arm)
+        stores: dict[tuple[str, int], dict[SplitRecipe, str]] = {}
+        for data, arm in wanted.items():
             for split in data.splits:
-                stores.setdefault((split.recipe.world, cell.towers.resolution), {})[split.recipe] = None
+                stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = arm.name
         made: dict[tuple[Any, int], Path] = {}
         for (world, side), recipes in stores.items():
-            files = make_splits(ImageStore(self.study.store, load_world(world), side), recipes, self.study.cores)
+            store = ImageStore(self.study.store, load_world(world), side)
+            files = make_splits(store, recipes, self.study.cores, names=recipes)
             made |= {(recipe, side): file for recipe, file in files.items()}
-        self.files |= {data: made[data.splits[0].recipe, cell.towers.resolution] for data, cell in wanted.items()}
+        self.files |= {data: made[data.splits[0].recipe, arm.cell.towers.resolution] for data, arm in wanted.items()}
 
     def complete(self) -> tuple[Path, Records]:
         """Train, measure and publish until nothing waits; returns the path of the page, and the records."""
@@ -91,7 +117,7 @@ class Running:
             if not any(isinstance(arm.cell, Cell) and arm.cell.recipe.decay for arm in self.arms()):
                 clear_shared(self.out)  # else a longer budget goes on from what is shared
             page, records = self.publish(), self.records()
-            if not self.waiting():  # each of these asks the plan, and a search may have drawn a trial for it
+            if not self.waiting():
                 return page, records
 
     def train(self, arms: Sequence[Arm]) -> None:
@@ -108,7 +134,8 @@ class Running:
             return list(map(self.job, new))
 
         self.render(arms)
-        run_jobs(list(map(self.job, arms)), self.study.cluster, self.study.at_once, self.out, follow)
+        cluster, jobs = self.study.cluster, list(map(self.job, arms))
+        run_jobs(jobs, cluster, self.study.at_once, self.out, follow, grows=self.grows)
 
     def measure(self) -> None:
         """Take the measures of finished arms that the study wants and that haven't been taken yet."""

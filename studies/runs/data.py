@@ -92,8 +92,11 @@ class SplitData:
 
     @property
     def name(self) -> str:
-        place = f"{self.recipe.pairs:.0%} pairs {self.recipe.hard_negatives:.0%} negatives"
-        return " ".join([place, *(f"{name} {getattr(self.recipe, name)}" for name in self.varied)])
+        split = self.recipe
+        place = [f"{split.pairs:.0%} pairs", f"{split.hard_negatives:.0%} negatives"]
+        if not split.reserve:  # as in crowds: no pair is set apart
+            place = place[1:] if split.hard_negatives else []
+        return " ".join([*place, *(f"{name} {getattr(self.recipe, name)}" for name in self.varied)])
 
     @property
     def kind(self) -> str:

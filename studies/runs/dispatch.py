@@ -85,14 +85,16 @@ def run_jobs(
     out: Path,
     on_finished: Follow,
     on_failed: Failed | None = None,
+    grows: bool = False,
 ) -> None:
     """Run all jobs that haven't ended, `workers` at a time; `out` is the study's folder.
 
     `on_finished(job)` is called when a job has ended, at once if it had ended before. It may return jobs that follow
     from it; those that were begun already are skipped. A job that raises a `UserError` or whose process dies, and that
     hasn't `ended` with this, goes to `on_failed(job, reason)`. Without `on_failed` it ends this command: at once here,
-    on a cluster when the others have ended. Raises if tasks of an earlier command still run and this one wouldn't wait
-    for them, and in a process of torchrun that hasn't found the others.
+    on a cluster when the others have ended. If more jobs may follow (`grows`), progress says so. Raises if tasks
+    of an earlier command still run and this one wouldn't wait for them, and in a process of torchrun that hasn't found
+    the others.
     """
     from menagerie.studies.runs.local import run_here
 
@@ -111,20 +113,22 @@ def run_jobs(
     check_joined()
     first = begun(jobs)
     if first and JOINED:
-        run_in_turn(first, follow, on_failed)
+        run_in_turn(first, follow, on_failed, grows)
     elif first and cluster.engine == "none":
-        run_here(first, workers, follow, on_failed)
+        run_here(first, workers, follow, on_failed, grows)
     elif first:
-        run_tasks(every, cluster, workers, out, follow, on_failed)
+        run_tasks(every, cluster, workers, out, follow, on_failed, grows)
 
 
-def run_in_turn(first: list[AnyJob], follow: Callable[[AnyJob], list[AnyJob]], on_failed: Failed | None) -> None:
+def run_in_turn(
+    first: list[AnyJob], follow: Callable[[AnyJob], list[AnyJob]], on_failed: Failed | None, grows: bool
+) -> None:
     """Run jobs, and those that `follow` adds after each, one after another in this process. The other processes of
     torchrun train together with it."""
     from menagerie.envs.core.progress import progress_bar
     from menagerie.studies.runs.local import fail
 
-    waiting, done, lines = list(first), 0, PlainLines()
+    waiting, done, lines = list(first), 0, PlainLines(grows=grows)
     with progress_bar() as bar:
         task = bar.add_task("runs")
 
@@ -155,6 +159,7 @@ def run_tasks(
     out: Path,
     follow: Callable[[AnyJob], list[AnyJob]],
     on_failed: Failed | None,
+    grows: bool,
 ) -> None:
     """Run the jobs in `every`, which are given by id, as tasks. When a job has finished, `follow` adds to `every` the
     jobs that follow from it, and these run too."""
@@ -171,7 +176,7 @@ def run_tasks(
         on_failed=on_failed and (lambda name, reason: on_failed(every[name], reason)),
     )
     tasks.cores, tasks.gpus = resources(every.values(), cluster.slurm.processes)
-    lines = PlainLines()
+    lines = PlainLines(grows=grows)
     with progress_bar() as bar:
         task = bar.add_task("runs", total=len(every))
 

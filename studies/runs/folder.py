@@ -27,7 +27,7 @@ from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.runs.machine import processor
 from menagerie.studies.runs.results import read_result
 
-CONFIG = "config.json"
+CONFIG, LOCK = "config.json", ".lock"
 LIBRARIES = ("torch", "open_clip_torch", "numpy", "numba", "h5py")
 
 
@@ -47,11 +47,11 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
-    if out.is_dir() and not (out / ".lock").exists() and any(out.iterdir()):
+    if out.is_dir() and not (out / LOCK).exists() and any(out.iterdir()):
         raise UserError(f"{out} has files but is not a study's folder; choose another --out")
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(out / ".lock")
+    lock = FileLock(out / LOCK)
     if not lock.acquire(wait=False):
         raise UserError(f"another run is working in {out}; wait for it or choose another --out")
     try:
@@ -72,7 +72,7 @@ def id_of(out: Path) -> str:
 
 
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
-    """Raise unless `out` is new or of the same configuration; write `config.json`.
+    """Raise unless `out` is new, of the same configuration, or has nothing but a record; write `config.json`.
 
     Options of scorers are compared for models that both have. Those of further models are added to the record.
     """
@@ -89,6 +89,9 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
     one_sided = {f"scorers.{flag}" for flag in before.keys() ^ now.keys()}
     named_so = {"pretrained": config.pretrained} if same_weights(recorded, config) else {}
     if others := differences(recorded | named_so, config, ignored | one_sided):
+        if {path.name for path in out.iterdir()} <= {CONFIG, LOCK}:  # nothing was made yet
+            file.unlink()
+            return claim(out, config, ignored)
         raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
     if now.keys() - before.keys():
         write_record(file, record | {"config": recorded | {"scorers": now | before}}, indent=1)

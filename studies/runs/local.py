@@ -208,7 +208,8 @@ class Steps:
 
     def add(self, jobs: Iterable[AnyJob]) -> None:
         self.totals |= {job.id: job.steps for job in jobs}
-        self.bar.update(self.task, description=f"{len(self.totals)} runs, steps", total=sum(self.totals.values()))
+        runs = f"{len(self.totals)} runs{' so far' * self.lines.grows}"
+        self.bar.update(self.task, description=f"{runs}, steps", total=sum(self.totals.values()))
 
     def show(self, pool: Pool) -> None:
         for job, news in pool.news.items():
@@ -222,13 +223,15 @@ def run_here(
     workers: int,
     follow: Callable[[AnyJob], Sequence[AnyJob]],
     on_failed: Callable[[AnyJob, str], None] | None = None,
+    grows: bool = False,
 ) -> None:
-    """Run jobs, `workers` at a time, and also the jobs that `follow` returns for each that has ended."""
+    """Run jobs, `workers` at a time, and also the jobs that `follow` returns for each that has ended. If there may be
+    any, `grows`, what is left is said to be a lower bound."""
     start_server(jobs[0].threads)
     pool, waiting, ended = Pool(), list[AnyJob](), list[AnyJob]()
     try:
         with progress_bar() as bar:
-            steps = Steps(bar, PlainLines())
+            steps = Steps(bar, PlainLines(grows=grows))
 
             def take(new: Sequence[AnyJob]) -> None:
                 steps.add(new)

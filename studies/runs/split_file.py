@@ -1,6 +1,6 @@
 """Split files for training runs: given by the user (`--split FILE`), or made from recipes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.runs.data import FRACTIONS, Material, split_material
 
 if TYPE_CHECKING:
+    from menagerie.envs.scene import Scene
     from menagerie.generators.storage.image_store import ImageStore
     from menagerie.generators.storage.split_file import Split
 
@@ -114,16 +115,27 @@ def tests_of(split: "Split") -> tuple[str, ...]:
     return (*(name for name in order if name in names), *(name for name in names if name not in order))
 
 
-def make_splits(store: "ImageStore", recipes: Iterable[SplitRecipe], workers: int) -> dict[SplitRecipe, Path]:
-    """Make the split file of each recipe, after rendering all missing scenes at once."""
+def make_splits(
+    store: "ImageStore", recipes: Iterable[SplitRecipe], workers: int, names: Mapping[SplitRecipe, str] | None = None
+) -> dict[SplitRecipe, Path]:
+    """Make the split file of each recipe, after rendering all missing scenes at once. An error begins with the recipe's
+    name in `names`, if it has one."""
     from menagerie.envs.core.progress import progress_bars
     from menagerie.generators.storage.split_file import make_split
 
-    chosen: Sequence[SplitRecipe] = list(dict.fromkeys(recipes))
-    scenes = list({scene for recipe in chosen for scene in recipe.scenes_to_render()})
+    chosen = list(dict.fromkeys(recipes))
+    scenes = list({scene for recipe in chosen for scene in scenes_of(recipe, (names or {}).get(recipe, ""))})
     missing = len(store.missing(scenes))
     megabytes = missing * store.scene_bytes / 1e6
     print(f"{len(scenes)} scenes, {missing} of them to render: {megabytes:.0f} MB in {store.folder}", flush=True)
     with progress_bars("factors", "scenes") as progress:
         store.add(scenes, workers, progress=progress)
     return {recipe: make_split(store, recipe) for recipe in chosen}
+
+
+def scenes_of(recipe: SplitRecipe, name: str) -> "list[Scene]":
+    """Return the scenes that a recipe needs; an error begins with `name`."""
+    try:
+        return recipe.scenes_to_render()
+    except UserError as error:
+        raise (error.at(name) if name else error) from error

@@ -208,6 +208,7 @@ SPELLED = [
 def test_a_run_goes_on_with_its_file_in_other_words(architecture, before, now, file, tmp_path):
     grid = replace(PRESETS["smoke"], architecture=architecture, pretrained=before.format(file))
     claim(tmp_path, grid, frozenset())
+    (tmp_path / "cells").mkdir()
     claim(tmp_path, replace(grid, pretrained=now.format(file)), frozenset())
     for other in ("{0}2", "openai"):
         with pytest.raises(UserError, match="belongs to another configuration: pretrained"):
@@ -219,6 +220,7 @@ def test_a_run_goes_on_with_its_file_in_other_words(architecture, before, now, f
 def test_a_run_of_before_goes_on_where_its_file_is_read_by_default(file, tmp_path):
     grid = replace(PRESETS["smoke"], architecture="ViT-B-32", pretrained=str(file))
     claim(tmp_path, grid, frozenset())
+    (tmp_path / "cells").mkdir()
     claim(tmp_path, replace(grid, pretrained=f"{file}@default"), frozenset())
     with pytest.raises(UserError, match="belongs to another configuration: pretrained"):
         claim(tmp_path, replace(grid, pretrained=f"{file}@openai"), frozenset())

@@ -1,0 +1,89 @@
+"""What a study knows of its plan while it runs: when it is asked, whether it may grow, which arm is impossible."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.progress import PlainLines, progress_bar
+from menagerie.studies import capacity
+from menagerie.studies.frame.grids import SMOKE
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.run import Running
+from menagerie.studies.frame.study import SplitStudy
+from menagerie.studies.runs.folder import run_folder
+from tests.studies.stored import stored_run
+
+
+@dataclass(frozen=True)
+class Rising(SplitStudy):
+    """Another run follows where the first is good."""
+
+    asked: ClassVar[list] = []
+
+    def plan(self, known):
+        self.asked.append(known)
+        first = self.at("clip", 0, steps=10)
+        yield first
+        if (known.score(first) or 0) > 0.5:
+            yield self.at("clip", 0, steps=20)
+
+    def page(self, records):
+        return ()
+
+
+def end(running, arm):
+    stored_run(running.out, "clip", 0, {}, 0.9, name=arm.id)
+
+
+def test_a_plan_is_asked_again_when_a_run_has_ended(tmp_path):
+    Rising.asked.clear()
+    running = Running(Rising(**SMOKE), tmp_path)
+    for count, asked, grows in ((1, 1, True), (2, 2, False), (2, 3, False)):
+        for _ in range(3):
+            assert len(running.arms()) == count
+            running.records()
+        assert (len(running.study.asked), running.grows) == (asked, grows)
+        end(running, running.arms()[-1]) if running.waiting() else None
+
+
+def test_what_is_left_of_a_plan_that_grows_is_the_least(tmp_path, monkeypatch, capsys):
+    jobs = []
+    monkeypatch.setattr("menagerie.studies.runs.dispatch.run_jobs", lambda *_, grows: jobs.append(grows))
+    monkeypatch.setattr(Running, "render", lambda self, arms: None)
+    monkeypatch.setattr(Running, "job", lambda self, arm: arm)
+    for study in (Rising(**SMOKE), replace(capacity.PRESETS["smoke"], store=tmp_path)):
+        running = Running(study, tmp_path)
+        running.train(running.arms())
+    assert jobs == [True, False]
+    for grows in jobs:
+        with progress_bar() as bar:
+            PlainLines(0.0, grows=grows).report(bar, bar.add_task("runs", total=4))
+    told = capsys.readouterr().out.splitlines()
+    assert ["at least" in line for line in told if line.startswith("runs: 0 of 4")] == [True, False]
+
+
+def test_an_impossible_split_is_that_of_an_arm(tmp_path):
+    running = Running(replace(capacity.PRESETS["smoke"], train_scenes=100_000, store=tmp_path), tmp_path)
+    with pytest.raises(UserError, match=r"^clip, things .*seed 0: train_scenes 100000 asks for 50000 scenes"):
+        running.render(running.arms())
+
+
+def test_runs_on_crowds_name_no_pairs(tmp_path):
+    nothing = Records((), tmp_path)
+    arms = list(capacity.PRESETS["smoke"].plan(nothing))
+    assert not any("pairs" in arm.cell.name or "negatives" in arm.cell.name for arm in arms)
+    (arm,) = Rising(**SMOKE).plan(nothing)
+    assert "20% pairs 0% negatives" in arm.cell.name
+
+
+def test_a_folder_in_which_nothing_was_made_is_taken(tmp_path):
+    def begin(views):
+        with run_folder(tmp_path / "run", Rising(**SMOKE | {"views": views}), frozenset()) as out:
+            return out
+
+    begin(8)
+    (begin(16) / "cells").mkdir()
+    with pytest.raises(UserError, match=r"another configuration: views \(16 there, 8 now\)"):
+        begin(8)
