@@ -152,6 +152,35 @@ def meaning_of_flags(cells: pd.DataFrame) -> str:
     return MEANS if cells.astype(str).apply(lambda column: column.str.endswith(FLAG)).any(axis=None) else ""
 
 
+NUMBER = r"[+-]?\d[\d.]*"
+IN_TEXT = (
+    rf"^(?P<value>{NUMBER})(?: %)?(?: ± (?P<deviation>{NUMBER}))?"
+    rf"(?: \[(?:(?P<low>{NUMBER}), (?P<high>{NUMBER})|(?P<why>[^\]]*))\])?(?:, (?P<flag>{FLAG[2:]}))?$"
+)
+"""A number as tables show it: "61.5 ± 2.3", "27.0 [12.1, 40.2]", "27.0 [no interval]"."""
+
+
+def numbers_apart(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of texts with its numbers alone in their cells. A column of numbers with intervals, deviations or
+    flags is followed by columns with these, called NAME low, NAME high, NAME deviation and NAME note. The note also has
+    why there is no number or interval."""
+    parts = [column for k, name in enumerate(header(frame)) for column in parts_of(name, frame.iloc[:, k].astype(str))]
+    return pd.concat(parts, axis=1)
+
+
+def parts_of(name: str, texts: pd.Series) -> list[pd.Series]:
+    """Return a column in parts, or as it is if other texts are among its numbers."""
+    found = texts.str.extract(IN_TEXT)
+    others, known = texts[found["value"].isna()], found.columns[found.notna().any()]
+    if len(known) < 2 or others.str.contains(r"\d").any():
+        return [texts.rename(name)]
+    notes = others[~others.isin((DASH, WAITING))].reindex(texts.index)
+    found = found.assign(note=notes.fillna(found["why"]).fillna(found["flag"]))
+    bounds = ("low", "high") if found[["low", "why"]].notna().any(axis=None) else ()
+    others = [part for part in ("deviation", "note") if found[part].notna().any()]
+    return [found["value"].rename(name), *(found[part].rename(f"{name} {part}") for part in (*bounds, *others))]
+
+
 def print_table(header: Iterable[str], rows: Iterable[Iterable[str]], title: str) -> None:
     """Show a table on the terminal."""
     from rich.console import Console

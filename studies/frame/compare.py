@@ -7,7 +7,7 @@ import pandas as pd
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.models.registry import short_name
-from menagerie.studies.analysis.tables import print_table, to_csv, to_latex
+from menagerie.studies.analysis.tables import numbers_apart, print_table, to_csv, to_latex
 from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.estimate import KEY, estimates
 from menagerie.studies.frame.records import read
@@ -41,7 +41,7 @@ def compare(first: Path, second: Path) -> Path:
     ]
     header = (*(name.replace("_", " ") for name in by[:-1]), "A", "B", "B - A", "n")
     table = pd.DataFrame(rows, columns=list(header))
-    to_csv(second / "comparison.csv", table)
+    to_csv(second / "comparison.csv", numbers_apart(table))
     caption = f"{second.name} against {first.name}: accuracy in percent, difference with paired 95 % bootstrap interval"
     write_text(second / "comparison.tex", to_latex(table, caption))
     print_table(header, rows, f"A: {first}   B: {second}")

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
-from menagerie.studies.analysis.tables import DASH, WAITING, meaning_of_flags, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.tables import DASH, WAITING, meaning_of_flags, numbers_apart, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.bars import bars, heat_map
@@ -107,7 +107,7 @@ def _(part: Table, out: Path) -> dict[str, Any]:
 
 def of_table(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dict[str, Any]:
     """Write a table as CSV and LaTeX; returns it for the page."""
-    to_csv(out / f"{part.name}.csv", frame)
+    to_csv(out / f"{part.name}.csv", numbers_apart(frame))
     latex = to_latex(frame, part.says.replace("`", ""))
     write_text(out / f"{part.name}.tex", latex)
     style = "words" if frame.shape[1] > 1 and not frame.iloc[:, 1].str.match(NUMBER).any() else ""

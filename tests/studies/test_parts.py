@@ -1,6 +1,8 @@
 """The parts of a page: what they draw are the estimates of written predictions, and gaps are said."""
 
 import csv
+import io
+import math
 import re
 import shutil
 import subprocess
@@ -16,7 +18,7 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.figures import line_style
 from menagerie.envs.core.records import RESULT, write_record
-from menagerie.studies.analysis.tables import DASH, FLAG, WAITING
+from menagerie.studies.analysis.tables import DASH, FLAG, WAITING, numbers_apart
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.bars import bars, heat_map
 from menagerie.studies.frame.draw import LISTED, marked, written
@@ -121,8 +123,34 @@ def test_a_table_has_the_estimates_and_says_what_is_missing(swaps, tmp_path):
     assert "same caption" in shown["flags"]
     assert shown["numbers"] == "seen pairs 24 (6), unseen pairs 24 (6), train pairs 24 (6)"
     assert shown["shaded"] == 2
-    assert (tmp_path / "summary.csv").read_text().splitlines()[0] == ",".join(shown["rows"][0])
+    table = pd.read_csv(tmp_path / "summary.csv")
+    assert table.columns[:5].tolist() == ["model", "pairs", "seen pairs", "seen pairs deviation", "seen pairs note"]
+    assert table["seen pairs"].tolist() == [number_in(row[2]) for row in shown["rows"][1:]]
+    assert table["unseen pairs"].dtype == table["unseen pairs deviation"].dtype == float
+    assert {*table.loc[table["model"] == "clip", "seen pairs note"]} == {"same caption"}
     assert "All of it." in (tmp_path / "summary.tex").read_text()
+
+
+def number_in(text):
+    return pytest.approx(float(text.split()[0].rstrip(",")) if text not in (DASH, WAITING) else math.nan, nan_ok=True)
+
+
+def test_numbers_in_texts_are_apart_in_csv():
+    texts = pd.DataFrame(
+        [
+            ["captions", "25%", "27.0 [only 4 pairs: no interval]", "3 of 4", "+3.2 [-1.0, +7.5]"],
+            ["objects", "50%", "40.0 [30.1, 50.2]", DASH, "undecided"],
+        ],
+        columns=["supervision", "coverage", "seen", "parts", "gain"],
+    )
+    found = pd.read_csv(io.StringIO(numbers_apart(texts).to_csv(index=False)))
+    assert found[["supervision", "coverage", "parts"]].equals(texts[["supervision", "coverage", "parts"]])
+    assert found[["seen", "seen low", "seen high"]].to_numpy() == pytest.approx(
+        np.array([[27.0, np.nan, np.nan], [40.0, 30.1, 50.2]]), nan_ok=True
+    )
+    assert found["seen note"].fillna("").tolist() == ["only 4 pairs: no interval", ""]
+    assert found[["gain", "gain low", "gain high"]].iloc[0].tolist() == [3.2, -1.0, 7.5]
+    assert found["gain note"].fillna("").tolist() == ["", "undecided"]
 
 
 def test_a_table_of_differences_leaves_the_first_model_out(swaps, tmp_path):
