@@ -17,7 +17,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -42,6 +42,19 @@ class Measure(ABC):
     version: ClassVar[int] = 1
     """Raise this number when the same settings give other numbers than before. For a class outside of this project a
     change of its text counts too, but not a change of the functions that it calls."""
+
+    def __init_subclass__(cls) -> None:
+        """Let a measure be asked of what `load_scorer` returns, too."""
+        super().__init_subclass__()
+        if own := vars(cls).get("rows"):
+
+            @wraps(own)
+            def rows(self: Measure, scorer: Any, material: "Material", seed: int) -> Iterable[Row]:
+                from menagerie.models.library.loaded import LoadedScorer
+
+                return own(self, scorer.scorer if isinstance(scorer, LoadedScorer) else scorer, material, seed)
+
+            cls.rows = rows
 
     @abstractmethod
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterable[Row]:

@@ -10,6 +10,7 @@ from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.claims import claims, sentence
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Heading, HeatMap, Lines, Paragraph, Part, Rows, Sentence, Table
+from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, NAME
 from menagerie.studies.measures.robustness import contrast, effective, gain, level
 from menagerie.studies.pages.diversity_claims import CAPTIONS, CLASSES, SEEN, UNSEEN, Claims, is_square
@@ -20,15 +21,16 @@ class Page(Claims):
 
     def parts(self) -> Iterator[Part]:
         """Sentences, the figure, robustness, claims, and all else as tables."""
+        words = {"coverage": {share: f"{share:.0%}" for share in self.coverages}}
+        words |= {"subset": {test: f"{kind} compositions" for kind, tests in self.tests.items() for test in tests}}
         if not len(self.things.scores):
-            yield Paragraph("Nothing is measured yet.")
+            yield Paragraph("Nothing is measured yet: what models recognise is, once all runs have ended.")
+            yield from self.tasks(self.records, words)
             return
         verdicts = list(self.verdicts())
         yield from self.answer()
         if verdicts:
             yield Sentence(sentence(verdicts, "two papers"))
-        words = {"coverage": {share: f"{share:.0%}" for share in self.coverages}}
-        words |= {"subset": {test: f"{kind} compositions" for kind, tests in self.tests.items() for test in tests}}
         shown = self.main.where(task=(ANIMAL, COMPOSITION), subset=sum(self.tests.values(), ()))
         in_percent = {task: 100 * self.chance(self.study.world, task) for task in (ANIMAL, NAME, COMPOSITION)}
         looks: dict[str, Any] = {"colour": "supervision", "stroke": "subset", "panels": ("task",)}
@@ -63,10 +65,15 @@ class Page(Claims):
         yield Table(
             "recognition", self.main, ("supervision", "coverage"), ("subset", "task"), intervals=True, words=words
         )
-        tasks = self.records.where(world=self.study.world, images=self.study.train_scenes, subset=self.tests[UNSEEN])
-        told = tasks.where(supervision=tuple(name for name in self.names if name.startswith(CAPTIONS)))
-        if told.arms:
-            yield Table("tasks", told, ("supervision", "coverage"), ("subset", "task"), words=words, says=line(SWAPS))
+        yield from self.tasks(self.records.where(world=self.study.world, images=self.study.train_scenes), words)
+
+    def tasks(self, records: Records, words: Mapping[str, Mapping[Any, str]]) -> Iterator[Part]:
+        """Yield a table of all tasks of the split, for models that were told textures."""
+        told = records.where(lambda arm: str(arm.labels["supervision"]).startswith(CAPTIONS))
+        told = told.where(subset=sum(self.tests.values(), ()))
+        if len(told.scores):
+            rows = ("supervision", "coverage", "world", "images")
+            yield Table("tasks", told, rows, ("subset", "task"), words=words, says=line(SWAPS))
 
     def answer(self) -> Iterator[Part]:
         """Yield a sentence for each supervision on animals, and one on compositions, with accuracy at the least and the
@@ -158,4 +165,4 @@ n."""
 TASKS = f"""{ANIMAL}: one of all animals, by captions of the kind that training had (with textures: the mean over all).
 {NAME}: without a texture, which captions of training never left out. {COMPOSITION}: one of all animals in all
 textures."""
-SWAPS = """All tasks of the split on unseen compositions (%), of models that were told textures."""
+SWAPS = """All tasks of the split on seen and on unseen compositions (%), of models that were told textures."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import tyro
 
@@ -20,6 +20,9 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies.cluster.jobs import Cluster
+
+if TYPE_CHECKING:
+    from menagerie.generators.splits.recipe import SplitRecipe
 
 Config = TypeVar("Config")
 
@@ -51,15 +54,34 @@ def parse(
     if takes_recipes := hasattr(presets[name], "with_recipe"):
         first.add_argument("--recipe")
     chosen, rest = first.parse_known_args(sys.argv[1:])
-    preset = with_own_scorers(presets[name], rest)
+    preset = given = with_own_scorers(presets[name], rest)
     if chosen.recipe:
         from menagerie.generators.splits.recipe_file import read_recipe
 
-        preset = preset.with_recipe(read_recipe(chosen.recipe))
+        preset = given.with_recipe(recipe := read_recipe(chosen.recipe))
     listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     starts = Option("--preset NAME", f"Where the other options start: {listed}.")
     shown = (*[starts] * (len(presets) > 1), *more, *[RECIPE] * takes_recipes)
-    return chosen.preset, read_options(type(preset), rest, started_as(), description, preset, shown)
+    config = read_options(type(preset), rest, started_as(), description, preset, shown)
+    if chosen.recipe and (changed := left_to_defaults(recipe, given, config)):
+        print(f"--recipe {chosen.recipe} has the defaults of {recipe.kind} splits in place of the preset's: {changed}")
+    return chosen.preset, config
+
+
+def left_to_defaults(recipe: "SplitRecipe", preset: object, config: object) -> str:
+    """List the options that a recipe decides by the defaults of its kind, with their values in the preset where these
+    differ."""
+
+    def said(value: object) -> str:
+        return (" ".join(map(str, value)) or "none") if isinstance(value, tuple) else str(value)
+
+    silent = [item.name for item in fields(recipe) if hasattr(preset, item.name) and item.name not in differing(recipe)]
+    return ", ".join(
+        f"{name} {said(now)} ({said(before)})"
+        for name in silent
+        if (now := getattr(config, name)) != (before := getattr(preset, name))
+        and now in (value := getattr(recipe, name), (value,))
+    )
 
 
 SIZES = ("paper", "small", "smoke")
