@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from menagerie.envs.core.errors import Incomplete, UserError, choose
+from menagerie.envs.core.errors import Incomplete, Stopped, UserError, choose
 from menagerie.envs.core.progress import PlainLines, Sparing
 from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
@@ -53,6 +53,8 @@ class Running:
     """The arms of the last plan."""
     ended: set[str] = field(default_factory=set)
     """Those of all plans that had ended before the last one."""
+    stale: bool = False
+    """Whether the page lacks a run that has ended since it was written."""
     grows: bool = False
     """Whether the last plan depends on arms that haven't ended, so that more may follow."""
 
@@ -155,6 +157,7 @@ class Running:
         """Write the tables; write the page too, if writing pages has taken little of the study's time so far."""
         if not self.sparing(self.publish):
             self.study.tables(self.records())
+            self.stale = True
 
     def records(self) -> Records:
         """Return the records of all arms so far, with the columns that the study adds."""
@@ -164,7 +167,7 @@ class Running:
         """Write tables and page from what is finished; returns the path of the page."""
         from menagerie.studies.frame.page import write_report
 
-        records = self.records()
+        records, self.stale = self.records(), False
         self.study.tables(records)
         report = write_report(self.study, records)
         self.study.export(records)  # which may refuse what came out; the report says why
@@ -194,7 +197,12 @@ def run(study: AnyStudy, out: Path) -> None:
     if lack := [arm for arm in arms.values() if known.over(arm) and running.lacks_states(arm, known)]:
         some = ", ".join(f"cells/{arm.id}" for arm in lack[:3]) + ", …" * (len(lack) > 3)
         print(f"{len(lack)} finished runs lack states and take steps again, up to the last of these: {some}")
-    page, records = running.complete()
+    try:
+        page, records = running.complete()
+    except (KeyboardInterrupt, Stopped):
+        if running.stale:
+            running.publish()
+        raise
     study.conclude(records)
     print(f"report: {page}", flush=True)
     if lost := study.left_out(records):

@@ -6,13 +6,14 @@ from typing import ClassVar
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.progress import PlainLines, progress_bar
+from menagerie.envs.core.progress import PlainLines, Sparing, progress_bar
 from menagerie.studies import capacity
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.run import Running
+from menagerie.studies.frame.run import Running, run
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.folder import run_folder
+from tests.studies.browser import plain
 from tests.studies.stored import stored_run
 
 
@@ -62,6 +63,21 @@ def test_what_is_left_of_a_plan_that_grows_is_the_least(tmp_path, monkeypatch, c
             PlainLines(0.0, grows=grows).report(bar, bar.add_task("runs", total=4))
     told = capsys.readouterr().out.splitlines()
     assert ["at least" in line for line in told if line.startswith("runs: 0 of 4")] == [True, False]
+
+
+def test_the_page_of_a_stopped_study_has_its_finished_run(tmp_path, monkeypatch):
+    def stopped(jobs, *_, grows):
+        stored_run(tmp_path, "clip", 0, {}, 0.9, name=jobs[0].id)
+        _[-1](jobs[0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("menagerie.studies.runs.dispatch.run_jobs", stopped)
+    monkeypatch.setattr(Running, "render", lambda self, arms: None)
+    monkeypatch.setattr(Running, "job", lambda self, arm: arm)
+    monkeypatch.setattr(Sparing, "__call__", lambda self, action: False)
+    with pytest.raises(KeyboardInterrupt):
+        run(Rising(**SMOKE), tmp_path)
+    assert "1 of 2 runs are finished" in plain(tmp_path / "report.html")
 
 
 def test_an_impossible_split_is_that_of_an_arm(tmp_path):
