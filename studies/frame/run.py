@@ -60,8 +60,7 @@ class Running:
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms that the plan gives for the results so far, with the files of their splits as far as these
-        are made. The plan is asked once, and again when one of its arms has ended: nothing else that it knows of
-        changes, and it may take long."""
+        are made. The plan, which may take long, is asked once, and again when one of its arms has ended."""
         ended = {arm.id for arm in self.planned or () if Records((), self.out).over(arm)}
         if self.planned is None or ended - self.ended:
             known = Watched((), self.out)
@@ -119,6 +118,7 @@ class Running:
             if not any(isinstance(arm.cell, Cell) and arm.cell.recipe.decay for arm in self.arms()):
                 clear_shared(self.out)  # else a longer budget goes on from what is shared
             page, records = self.publish(), self.records()
+            self.planned = None  # asked once more: another machine may have given a trial of a search up
             if not self.waiting():
                 return page, records
 
