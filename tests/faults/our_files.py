@@ -163,7 +163,7 @@ class Config:
 
 
 def make_config(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "cells").mkdir(parents=True, exist_ok=True)
     claim(folder, Config(), frozenset())
     return folder / "config.json"
 

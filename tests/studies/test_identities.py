@@ -56,6 +56,7 @@ def test_a_new_field_of_a_split_changes_no_file_and_no_cell():
 def test_a_new_field_of_a_grid_refuses_no_folder(tmp_path):
     """A half-finished run of the version before goes on; one that sets the field to something else does not."""
     claim(tmp_path, smoke(), EXECUTION)
+    (tmp_path / "cells").mkdir()
     claim(tmp_path, smoke(), EXECUTION)
     later = with_field(Config)
     own = {item.name: getattr(smoke(), item.name) for item in fields(smoke())}

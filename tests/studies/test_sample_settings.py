@@ -167,6 +167,7 @@ def test_one_command_works_in_a_folder(tmp_path):
         with pytest.raises(UserError, match="another run is working"), run_folder(tmp_path / "r", SMOKE, frozenset()):
             pass
         owner = id_of(tmp_path / "r")
+        (tmp_path / "r/cells").mkdir()
     other = run_folder(tmp_path / "r", replace(SMOKE, target=0.9), frozenset())
     with pytest.raises(UserError, match="another configuration: target"), other:
         pass
