@@ -25,6 +25,7 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize, get_temp_dir
 from pathlib import Path
+from types import ModuleType
 from typing import TypeVar
 
 from menagerie.envs.core import server_start
@@ -97,6 +98,20 @@ def workers_context() -> BaseContext:
     if (file := getattr(main, "__file__", None)) and not Path(file).exists():
         del main.__file__  # "<stdin>": a worker would run the file of the main module, which a piped script lacks
     return multiprocessing.get_context("forkserver" if _served else "spawn")
+
+
+@contextlib.contextmanager
+def without_main() -> Iterator[None]:
+    """Start workers, inside this context, that don't run the file of the main module again.
+
+    Otherwise each does so before its task, and a script without `if __name__ == "__main__":` would do in it all that it
+    did before. Such workers can't be given what the main module defines.
+    """
+    main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def in_child(function: Callable[..., Result], *arguments: object) -> Result:

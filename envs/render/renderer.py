@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.processes import end_with_parent, workers_context
+from menagerie.envs.core.processes import end_with_parent, without_main, workers_context
 from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.custom.cutouts import check_sharp, load_cutout
 from menagerie.envs.drawing.camera import view_of
@@ -136,7 +136,9 @@ class Renderer:
             initializer=partial(start_worker, self.world),
         ) as workers:
             try:
-                yield from workers.map(self.build, keys)
+                with without_main():  # the script of a notebook user, who calls no command
+                    entries = workers.map(self.build, keys)
+                yield from entries
             except BrokenProcessPool as error:
                 raise UserError(
                     "a process that renders has ended: killed, out of memory, or the world's files changed while it "

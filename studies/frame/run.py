@@ -25,7 +25,7 @@ from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.together import check_joined
 
 if TYPE_CHECKING:
-    from menagerie.models.scorer import Scorer
+    from menagerie.models.library.loaded import LoadedScorer
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,10 @@ class Trained(NamedTuple):
 
     records: Records
     """Accuracies and records of all tests of the run."""
-    scorer: "Scorer"
-    """The trained model, on its device and in evaluation mode."""
+    scorer: "LoadedScorer"
+    """The trained model on its device, as `load_scorer` gives it."""
+    split: Path
+    """The split file that it was trained on."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,7 @@ def train(
     """
     import torch
 
-    from menagerie.models.checkpoint import load_checkpoint
+    from menagerie.models.library.sources import Checkpoint
     from menagerie.studies.runs.cell import CHECKPOINT
 
     check_joined()
@@ -275,8 +277,8 @@ def train(
         torch.set_num_threads(threads)
     if job.problem:
         raise UserError(f"{job.name}: {job.problem}")
-    scorer = load_checkpoint(job.folder / CHECKPOINT, model).to(arm.cell.device)
-    return Trained(Records((arm,), Path(out)), scorer.eval())
+    scorer = Checkpoint(str(job.folder), job.folder / CHECKPOINT, model).load(arm.cell.device, running.study.world)
+    return Trained(Records((arm,), Path(out)), scorer, job.data_file)
 
 
 def described(

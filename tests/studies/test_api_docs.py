@@ -1,6 +1,5 @@
 """docs/api.md: its commands and scripts run, and print what stands there, numbers aside."""
 
-import os
 import re
 import shlex
 import sys
@@ -8,7 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.command import ROOT, as_before, run_here
+from tests.command import ROOT, run_here
+from tests.forked import run_forked
 
 TEXT = (ROOT / "docs" / "api.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, flags=re.DOTALL)
@@ -38,10 +38,9 @@ def test_every_script_has_its_output():
     assert len(SCRIPTS) == sum(language == "python" for language, _ in BLOCKS) >= 6
 
 
-def test_scripts_print_what_stands_there(folder, capsys):
-    """One after the other, as in a notebook: later ones read files of earlier ones, but each is a script of its own."""
+def test_scripts_print_what_stands_there(folder):
+    """One after the other, each pasted into a file: later ones read files of earlier ones."""
     for code, expected in SCRIPTS:
-        with as_before():
-            os.chdir(folder)
-            exec(compile(code, "docs/api.md", "exec"), {"__name__": "__main__"})
-        assert NUMBER.sub("#", capsys.readouterr().out) == NUMBER.sub("#", expected), code
+        (folder / "pasted.py").write_text(code)
+        done = run_forked([sys.executable, "pasted.py"], folder)
+        assert NUMBER.sub("#", done.stdout) == NUMBER.sub("#", expected), (code, done.stderr)

@@ -1,10 +1,12 @@
 """What the README says to paste works, in an empty folder of a clone."""
 
+import ast
 import csv
 import re
-from typing import Any
+import sys
 
 from tests.command import ROOT, paste
+from tests.forked import run_forked
 
 
 def block_with(text: str, language: str = "sh") -> str:
@@ -33,16 +35,18 @@ def test_an_own_split_and_an_own_model(tmp_path):
     assert "held_out 2: pair={camel, elephant}" in report
 
 
-def test_a_notebook(tmp_path, monkeypatch, capsys):
-    """With few steps and views: it prints a frame, two captions of the same words, and a score for each."""
-    monkeypatch.chdir(tmp_path)
+def test_a_notebook(tmp_path):
+    """Pasted into a file, whose workers don't run it again; with few steps and views. It prints a frame, two captions
+    of the same words, and a score for each."""
     small = "batch=8, views=1, test_views=1, test_scenes=12"
     block = block_with("menagerie.train", "python").replace("steps=500", f"steps=4, {small}")
-    names: dict[str, Any] = {}
-    exec(compile(block, "README.md", "exec"), names)  # what a reader pastes
     assert small in block
-    assert set(names["trained"].records.scores["subset"]) >= {"unseen_pairs", "different_bag"}
-    *_, caption, false_caption, scores = capsys.readouterr().out.splitlines()
+    (tmp_path / "pasted.py").write_text(f"{block}print(set(trained.records.scores['subset']))\n")
+    done = run_forked([sys.executable, "pasted.py"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("of them to render") == 1
+    *_, caption, false_caption, scores, subsets = done.stdout.splitlines()
     assert sorted(caption.split()) == sorted(false_caption.split())
     assert caption != false_caption
     assert re.fullmatch(r"tensor\(\[\[-?\d\.\d+, -?\d\.\d+\]\]\)", scores)
+    assert {"unseen_pairs", "different_bag"} <= ast.literal_eval(subsets)

@@ -30,16 +30,18 @@ def test_it_is_the_cell_of_a_command_and_read_back(tmp_path, monkeypatch):
     (arm,) = trained.records.arms
     assert arm.id in {other.id for other in grid.plan(Records((), tmp_path))}
     assert set(trained.records.scores["subset"]) >= {"validation", "unseen_pairs"}
-    assert not trained.scorer.training
+    assert not trained.scorer.scorer.training
     result = trained.records.folder(arm) / "result.json"
     stamp, threads = result.stat().st_mtime_ns, torch.get_num_threads()
     again = menagerie.train("oc-clip", SPLIT, seed=1, options=options, **HERE, **RECIPE)
     assert (result.stat().st_mtime_ns, torch.get_num_threads()) == (stamp, threads)
-    first, second = (list(side.scorer.state_dict().values()) for side in (trained, again))
+    first, second = (list(side.scorer.scorer.state_dict().values()) for side in (trained, again))
     assert all(torch.equal(*pair) for pair in zip(first, second, strict=True))
-    file = next(tmp_path.glob("store/**/binding-*.h5"))
-    of_file = menagerie.train("clip", file, out="runs/file", architecture="nano", **RECIPE)
+    of_file = menagerie.train("clip", trained.split, architecture="nano", **RECIPE)
     assert of_file.records.labels("hard_negatives") == [1.0]
+    image, caption, *_ = menagerie.SplitDataset(of_file.split, "unseen_pairs")[0]
+    ours = menagerie.load_scorer("runs/train", model="clip")  # a folder of two cells by now
+    assert torch.equal(of_file.scorer.score(image, caption), ours.score(image, caption))
 
 
 @pytest.mark.parametrize(
