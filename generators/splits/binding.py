@@ -34,7 +34,7 @@ from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.objects import OBJECT_TESTS, shown_objects, unseen_in
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_singles_views
+from menagerie.generators.splits.recipe import PairCounts, PlacedPair, SplitRecipe, check_singles_views
 
 Textures = tuple[str, str]
 
@@ -117,12 +117,17 @@ class BindingRecipe(SplitRecipe):
         return subsets
 
     def testable(self, world: World) -> list[Scene]:
-        """Return the scenes of all pairs except validation's, in all assignments of two different textures and in all
-        sizes."""
-        apart = set(roles_of(self, world)[0].validation)
-        items = product((pair for pair in world.pairs if pair not in apart), permutations(world.textures, 2))
+        """Return the scenes of all pairs, in all assignments of two different textures and in all sizes."""
+        items = product(world.pairs, permutations(world.textures, 2))
         bare = (scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1)))
         return [scene for one in bare for scene in world.in_sizes(one)]
+
+    @property
+    def draws(self) -> Mapping[str, tuple[str, ...]]:
+        return {"left/right": ()}
+
+    def validation_pairs(self, world: World) -> set[PlacedPair]:
+        return {("left/right", frozenset(pair)) for pair in roles_of(self, world)[0].validation}
 
     def counts(self) -> PairCounts:
         return roles_of(self, load_world(self.world))[0].counts

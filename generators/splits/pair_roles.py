@@ -1,12 +1,13 @@
 """The roles of animal pairs in a split: train, validation or reserve."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.world import World
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one, pair_in
 
 Pair = tuple[str, str]
 
@@ -40,15 +41,14 @@ def pair_roles(
     With `shared`, reserve and validation are drawn without `salt`. `trainable` says whether the recipe leaves train a
     scene of a pair, and `swappable` whether it leaves one of the pair's swap.
     """
-    shuffled = shuffled_pairs(recipe, world, *(() if shared else salt))
-    n_reserve = at_least_one(recipe.reserve, len(shuffled))
-    n_apart = n_reserve + at_least_one(recipe.validation, len(shuffled))
-    free = set(shuffled[n_apart:])
+    spared = spared_pairs(replace(recipe, pairs=0.0, hard_negatives=0.0), world) if recipe.hold_out else frozenset()
+    reserve, validation, rest = dealt_pairs(recipe, world, () if shared else salt, spared)
+    free = set(rest)
     usable = [pair for pair in shuffled_pairs(recipe, world, *salt) if pair in free and trainable(pair)]
     if not free:
         raise UserError(
             f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the "
-            f"{len(shuffled)} pairs of world {recipe.world!r} to train on; lower one of them"
+            f"{len(world.pairs)} pairs of world {recipe.world!r} to train on; lower one of them"
         )
     if not usable and recipe.pairs:
         raise UserError(
@@ -69,10 +69,38 @@ def pair_roles(
     return PairRoles(
         train=tuple(train),
         swapped=frozenset(candidates[:n_swapped]),
-        validation=tuple(shuffled[n_reserve:n_apart]),
-        reserve=tuple(shuffled[:n_reserve]),
+        validation=tuple(validation),
+        reserve=tuple(reserve),
         trainable=len(usable),
     )
+
+
+def dealt_pairs(
+    recipe: SplitRecipe, world: World, salt: tuple[str, ...], spared: frozenset[Pair]
+) -> tuple[list[Pair], list[Pair], list[Pair]]:
+    """Deal all pairs into the reserve, validation and the rest; those that are `spared` come last."""
+    shuffled = sorted(shuffled_pairs(recipe, world, *salt), key=spared.__contains__)
+    n_reserve = at_least_one(recipe.reserve, len(shuffled))
+    n_apart = n_reserve + at_least_one(recipe.validation, len(shuffled))
+    return shuffled[:n_reserve], shuffled[n_reserve:n_apart], shuffled[n_apart:]
+
+
+@lru_cache(maxsize=64)
+def spared_pairs(recipe: SplitRecipe, world: World) -> frozenset[Pair]:
+    """The pairs that rules keep out of validation. Tests show none of its pairs, so that a rule which matches scenes of
+    these alone could not be tested."""
+    scenes, spared = recipe.testable(world), frozenset[Pair]()
+    of_rules = [{pair_in(scene) for scene in scenes if rule.matches(scene)} for rule in recipe.rules(world)]
+    while True:
+        apart = {
+            (relation, frozenset(pair))
+            for relation, salt in recipe.draws.items()
+            for pair in dealt_pairs(recipe, world, salt, spared)[1]
+        }
+        needed = {animals for pairs in of_rules if pairs <= apart for _, animals in pairs}
+        if (more := spared.union(pair for pair in world.pairs if frozenset(pair) in needed)) == spared:
+            return spared
+        spared = more
 
 
 def left_by(recipe: SplitRecipe) -> str:

@@ -38,6 +38,7 @@ from menagerie.generators.rules.rule import Rule
 
 # Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
+PlacedPair = tuple[str | None, frozenset[str]]  # the relation of a scene of two things, and its animals
 ENTROPIES = "entropies"  # in recorded recipes of probe sets: bits that say which things a scene shows, and as what
 
 
@@ -126,10 +127,20 @@ class SplitRecipe(ABC):
         """The scenes of train, validation and all tests except those of rules, without scenes that rules hold out."""
 
     def testable(self, world: World) -> list[Scene]:
-        """Every scene of two things that a test of this kind could show, in one view; pairs of validation are left out.
+        """Every scene of two things that a test of this kind could show, in one view.
 
         Called only for kinds that support rules.
         """
+        raise NotImplementedError
+
+    @property
+    def draws(self) -> Mapping[str, tuple[str, ...]]:
+        """The relations of scenes of two things, each with what is added to the seed when its reserve and its
+        validation are drawn. Used only for kinds that support rules."""
+        raise NotImplementedError
+
+    def validation_pairs(self, world: World) -> set[PlacedPair]:
+        """The pairs of validation. Called only for kinds that support rules."""
         raise NotImplementedError
 
     @abstractmethod
@@ -178,11 +189,13 @@ class SplitRecipe(ABC):
     def tests_of_rules(
         self, world: World, rules: tuple[Rule, ...], subsets: Mapping[str, list[Scene]]
     ) -> dict[str, list[Scene]]:
-        """The scenes of the tests of hold-out rules; raises for rules that leave nothing to train on or to test."""
-        candidates = self.testable(world)
-        check_rules(rules, world, list(world.singles(slots=self.single_slots)), candidates)
+        """The scenes of the tests of hold-out rules, without pairs of validation; raises for rules that leave nothing
+        to train on or to test."""
+        every, apart = self.testable(world), self.validation_pairs(world)
+        check_rules(rules, world, list(world.singles(slots=self.single_slots)), every)
         if not subsets["train"]:
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
+        candidates = [scene for scene in every if pair_in(scene) not in apart]
         views = range(self.views, self.views + self.test_views)
         held_out = [self.faced(replace(s, view=view)) for s in candidates if matched(rules, s) for view in views]
         tests = {}
@@ -265,6 +278,10 @@ class SplitRecipe(ABC):
         """Like `scenes_to_render`, for subsets that are known already."""
         partners = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
         return sorted(partners.union(*subsets.values()))
+
+
+def pair_in(scene: Scene) -> PlacedPair:
+    return scene.relation, frozenset(thing.animal for thing in scene.things)
 
 
 def check_singles_views(recipe: SplitRecipe) -> None:

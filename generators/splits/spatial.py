@@ -11,6 +11,7 @@ unless the recipe says otherwise. With `seen_order` the orders of train are test
 there hasn't fitted them; a model that fails only on the others hasn't generalised.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Annotated, ClassVar, Literal
@@ -28,7 +29,7 @@ from menagerie.generators.captions.templates import Caption, build_caption, phra
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_singles_views
+from menagerie.generators.splits.recipe import PairCounts, PlacedPair, SplitRecipe, check_singles_views
 
 TESTED = ("unseen_order", "unseen_pairs")
 SEEN = "seen_order"
@@ -138,14 +139,19 @@ class SpatialRecipe(SplitRecipe):
         return subsets
 
     def testable(self, world: World) -> list[Scene]:
-        """Return the scenes of all pairs except validation's, in both orders of every relation, all textures and all
-        sizes."""
-        scenes = []
+        """Return the scenes of all pairs, in both orders of every relation, all textures and all sizes."""
+        orders, scenes = both_orders(tuple(world.pairs)), []
         for relation in self.relations:
-            apart = set(roles_of(self, world, relation)[0].validation)
-            orders = both_orders(tuple(pair for pair in world.pairs if pair not in apart))
             scenes += order_scenes(world, orders, SLOTS_OF[relation], range(1))
         return [scene for one in scenes for scene in world.in_sizes(one)]
+
+    @property
+    def draws(self) -> Mapping[str, tuple[str, ...]]:
+        return {relation: () if self.unseen_under == "all" else (relation,) for relation in self.relations}
+
+    def validation_pairs(self, world: World) -> set[PlacedPair]:
+        roles = ((relation, roles_of(self, world, relation)[0]) for relation in self.relations)
+        return {(relation, frozenset(pair)) for relation, of_it in roles for pair in of_it.validation}
 
     def counts(self) -> PairCounts:
         world = load_world(self.world)

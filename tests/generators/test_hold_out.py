@@ -12,6 +12,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.rule import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import pair_in
 from menagerie.generators.splits.spatial import SpatialRecipe
 from tests.helpers.splits import failed, make_split
 
@@ -98,6 +99,24 @@ def test_rules_that_cannot_be_had_are_refused(rules, message):
     with pytest.raises(UserError) as raised:
         replace(KINDS["binding"], hold_out=rules).subsets()
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "rules"),
+    [
+        (KINDS["binding"], ("pair={rabbit, elephant} & texture=red",)),
+        (KINDS["spatial"], ("pair={rabbit, elephant}", "relation=above & pair={elephant, penguin}")),
+        (replace(KINDS["spatial"], unseen_under="own"), ("relation=above & pair={rabbit, elephant}",)),
+    ],
+)
+def test_a_rule_can_be_had_with_any_seed(recipe, rules):
+    """Whichever pairs chance would keep for validation: tests show none of these."""
+    for seed in range(8):
+        subsets = replace(recipe, hold_out=rules, seed=seed).subsets()
+        tested, kept = ({pair_in(scene) for scene in subsets[name]} for name in ("held_out", "validation"))
+        assert tested, seed
+        assert kept, seed
+        assert not tested & kept, seed
 
 
 def test_rules_that_take_everything_are_refused_together():

@@ -4,9 +4,16 @@ import ast
 import csv
 import re
 import sys
+from dataclasses import replace
 
-from tests.command import ROOT, paste
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.recipe import pair_in
+from menagerie.generators.splits.recipe_file import read_recipe
+from tests.command import FILE, ROOT, paste
 from tests.forked import run_forked
+
+
+PAIR = ("left/right", frozenset({"camel", "elephant"}))
 
 
 def block_with(text: str, language: str = "sh") -> str:
@@ -33,6 +40,18 @@ def test_an_own_split_and_an_own_model(tmp_path):
     report = (run / "report.html").read_text()
     assert "held_out 1: texture=red &amp; animal=penguin" in report
     assert "held_out 2: pair={camel, elephant}" in report
+
+
+def test_the_rules_can_be_had_with_any_seed(tmp_path):
+    """Chance would keep the pair of a rule for validation with 9 of 100, 8 the first, and tests show no such pair."""
+    ((name, text),) = FILE.findall(block_with("mine.toml"))
+    (tmp_path / name).write_text(text)
+    recipe = replace(read_recipe(str(tmp_path / name)), views=1, test_views=1, test_scenes=20)
+    kept = [replace(recipe, seed=seed).validation_pairs(load_world(recipe.world)) for seed in range(100)]
+    assert all(len(pairs) == 3 and PAIR not in pairs for pairs in kept)
+    tests = replace(recipe, seed=8).subsets()
+    assert set(map(pair_in, tests["held_out 2"])) == {PAIR}
+    assert len(tests["validation"]) == 20
 
 
 def test_a_notebook(tmp_path):
