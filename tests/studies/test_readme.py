@@ -12,7 +12,6 @@ from menagerie.generators.splits.recipe_file import read_recipe
 from tests.command import FILE, ROOT, paste
 from tests.forked import run_forked
 
-
 PAIR = ("left/right", frozenset({"camel", "elephant"}))
 
 
