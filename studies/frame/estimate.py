@@ -103,8 +103,6 @@ def estimates(
     """Compute `Records.estimates` from a table of records. A statistic of groups without a common seed is left out."""
     groups: Groups = {key: part for key, part in points.groupby(list(by), sort=False)}
     if against is not None:
-        if odd := [name for name in against if name not in by]:
-            raise UserError(f"against={dict(against)}: {odd[0]} must be among `by`, got {tuple(by)}")
         groups = {key: part for key in groups if (part := paired(groups, by, key, against)) is not None}
     if statistic is None:
         return {key: estimate(part, against is not None) for key, part in groups.items()}

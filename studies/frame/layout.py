@@ -10,7 +10,7 @@ import pandas as pd
 
 from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, QUAD, WAITING, by_task, number, to_latex
 from menagerie.studies.analysis.words import CHANCES
-from menagerie.studies.frame.arm import text_of
+from menagerie.studies.frame.arm import as_column, text_of
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Rows, Shown, Table
 from menagerie.studies.frame.records import Records
@@ -80,7 +80,7 @@ class Numbers:
     @property
     def against(self) -> Mapping[str, Any]:
         """The labels of the groups with which others are compared, if any."""
-        return getattr(self.part, "against", None) or {}
+        return {name: as_column(value) for name, value in (getattr(self.part, "against", None) or {}).items()}
 
     @cached_property
     def places(self) -> list[Place]:

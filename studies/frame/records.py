@@ -115,14 +115,15 @@ class Records(Known):
         return tuple(dict.fromkeys(test for arm in self.arms for test in arm.cell.tests))
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
-        """Narrow the records to these values of labels, of `subset` and of `task`; a tuple allows several values.
+        """Narrow the records to these values of labels, of `subset` and of `task`; a tuple allows several values, or is
+        one, where a label's values are tuples.
 
         `test` takes a tuple of (subset, task) pairs. `keep` chooses among arms. Raises `UserError` for a label that no
         arm has.
         """
         several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
         tests = {name: tuple(values) for name, values in several.items() if name in (*TESTS, PAIRS)}
-        labels = {name: set(map(as_column, values)) for name, values in several.items() if name not in tests}
+        labels = {name: columns_of(wanted[name]) for name in several if name not in tests}
         if self.arms and (odd := sorted(lacking(labels, self.arms))):
             raise unknown_label(odd[0], self.arms)
         arms = (a for a in self.arms if all(a.place.get(n) in v for n, v in labels.items()) and (not keep or keep(a)))
@@ -232,8 +233,12 @@ class Records(Known):
         from menagerie.studies.frame.estimate import estimates, without_records
 
         by = (by,) if isinstance(by, str) else by
+        against = against and {name: as_column(value) for name, value in against.items()}
         if self.arms and (odd := sorted(lacking({*by} - {*TESTS}, self.arms))):
             raise unknown_label(odd[0], self.arms)
+        if odd := [name for name in against or () if name not in by]:
+            line = f"against={dict(against or {})}: {odd[0]} must be among `by`, got {tuple(by)}"
+            raise UserError(line, "against", odd[0], tuple(by))
         found = estimates(self.points, by, against, statistic) if len(self.points) else {}
         if not self.quad and against is None and statistic is None and "task" in by and len(self.scores):
             kept = set(self.points["task"]) if len(self.points) else set()
@@ -289,6 +294,12 @@ def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
     from menagerie.models.library.sources import Checkpoint
 
     return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)
+
+
+def columns_of(wanted: Any) -> set[Any]:
+    """The values of a column that `where` is asked for: one, or any of several; a tuple may be either."""
+    several = set(map(as_column, wanted)) if isinstance(wanted, tuple | list | set) else set()
+    return several if isinstance(wanted, set) else {as_column(wanted), *several}
 
 
 def lacking(labels: Iterable[str], arms: Iterable[Arm]) -> set[str]:

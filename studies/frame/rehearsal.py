@@ -7,16 +7,17 @@ doesn't count as a mistake.
 import csv
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.parts import Part, Shown, checked, labels_of
-from menagerie.studies.frame.records import SCORES, Records, lacking, unknown_label
+from menagerie.studies.frame.records import SCORES, Records, columns_of, lacking, unknown_label
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
@@ -44,7 +45,7 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
         try:
             for arm in arms:
                 write_invented(out, arm)
-            records = Records(arms, out).labelled(study.measures)
+            records = Rehearsed(arms, out, values=values_of(arms)).labelled(study.measures)
         except Exception:  # costs of real runs may need what isn't here
             return
         try:
@@ -54,6 +55,40 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
         except Exception as error:
             if is_mistake(error, type(study).measurements is not AnyStudy.measurements):
                 raise described(error, file) from error
+
+
+@dataclass(frozen=True)
+class Rehearsed(Records):
+    """Invented records. They refuse a value that no run has, of which real ones would give nothing, without a word."""
+
+    values: Mapping[str, Sequence[Any]] = field(default_factory=dict, kw_only=True)
+    """The values of the labels that the plan gives runs."""
+
+    def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Rehearsed":
+        for name, value in wanted.items():
+            self.check(name, value)
+        return cast(Rehearsed, super().where(keep, **wanted))
+
+    def estimates(self, by: Any, against: Mapping[str, Any] | None = None, *statistic: Any, **more: Any) -> Any:
+        found = super().estimates(by, against, *statistic, **more)
+        for name, value in (against or {}).items():
+            self.check(name, value)
+        return found
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise for a value that no run has."""
+        if name in self.values and columns_of(value).isdisjoint(known := self.values[name]):
+            line = f"no run has {name} {value!r}; there are {', '.join(map(repr, known))}"
+            raise UserError(line, name, value, tuple(known))
+
+
+def values_of(arms: Iterable[Arm]) -> dict[str, list[Any]]:
+    """The values of each label as records have them; those of model and seed aren't the plan's."""
+    values: dict[str, dict[Any, None]] = {}
+    for arm in arms:
+        for name in arm.labels:
+            values.setdefault(name, {})[arm.place[name]] = None
+    return {name: list(found) for name, found in values.items()}
 
 
 def write_invented(out: Path, arm: Arm) -> None:
@@ -91,6 +126,11 @@ def check_labels(parts: Iterable[Part]) -> None:
         arms = part.records.arms if isinstance(part, Shown) else ()
         if arms and (odd := sorted(lacking(labels_of(part), arms) - {*SCORES})):
             raise unknown_label(odd[0], arms).at(f"the part {part.name!r} of the page")
+        if arms and (against := getattr(part, "against", None)):
+            try:
+                part.records.estimates(labels_of(part), against)
+            except UserError as error:
+                raise error.at(f"the part {part.name!r} of the page") from error
 
 
 def is_mistake(error: Exception, measured: bool) -> bool:

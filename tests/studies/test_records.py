@@ -10,9 +10,10 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import write_records
 from menagerie.studies.analysis.two_levels import intervals
+from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.layout import Numbers
 from menagerie.studies.frame.parts import Table
-from menagerie.studies.frame.records import Records, read, write_tables
+from menagerie.studies.frame.records import Records, StoredCell, read, write_tables
 from tests.studies.stored import TESTS, stored_grid, stored_run
 
 PROBED = {"id": "a1", "model": "clip", "seed": 0, "subsets": {}, "labels": {}}
@@ -110,6 +111,14 @@ def test_records_that_occur_twice_name_the_label_that_tells_them_apart(records):
         records.estimates(("views",))
     with pytest.raises(UserError, match="must be among `by`"):
         records.where(task="swap").estimates(("pairs",), against={"model": "clip"})
+
+
+def test_a_tuple_is_a_value_where_labels_are_tuples(tmp_path):
+    """Their column has them as text, "1+2"."""
+    cell = StoredCell("", "clip", 0, ())
+    records = Records(tuple(Arm(cell, {"things": things}) for things in ((1, 2), (3,), (1, 2, 3))), tmp_path)
+    for wanted, number in (((1, 2), 1), ("1+2", 1), ((3,), 1), (((1, 2), (3,)), 2), ({(1, 2), (3,)}, 2), ((1, 3), 0)):
+        assert len(records.where(things=wanted).arms) == number, wanted
 
 
 def test_where_narrows_and_a_folder_is_read_back(records):
