@@ -164,16 +164,20 @@ class Recipes:
 
 @dataclass(frozen=True)
 class Scorers:
-    """List the scorers and towers that studies can train."""
+    """List the scorers and towers that studies can train, and which scorers have tuned recipes."""
 
     def run(self) -> None:
         """Print the names, below the options that take them."""
+        from menagerie.studies.frame.cells import shipped_recipes
+
         scorers = {name: ", ".join(filter(None, (spec.title, spec.source))) for name, spec in specs().items()}
         sizes = {name: size["vision_cfg"] for name, size in SMALL_TOWERS.items()}
         towers = {name: f"layers: {size['layers']}, width: {size['width']}" for name, size in sizes.items()}
         listed = {
             "scorers, for --models": scorers | {"FILE.py:Class": "one of your own (docs/scorers.md)"},
             "towers, for --architecture": towers | {"ViT-B-16": "or any of open_clip, also with --pretrained"},
+            "recipes of scorers, for --tuned": {name: ", ".join(models) for name, models in shipped_recipes().items()}
+            | {"''": "none: all models alike"},
         }
         print("usage: python studies/STUDY.py --models NAME ... --architecture NAME [OPTIONS]")
         for title, names in listed.items():

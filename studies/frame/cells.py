@@ -49,8 +49,21 @@ def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
     """Read the tuned recipes of those `models` that a file has; raises if it has none of them."""
     chosen = read_those(name, models)
     if not chosen:
-        raise UserError(f"--tuned {name} has no recipes for {', '.join(models)}; give what studies/tune.py writes")
+        raise UserError(
+            f"--tuned {name} has recipes for {', '.join(models_in(recipe_file(name)))}, not for {', '.join(models)}; "
+            "--tuned '' trains all models alike, --tuned FILE takes the best.json that studies/tune.py writes for them"
+        )
     return chosen
+
+
+def models_in(path: Path) -> list[str]:
+    """The models that a file of tuned recipes has."""
+    return [name for name in parse_json(read_text(path, LARGEST_RECORD), path) if name != "digest"]
+
+
+def shipped_recipes() -> dict[str, list[str]]:
+    """The models of each file of tuned recipes that ships, by its name for `--tuned`."""
+    return {file.stem: models_in(file) for file in sorted(SHIPPED.glob("*.json"))}
 
 
 def without_recipe(name: str, models: Sequence[str]) -> list[str]:

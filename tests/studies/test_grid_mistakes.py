@@ -26,6 +26,10 @@ MISTAKES = {
         ["--tuned", "breadth", "--models", "siglip", "clip", "--siglip.logit-bias", "-8"],
         "--siglip.logit-bias is replaced by the recipes of --tuned breadth",
     ),
+    "models without a tuned recipe": (
+        ["--tuned", "laptop", "--models", "filip"],
+        "has recipes for clip, oc-clip, negclip, sparo, flair, not for filip; --tuned '' trains all models alike",
+    ),
     "no steps": (["--steps", "0"], "--steps must be at least 1, got 0"),
     "a file of no class": (["--models", "nothing.py:Scorer"], "there must be a file 'nothing.py'"),
     "a device that isn't there": (["--device", "tpu"], "unknown --device 'tpu'"),

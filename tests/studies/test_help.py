@@ -138,3 +138,4 @@ def test_the_command_lists_what_it_runs():
 def test_scorers_lists_scorers_and_towers():
     text = printed("scorers")
     assert [name for name in (*specs(), "micro", "ViT-B-16", "FILE.py:Class") if name not in text] == []
+    assert re.search(r"laptop +clip, oc-clip, .*\n +twelve ", text), "which scorers have recipes"
