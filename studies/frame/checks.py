@@ -25,6 +25,15 @@ from menagerie.studies.runs.machine import check_device, check_device_here, chec
 from menagerie.studies.runs.together import check_sharing, processes, processes_of
 
 
+def check_preset(name: str, study: AnyStudy) -> None:
+    """Raise for a preset whose recipe of training is something else, such as the name of a split's recipe."""
+    if isinstance(study, SplitStudy) and not isinstance(study.recipe, Recipe):
+        raise UserError(
+            f"the recipe of preset {name!r} must be a Recipe, of training, got {study.recipe!r}; a study's splits are "
+            "those of plain_recipe = CrowdRecipe() in its class, say, or of --recipe (docs/extending.md)"
+        )
+
+
 def check_given(study: AnyStudy, preset: AnyStudy) -> None:
     """Raise for unknown models, and for options that differ from their preset's and would change nothing."""
     if isinstance(study, Study):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from menagerie.envs.core.errors import run_command
-from menagerie.studies.frame.checks import check, check_given
+from menagerie.studies.frame.checks import check, check_given, check_preset
 from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only, parse, runs_to_compare
 from menagerie.studies.runs.together import processes
@@ -46,6 +46,8 @@ def is_started() -> bool:
 def start(name: str, description: str, presets: Mapping[str, AnyStudy], default: str) -> int | None:
     """Parse the options of the study called `name`, check it, and run it; or do a dry run or a comparison. Returns the
     exit status."""
+    for preset, study in presets.items():
+        check_preset(preset, study)
     trains = isinstance(presets[default], Study)
     if trains and (runs := runs_to_compare()):
         from menagerie.studies.frame.compare import compare

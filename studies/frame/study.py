@@ -165,12 +165,24 @@ class SplitStudy(SplitOptions, Study):
         for name in place:
             found = sum(name in names for names in (split, *owners, TOWERS))
             if not found:
+                self.check_kind(name)
                 what = f"field of the split, of training, of {model} or of its towers"
                 choose(what, name, sorted({*split, *TOWERS}.union(*owners)))
             if found > 1:
                 raise UserError(f"{name} is a field of several: the split, training, {model}; vary another")
         rest = {name: value for name, value in place.items() if name not in split}
         return {name: place[name] for name in place if name in split}, rest
+
+    def check_kind(self, name: str) -> None:
+        """Raise if splits of another kind than the study's have a field of this name."""
+        from menagerie.generators.splits.recipe_file import KINDS
+
+        for kind, recipe in KINDS.items():
+            if name in {item.name for item in fields(recipe)}:
+                raise UserError(
+                    f"{name} is a field of {kind} splits, and those of this study are {self.kind}; write plain_recipe "
+                    f"= {recipe.__name__}() in its class (docs/extending.md), or leave {name} out"
+                )
 
     def varied(self, model: str, data: CellData, seed: int, place: Mapping[str, Any]) -> Cell:
         """Make the training run of a model, with the values of `place` in its recipe, its options, its graphs and its
@@ -236,13 +248,18 @@ def store_identity(store: Path, world: str, resolution: int) -> str:
     return ImageStore(store, load_world(world), resolution).identity
 
 
-def grid(study: SplitStudy, **axes: Iterable[Any]) -> Iterator[Arm]:
+def grid(study: SplitStudy, **axes: Any) -> Iterator[Arm]:
     """Yield an arm for each seed, place (one value of each axis) and model; with `--split` its files replace the
-    places. Models whose loss can't take the recipe's false captions are left out.
+    places. Models whose loss can't take the recipe's false captions are left out. Raises for an axis that is one value.
 
     If each axis begins with its hardest value, the hardest place comes first, so that a study that is stopped early has
     reported it.
     """
+    for name, values in axes.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise UserError(
+                f"{name} of a grid takes several values, got {values!r}; write {name}=({values!r},) for one"
+            )
     places = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     for seed in range(study.seeds):
         for where in study.files if study.split else places:

@@ -24,6 +24,39 @@ class Mine(CLIPScorer):
 """
 
 
+CROWD = """
+from dataclasses import dataclass
+
+from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.studies.frame import SMOKE, Axis, Sentence, SplitStudy, Table, grid, main
+
+
+@dataclass(frozen=True)
+class Coverage(SplitStudy):
+    \"\"\"More combinations\"\"\"
+
+    plain_recipe = CrowdRecipe(things=(1, 2), test_things=(2, 3), train_scenes=96)
+    coverage: Axis[float] = (0.25, 0.75)
+
+    def plan(self, known):
+        for arm in grid(self, coverage=self.coverage, things=[(1, 2)]):
+            yield arm._replace(labels={**arm.labels, "data": "mine"})
+
+    def page(self, records):
+        unseen = records.where(task="swap", subset="unseen_2", data="mine", things=(1, 2))
+        gains = unseen.estimates(("model", "coverage"), against={"coverage": self.coverage[0]})
+        for (model, coverage), gain in gains.items():
+            yield Sentence(f"{model}: {coverage} gives {gain} points.")
+        yield Table("levels", unseen, ("model", "coverage"), intervals=True)
+
+
+PRESETS = {"smoke": Coverage(**SMOKE | {"world": "eight-textures"})}
+
+if __name__ == "__main__":
+    main(PRESETS)
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with the study that `menagerie new` writes, and its run with one value of an axis."""
@@ -68,6 +101,38 @@ def test_the_study_of_the_docs_is_one_too(tmp_path):
     done = run_here([sys.executable, str(tmp_path / "views.py"), "--preset", "smoke", "--dry-run"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "clip, nano, batch 32: 4 runs" in done.stdout
+
+
+def test_a_study_of_multi_object_scenes(tmp_path):
+    """Another kind of split, an axis of one of its fields, a label that is a tuple, and a label of one's own."""
+    (tmp_path / "crowd.py").write_text(CROWD)
+    short = [*SHORT, "--steps", "2", "--views", "1"]
+    done = run_here([sys.executable, str(tmp_path / "crowd.py"), *short], tmp_path, figures=False)
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "runs/crowd-smoke"
+    rows = list(csv.DictReader((run / "results.csv").open()))
+    assert {tuple(row[name] for name in ("coverage", "things", "data")) for row in rows} == {
+        ("0.25", "1+2", "mine"),
+        ("0.75", "1+2", "mine"),
+    }
+    assert "clip: 0.75 gives" in (run / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("plain_recipe =", "other =", "coverage is a field of crowd splits, and those of this study are binding"),
+        ("coverage=self.coverage,", "coverage=0.75,", "several values, got 0.75; write coverage=(0.75,) for one"),
+        ('"world": "eight-textures"', '"recipe": "crowd"', "must be a Recipe, of training, got 'crowd'"),
+        ("things=(1, 2))\n", "things=(1, 3))\n", "no run has things (1, 3); there are '1+2'"),
+    ],
+)
+def test_a_mistake_about_splits_is_one_line(old, new, said, tmp_path):
+    assert old in CROWD
+    (tmp_path / "crowd.py").write_text(CROWD.replace(old, new))
+    done = run_here([sys.executable, str(tmp_path / "crowd.py"), *SHORT, "--dry-run"], tmp_path)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert said in done.stderr
 
 
 @pytest.mark.parametrize(
