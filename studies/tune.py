@@ -103,8 +103,16 @@ class Tune(CaptionOptions, SearchStudy):
 
     def objective(self, known: Known, arms: Sequence[Arm]) -> float | None:
         """Return the number by which trials are judged, higher is better: accuracy on validation. None until all arms
-        have ended."""
+        have ended. The first line of another's docstring is its name on the page."""
         return known.mean(arms)
+
+    @property
+    def judge(self) -> str:
+        """The name of an objective of the user's own; empty for accuracy on validation."""
+        own = type(self).objective
+        return (
+            "" if own is Tune.objective else (own.__doc__ or "objective").strip().partition("\n")[0].removesuffix(".")
+        )
 
     def first_point(self, model: str) -> Row:
         """Return the first trial of a model: the study's own recipe and options, as far as the space holds their
@@ -228,14 +236,19 @@ class Tune(CaptionOptions, SearchStudy):
 
     def page(self, records: Records) -> Iterable[Part]:
         """Each model's recipe, the course of its trials, and all of them."""
-        return parts(self.all_searched(records), self.seeds)
+        return parts(self.all_searched(records), self.seeds, self.judge)
 
     def export(self, records: Records) -> None:
         """Write all trials, and the best recipes as `--tuned` reads them. In the end raise if a model has no recipe."""
         searched = self.all_searched(records)
-        write_trials(records, rows_of(searched))
+        rows = rows_of(searched)
+        if self.judge:
+            rows = [
+                {self.judge if name == "validation" else name: value for name, value in row.items()} for row in rows
+            ]
+        write_trials(records, rows)
         entries = {its.model: entry(self, its) for its in searched if its.over and its.chosen}
-        write_best(records.out / "best.json", entries)
+        write_best(records.out / "best.json", entries, self.judge)
         if all(its.over for its in searched) and len(entries) < len(searched):
             lacking = ", ".join(its.model for its in searched if its.model not in entries)
             raise UserError(f"every trial of {lacking} failed; {records.out / 'report.html'} has the reasons")

@@ -104,7 +104,7 @@ class Side:
             if self.counts != "x":
                 axis.xaxis.set_major_locator(MaxNLocator(integer=True))
             if not (self.counts or self.accuracies):
-                axis.set_ylim(0, None)
+                axis.set_ylim(min(0, axis.dataLim.ymin), None)
 
     def legend(self) -> list[Line2D]:
         """Make the legend's entries of series and lines, in grey: colours stand for models."""
@@ -141,6 +141,13 @@ class ByModel(OwnFigure):
         return figure
 
 
+VALIDATION = "validation accuracy (%)"
+
+
+def value_of(trial: FrozenTrial) -> float | None:
+    return trial.values[-1] if trial.values else None
+
+
 def accuracy(trial: FrozenTrial) -> float | None:
     """Return the last of a trial's values, in percent; None if it has no values."""
     return 100 * trial.values[-1] if trial.values else None
@@ -151,11 +158,12 @@ def parallels(
     winners: Mapping[str, int],
     value: Value = accuracy,
     shares: Collection[str] = (),
+    label: str = VALIDATION,
 ) -> "list[Parallel]":
-    """Make a figure of each model's trials. One colour means one value in all figures."""
+    """Make a figure of each model's trials. One colour means one value in all figures; `label` says what values are."""
     values = [number for tried in trials.values() for trial in tried if (number := value(trial)) is not None]
     scale = (min(values, default=0.0), max(values, default=1.0))
-    of = partial(Parallel, scale=scale, value=value, shares=shares)
+    of = partial(Parallel, scale=scale, value=value, shares=shares, label=label)
     return [
         of(f"parallel-{k}", trials[model], chosen=winners.get(model), says=f"The trials of `{model}`.")
         for k, model in enumerate(trials, start=1)
@@ -175,10 +183,11 @@ class Parallel(OwnFigure):
     value: Value = accuracy
     shares: Collection[str] = field(default=(), kw_only=True)
     chosen: int | None = field(default=None, kw_only=True)
+    label: str = field(default=VALIDATION, kw_only=True)
 
     def numbers(self) -> list[dict[str, Any]]:
         """A row for each trial."""
-        return [{"trial": trial.number, "accuracy (%)": self.value(trial), **trial.params} for trial in self.trials]
+        return [{"trial": trial.number, self.label: self.value(trial), **trial.params} for trial in self.trials]
 
     def figure(self) -> Figure:
         whole = max((trial.distributions for trial in self.trials), key=len, default={})
@@ -199,7 +208,7 @@ class Parallel(OwnFigure):
         axis.spines[:].set_visible(False)
         axis.tick_params(length=0)
         if any(self.value(trial) is not None for trial in drawn):
-            bar_above(figure, colours, axis, "validation accuracy (%)")
+            bar_above(figure, colours, axis, self.label)
         return figure
 
 

@@ -24,23 +24,24 @@ Row = dict[str, Any]
 OWN = "option "
 ACCURACIES = ("validation", "repeated")  # columns of fractions, shown in percent
 WHAT = """Every model had {trials} trials over the same space of recipes, and over options of its own where it has some,
-on the same split and for the same number of steps. A trial is one training run with one seed, judged by its accuracy on
-the validation pairs alone, which no cell of this seed trains on or tests; chance is 50 %. As the best of many trials is
-partly luck, each model's best ones were run with further seeds. The best mean over all {seeds} seeds (`repeated`)
-decides, not the accuracy of the first seed (`validation`). Its interval is of these pairs and seeds, and doesn't
-allow for the luck of choosing the best. `best.json` has the recipes as `--tuned` reads them. """
+on the same split and for the same number of steps. A trial is one training run with one seed, judged by {judge}. As the
+best of many trials is partly luck, each model's best ones were run with further seeds. The best mean over all {seeds}
+seeds (`repeated`) decides, not the first seed. {interval}`best.json` has the recipes as `--tuned` reads them. """
+ON_VALIDATION = """its accuracy on the validation pairs alone, which no cell of this seed trains on or tests; chance is
+50 %"""
+INTERVAL = """Its interval is of these pairs and seeds, and doesn't allow for the luck of choosing the best. """
 LONE = """Of each model only one trial was repeated, so that the first seed alone chose it: the mean says how good it
 is, not that it is the best. """
-COURSE = """Validation accuracy of every trial in the order in which they were drawn. A pale point: the trial's one
+COURSE = """{judge} of every trial in the order in which they were drawn. A pale point: the trial's one
 seed; the line: the best of these so far. A thick dash, joined to its point: the mean over {seeds} seeds of a trial that
-was repeated. The ring is round the best of a model's means, the recipe that was chosen. A trial that failed is drawn at
-0."""
+was repeated. The ring is round the best of a model's means, the recipe that was chosen. {failed}"""
+FAILED_AT_0 = "A trial that failed is drawn at 0."
 TRIED = """A line for each trial, from parameter to parameter at the value that it had there, between the least and the
-most that the parameter may have. Its colour is the accuracy of the trial's one seed on validation, on one scale for all
-models; the best is on top, and the chosen one has dots. Parameters of a single value are left out; the others are
+most that the parameter may have. Its colour is the value of the trial's one seed, on one scale for all models; the
+best is on top, and the chosen one has dots. Parameters of a single value are left out; the others are
 written as the options of the command take them: shares from 0 to 1."""
-ALL = """`validation`: accuracy of the trial's one seed; `repeated`: mean accuracy over {seeds} seeds, `–` of trials
-that weren't repeated. `trials.csv` has both as fractions of 1. ✓: the trial whose recipe was chosen."""
+ALL = """`{judge}`: {value} of the trial's one seed; `repeated`: its mean over {seeds} seeds, `–` of trials that
+weren't repeated. {fractions}✓: the trial whose recipe was chosen."""
 
 
 class Searched(NamedTuple):
@@ -119,8 +120,8 @@ def rows_of(searched: Sequence[Searched]) -> list[Row]:
     return [{name: row.get(name) for name in names} for row in rows]
 
 
-def write_best(path: Path, entries: Mapping[str, Row]) -> None:
-    """Write the chosen recipes, and print those that are new."""
+def write_best(path: Path, entries: Mapping[str, Row], judge: str = "") -> None:
+    """Write the chosen recipes, and print those that are new, by the name of an objective of the user's own, if any."""
     try:
         before = read_record(path) if path.exists() else {}
     except Unreadable:  # it is written anew
@@ -129,41 +130,50 @@ def write_best(path: Path, entries: Mapping[str, Row]) -> None:
         return
     write_record(path, dict(entries), indent=1)
     for model, entry in entries.items():
-        print(f"{model}: validation {entry['validation']:.1%} with {entry['architecture']}, {entry['recipe']}")
+        value = f"{judge} {entry['validation']:.3g}" if judge else f"validation {entry['validation']:.1%}"
+        print(f"{model}: {value} with {entry['architecture']}, {entry['recipe']}")
 
 
-def parts(searched: Sequence[Searched], seeds: int) -> Iterator[Part]:
-    """The page: the chosen recipes, the course of the trials, what was tried, all trials, and why some failed."""
-    from menagerie.studies.frame.search_figures import parallels
+def parts(searched: Sequence[Searched], seeds: int, judge: str = "") -> Iterator[Part]:
+    """The page: the chosen recipes, the course of the trials, what was tried, all trials, and why some failed. `judge`
+    names an objective of the user's own, a plain number; empty for accuracy on validation."""
+    from menagerie.studies.frame.search_figures import VALIDATION, accuracy, parallels, value_of
 
-    yield from map(partial(sentence, seeds=seeds), searched)
+    yield from map(partial(sentence, seeds=seeds, judge=judge), searched)
     rows = rows_of(searched)
     winners = {its.model: its.chosen[0].number for its in searched if its.chosen}
-    yield course(rows, winners, COURSE.format(seeds=seeds))
+    named = {"judge": judge or "Validation accuracy", "failed": "" if judge else FAILED_AT_0}
+    yield course(rows, winners, COURSE.format(seeds=seeds, **named), judge)
     lone = all(len(its.means) < 2 for its in searched)
     trials = max(len(its.trials) for its in searched)
-    yield Paragraph(WHAT.format(trials=trials, seeds=seeds) + LONE * lone + " ".join(ties(searched)))
+    judged = {"judge": judge or ON_VALIDATION, "interval": "" if judge else INTERVAL}
+    yield Paragraph(WHAT.format(trials=trials, seeds=seeds, **judged) + LONE * lone + " ".join(ties(searched, judge)))
     if further := sorted({name for its in searched for row in its.rows for name in row} - {*SEARCHED, *KNOWN}):
         yield Paragraph(f"`--tuned` takes no {', '.join(further)} from `best.json`: give these as options.")
     yield Heading("What was tried", TRIED)
-    yield from parallels({its.model: its.trials for its in searched}, winners)
-    yield Heading("All trials", ALL.format(seeds=seeds))
-    yield table(rows, winners)
+    trials_of = {its.model: its.trials for its in searched}
+    yield from parallels(trials_of, winners, value_of if judge else accuracy, label=judge or VALIDATION)
+    fractions = "" if judge else "`trials.csv` has both as fractions of 1. "
+    column = {"judge": judge or "validation", "value": "the value" if judge else "accuracy"}
+    yield Heading("All trials", ALL.format(seeds=seeds, fractions=fractions, **column))
+    yield table(rows, winners, judge)
     failed = {f"{its.model}, trial {number}": why for its in searched for number, why in its.failures.items() if why}
     if failed:
         yield Heading("Why trials failed")
         yield Facts(failed)
 
 
-def course(rows: Sequence[Row], winners: Mapping[str, int], says: str = "") -> Part:
-    """Return the figure of the search: validation accuracy of every trial's one seed, the best so far, and means over
-    seeds. `winners` has the number of each model's chosen trial, which gets a ring."""
-    from menagerie.studies.frame.search_figures import CHOSEN, DASHES, FAINT, STEPS, ByModel, Side
+def course(rows: Sequence[Row], winners: Mapping[str, int], says: str = "", judge: str = "") -> Part:
+    """Return the figure of the search: the value of every trial's one seed, the best so far, and means over seeds.
+    `winners` has the number of each model's chosen trial, which gets a ring; `judge` as in `parts`."""
+    from menagerie.studies.frame.search_figures import CHOSEN, DASHES, FAINT, STEPS, VALIDATION, ByModel, Side
 
-    one = [(row["model"], row["trial"], 100 * (row["validation"] or 0.0)) for row in rows]
+    rows = [row for row in rows if row["validation"] is not None] if judge else rows
+    scale = 1 if judge else 100
+    one = [(row["model"], row["trial"], scale * (row["validation"] or 0.0)) for row in rows]
     best = [(model, trial, max(y for m, t, y in one if m == model and t <= trial)) for model, trial, _ in one]
     pairs = [
-        (its, (*its[:2], 100 * r["repeated"])) for its, r in zip(one, rows, strict=True) if r["repeated"] is not None
+        (its, (*its[:2], scale * r["repeated"])) for its, r in zip(one, rows, strict=True) if r["repeated"] is not None
     ]
     means = [mean for _, mean in pairs]
     joined = [point for its, mean in pairs for point in (its, mean, (its[0], nan, nan))]
@@ -173,15 +183,20 @@ def course(rows: Sequence[Row], winners: Mapping[str, int], says: str = "") -> P
         "its mean over seeds, where repeated": (DASHES, joined),
         "chosen: the best mean": (CHOSEN, [its for its in means if winners.get(its[0]) == its[1]]),
     }
-    side = Side("trial", "validation accuracy (%)", series, pale="the best of these so far", accuracies=True)
-    shown = [{name: row[name] for name in ("model", "trial", *ACCURACIES)} for row in rows]
+    side = Side("trial", judge or VALIDATION, series, pale="the best of these so far", accuracies=not judge)
+    shown = [{"model": row["model"], "trial": row["trial"], **values_of(row, judge)} for row in rows]
     return ByModel("history", list(dict.fromkeys(row["model"] for row in rows)), [side], shown, says=says)
+
+
+def values_of(row: Row, judge: str) -> Row:
+    """The two values of a trial, by the names that a page gives them."""
+    return {judge or "validation": row["validation"], "repeated": row["repeated"]}
 
 
 KNOWN = {"model", "trial", *ACCURACIES, "architecture", "options"}
 
 
-def sentence(searched: Searched, seeds: int) -> Sentence:
+def sentence(searched: Searched, seeds: int, judge: str = "") -> Sentence:
     """Say what was chosen for a model, or why nothing was yet."""
     model = searched.model
     if searched.chosen and searched.over:
@@ -189,7 +204,8 @@ def sentence(searched: Searched, seeds: int) -> Sentence:
         named = ", ".join(f"{name.removeprefix(OWN)} {shown(value)}" for name, value in trial.params.items())
         how, over = "is best" if len(searched.means) > 1 else "alone was repeated", f"over {seeds} seeds"
         right = f"{interval} of validation {over}; chance is 50" if (interval := searched.interval) else f" {over}"
-        return Sentence(f"{model}: trial {trial.number} {how}, with {100 * mean:.1f} %{right}. It has {named}.")
+        value = f"{judge} {mean:.3g} {over}" if judge else f"{100 * mean:.1f} %{right}"
+        return Sentence(f"{model}: trial {trial.number} {how}, with {value}. It has {named}.")
     if searched.elsewhere:
         return Sentence(
             f"{model}: {searched.elsewhere} of its trials run elsewhere; start this command again when they have ended."
@@ -197,24 +213,29 @@ def sentence(searched: Searched, seeds: int) -> Sentence:
     return Sentence(f"{model}: every trial failed." if searched.over else f"{model}: none is chosen yet.")
 
 
-def ties(searched: Sequence[Searched]) -> list[str]:
+def ties(searched: Sequence[Searched], judge: str) -> list[str]:
     """Return a sentence for each group of models whose chosen trials have the same mean, as it is shown."""
-    means = {its.model: f"{100 * its.chosen[1]:.1f}" for its in searched if its.chosen}
+    means = {its.model: shown(its.chosen[1], percent=not judge) for its in searched if its.chosen}
     groups = {mean: [model for model in means if means[model] == mean] for mean in means.values()}
     return [f"The chosen trials of {' and '.join(g)} have the same mean." for g in groups.values() if len(g) > 1]
 
 
-def table(rows: Sequence[Row], winners: Mapping[str, int]) -> Rows:
+def table(rows: Sequence[Row], winners: Mapping[str, int], judge: str = "") -> Rows:
     """Return a table of all trials as texts, each model's best first; accuracies are in percent."""
+    percents = () if judge else ACCURACIES
     models = list(dict.fromkeys(row["model"] for row in rows))
     names = list(rows[0])[1:] if rows else []
-    ordered = sorted(rows, key=lambda r: (-(r["repeated"] or 0), -(r["validation"] or 0), r["trial"]))
+
+    def rank(row: Row) -> tuple[Any, ...]:
+        return *((row[n] is None, -(row[n] or 0)) for n in ("repeated", "validation")), row["trial"]
+
     texts = [
         [row["model"], "✓" if winners.get(row["model"]) == row["trial"] else ""]
-        + [shown(row[name], percent=name in ACCURACIES) for name in names]
-        for row in sorted(ordered, key=lambda r: models.index(r["model"]))
+        + [shown(row[name], percent=name in percents) for name in names]
+        for row in sorted(rows, key=lambda r: (models.index(r["model"]), rank(r)))
     ]
-    return Rows("all_trials", ["model", "chosen", *(n + " (%)" * (n in ACCURACIES) for n in names)], texts)
+    headers = (judge if judge and name == "validation" else name + " (%)" * (name in percents) for name in names)
+    return Rows("all_trials", ["model", "chosen", *headers], texts)
 
 
 def shown(value: Any, percent: bool = False) -> str:

@@ -18,6 +18,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.parts import Facts, Sentence
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.search_figures import ByModel
 from menagerie.studies.pages.tune import Searched, rows_of
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.tune import Tune
@@ -238,6 +239,7 @@ class Mine(Tune):
         return super().space(model) | wider
 
     def objective(self, known, arms):
+        """Errors of the worse seed."""
         scores = [known.score(arm) for arm in arms]
         return None if None in scores else 1 - min(scores)
 
@@ -251,7 +253,16 @@ def test_a_space_and_an_objective_of_a_users_own(tmp_path):
     assert all(arms[t.number].recipe.batch == t.params["batch"] for t in its.trials)
     assert all(arms[t.number].data.recipe.pairs == t.params["pairs"] for t in its.trials)
     assert list(its.trials[0].values) == [pytest.approx(1 - records.scores[arms[0].id])]
-    assert any("takes no batch, pairs" in getattr(part, "text", "") for part in study.page(records))
+    parts = list(study.page(records))
+    assert any("takes no batch, pairs" in getattr(part, "text", "") for part in parts)
+    (side,) = next(part.sides for part in parts if isinstance(part, ByModel))
+    assert (side.y, side.accuracies) == ("Errors of the worse seed", False)
+    drawn = {trial: value for _, trial, value in side.series["a trial, its one seed"][1]}
+    assert drawn == {trial.number: trial.values[0] for trial in its.trials}
+    said = " ".join(str(vars(part)) for part in parts if not isinstance(part, ByModel))
+    assert "Errors of the worse seed" in said
+    assert "chance" not in said
+    assert "accuracy" not in said
 
 
 def test_columns_are_those_of_all_models():
