@@ -39,6 +39,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
 KillWait=10
+MaxArraySize=4
 NodeName={host} NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
 PartitionName=tests Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """

@@ -10,7 +10,8 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -19,6 +20,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import SOME_PROCESSES, Range, validate
+from menagerie.studies.cluster.slurm_commands import Status, at, cancel, largest_array, queue, task_environment
 
 # Signs that submitit and Slurm replace in file names (%j, %a; in Slurm a backslash stops that), or can't read in a
 # script.
@@ -43,9 +45,9 @@ class Slurm:
     processes: Annotated[int, Range(1, 1024)] = 1
     """Processes that take the steps of a run together, as under torchrun; on cuda each has a GPU."""
     at_once: Annotated[int, Range(1, 100_000)] = 100
-    """The most tasks of the array that run at once."""
+    """The most tasks that run at once, of those submitted together."""
     sbatch: tuple[str, ...] = ()
-    """Further sbatch options, such as account=mine qos=low."""
+    """Further sbatch options, such as account=mine qos=low clusters=other."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,20 @@ def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
         "mem": f"{round(slurm.gigabytes * 1024)}M" if slurm.gigabytes else "",
         "gpus-per-node": max(slurm.gpus, gpus) or "",
         "requeue": True,
+        "clusters": os.environ.get("SBATCH_CLUSTERS") or os.environ.get("SLURM_CLUSTERS"),
     }
     further = dict(option.lstrip("-").partition("=")[::2] for option in slurm.sbatch)
+    if "cluster" in further:
+        further["clusters"] = further.pop("cluster")
     return {name: value for name, value in given.items() if value} | {name: v or True for name, v in further.items()}
+
+
+def cluster_of(options: Mapping[str, str | int]) -> str:
+    """Return the cluster that these options of sbatch name; empty for this machine's own. Raises for several."""
+    name = str(options.get("clusters", ""))
+    if "," in name or name == "all":
+        raise UserError(f"clusters={name}: name one, which is then asked for states: --slurm.sbatch clusters=X")
+    return name
 
 
 def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0, trains: bool = False) -> None:
@@ -94,9 +107,11 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0,
     if missing := [name for name in ("sbatch", "srun", "squeue", "scontrol") if not shutil.which(name)]:
         raise UserError(f"--cluster slurm: no {missing[0]} here; start it where jobs are submitted, or use local")
     validate(cluster)
-    given = sbatch_options(cluster.slurm, cores * processes, gpus * processes).items()
-    flags = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given]
-    result = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
+    given = sbatch_options(cluster.slurm, cores * processes, gpus * processes)
+    cluster_of(given)
+    flags = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given.items()]
+    with task_environment(given):
+        result = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
     if result.returncode:
         raise refused(result.stderr)
 
@@ -132,7 +147,7 @@ class Handle(NamedTuple):
 
     engine: str
     job: str
-    """Slurm's job id, or a process id."""
+    """Slurm's job id, followed by `;` and its cluster unless that is this machine's own, or a process id."""
     log: str
     """Absolute path of the file with the task's output."""
 
@@ -151,7 +166,9 @@ def submit(
     gpus: int = 0,
     name: str = "menagerie",
 ) -> list[Handle]:
-    """Submit `function(argument)` for each of `arguments`, on Slurm as one job array; logs go to `folder`.
+    """Submit `function(argument)` for each of `arguments`; logs go to `folder`.
+
+    On Slurm they are one job array, or several if they are too many for one; if one is refused, none is left.
 
     Call it within `holding_stops`, so that no signal cuts the submission off midway. A function with a method
     `checkpoint` is queued again if it is interrupted: see `menagerie.studies.cluster.worker.Task`.
@@ -161,21 +178,31 @@ def submit(
     check_folder(cluster, folder)
     logging.getLogger("submitit").setLevel(logging.ERROR)
     timeouts = {f"{cluster.engine}_max_num_timeout": MOST_TIMEOUTS}
+    options = sbatch_options(cluster.slurm, cores, gpus)
+    place = cluster_of(options) if cluster.engine == "slurm" else ""
+    most = largest_array(place) if cluster.engine == "slurm" else sys.maxsize
+    arrays = max(1, -(-len(arguments) // most))
+    size = max(1, -(-len(arguments) // arrays))
     executor = submitit.AutoExecutor(folder, cluster=cluster.engine, **timeouts)
     executor.update_parameters(
         name=name,
         timeout_min=cluster.slurm.minutes if cluster.engine == "slurm" else YEAR_MINUTES,
         local_gpus_per_node=max(cluster.slurm.gpus, gpus),  # 0 hides all GPUs
         stderr_to_stdout=True,
-        slurm_array_parallelism=cluster.slurm.at_once,
-        slurm_additional_parameters=sbatch_options(cluster.slurm, cores, gpus),
+        slurm_array_parallelism=max(1, cluster.slurm.at_once // arrays),
+        slurm_additional_parameters=options,
     )
+    handles: list[Handle] = []
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # the error repeats the printed text
-            jobs = executor.map_array(function, arguments)
+        # The error repeats the printed text.
+        with task_environment(options), contextlib.redirect_stderr(io.StringIO()):
+            for start in range(0, len(arguments), size):
+                jobs = executor.map_array(function, arguments[start : start + size])
+                handles += (Handle(cluster.engine, at(place, job.job_id), str(job.paths.stdout)) for job in jobs)
     except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
+        cancel(handle.job for handle in handles)
         raise refused(str(error)) from error
-    return [Handle(cluster.engine, job.job_id, str(job.paths.stdout)) for job in jobs]
+    return handles
 
 
 @contextlib.contextmanager
@@ -199,36 +226,10 @@ def holding_stops(engine: str) -> Iterator[None]:
         signal.raise_signal(number)
 
 
-class Status(NamedTuple):
-    """The state of a task."""
-
-    state: str
-    """State as Slurm gives it; RUNNING or ENDED for a subprocess; UNKNOWN if Slurm doesn't answer; GONE if it isn't
-    listed."""
-    reason: str = ""
-
-
 def states(handles: Iterable[Handle]) -> dict[str, Status]:
     handles = list(handles)
     local = {h.job: Status("RUNNING" if runs_here(h) else "ENDED") for h in handles if h.engine == "local"}
-    return local | queue([handle.job for handle in handles if handle.engine == "slurm"])
-
-
-def queue(jobs: list[str]) -> dict[str, Status]:
-    """Ask squeue for the status of Slurm's jobs, because sacct would need an accounting database."""
-    if not jobs:
-        return {}
-    arrays = ",".join(sorted({job.partition("_")[0] for job in jobs}))
-    command = ["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T|%r", f"--jobs={arrays}"]
-    try:
-        result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="surrogateescape", timeout=60)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return dict.fromkeys(jobs, Status("UNKNOWN", str(error)))
-    if result.returncode and "Invalid job id" not in result.stderr:
-        return dict.fromkeys(jobs, Status("UNKNOWN", result.stderr.strip()))
-    rows = (line.split("|", 2) for line in result.stdout.split("\n") if line)
-    listed = {job: Status(state, "" if reason == "None" else reason) for job, state, reason in rows}
-    return {job: listed.get(job, Status("GONE")) for job in jobs}
+    return local | queue(handle.job for handle in handles if handle.engine == "slurm")
 
 
 def runs_here(handle: Handle) -> bool:

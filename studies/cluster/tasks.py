@@ -1,6 +1,7 @@
 """Submits named tasks, and waits for them and for running tasks of an earlier command."""
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,10 +15,11 @@ from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.studies.cluster.jobs import ENDED, Cluster, Handle, end_here, holding_stops, states, submit
+from menagerie.studies.cluster.slurm_commands import cancel_line
 from menagerie.studies.cluster.worker import Command, Interruption, Task
 
 RECORD = "tasks.json"
-Job = Annotated[str, msgspec.Meta(pattern=r"^\d+(_\d+)?$")]
+Job = Annotated[str, msgspec.Meta(pattern=r"^\d+(_\d+)?(;\w[\w.-]*)?$")]
 Submissions = dict[str, tuple[Literal["local", "slurm"], Job, str]]
 FIRST_POLL, LONGEST_POLL = 1.0, 20.0  # seconds between two calls of squeue
 # Seconds in which Slurm itself may still queue a task again: at preemption, or when its machine failed.
@@ -167,17 +169,21 @@ class Tasks:
     def interrupt(self) -> None:
         """End the tasks on this machine; Slurm's continue, and the command that ends them is printed."""
         end_here(self.running.values())
-        if jobs := jobs_of(self.running):
+        if command := cancelling(self.running):
             print(
                 f"{len(self.running)} tasks stay with Slurm: the same command waits for them again, "
-                f"`scancel {jobs}` ends them",
+                f"`{command}` ends them",
                 flush=True,
             )
 
 
-def jobs_of(running: Mapping[str, Handle]) -> str:
-    """Return Slurm's ids of running tasks, as arguments of scancel."""
-    return " ".join(sorted({handle.job.partition("_")[0] for handle in running.values() if handle.engine == "slurm"}))
+def cancelling(running: Mapping[str, Handle]) -> str:
+    """Return the command line that ends those of these tasks that are Slurm's; empty if none is."""
+    return cancel_line(handle.job for handle in running.values() if handle.engine == "slurm")
+
+
+# Lines that a task's end adds to its log without a reason.
+NOTES = re.compile(r"submitit |srun: (?!error|fatal)|srun: error: .*: tasks? [\d,-]+: Exited with exit code ")
 
 
 def why(state: str, handle: Handle) -> str:
@@ -188,8 +194,8 @@ def why(state: str, handle: Handle) -> str:
         lines = [line.strip() for line in Path(handle.log).read_text("utf-8", errors="replace").splitlines()]
     except OSError:
         return f"no log was written ({state.lower()}); is its folder on a file system that all machines share?"
-    output = [line for line in lines if line and not line.startswith(("srun:", "submitit "))]
-    return output[-1].removeprefix("error: ") if output else f"it ended without a result ({state.lower()})"
+    said = [line for line in lines if line and not NOTES.match(line)]
+    return said[-1].removeprefix("error: ") if said else f"it ended without a result ({state.lower()})"
 
 
 def read_tasks(folder: Path) -> dict[str, Handle]:

@@ -10,7 +10,7 @@ from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.progress import PlainLines
 from menagerie.envs.core.server_start import load
 from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, read_tasks, still_running
+from menagerie.studies.cluster.tasks import RECORD, Tasks, cancelling, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.job import AnyJob
@@ -71,7 +71,7 @@ def check_none_runs(folder: Path, ids: Collection[str]) -> None:
     running = {name: handle for name, handle in still_running(folder).items() if name in ids}
     if not running:
         return
-    end = f"end them with `scancel {jobs_of(running)}`" if jobs_of(running) else "wait for them"
+    end = f"end them with `{cancelling(running)}`" if cancelling(running) else "wait for them"
     raise UserError(
         f"{len(running)} tasks of this run are still queued or running; go on with the same --cluster as before, "
         f"or {end} (where they are surely over, delete {folder / RECORD})"

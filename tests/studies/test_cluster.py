@@ -20,7 +20,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster import tasks
-from menagerie.studies.cluster.jobs import Cluster, Handle, Slurm, check_cluster, end_here, submit
+from menagerie.studies.cluster.jobs import Cluster, Handle, Slurm, check_cluster, end_here, states, submit
 from menagerie.studies.cluster.tasks import RECORD, Tasks, read_tasks, still_running
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.dispatch import run_jobs
@@ -131,6 +131,18 @@ def unlucky(argument, interruption):
     (Path(folder) / kind).touch()
 
 
+# Of an allocation in which the command runs, and of a user; each would end or change its tasks.
+AROUND = {"SLURM_MEM_PER_CPU": "100", "SLURM_NTASKS": "2", "SRUN_CPUS_PER_TASK": "8", "SBATCH_NO_REQUEUE": "1"}
+AROUND |= {"SQUEUE_PARTITION": "other"}
+
+
+@pytest.fixture
+def allocation(monkeypatch):
+    """The environment of a command that runs inside an allocation."""
+    for name, value in AROUND.items():
+        monkeypatch.setenv(name, value)
+
+
 def unlucky_tasks(cluster, folder, *kinds):
     return Tasks(
         cluster,
@@ -143,12 +155,15 @@ def unlucky_tasks(cluster, folder, *kinds):
     )
 
 
-def test_tasks_that_fail_are_named_and_the_others_end(tmp_path, slurm, capsys):
-    tasks = unlucky_tasks(Cluster("slurm"), tmp_path, "mistaken", "killed", "cancelled", "lucky")
+def test_tasks_that_fail_are_named_and_the_others_end(tmp_path, slurm, allocation, capsys):
+    """Also where the command is itself in an allocation."""
+    kinds = ("mistaken", "killed", "cancelled", "lucky")
+    tasks = unlucky_tasks(Cluster("slurm", Slurm(gigabytes=0.001)), tmp_path, *kinds)
     ended = []
 
     def report(states):
         if (tmp_path / "sleeps").exists():
+            assert "Requeue=1" in output_of("scontrol", "show", "job", tasks.running["cancelled"].job)
             output_of("scancel", tasks.running["cancelled"].job)  # which sends SIGTERM too, and is final
             (tmp_path / "sleeps").unlink()
 
@@ -159,8 +174,22 @@ def test_tasks_that_fail_are_named_and_the_others_end(tmp_path, slurm, capsys):
     log = tmp_path / "cluster"
     assert f"cell mistaken: the loss is nan; lower --learning-rate; its log: {log}" in said
     assert f"cell cancelled: cancelled; its log: {log}" in said
-    assert f"cell killed: it ended without a result (failed); its log: {log}" in said
+    assert re.search(rf"cell killed: srun: error: .*: Killed; its log: {log}", said)
     assert not still_running(tmp_path / "cluster")
+    assert AROUND.items() <= os.environ.items()
+
+
+def test_tasks_that_are_too_many_for_one_array_are_several(tmp_path, slurm):
+    """The test's Slurm takes arrays of four."""
+    handles = submit(Cluster("slurm", Slurm(at_once=2, sbatch=("hold",))), tmp_path, print, range(7))
+    first, second = (handles[k].job.partition("_")[0] for k in (0, 4))
+    assert [handle.job for handle in handles] == [f"{first}_{k}" for k in range(4)] + [
+        f"{second}_{k}" for k in range(3)
+    ]
+    assert {status.state for status in states(handles).values()} == {"PENDING"}
+    listed = output_of("squeue", "--noheader", "--format=%i", f"--jobs={first},{second}")
+    output_of("scancel", first, second)
+    assert set(listed.split()) == {f"{first}_[0-3%1]", f"{second}_[0-2%1]"}, "as many at once as one array would have"
 
 
 def test_a_subprocess_that_fails_is_named(tmp_path):
@@ -192,12 +221,64 @@ def test_ctrl_c_ends_subprocesses(tmp_path):
 @pytest.fixture
 def squeue(tmp_path, monkeypatch):
     """A squeue that prints what is written to the file that this gives: a state can't be held in a real Slurm."""
-    answer, program = tmp_path / "answer", tmp_path / "bin/squeue"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\ncat '{answer}'\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    answer = tmp_path / "answer"
+    (tmp_path / "bin").mkdir()
+    add_program(answer, "squeue", f"echo squeue $* $SQUEUE_PARTITION >> '{tmp_path}/calls'; cat '{answer}'")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
     return answer
+
+
+def add_program(answer, name, text):
+    """Put a program that stands for Slurm's beside that squeue."""
+    (program := answer.parent / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize("where", ["option", "SBATCH_CLUSTERS", "SLURM_CLUSTERS"])
+def test_tasks_on_another_cluster_are_asked_for_there(where, tmp_path, squeue, allocation, monkeypatch, capsys):
+    """Also by the next command, which needn't name it; squeue says which cluster answers."""
+    calls = tmp_path / "calls"
+    add_program(squeue, "srun", "")
+    add_program(squeue, "scontrol", f"echo scontrol $* >> '{calls}'")
+    add_program(squeue, "sbatch", f"grep SBATCH.*clusters $1 >> '{calls}'; echo Submitted batch job 77 on cluster beta")
+    if where != "option":
+        monkeypatch.setenv(where, "beta")
+    slurm = Slurm(sbatch=("clusters=beta",) if where == "option" else ())
+    tasks = unlucky_tasks(Cluster("slurm", slurm), tmp_path, "lucky")
+    squeue.write_text("CLUSTER: beta\n77|RUNNING|None\n")
+
+    def report(line):
+        assert line == "1 running"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tasks.run(print, report)
+    assert "`scancel --clusters=beta 77` ends them" in capsys.readouterr().out
+    monkeypatch.delenv(where, raising=False)
+    (log := tmp_path / "cluster/77_0_log.out").touch()
+    assert still_running(log.parent) == {"lucky": Handle("slurm", "77;beta", str(log))}
+    asked = "squeue --clusters=beta --noheader --array --states=all --format=%i|%T|%r --jobs=77"
+    said = ["scontrol --clusters=beta show config", "#SBATCH --clusters=beta", asked, asked]
+    assert calls.read_text().splitlines() == said
+    squeue.write_text("something else\n")
+    assert states(read_tasks(log.parent).values()) == {"77;beta": ("UNKNOWN", "squeue says something else")}
+
+
+def test_no_array_is_left_if_slurm_refuses_a_further_one(tmp_path, squeue):
+    calls = tmp_path / "calls"
+    add_program(squeue, "srun", "")
+    add_program(squeue, "scontrol", "echo 'MaxArraySize            = 1'")
+    add_program(squeue, "sbatch", f"[ -e '{calls}' ] && echo 'error: full' >&2 && exit 1; echo job 78 | tee '{calls}'")
+    add_program(squeue, "scancel", f"echo scancel $* >> '{calls}'")
+    with pytest.raises(UserError, match="Slurm refuses the tasks: full"):
+        submit(Cluster("slurm", Slurm(sbatch=("cluster=beta",))), tmp_path / "cluster", print, [1, 2])
+    assert calls.read_text() == "job 78\nscancel --clusters=beta 78\n"
+
+
+@pytest.mark.parametrize("several", ["all", "alpha,beta"])
+def test_one_cluster_is_named(several, tmp_path):
+    with pytest.raises(UserError, match=f"clusters={several}: name one"):
+        submit(Cluster("slurm", Slurm(sbatch=(f"clusters={several}",))), tmp_path, print, [1])
 
 
 @pytest.mark.parametrize("state", ["PREEMPTED", "NODE_FAIL"])
@@ -303,8 +384,7 @@ def test_only_numbers_of_jobs_are_taken(job, tmp_path):
         still_running(tmp_path)
 
 
-SBATCH = """#!/bin/sh
-echo sbatch >> '{folder}/calls'
+SBATCH = """echo sbatch >> '{folder}/calls'
 kill -{signal} $PPID $$
 echo Submitted batch job 77
 """
@@ -322,11 +402,9 @@ def stops():
 @pytest.mark.parametrize("moment", ["sbatch", "record"])
 def test_a_stop_around_a_submission_leaves_no_task_unrecorded(name, moment, stops, tmp_path, squeue, monkeypatch):
     """It comes to the command and to sbatch, as from a terminal, or just before the record is written."""
-    programs, folder = squeue.parent / "bin", tmp_path / "cluster"
-    sbatch = SBATCH.format(folder=tmp_path, signal=name if moment == "sbatch" else 0)
-    for program, text in (("sbatch", sbatch), ("srun", "#!/bin/sh\n")):
-        (programs / program).write_text(text)
-        (programs / program).chmod(0o755)
+    folder = tmp_path / "cluster"
+    add_program(squeue, "sbatch", SBATCH.format(folder=tmp_path, signal=name if moment == "sbatch" else 0))
+    add_program(squeue, "srun", "")
 
     def late(*arguments, **options):
         os.kill(os.getpid(), getattr(signal, f"SIG{name}"))
@@ -347,7 +425,8 @@ def test_a_stop_around_a_submission_leaves_no_task_unrecorded(name, moment, stop
     with pytest.raises(KeyboardInterrupt):
         again.run(print, lambda states: os.kill(os.getpid(), signal.SIGINT))
     assert set(again.running) == {"lucky", "mistaken"}
-    assert (tmp_path / "calls").read_text() == "sbatch\n", "they are submitted once"
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [call for call in calls if call.startswith("sbatch")] == ["sbatch"], "they are submitted once"
 
 
 STUDIES = ("binding_grid", "ablations", "compute", "photo_transfer", "sample_efficiency", "sparo", "tune")
