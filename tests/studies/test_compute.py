@@ -41,7 +41,7 @@ from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import folder_of, keep, reach_branch, states, trunk_key
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import FILE, StepClock
-from tests.command import ROOT, run_here
+from tests.command import ROOT, WAIT_SECONDS, run_here
 from tests.studies.stored import stored_run
 
 COMPUTE = [
@@ -184,12 +184,14 @@ def made(job):
     return result, weights, (job.folder / "predictions.csv").read_bytes(), log
 
 
-def trained(job, stop_at=None):
-    """The steps that a run took."""
+def trained(job, stop_at=None, also=lambda step: None):
+    """The steps that a run took; `also` is called with each, and with 0 while the run waits for another one."""
     seen = []
 
     def report(step):
-        seen.append(step)
+        if step:
+            seen.append(step)
+        also(step)
         if step == stop_at:
             raise Stopped
 
@@ -237,7 +239,8 @@ def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, al
 
 
 def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp_path, monkeypatch):
-    """Of three lengths at once, the second keeps its state just then."""
+    """Of three lengths at once, the second wants to keep its state just then. When the third wants to keep its own, the
+    second is still at it, and the third waits."""
     short, long = jobs_in(tmp_path / "run")
     recipe = replace(long.cell.recipe, steps=15, single_object_phase=4 / 15)
     middle = replace(long, cell=replace(long.cell, recipe=recipe))
@@ -247,20 +250,30 @@ def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp
     hand_on(source, StateFile(middle.folder / STATE, middle.id))
     trained(short)
     assert list(states(long)) == [8]
-    waits = Event()
-    of_middle = Thread(target=reach_branch, args=(middle, None, pytest.fail, lambda step: waits.set()))
+    middle_waits, middle_keeps, long_waits = Event(), Event(), Event()
+    of_middle = Thread(target=reach_branch, args=(middle, None, pytest.fail, lambda step: middle_waits.set()))
 
     def take_over(*_):
         if of_middle.ident is None:
             of_middle.start()
-            while of_middle.is_alive() and not waits.wait(0.05):
-                pass
+            assert middle_waits.wait(WAIT_SECONDS)
+
+    def keep_late(job, *state):
+        if job is middle:
+            middle_keeps.set()
+            assert long_waits.wait(WAIT_SECONDS)
+        keep(job, *state)
 
     monkeypatch.setattr(shared, "take_over_states", take_over)
-    assert trained(long) == list(range(9, 21))
+    monkeypatch.setattr(shared, "keep", keep_late)
+    monkeypatch.setattr(shared, "POLL_SECONDS", 0.01)
+    assert trained(long, also=lambda step: middle_keeps.wait(WAIT_SECONDS) if step else long_waits.set()) == list(
+        range(9, 21)
+    )
     of_middle.join()
+    assert long_waits.is_set()
     assert made(long) == alone[1]
-    assert not states(long).keys() & {8}
+    assert list(states(long)) == [16]
 
 
 def test_a_run_may_be_stopped_before_and_after_its_branch(jobs_in, alone, tmp_path):
