@@ -11,7 +11,6 @@ name it, because its file is run:
     python studies/attention.py runs/mine --code mine.py:Mine
 """
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,8 @@ from jaxtyping import Float, UInt8
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.files import write_csv
+from menagerie.envs.core.machine import usable_cores
+from menagerie.envs.core.options import docstring
 from menagerie.envs.core.records import read_record
 from menagerie.envs.core.validation import SOME_PROCESSES, Range, build
 from menagerie.studies.cluster.jobs import Cluster, check_cluster
@@ -169,7 +170,7 @@ def run(config: Config) -> None:
     check_cluster(config.cluster, config.run)
     records = read(config.run)
     jobs = list(jobs_of(config, records))
-    workers = config.workers or os.cpu_count() or 1
+    workers = config.workers or usable_cores()
     run_jobs([job for _, job in jobs], config.cluster, workers, config.run, lambda _: None)
     table = [row for arm, job in jobs for row in rows_of(arm, job)]
     if not table:
@@ -198,7 +199,7 @@ def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    run(read_options(Config, sys.argv[1:], started_as(), __doc__))
+    run(read_options(Config, sys.argv[1:], started_as(), docstring(sys.modules[__name__])))
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from menagerie.envs.core.command_help import chosen_command, read_options, started_as
 from menagerie.envs.core.errors import UserError, run_command
+from menagerie.envs.core.options import docstring
 from menagerie.envs.core.validation import SIDE, Range
 from menagerie.envs.layouts import MOST
 from menagerie.studies.analysis.growth import growth
@@ -262,9 +263,9 @@ def main() -> int:
 
     check_joined()
     command = started_as()
-    name = chosen_command(command, __doc__, tuple(MEASUREMENTS))
+    name = chosen_command(command, docstring(sys.modules[__name__]), tuple(MEASUREMENTS))
     options, measure = MEASUREMENTS[name]
-    return measure(read_options(options, sys.argv[2:], f"{command} {name}", options.__doc__))
+    return measure(read_options(options, sys.argv[2:], f"{command} {name}", docstring(options)))
 
 
 if __name__ == "__main__":

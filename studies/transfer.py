@@ -11,7 +11,6 @@ with `report.html`, `results.csv`, `results.tex`, `results.jsonl` and the scores
 it skips what is finished: also with further models and benchmarks.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import tyro
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, Range
 from menagerie.generators.benchmarks.registry import check_benchmark, chosen, load, names
@@ -106,7 +106,7 @@ class Transfer(ScoringStudy):
         """Where benchmarks' files are, and how they are read."""
         from menagerie.generators.benchmarks.photographs import Place
 
-        threads = max(1, (os.cpu_count() or 1) // self.at_once)
+        threads = max(1, usable_cores() // self.at_once)
         return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=self.folders)
 
     @cached_property

@@ -68,6 +68,7 @@ def run_command(main: Callable[[], int | None]) -> None:
 
     Ctrl-C ends with status 130, a pipe that is closed with 141, SIGTERM with 143, as shells expect.
     """
+    open_streams()
     print_any_text()
     try:
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # would leave workers and locks behind
@@ -93,6 +94,16 @@ def reported(error: Exception) -> int:
     known = isinstance(error, UserError) or not isinstance(error, OSError)
     print(f"error: {reason or (error if known else described(error))}", file=sys.stderr)
     return 1 if isinstance(error, Incomplete) else 2
+
+
+def open_streams() -> None:
+    """Open /dev/null in place of standard streams that are closed (`>&-`), for this process and its children. Else a
+    file that is opened later would get a stream's number, and with it what is printed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.set_inheritable(null, null == number)
+            setattr(sys, name, os.fdopen(null, "w" if number else "r", encoding="utf-8"))
 
 
 def print_any_text() -> None:

@@ -5,6 +5,7 @@ import errno
 import hashlib
 import os
 import platform
+import re
 import shutil
 import traceback
 from functools import cache
@@ -18,11 +19,16 @@ FULL = (
     f"{SHARED}, through which processes share locks and memory, has no room or can't be written; enlarge it (docker "
     "run --shm-size=8g), or start fewer processes: --workers 1, --loaders 0"
 )
+LOADING_ENDED = (
+    "a process that prepares batches has ended: killed, as the system does when memory is short; the same command goes "
+    "on from the last saved state, and fewer processes (--loaders, --workers) take less memory"
+)
 LITTLE = 1 << 20  # bytes: less free shared memory than this counts as none
 OF_ROOM = {errno.ENOSPC, errno.EROFS, errno.EACCES}
 # Parts of RuntimeError messages of torch.
 OF_FILES = ("Too many open files", "items of ancdata")
 OF_SHARED = ("DataLoader worker", "unable to write to file </torch_", "unable to mmap", "shared memory")
+OF_LOADING = re.compile(r"DataLoader worker \(pid")  # the start of its message if one ended; not if it raised an error
 # Parts of ImportError messages when the system can't load a library; other ImportErrors are faults of code.
 OF_LOADER = ("failed to map segment", "cannot allocate memory", "cannot open shared object file")
 OF_MEMORY = ("can't allocate memory", "out of memory", "can't start new thread", "Cannot allocate memory")
@@ -41,6 +47,8 @@ def lacking(error: BaseException) -> str:
         return f"too many files are open ({text:.200}){way_out(errno.EMFILE)}"
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in OF_MEMORY)):
         return f"out of memory ({text:.200}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
+    if isinstance(error, RuntimeError) and OF_LOADING.match(text):
+        return f"{LOADING_ENDED} ({text:.100})"
     if isinstance(error, EOFError | ConnectionError) and of_processes(error):
         reason = "the process that workers are forked from has ended: killed, or out of memory"
         return f"{reason}; what is finished is kept, run the command again"
@@ -51,6 +59,12 @@ def of_processes(error: BaseException) -> bool:
     """Whether an error was raised while processes of this command talked to each other."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__", "").startswith("multiprocessing.") for frame, _ in frames)
+
+
+def usable_cores() -> int:
+    """The number of cores that this process may use; a cluster's task or a container often has fewer than the
+    machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def free_shared() -> float:

@@ -11,14 +11,15 @@ gives a field another default needn't repeat the markers.
 import ast
 import inspect
 import shlex
+import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from types import UnionType
+from types import ModuleType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 
@@ -148,6 +149,18 @@ def written(value: object) -> str:
     if isinstance(value, tuple):
         return " ".join(shlex.quote(written(one)) for one in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def docstring(of: type | Callable[..., object] | ModuleType) -> str:
+    """Return a docstring without its indentation, from the source where `python -OO` has dropped it; empty if there is
+    none."""
+    if sys.flags.optimize < 2:
+        return inspect.cleandoc(of.__doc__ or "")
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(of)))
+    except (OSError, TypeError):
+        return ""
+    return ast.get_docstring(tree if isinstance(of, ModuleType) else tree.body[0]) or ""
 
 
 @cache

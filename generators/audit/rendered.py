@@ -1,7 +1,6 @@
 """Audits render rows again, to compare them byte for byte, and single things, to measure reference colours."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
 from menagerie.envs.core.files import scratch_folder
+from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.custom.cutouts import natural_names
 from menagerie.envs.render.occlusion import UNKNOWN, area_table
 from menagerie.envs.render.renderer import Pictures, Renderer
@@ -197,7 +197,7 @@ def open_renderings(workers: int = 1) -> Iterator[Renderings]:
 
 def at_once() -> int:
     """The number of processes to render with on this machine."""
-    return min(os.cpu_count() or 1, MOST_WORKERS)
+    return min(usable_cores(), MOST_WORKERS)
 
 
 def check_again(shown: ShownRows, renderings: Renderings, world: World, sample: bool, report: Progress) -> Finding:

@@ -5,7 +5,6 @@ finally a data sheet that describes the folder. If interrupted at any moment, it
 """
 
 import contextlib
-import inspect
 import json
 import re
 import shlex
@@ -17,6 +16,7 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import clear_leftovers, is_temporary, whole_file, write_text
 from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.options import docstring
 from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import read_bytes
 from menagerie.envs.world import WORLDS
@@ -74,7 +74,7 @@ def data_sheet(
         sizes=f"\nThe animals come in sizes: {', '.join(sizes)}.\n" if (sizes := split.vocabulary.sizes) else "",
         version=version("binding-menagerie"),
         commit=f", commit {commit()}" if commit() else "",
-        files=inspect.getdoc(FORMATS[form]),
+        files=docstring(FORMATS[form]),
         subsets="\n".join(f"| `{name}` | {samples} | {records} |" for name, (samples, records) in counts.items()),
         identity=split.identity,
         recipe=json.dumps(split.recipe, indent=1),

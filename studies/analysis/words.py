@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from menagerie.envs.core.figures import short
+from menagerie.envs.core.options import docstring
 from menagerie.models.registry import is_own, scorer_class, spec_of
 
 # The same texts as in docs/glossary.md (tests/studies/test_glossary.py); a page shows the terms that it uses.
@@ -41,7 +42,7 @@ def models_explained(models: Sequence[str]) -> dict[str, str]:
 def explained_as(model: str) -> str:
     """Explain a model in a line, with its paper, as far as its spec gives these."""
     spec = spec_of(model)
-    own = (scorer_class(model).__doc__ or "a class of the user's").strip() if is_own(model) else ""
+    own = (docstring(scorer_class(model)) or "a class of the user's") if is_own(model) else ""
     says = f"{spec.title}: {spec.about}" if spec.about else spec.title or own.partition("\n")[0].removesuffix(".")
     return f"{says} ({spec.source})" if spec.source else says
 

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from menagerie.envs.core.command_help import help_requested, read_options
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import docstring
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
 
@@ -169,7 +170,7 @@ class Parse:
         from menagerie.generators.parsers.registry import describe
 
         about = f"\n\nparsers and their options:\n{describe()}" if help_requested(arguments) else ""
-        return read_options(cls, arguments, command, f"{cls.__doc__}{about}")
+        return read_options(cls, arguments, command, f"{docstring(cls)}{about}")
 
     def run(self) -> None:
         """Write the graphs; print the counts of each parser, the agreement of two, and the path that was written."""

@@ -11,7 +11,7 @@ import tyro
 from menagerie.envs.core.command_help import by_group, help_requested, help_text, read_options
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place, write_text
-from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, options_of
+from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, docstring, options_of
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.validation import PROCESSES, SIDE, Range
@@ -54,12 +54,12 @@ class Make:
         """Read the options of `make`. They depend on the kind of its recipe, so the recipe comes first."""
         if arguments and not arguments[0].startswith("-"):
             start = cls(read_recipe(arguments[0]))
-            description = f"{cls.__doc__} Its kind is {start.recipe.kind}."
+            description = f"{docstring(cls)} Its kind is {start.recipe.kind}."
             return read_options(cls, arguments[1:], f"{command} {arguments[0]}", description, start)
         if requested := help_requested(arguments):
             print(help_of_all(command, everything=requested == "--help-all"))
             sys.exit()
-        return read_options(cls, arguments, command, cls.__doc__ or "")
+        return read_options(cls, arguments, command, docstring(cls))
 
     def run(self) -> None:
         """Write the split and print its path; with `dry_run`, only print what it would hold and take."""
@@ -99,7 +99,7 @@ def help_of_all(command: str, everything: bool) -> str:
     shared = [option for option in options_of(Make) if option.usage not in alone]
     about_defaults = "Defaults are those of `binding`; `make RECIPE --help` shows those of another recipe."
     groups = {"RECIPE": recipes, **by_group(shared), **by_kind}
-    return help_text(f"{command} RECIPE", f"{Make.__doc__}\n{about_defaults}", groups, everything)
+    return help_text(f"{command} RECIPE", f"{docstring(Make)}\n{about_defaults}", groups, everything)
 
 
 def print_plan(recipe: SplitRecipe, store: "ImageStore", workers: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from menagerie.envs.core.errors import run_command
+from menagerie.envs.core.options import docstring
 from menagerie.studies.frame.checks import check, check_given, check_preset
 from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only, parse, runs_to_compare
@@ -23,7 +24,7 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
         return
     script = sys.modules["__main__"]
     default = default or ("laptop" if "laptop" in presets else next(iter(presets)))
-    name, about = Path(script.__file__ or "study").stem, script.__doc__ or ""
+    name, about = Path(script.__file__ or "study").stem, docstring(script)
 
     def command() -> int | None:
         if processes() == 1:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import differing
+from menagerie.envs.core.options import docstring
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
@@ -61,7 +62,7 @@ class AnyStudy(AnyOptions, ABC):
     @property
     def title(self) -> str:
         """The heading of the report: the first line of the class's docstring."""
-        return (type(self).__doc__ or "").partition("\n")[0].removesuffix(".")
+        return docstring(type(self)).partition("\n")[0].removesuffix(".")
 
     def label(self, test: str) -> str:
         return test

@@ -26,7 +26,6 @@ menagerie run FILE.py                       # runs it
 """
 
 import ast
-import inspect
 import runpy
 import sys
 from functools import partial
@@ -35,6 +34,7 @@ from pathlib import Path
 
 from menagerie.envs.core.command_help import HELP, chosen_command, read_options
 from menagerie.envs.core.errors import UserError, run_command
+from menagerie.envs.core.options import docstring
 
 # Each is a class of options with `run`, or a module with both, the options as `Config`; its docstring describes it.
 # `run` gives the exit status; `read`, where there is one, reads the options.
@@ -65,7 +65,7 @@ def main() -> int:
     studies = {path.stem.replace("_", "-"): path for path in sorted(folder.glob("[!_.]*.py"))}
     texts = (f"menagerie {name:<20} # {question(path)}" for name, path in studies.items())
     # Help alone reads the studies' files.
-    about = "" if sys.argv[1:] and sys.argv[1] not in HELP else "\n".join((str(__doc__), *texts))
+    about = "" if sys.argv[1:] and sys.argv[1] not in HELP else "\n".join((docstring(sys.modules[__name__]), *texts))
     name = chosen_command("menagerie", about, (*COMMANDS, "run", *studies))
     if name == "run":
         return run_file(sys.argv[2:])
@@ -79,7 +79,7 @@ def main() -> int:
 def run_file(arguments: list[str]) -> int:
     """Run a study of the user's: a Python file, and its options."""
     if arguments and arguments[0] in HELP:
-        print(f"usage: menagerie run FILE.py [OPTIONS]\n\n{run_file.__doc__} FILE.py --help lists them.")
+        print(f"usage: menagerie run FILE.py [OPTIONS]\n\n{docstring(run_file)} FILE.py --help lists them.")
         return 0
     if not arguments or arguments[0].startswith("-"):
         raise UserError("write menagerie run FILE.py [OPTIONS]; `menagerie new FILE.py` writes a study to start from")
@@ -101,7 +101,7 @@ def run_listed(name: str, arguments: list[str]) -> int:
     module, _, kind = COMMANDS[name].partition(":")
     command = import_module(f"menagerie.{module}")
     command = getattr(command, kind) if kind else command
-    options, about = getattr(command, "Config", command), inspect.cleandoc(command.__doc__ or "")
+    options, about = getattr(command, "Config", command), docstring(command)
     read = getattr(command, "read", None) or partial(read_options, options, description=about)
     return int(command.run(read(arguments=arguments, command=f"menagerie {name}")) or 0)
 

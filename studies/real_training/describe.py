@@ -5,7 +5,6 @@ A rehearsal needs no outside file. It renders scenes and writes them as files of
 """
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_text
+from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.reading import LARGEST_TEXT, read_json
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.photographs import Place
@@ -189,7 +189,7 @@ def prepared(study: Any, out: Path) -> Prepared:
 def read_subjects(study: Any, parsers: Iterable[str]) -> dict[str, Sequence[Subject]]:
     """Read the benchmarks, with their texts as each parser reads them; raises for a named benchmark that can't be
     read."""
-    workers = study.workers or os.cpu_count() or 1
+    workers = study.workers or usable_cores()
     place = Place(study.data_root, workers=workers, allow_missing=study.allow_missing, folders=study.folders)
     read = read_benchmarks(chosen(study.benchmarks), bool(study.benchmarks), place)
     return {parser: subjects_of(read, parser, study.parses) for parser in parsers}

@@ -1,7 +1,6 @@
 """Command lines of studies: presets by name, overrides by field, and the options of all scorers."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass, replace
@@ -14,6 +13,7 @@ import tyro
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import differing
+from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, Option
 from menagerie.envs.core.validation import PARTS, SHARE, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.models.recipe import Recipe
@@ -190,8 +190,7 @@ class PlaceOptions:
     @property
     def cores(self) -> int:
         """Number of processes that render: as configured, or one per core."""
-        machine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return self.workers or machine
+        return self.workers or usable_cores()
 
     @property
     def at_once(self) -> int:

@@ -20,6 +20,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers, writing
 from menagerie.envs.core.identity import differences, plain
 from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.provenance import commit, without_passwords
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
@@ -119,7 +120,7 @@ def provenance() -> dict[str, Any]:
         "commit": commit(),
         "python": platform.python_version(),
         "processor": processor(),
-        "cores": os.cpu_count(),
+        "cores": usable_cores(),
         "versions": {"binding-menagerie": menagerie.__version__, **{name: version(name) for name in LIBRARIES}},
     }
 

@@ -182,11 +182,17 @@ class Pool:
         for worker in self.busy:
             job, code = worker.job, worker.process.exitcode
             if job.id in self.done or job.id in self.errors or code is not None:
-                reason = "" if job.id in self.done else self.errors.get(job.id, f"its process ended with status {code}")
+                reason = "" if job.id in self.done else self.errors.get(job.id, why_ended(code))
                 ended.append((job, reason if reason and not job.ended else ""))
                 worker.job = None
         self.workers = [worker for worker in self.workers if worker.process.exitcode is None]
         return ended
+
+
+def why_ended(code: int | None) -> str:
+    """Return why a process ended without a word, from its exit status."""
+    killed = ": killed, as the system does when memory is short; try fewer --workers" * (code == -signal.SIGKILL)
+    return f"its process ended with status {code}{killed}"
 
 
 def fail(job: AnyJob, reason: str) -> None:

@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import pickle
+import subprocess
 import sys
 
 import pytest
@@ -13,8 +14,11 @@ import pytest
 from menagerie.envs.core import machine
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.files import write_text
+from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.processes import call
 from menagerie.envs.core.progress import LOGGERS, quiet
+from menagerie.generators.audit.rendered import at_once
+from menagerie.studies.runs.command_line import PlaceOptions
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 LACKS = {
@@ -42,6 +46,34 @@ LACKS = {
 
 def fails(error):
     raise error
+
+
+def test_cores_are_those_that_a_process_may_use(monkeypatch):
+    """As in a cluster's task, which has fewer than its machine."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert (usable_cores(), at_once(), PlaceOptions().cores) == (1, 1, 1)
+
+
+CLOSED = """
+import os, sys
+from menagerie.envs.core.errors import run_command
+def main():
+    print("a")
+    print("b", file=sys.stderr)
+    null = os.path.samestat(os.fstat({number}), os.stat(os.devnull))
+    with open("said", "w") as file:
+        file.write(f"{{null}} {{os.get_inheritable({number})}}")
+run_command(main)
+"""
+
+
+@pytest.mark.parametrize(("number", "out", "errors"), [(1, "", "b\n"), (2, "a\n", "")])
+def test_a_stream_that_is_closed_gets_what_is_printed_and_no_file_has_its_number(number, out, errors, tmp_path):
+    command = ["sh", "-c", f'"$@" {number}>&-', "sh", sys.executable, "-c", CLOSED.format(number=number)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, out, errors)
+    assert (tmp_path / "said").read_text() == "True True"
 
 
 @pytest.fixture

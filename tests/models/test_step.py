@@ -3,6 +3,8 @@
 `.item()`, `bool(tensor)`, boolean indexing and tensors of two devices raise there (PyTorch's FakeTensorMode).
 """
 
+import os
+import signal
 from dataclasses import replace
 from itertools import islice
 
@@ -10,9 +12,11 @@ import numpy as np
 import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+from torch.utils.data import Dataset
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import seed_of
+from menagerie.envs.core.processes import call
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
@@ -221,3 +225,16 @@ def test_a_batch_without_room_in_shared_memory_is_told_of(processes, spatial, mo
     monkeypatch.setattr(loaders, "free_shared", lambda: need * processes - 1)
     with pytest.raises(UserError, match=f"{need * processes} bytes are needed at once, but /dev/shm"):
         next(checked([SharedMemoryFeed(feed, processes)[0]]))
+
+
+class Killed(Dataset):
+    """Batches that the system kills a process for."""
+
+    def __getitem__(self, step):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_prepares_batches_and_is_killed_is_one_clear_error():
+    """As a worker calls the training; torch has two tracebacks for it."""
+    with pytest.raises(UserError, match=r"a process that prepares batches has ended: killed, .*--loaders"):
+        call(next, batches(Killed(), 0, 1, torch.device("cpu"), workers=1))
