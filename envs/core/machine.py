@@ -47,18 +47,19 @@ def lacking(error: BaseException) -> str:
         return f"too many files are open ({text:.200}){way_out(errno.EMFILE)}"
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in OF_MEMORY)):
         return f"out of memory ({text:.200}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
-    if isinstance(error, RuntimeError) and OF_LOADING.match(text):
-        return f"{LOADING_ENDED} ({text:.100})"
-    if isinstance(error, EOFError | ConnectionError) and of_processes(error):
+    gone = isinstance(error, EOFError | ConnectionError)
+    if (isinstance(error, RuntimeError) and OF_LOADING.match(text)) or (gone and passed("torch.utils.data.", error)):
+        return LOADING_ENDED
+    if gone and passed("multiprocessing.", error):
         reason = "the process that workers are forked from has ended: killed, or out of memory"
         return f"{reason}; what is finished is kept, run the command again"
     return ""
 
 
-def of_processes(error: BaseException) -> bool:
-    """Whether an error was raised while processes of this command talked to each other."""
+def passed(modules: str, error: BaseException) -> bool:
+    """Whether an error was raised in, or passed through, a module whose name begins so."""
     frames = traceback.walk_tb(error.__traceback__)
-    return any(frame.f_globals.get("__name__", "").startswith("multiprocessing.") for frame, _ in frames)
+    return any(frame.f_globals.get("__name__", "").startswith(modules) for frame, _ in frames)
 
 
 def usable_cores() -> int:

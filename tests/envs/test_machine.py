@@ -108,12 +108,24 @@ def tell_one_that_has_ended():
     mine.send(1)
 
 
-@pytest.mark.parametrize("talk", [ask_one_that_has_ended, tell_one_that_has_ended])
-def test_processes_that_have_ended_are_one_line(talk, capsys):
+def read_from_a_loader():
+    """It has ended with a batch under way."""
+    exec("ask()", {"ask": ask_one_that_has_ended, "__name__": "torch.utils.data.dataloader"})
+
+
+@pytest.mark.parametrize(
+    ("talk", "said"),
+    [
+        (ask_one_that_has_ended, "the process that workers are forked from has ended"),
+        (tell_one_that_has_ended, "the process that workers are forked from has ended"),
+        (read_from_a_loader, "a process that prepares batches has ended: killed"),
+    ],
+)
+def test_processes_that_have_ended_are_one_line(talk, said, capsys):
     with pytest.raises(SystemExit, match="2"):
         run_command(talk)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: the process that workers are forked from has ended")
+    assert line.startswith(f"error: {said}")
 
 
 def test_a_connection_of_other_code_is_reported_as_it_is(capsys):
