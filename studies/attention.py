@@ -5,7 +5,8 @@
 For every finished cell of a grid whose model has attention: the overlap (intersection over union) of each query's map
 with the mask of its own animal and of the other, at the threshold that is best on validation. Writes attention.csv and
 a picture for each cell. In the table validation, on which anything about the maps is chosen, comes before the tests.
-Models without attention are left out. Run again, it measures what is new. Cells of your own class are measured if you
+Models without attention are left out, and so are scenes that a model's training had; attention.csv has the counts. Run
+again, it measures what is new. Cells of your own class are measured if you
 name it, because its file is run:
 
     python studies/attention.py runs/mine --code mine.py:Mine
@@ -190,8 +191,11 @@ def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
         print(f"{arm.cell.model} has no attention and is left out", flush=True)
         return
     for row in rows:
-        print(f"{place_text(arm.place)}  {row['subset']:<14} overlap {row['overlap']:.3f}  ", end="")
-        print(f"own above other {row['own_above_other']:.1%}  ({row['n']} scenes)", flush=True)
+        left = f", {row['left_out']} that training had left out" if row["left_out"] else ""
+        print(f"{place_text(arm.place)}  {row['subset']:<14} ", end="")
+        if row["n"]:
+            print(f"overlap {row['overlap']:.3f}  own above other {row['own_above_other']:.1%}  ", end="")
+        print(f"({row['n']} scenes{left})", flush=True)
         yield arm.place | row
     (shown,) = (row for row in rows if row["shown"])
     picture(job.cell / "attention.png", job.split, shown)

@@ -8,7 +8,8 @@
 A model is a run (all its cells), a cell, a checkpoint, an open_clip model (without weights: random), a folder of
 Hugging Face's CLIP, SigLIP or image-text-to-text (or hf:NAME), a chat model with images (chat:URL#MODEL;
 docs/judges.md), or a class of your own. A split is a file, also a packed one, a recipe of
-`menagerie recipes`, a TOML file, or a frozen benchmark (docs/benchmarks.md), of which a card is written. Ends with
+`menagerie recipes`, a TOML file, or a frozen benchmark (docs/benchmarks.md), of which a card is written. What a
+model's training had of a split is counted, and such records are in no number that is called unseen. Ends with
 `report.html`, `results.csv`, `results.tex`, `cells.jsonl` and per-record predictions in `--out`. Run again, it skips
 what is finished: also with further models and splits.
 """
@@ -114,11 +115,14 @@ class Evaluate(ScoringStudy):
         from menagerie.studies.scoring.judged import questions_to
         from menagerie.studies.scoring.piece import images_in
         from menagerie.studies.scoring.planned import planned_tests
+        from menagerie.studies.scoring.trained_on import covered_in, untrained
 
         yield from super().sizes()
         for name, recipe in self.recipes.items():
-            tests = planned_tests(recipe, self.planned[name]).values()
-            yield from ((images_in(tests), questions_to(model.source, tests)) for model in self.tested)
+            tests = planned_tests(recipe, self.planned[name])
+            for model in self.tested:
+                left = untrained(tests, covered_in(model.training, tests)).values()
+                yield images_in(left), questions_to(model.source, left)
 
     def export(self, records: "Records") -> None:
         """Write results.tex, and the cards of frozen benchmarks."""

@@ -6,7 +6,8 @@
 
 A model is a run (all its cells), a checkpoint, an open_clip model (without weights: random), a folder of Hugging Face's
 CLIP, SigLIP or image-text-to-text (or hf:NAME), a chat model with images (chat:URL#MODEL; docs/judges.md), or a class
-of your own. docs/transfer.md says which file of a benchmark goes where. Ends
+of your own. docs/transfer.md says which file of a benchmark goes where. How many of a benchmark's texts and image files
+a model's training had is said. Ends
 with `report.html`, `results.csv`, `results.tex`, `results.jsonl` and the scores of every record in `--out`. Run again,
 it skips what is finished: also with further models and benchmarks.
 """
@@ -151,7 +152,16 @@ class Transfer(ScoringStudy):
         from menagerie.studies.scoring.benchmark_piece import piece_of
 
         skip = self.unknown_words == "skip"
-        return (piece_of(model, one, skip, **self.how) for model in self.tested for one in self.subjects)
+        both = ((model, one) for model in self.tested for one in self.subjects)
+        return (piece_of(model, one, skip, **self.how, had=self.had[model.label, one.label]) for model, one in both)
+
+    @cached_property
+    def had(self) -> dict[tuple[str, str], str]:
+        """What the training of each model had of each benchmark, by their labels."""
+        from menagerie.studies.real_training.trained_on import had_of
+
+        both = ((model, one) for model in self.tested for one in self.subjects)
+        return {(model.label, one.label): had_of(model.training, one.bench) for model, one in both}
 
 
 PRESETS = {"all": Transfer()}

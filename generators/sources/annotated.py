@@ -135,6 +135,9 @@ class AnnotatedPhotographs(Photographs):
             for index, draw in zip(indices, draws, strict=True)
         ]
 
+    def texts_of(self, index: int) -> tuple[str, ...]:
+        return self.annotations(index).phrases
+
     def texts(self) -> Iterator[str]:
         """Yield all phrases and predicates, and for each image a caption at least as long in words as any other."""
         yield from self.vocabulary

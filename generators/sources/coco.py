@@ -71,6 +71,9 @@ class CocoCaptions(Photographs):
         pairs = zip(indices, draws, strict=True)
         return [pick(self.options[index], draw, self.identities[index]) for index, draw in pairs]
 
+    def texts_of(self, index: int) -> list[str]:
+        return [caption.text for caption in self.options[index]]
+
     def texts(self) -> Iterator[str]:
         return all_texts(caption for options in self.options for caption in options)
 

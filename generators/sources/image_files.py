@@ -67,6 +67,14 @@ class ImageFiles:
         for name, box in zip(self.names, self.boxes, strict=True):
             yield f"{name} {self.place(name).path.stat().st_size} {box or ''}"
 
+    def bytes_of(self, index: int) -> int:
+        """The size of an image's file."""
+        return self.place(self.file_of(self.names[index])).path.stat().st_size
+
+    def digest_of(self, index: int) -> str:
+        """Hash of the bytes of an image's file."""
+        return content_of(self.place(self.file_of(self.names[index])).path)
+
     @property
     def cache(self) -> bool:
         """Whether decoded images are kept in memory."""

@@ -2,10 +2,10 @@
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import UInt8
 from torch import Tensor
@@ -14,6 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned, Indices
 
 
+@runtime_checkable
 class Pictures(Protocol):
     """Reads images in files."""
 
@@ -24,6 +25,12 @@ class Pictures(Protocol):
 
     def sizes(self) -> Iterator[str]:
         """Yield a text for each image: its file and the file's size in bytes."""
+
+    def bytes_of(self, index: int) -> int:
+        """The size of an image's file."""
+
+    def digest_of(self, index: int) -> str:
+        """SHA-256 of the bytes of an image's file."""
 
 
 class Photographs(Captioned):
@@ -43,6 +50,10 @@ class Photographs(Captioned):
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         """The central squares of the images."""
         return self.files.read(indices)
+
+    def texts_of(self, index: int) -> Iterable[str]:
+        """The texts that the captions of an image are, or are made of."""
+        return [caption.text for caption in self.captions([index], [0])]
 
     @abstractmethod
     def counts(self) -> dict[str, int]:

@@ -8,6 +8,7 @@ error. So does an image that fails only when it is decoded: to leave it out, wri
 `left_out.txt` beside the shards, one key per line ("00000.tar/00012").
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from io import BytesIO
@@ -58,19 +59,30 @@ class ShardImages:
         """Yield a text for each image: its name and its size in bytes."""
         return (f"{name} {size}" for name, size in zip(self.names, self.places[:, 1].tolist(), strict=True))
 
+    def bytes_of(self, index: int) -> int:
+        """The size of an image's file in its shard."""
+        return int(self.places[index, 1])
+
+    def digest_of(self, index: int) -> str:
+        """Hash of the bytes of an image's file."""
+        return hashlib.sha256(self._bytes(index)).hexdigest()
+
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
         out = np.empty((len(indices), self.resolution, self.resolution, 3), np.uint8)
         for row, index in zip(out, indices, strict=True):
             row[:] = self._image(range(len(self))[index])
         return torch.from_numpy(out).permute(0, 3, 1, 2)
 
+    def _bytes(self, index: int) -> bytes:
+        offset, size = self.places[index].tolist()
+        with self.shards[int(self.owners[index])].open("rb") as file:
+            file.seek(offset)
+            return file.read(size)
+
     def _image(self, index: int) -> UInt8[np.ndarray, "r r 3"]:
         shard = self.shards[int(self.owners[index])]
-        offset, size = self.places[index].tolist()
         try:
-            with shard.open("rb") as file:
-                file.seek(offset)
-                return square(open_picture(BytesIO(file.read(size))), self.resolution)
+            return square(open_picture(BytesIO(self._bytes(index))), self.resolution)
         except Exception as error:  # a missing or changed shard, a damaged image: each raises its own type
             check_accessible(shard, error)
             problem = f"can't be read ({type(error).__name__}: {error!s:.200})"

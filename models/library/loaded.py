@@ -1,7 +1,7 @@
 """A scorer for notebooks: takes plain images and captions, gives scores and embeddings."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,8 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.any_caption import parse
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.trained_on import Covered, Training, covered
 from menagerie.models.library.pictures import framed_images, framing_for
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
@@ -30,6 +32,8 @@ class LoadedScorer:
 
     def __init__(self, name: str, scorer: Scorer, reads: Sequence[str] = ("captions",), world: str = "") -> None:
         self.name, self.scorer, self.world = name, scorer.eval(), world
+        self.training: Callable[[], Training] = Training.nowhere
+        """Returns what the scorer's training had."""
         self.needs_graphs = "graphs" in reads
 
     def __repr__(self) -> str:
@@ -39,6 +43,11 @@ class LoadedScorer:
     def framing(self) -> Framing:
         """How pictures are cropped and scaled for the scorer."""
         return framing_for(self.scorer)
+
+    def trained_on(self, test: SplitDataset) -> Covered:
+        """What the scorer's training had of a subset of a split: `counts` of objects, pairs, compositions, texts and
+        images, each with how many the subset has. Of an unknown training there are none, and `training` says so."""
+        return covered(self.training(), test.split, test.subset)
 
     def score(
         self, images: Any, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None = None

@@ -45,6 +45,16 @@ class OfAnswers(msgspec.Struct, forbid_unknown_fields=True):
         return f"{self.undecided} of {self.items} items without a verdict"
 
 
+class OfTest(msgspec.Struct, forbid_unknown_fields=True):
+    """What a model's training had of a test."""
+
+    test: str
+    had: str
+    """The counts in words, and what isn't known."""
+    left_out: int
+    """Number of records that count in no number, because training had them."""
+
+
 class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The model of a card."""
 
@@ -58,11 +68,15 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Number of texts that are longer than the model reads."""
     answers: OfAnswers | None = None
     """Of a judge alone; older cards have none."""
+    had: list[OfTest] = []
+    """What training had of each test; older cards don't say it."""
 
     @property
     def marked(self) -> str:
-        """The name, which says how many items have no verdict, if there are any."""
-        return f"{self.name}, {self.answers}" if self.answers and self.answers.undecided else self.name
+        """The name, which says how many items have no verdict, and how many records training had, if there are any."""
+        undecided = [str(self.answers)] if self.answers and self.answers.undecided else []
+        lost = sum(test.left_out for test in self.had)
+        return ", ".join([self.name, *undecided, *[f"without {lost} records that its training had"] * (lost > 0)])
 
     @property
     def rules(self) -> Sequence[str]:
@@ -145,6 +159,7 @@ def page_of(card: Card, seal: str) -> str:
         "model": f"{model.name}: {model.about}",
         "weights": f"`{model.weights}`",
         "trained on": model.trained_on or "not trained by a study of this program",
+        **{f"training had of {test.test}": test.had for test in model.had},
         "texts longer than it reads": str(model.unread),
         **({"answers": f"{model.answers}, which tie"} if model.answers else {}),
         "program": f"binding-menagerie {program.version}, render version {program.render_version}"

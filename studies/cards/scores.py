@@ -23,6 +23,9 @@ from menagerie.studies.analysis.words import CHANCES
 
 FILE = "scores.csv"
 COLUMNS = ("subset", "task", "scene", "animals", "true", "scores")
+HAD = (
+    "had"  # a further column, where some record is left out of all numbers because training had it: 1 for such records
+)
 
 
 class Scored(NamedTuple):
@@ -34,6 +37,8 @@ class Scored(NamedTuple):
     animals: str
     true: int
     scores: Scores
+    had: bool = False
+    """Whether it counts in no number, because the model's training had it."""
 
 
 class Point(NamedTuple):
@@ -56,7 +61,7 @@ def row_of(subset: str, item: Item, scores: Scores) -> tuple[object, ...]:
 def read_scores(path: Path) -> list[Scored]:
     """Read a file of scores; raises `UserError` for a row that can't be read."""
     header, *rows = csv.reader(io.StringIO(read_text(path))) or [[]]
-    if tuple(header) != COLUMNS:
+    if tuple(header) not in (COLUMNS, (*COLUMNS, HAD)):
         raise UserError(f"{path} has no scores: its columns must be {', '.join(COLUMNS)}")
     try:
         return [scored(*row) for row in rows]
@@ -64,12 +69,12 @@ def read_scores(path: Path) -> list[Scored]:
         raise UserError(f"{path} has a row that can't be read ({error}); make it again by evaluation") from error
 
 
-def scored(subset: str, task: str, scene: str, animals: str, true: str, scores: str) -> Scored:
+def scored(subset: str, task: str, scene: str, animals: str, true: str, scores: str, had: str = "0") -> Scored:
     """Make an item with its scores from the texts of a row; raises `ValueError` for numbers that aren't scores."""
     matrix = np.array([[float(score) for score in image.split()] for image in scores.split(";")], np.float64)
     if not (np.isfinite(matrix).all(1) | np.isnan(matrix).all(1)).all() or not 1 <= int(true) < matrix.shape[1]:
         raise ValueError(f"{true} of {scores[:40]!r}")
-    return Scored(subset, task, scene, animals, int(true), matrix)
+    return Scored(subset, task, scene, animals, int(true), matrix, bool(int(had)))
 
 
 def scenes_digest(items: Iterable[Scored]) -> str:
@@ -79,9 +84,11 @@ def scenes_digest(items: Iterable[Scored]) -> str:
 
 
 def points(items: Iterable[Scored], rules: Sequence[str] = tuple(QUADS)) -> Iterator[Point]:
-    """Yield how each record fared. A quad, two images with two texts, counts for a task by each of `rules`, in which a
-    tie is wrong, unless a judge says nothing."""
-    for subset, task, _, animals, true, scores in items:
+    """Yield how each record that counts fared. A quad, two images with two texts, counts for a task by each of `rules`,
+    in which a tie is wrong, unless a judge says nothing."""
+    for subset, task, _, animals, true, scores, had in items:
+        if had:
+            continue
         if task == QUAD:
             for part in rules:
                 name = f"{task} {part}"

@@ -1,5 +1,6 @@
 """Verifies cards: their seal, their benchmark, and their numbers against the scores that lie beside them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -84,6 +85,11 @@ def check_numbers(path: Path, card: Card, scores: Path) -> None:
     answers = card.model.answers
     if answers and answers.items != len(items):
         raise UserError(f"{path} is of answers about {answers.items} items, but its scores have {len(items)}")
+    lost = Counter(item.subset for item in items if item.had and item.task == "swap")
+    if any(lost[test.test] != test.left_out for test in card.model.had) or lost.keys() - {
+        t.test for t in card.model.had
+    }:
+        raise UserError(f"{path} says that training had other numbers of records than its scores do")
     tests, means = numbers_of(points(items, card.model.rules))
     check_same(path, [*card.means, *card.tests], [*means, *tests])
 

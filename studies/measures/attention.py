@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
+from menagerie.generators.trained_on import COLUMNS as TRAINED
+from menagerie.generators.trained_on import FileScenes, Training, columns_of, covered
+from menagerie.models.library.trainings import of_checkpoint
 from menagerie.studies.frame.measure import Measure, measured, write_rows
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.data import Material, split_material
@@ -16,39 +19,54 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 # What is measured in each subset.
-MEASURED = ("subset", "overlap", "own_above_other", "threshold", "n")
+MEASURED = ("subset", "overlap", "own_above_other", "threshold", "n", *TRAINED)
 
 
 @dataclass(frozen=True)
 class Attention(Measure):
     """A row of `MEASURED` for validation and for each test with scenes, at the threshold that is best on validation.
-    One of the rows also has the maps of some scenes. A scorer without attention gives no rows."""
+    One of the rows also has the maps of some scenes. A scorer without attention gives no rows. Scenes are left out as
+    `menagerie.generators.unseen` says; a test of which all are has no numbers."""
+
+    version: ClassVar[int] = 2
 
     scenes: int = 4
     """Scenes whose maps are kept."""
 
-    def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
+    def rows(
+        self, scorer: "Scorer", material: Material, seed: int, training: Training | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Yield the mean overlap (intersection over union) of queries' maps with the masks of their own animals, and
-        the share of scenes in which both maps overlap their own animal's mask more than the other's."""
+        the share of scenes in which both maps overlap their own animal's mask more than the other's. Without
+        `training` the scorer's training was that of the split."""
         if "attention" not in scorer.capabilities:
             return
         from menagerie.generators.storage.dataset import SplitDataset
         from menagerie.models.evaluation.attention_maps import attention_maps, best_threshold, overlap
 
         split = material.train.split
-        found = {}
+        training, found, had, empty = training or Training((FileScenes(split.path),)), {}, {}, []
         for name in ("validation", *sorted(split.subsets.keys() - {"train", "validation"})):
             if len(data := SplitDataset(split, name)):
-                found[name] = attention_maps(scorer, data, range(len(data))), data.masks(range(len(data))).numpy()
+                had[name] = covered(training, split, name)
+                if scenes := [i for i in range(len(data)) if i not in had[name].left_out]:
+                    found[name] = scenes, attention_maps(scorer, data, scenes), data.masks(scenes).numpy()
+                else:
+                    empty.append(name)
         if "validation" not in found:
             raise UserError("the split has no scene in validation, on which the threshold of the maps is chosen")
-        threshold = best_threshold(*found["validation"])
+        threshold = best_threshold(*found["validation"][1:])
         shown = min(found, key=lambda name: (not name.endswith("unseen_pairs"), name == "validation"))
-        for name, (maps, masks) in found.items():
+        for name, (scenes, maps, masks) in found.items():
             fit = overlap(maps, masks, threshold)
             chosen = spread(len(masks), self.scenes) if name == shown else []
-            kept = {"shown": chosen, "things": maps.things[chosen], "rest": maps.rest[chosen]}
-            yield dict(zip(MEASURED, (name, fit.mean, fit.right, threshold, len(masks)), strict=True)) | kept
+            kept = {"shown": [scenes[i] for i in chosen], "things": maps.things[chosen], "rest": maps.rest[chosen]}
+            numbers = dict(zip(MEASURED, (name, fit.mean, fit.right, threshold, len(masks)), strict=False))
+            yield numbers | columns_of(had[name]) | kept
+        for name in empty:
+            yield {"subset": name, "overlap": None, "own_above_other": None, "n": 0, "shown": []} | columns_of(
+                had[name]
+            )
 
 
 def spread(scenes: int, count: int) -> list[int]:
@@ -98,7 +116,9 @@ class Looking(AnyJob):
 
         torch.set_num_threads(self.threads)
         scorer = load_checkpoint(self.cell / CHECKPOINT, self.model).eval()
-        write_rows(self.cell, self.measure, None, list(self.measure.rows(scorer, opened(self.split), self.seed)))
+        training = of_checkpoint(self.cell / CHECKPOINT)
+        rows = self.measure.rows(scorer, opened(self.split), self.seed, training)
+        write_rows(self.cell, self.measure, None, list(rows))
 
 
 opened = cache(split_material)

@@ -9,6 +9,7 @@ from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.two_levels import MANY_PAIRS
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Rows, Sentence
+from menagerie.studies.photographs import trained_on
 from menagerie.studies.photographs.answers import (
     KNOWN,
     MEASURES,
@@ -96,6 +97,9 @@ def parts_of(answers: Answers) -> Iterator[Part]:
         if part == FACTORS_PART:
             yield Facts({name: text for name, text in FACTOR_WORDS.items() if name in answers.material.factors})
         yield table(part, found, study)
+    yield Heading("What training had of the tests")
+    trained = list(trained_on.rows_of(study, answers.done))
+    yield Rows("trained-on", trained_on.HEADER, trained, says=trained_on.SAYS, folded="All trainings and tests")
     yield from of_photographs(study)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
-from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.foils import TaskContext, choices, possible
@@ -17,6 +16,7 @@ from menagerie.generators.captions.templates import template_of
 from menagerie.generators.sources.mixture import Part
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pixels import open_split
+from menagerie.generators.trained_on import chosen_images
 from menagerie.studies.runs.data import Material, SplitData, split_texts
 
 TASKS = ("swap", "replace animal", "replace relation")
@@ -125,8 +125,7 @@ class TransferData:
             texts.update(split_texts(next(iter(benches.values())).data.split))
         train, content = whole.train, whole.content
         if self.images and self.images < len(train):
-            drawn = generator(self.train.recipe.seed, "images").permutation(len(train))
-            chosen = sorted(drawn[: self.images].tolist())
+            chosen = chosen_images(self.train.recipe.seed, len(train), self.images)
             train, content = Part(train, chosen), {k: content[item] for k, item in enumerate(chosen)}
         return Material(train, tests, sorted(texts), content, words=whole.words)
 

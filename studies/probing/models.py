@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from menagerie.studies.measures.bits import Bits
     from menagerie.studies.probing.piece import ProbePiece
     from menagerie.studies.scoring.models import Model
+    from menagerie.studies.scoring.trained_on import Scored
 
 # Of models that no study here trained.
 WORLD, RESOLUTION = "pug", 64
@@ -121,13 +122,28 @@ class ProbeModels(ScoringStudy):
     def page(self, records: "Records") -> "Iterator[Part]":
         from menagerie.studies.frame.parts import Facts, Heading
         from menagerie.studies.pages.probes import found, parts
+        from menagerie.studies.scoring.trained_on import parts as on_training
 
         names = self.names(records)
         yield from parts(found(records, self.bits), (), {}, names)
+        yield from on_training(self.trained, "probe-set", {model.label: model.label for model in self.tested})
         if left := left_out(records):
             yield Heading("Left out")
             yield Facts(left)
         yield from about_models(records, names)
+
+    @cached_property
+    def trained(self) -> "list[Scored]":
+        """What the training of each model had of the probe set."""
+        from menagerie.generators.storage.split_file import read_split, split_name
+        from menagerie.generators.trained_on import covered
+        from menagerie.studies.scoring.trained_on import Scored
+
+        split = read_split(self.bits.images.folder / split_name(self.probe_set))
+        both = ((model, test) for model in self.tested for test in self.probe_set.tests)
+        return [
+            Scored(model.label, "The probe set", test, covered(model.training, split, test)) for model, test in both
+        ]
 
     def names(self, records: "Records") -> dict[str, str]:
         """The names of models in tables."""
@@ -139,6 +155,7 @@ class ProbeModels(ScoringStudy):
         """Print the sentences of the page; raises if no model could be probed."""
         from menagerie.studies.frame.parts import Sentence
         from menagerie.studies.pages.probes import found, parts
+        from menagerie.studies.scoring.trained_on import print_training
 
         left = left_out(records)
         if not records.results and left:
@@ -147,3 +164,4 @@ class ProbeModels(ScoringStudy):
         for part in said:
             if isinstance(part, Sentence):
                 print(part.text)
+        print_training(self.trained, {model.label: model.label for model in self.tested})

@@ -56,6 +56,10 @@ PAPERS = (
     "scores tie. –: the paper has no figure. Not run, left out, no records: nor has this page. *: not of all records, "
     "of n of them."
 )
+HAD = (
+    "Whole texts of a benchmark that are texts of training too, and image files whose bytes a file of training has. "
+    "No record is left out for it. A photograph that was cropped or saved anew isn't found so."
+)
 COLUMNS_SAY = (
     "`group`: the records of one kind; `headline`: a number that papers state. `ties shared`: accuracy when ties are "
     "broken at random. `ties`: how often scores tie. `chance`: what guessing gives. `n`: records scored."
@@ -76,6 +80,7 @@ def parts(records: Records) -> Iterator[Part]:
         yield Paragraph(f"Scene graphs of texts are from the parser `{parser}`.")
     yield from gaps(scored)
     yield from about_answers(records)
+    yield from on_training(scored)
     yield Heading("Headlines")
     yield rows_of("headlines", headline_table(scored, counts=True), HEADLINES)
     yield from beside_papers(scored)
@@ -86,7 +91,8 @@ def parts(records: Records) -> Iterator[Part]:
 
 def write_tables(records: Records) -> None:
     """Write results.jsonl and results.csv from what is finished."""
-    lines = (json.dumps(result) + "\n" for _, result in named_results(records))
+    found = named_results(records)
+    lines = (json.dumps(result | ({"trained_on": piece.had} if piece.had else {})) + "\n" for piece, result in found)
     write_text(records.out / "results.jsonl", "".join(lines))
     to_csv(records.out / "results.csv", Scored(records).table)
 
@@ -103,6 +109,20 @@ def print_results(records: Records) -> None:
     table = headline_table(Scored(records)).set_index("model").T
     rows = [(str(name), *row) for name, row in table.iterrows()]
     print_table(["benchmark", *map(str, table.columns)], rows, "official scores, %")
+    for model, benchmark, had in trained_rows(Scored(records)):
+        print(f"{benchmark}: training of {model} had {had}")
+
+
+def trained_rows(scored: Scored) -> list[list[str]]:
+    """For each model and benchmark, what the model's training had of the benchmark."""
+    return [[scored.titles[piece.model], piece.label, piece.had] for piece in scored.pieces if piece.had]
+
+
+def on_training(scored: Scored) -> Iterator[Part]:
+    """Yield the table of what training had of the benchmarks, if any piece says it."""
+    if rows := trained_rows(scored):
+        yield Heading("What training had of the benchmarks")
+        yield Rows("trained-on", ("model", "benchmark", "its training had"), rows, says=HAD)
 
 
 def levels_of(scored: Scored) -> Levels:

@@ -97,6 +97,8 @@ class BenchmarkPiece(Piece):
     """Largest size of these codes together, in bytes."""
     first: FirstPass | None = field(default=None, kw_only=True)
     """The model that ranks the candidates first, for pools with too many pairs for a model that reads each pair."""
+    had: str = field(default="", kw_only=True, compare=False)
+    """What the model's training had of the benchmark, in words; empty if that wasn't asked."""
     tests: ClassVar[tuple[str, ...]] = ()
 
     @property

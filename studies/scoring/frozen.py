@@ -6,20 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+from jaxtyping import Float
+
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import file_names, write_csv
 from menagerie.envs.render import RENDER_VERSION
-from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.frozen.make import make_frozen
 from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges.forms import FORMS
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.judged import Judged
 from menagerie.models.library.sources import Source
 from menagerie.models.scorer import Scorer
-from menagerie.studies.cards.card import OfAnswers, OfModel, OfProgram, write_card
-from menagerie.studies.cards.scores import COLUMNS, row_of
+from menagerie.studies.cards.card import OfAnswers, OfModel, OfProgram, OfTest, write_card
+from menagerie.studies.cards.scores import COLUMNS, HAD, points, read_scores, row_of
 from menagerie.studies.cards.scores import FILE as SCORES
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
@@ -27,6 +31,7 @@ from menagerie.studies.runs.results import checked_file
 from menagerie.studies.scoring.models import Model, about, trainings
 from menagerie.studies.scoring.splits import SplitPiece
 from menagerie.studies.scoring.study import named_results
+from menagerie.studies.scoring.trained_on import having, untrained
 
 CARDS = "cards"
 
@@ -38,14 +43,22 @@ class FrozenPiece(SplitPiece):
     kept: ClassVar[tuple[str, ...]] = (FILE, SCORES)
 
     def evaluated(self, tests: Mapping[str, Benchmark], scorer: Scorer | Judge) -> Results:
-        """Return the results, and write all scores beside the predictions."""
-        rows: list[tuple[object, ...]] = []
+        """Return the results, and write all scores beside the predictions, those of left out records too."""
+        rows: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
-        def keep(subset: str, items: Sequence[Item], scores: Sequence[Scores]) -> None:
-            rows.extend(row_of(subset, *both) for both in zip(items, scores, strict=True))
+        def keep(subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]]) -> None:
+            both = zip(items, scores, strict=True)
+            rows.update({(subset, item.group, item.record): row_of(subset, item, its) for item, its in both})
 
-        results = evaluate(self.folder, tests, scorer, keep)
-        write_csv(self.folder / SCORES, COLUMNS, rows)
+        results = evaluate(self.folder, untrained(tests, self.covered), scorer, keep)
+        counted = {*rows}
+        for subset, test in tests.items():
+            rest = having(test, lambda item, of=subset: (of, item.group, item.record) not in counted)
+            keep(subset, rest.items, score_items(scorer, rest) if rest.items else [])
+        order = [(subset, item.group, item.record) for subset, test in tests.items() for item in test.items]
+        marks = [(int(key not in counted),) for key in order] if len(counted) < len(order) else [()] * len(order)
+        columns = (*COLUMNS, *[HAD] * (len(counted) < len(order)))
+        write_csv(self.folder / SCORES, columns, ((*rows[key], *mark) for key, mark in zip(order, marks, strict=True)))
         return results
 
 
@@ -92,9 +105,13 @@ def write_cards(records: Records) -> list[Path]:
             trained.get(piece.model, ""),
             (result.get("cut") or {}).get("texts", 0),
             answers_of(piece.tested.source, result),
+            [OfTest(its, bare(str(had)), had.lost) for its, had in piece.covered.items() if had.records],
         )
         program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
         scores = checked_file(piece.folder, SCORES)
+        if not any(points(read_scores(scores))):
+            print(f"no card of {name}: its training had every record")
+            continue
         bench, day = frozen(piece.label), origin["started"].partition("T")[0]
         written.append(write_card(records.out / CARDS, files[name], scores, bench, model, program, day))
     return written
@@ -111,8 +128,12 @@ def answers_of(source: Source, result: Mapping[str, Any]) -> OfAnswers | None:
 def portable(model: Model) -> str:
     """Return a model's label for others to read, without the folders of its file on this machine or the address of a
     server."""
-    label = model.cell if isinstance(model.source, Judged) else model.label
-    return re.sub(r"(^|[:/])/(?:[^/:]+/)*", r"\1", label)
+    return bare(model.cell if isinstance(model.source, Judged) else model.label)
+
+
+def bare(text: str) -> str:
+    """A text without the folders of the absolute paths in it."""
+    return re.sub(r"(^|[:/( ])/(?:[^/:]+/)*", r"\1", text)
 
 
 def pieces_of(records: Records) -> Iterator[tuple[FrozenPiece, Mapping[str, Any]]]:

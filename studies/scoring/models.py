@@ -8,11 +8,13 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.trained_on import Training
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.library.cells import place_of
 from menagerie.models.library.judged import Judged, check_key, judges_named
 from menagerie.models.library.load import checkpoint, checkpoints_in, find_source
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
+from menagerie.models.library.trainings import training_of
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import is_own, short_name
 from menagerie.models.towers.config import TowerConfig
@@ -46,6 +48,11 @@ class Model:
         """The steps that a study here trained the model for; 0 where none did."""
         recipe = trained(self).get("settings", {}).get("recipe")
         return 0 if recipe is None else recipe.get("steps", Recipe.steps)
+
+    @cached_property
+    def training(self) -> Training:
+        """What the model's training had."""
+        return training_of(self.source)
 
     @cached_property
     def weights(self) -> str:

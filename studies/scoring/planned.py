@@ -20,11 +20,16 @@ def scenes_of(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
     return frozen(name).tested() if name in FROZEN else recipe.subsets()
 
 
-def planned_tests(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> dict[str, SplitTests]:
-    """A benchmark of each planned subset but train. They have texts and numbers of images, but no pixels."""
+def planned_split(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> Split:
+    """The split of planned subsets but train, without pixels."""
     tested = {name: scenes for name, scenes in planned.items() if name != "train"}
     row_of = {scene: row for row, scene in enumerate(recipe.with_partners(tested))}
     subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in tested.items()}
     vocabulary = Vocabulary.of(load_world(recipe.world))
-    split = Split(Path(), plain(recorded(recipe)), "", vocabulary, [], subsets, True, "")
-    return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in subsets}
+    return Split(Path(), plain(recorded(recipe)), "", vocabulary, [], subsets, True, "")
+
+
+def planned_tests(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> dict[str, SplitTests]:
+    """A benchmark of each planned subset but train. They have texts and numbers of images, but no pixels."""
+    split = planned_split(recipe, planned)
+    return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in split.subsets}

@@ -21,6 +21,8 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.pixels import open_split
 from menagerie.generators.storage.split_file import content_identity
+from menagerie.generators.trained_on import COLUMNS as TRAINED
+from menagerie.generators.trained_on import Covered, Training, columns_of
 from menagerie.models.contract import attempt
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
@@ -40,10 +42,18 @@ from menagerie.studies.scoring.models import Model, short_labels
 from menagerie.studies.scoring.piece import Piece, images_in
 from menagerie.studies.scoring.study import about_models, left_out, named_results
 from menagerie.studies.scoring.texts import cut_record, unread_texts
+from menagerie.studies.scoring.trained_on import (
+    covered_in,
+    print_training,
+    scored_in,
+    untrained,
+    warnings_in,
+)
+from menagerie.studies.scoring.trained_on import parts as on_training
 
 Tests = Mapping[str, Benchmark]
 BLOCK = 256  # texts that are read at once
-COLUMNS = ("model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell")
+COLUMNS = ("model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell", *TRAINED)
 NO_INTERVALS = "None has an interval: each subset has fewer than five animal pairs"
 AS_THEY_ARE = (
     "Every model scores each image with its true caption and with a hard negative, which has the same words, and "
@@ -65,6 +75,8 @@ class SplitPiece(Piece):
     content: str
     """Hash of the split's scenes and texts and of the store that shows them; the same for a packed file."""
     tests: tuple[str, ...]
+    covered: Mapping[str, Covered]
+    """What the model's training had of each subset; records that it had are left out."""
     kept: ClassVar[tuple[str, ...]] = (FILE,)  # beside the result
 
     @property
@@ -95,7 +107,7 @@ class SplitPiece(Piece):
 
     def evaluated(self, tests: Tests, scorer: Scorer | Judge) -> Results:
         """Return the results of all tests, and write the predictions."""
-        return evaluate(self.folder, tests, scorer)
+        return evaluate(self.folder, untrained(tests, self.covered), scorer)
 
 
 @cache
@@ -109,11 +121,20 @@ def opened(path: Path) -> tuple[str, Tests]:
 def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = SplitPiece, **how: Any) -> SplitPiece:
     """One model on the split in a file. Raises if the file isn't a split."""
     content, tests = opened(path)
-    images = images_in(tests.values())
+    had = covered_by(model.training, path)
+    images = images_in(untrained(tests, had).values())
     kept = {} if kind.kept == SplitPiece.kept else {"kept": kind.kept}  # a split has another id than its benchmark
-    name = digest({"model": model.weights, "split": content, "version": VERSION, **kept})
+    left = {subset: sorted(its.left_out) for subset, its in had.items() if its.left_out}
+    without = {"left_out": left} if left else {}  # what has all records has the id of before any were left out
+    name = digest({"model": model.weights, "split": content, "version": VERSION, **kept, **without})
     subsets = tuple(subset for subset in tests if subset != "validation")
-    return kind(model, label, name, images, path, content, subsets, **how)
+    return kind(model, label, name, images, path, content, subsets, had, **how)
+
+
+@cache
+def covered_by(training: Training, path: Path) -> dict[str, Covered]:
+    """What a training had of each subset of the split in a file, but of train."""
+    return covered_in(training, opened(path)[1])
 
 
 def labels_of(names: Sequence[str]) -> dict[str, str]:
@@ -170,6 +191,8 @@ def parts(records: Records) -> Iterator[Part]:
             level = f"{100 * its.value:.1f} %" + f" [{its.bounds}]" * its.known + f" of {its.n} swaps"
             text = f"On {split} {names[model]} {most}: {level}; chance is 50."
             yield Sentence(text)
+    for its in scored.values():
+        yield from map(Sentence, warnings_in(scored_in(its), names))
     says = "Hard negatives: how often the true caption is preferred, by split and subset."
     yield Bars("swaps", swaps, panels=("split", "subset"), words={"model": names}, says=says)
     yield Paragraph(AS_THEY_ARE)
@@ -187,12 +210,19 @@ def parts(records: Records) -> Iterator[Part]:
     yield from about_models(records, names)
 
 
+def columns_by_test(piece: SplitPiece) -> dict[str, dict[str, Any]]:
+    return {name: columns_of(had) for name, had in piece.covered.items()}
+
+
 def write_tables(records: Records) -> None:
     """Write cells.jsonl and results.csv."""
-    results = [result for _, result in named_results(records)]
-    write_records(records.out / CELLS, [one | {"seed": 0, "labels": {"split": one["split"]}} for one in results])
+    results = [
+        result | {"seed": 0, "labels": {"split": result["split"]}, "trained_on": columns_by_test(piece)}
+        for piece, result in named_results(records)
+    ]
+    write_records(records.out / CELLS, results)
     rows = (
-        {**result, "cell": result["id"], "subset": subset, "task": task, **scores}
+        {**result, "cell": result["id"], "subset": subset, "task": task, **scores, **result["trained_on"][subset]}
         for result in results
         for subset, tasks in result["subsets"].items()
         for task, scores in tasks.items()
@@ -222,10 +252,12 @@ def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) 
     yield swap_table(records, file, names)
     if len(records.results) > 1:
         yield differences(records.where(task="swap"), file, names)
+    yield from on_training(scored_in(records), file, names)
     subsets = file_names(numbers.subset.unique())
     for subset, rows in numbers.groupby("subset", sort=False):
         if rows.n.any():
-            yield Heading(f"{split}, {subset.replace('_', ' ')}: all tasks", level=3)
+            where = " in this split" if "seen" in subset else ""
+            yield Heading(f"{split}, {subset.replace('_', ' ')}{where}: all tasks", level=3)
             chosen = records.where(subset=subset)
             yield Table(f"tasks-{file}-{subsets[subset]}", chosen, ("model",), ("task",), words={"model": names})
     yield Heading(f"{split}: numbers of records", level=3)
@@ -234,7 +266,10 @@ def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) 
 
 def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
     """Return a table of swaps with a row for each model and a column for each subset."""
-    says = f"Accuracy in percent with the hard negative, the task `swap`, on {records.labels('split')[0]}."
+    says = (
+        f"Accuracy in percent with the hard negative, the task `swap`, on {records.labels('split')[0]}. Seen and unseen"
+    )
+    says += " in the names of tests: in this split."
     return Table(f"swaps-{file}", records.where(task="swap"), ("model",), words={"model": names}, says=says)
 
 
@@ -264,5 +299,7 @@ def counts(name: str, numbers: Any) -> Rows:
 
 def print_results(records: Records) -> None:
     for split, its in scored_splits(records).items():
-        header, *rows = to_rows(Sheet(swap_table(its, "", short_names(records))).frame)
+        names = short_names(records)
+        header, *rows = to_rows(Sheet(swap_table(its, "", names)).frame)
         print_table(header, rows, f"{split}: swaps preferred right, %")
+        print_training(scored_in(its), names)

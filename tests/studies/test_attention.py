@@ -58,6 +58,8 @@ def test_measures_every_test_of_models_that_have_attention_at_every_place(folder
     assert measured >= {("oc-clip", views, name) for views in "12" for name in ("validation", "unseen_pairs")}
     assert {row["model"] for row in rows} == {"oc-clip"}
     assert all(0 <= float(row["overlap"]) <= 1 and 0 <= float(row["own_above_other"]) <= 1 for row in rows)
+    assert {(row["left_out"], row["training"]) for row in rows} == {("0", "known")}
+    assert {row["pairs_had"] for row in rows if row["subset"] == "unseen_pairs"} == {"0"}
     pictures = list(folder.glob("runs/a/cells/*/attention.png"))
     assert len(pictures) == 2
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)

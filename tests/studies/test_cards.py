@@ -5,7 +5,8 @@ import json
 import re
 import shutil
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,13 +20,19 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.generators.trained_on import RecipeScenes, Training
 from menagerie.models.library.sources import HuggingFace
+from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.cards.board import write_board
 from menagerie.studies.cards.numbers import numbers_of
 from menagerie.studies.cards.scores import COLUMNS, Scored, points, read_scores, row_of
 from menagerie.studies.cards.verify import verified
-from menagerie.studies.scoring.frozen import portable
-from menagerie.studies.scoring.models import Model
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.records import Records
+from menagerie.studies.scoring.frozen import FrozenPiece, portable, write_cards
+from menagerie.studies.scoring.models import Model, models_of
+from menagerie.studies.scoring.splits import piece_of
+from menagerie.studies.split_study import PRESETS
 from tests.command import ROOT, run_here
 from tests.helpers.chat_service import Sent
 from tests.helpers.vision_service import GOES_ON, VisionService
@@ -121,6 +128,53 @@ def test_a_card_holds_with_its_scores_and_without(card, capsys):
     done = run_here([*CARDS, "verify", str(card)], card.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert "numbers not computed anew, its scores aren't there" in done.stdout
+
+
+def test_published_cards_are_of_models_trained_on_the_benchmarks_own_recipe():
+    """Of which training had nothing that the tests call unseen (tests/generators/test_trained_on.py)."""
+    bench = frozen("binding-1").recipe
+    study = replace(PRESETS["laptop"].with_recipe(bench), models=("clip",), seeds=1)
+    (cell,) = (arm.cell for arm in study.plan(Records((), Path())))
+    assert cell.data.recipe == bench
+    for path in (ROOT / "docs/cards").glob("*.json"):
+        trained = verified(path).card.model.trained_on
+        assert trained == f"world pug, 64 px, pairs 40%, hard negatives 0%; {cell.recipe.steps} steps of 64 images"
+
+
+@pytest.fixture
+def leaky(folder, tmp_path, monkeypatch):
+    """A card of a model whose training had the hard negatives of all training pairs."""
+    monkeypatch.chdir(folder)
+    training = Training((RecipeScenes(replace(RECIPE, hard_negatives=1.0)),))
+    monkeypatch.setattr("menagerie.studies.scoring.models.training_of", lambda source: training)
+    (file,) = folder.glob("store/*/frozen-small-3.h5")
+    (model,) = models_of(["mine.py:Mine"], [], TowerConfig("nano", "", 32))
+    piece = piece_of(model, "small-3", file, FrozenPiece).job(tmp_path)
+    piece.run(lambda done, text: None, lambda: None)
+    assert not piece.problem
+    (path,) = write_cards(Records((Arm(piece, {"split": "small-3"}),), tmp_path))
+    return path, piece
+
+
+def test_a_card_leaves_out_what_training_had_and_says_so(leaky, tmp_path):
+    path, piece = leaky
+    card = verified(path).card
+    lost = piece.covered["seen_pairs"].records
+    assert {number.test for number in card.tests} == {"unseen_pairs", "different_bag"}
+    assert {test.test: test.left_out for test in card.model.had}["seen_pairs"] == lost > 0
+    assert card.means[0].records == sum(its.records for its in card.tests if its.task == "swap")
+    assert f"{lost} of {lost} records left out" in path.with_suffix(".md").read_text()
+    write_board([path], tmp_path / "board.md")
+    assert f"| mine.py:Mine, without {lost} records that its training had |" in (tmp_path / "board.md").read_text()
+    kept = read_scores(path.with_suffix(".csv"))
+    assert sum(item.had for item in kept if item.task == "swap") == lost, "their scores stand in the file all the same"
+
+
+def test_a_card_that_leaves_out_other_records_than_its_scores_is_refused(leaky):
+    path, _ = leaky
+    resealed(path, lambda content: content["model"]["had"][0].update(left_out=1))
+    with pytest.raises(UserError, match="says that training had other numbers of records than its scores do"):
+        verified(path)
 
 
 def test_a_changed_digit_is_refused(card):

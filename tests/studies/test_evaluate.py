@@ -14,7 +14,11 @@ from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.library.sources import HuggingFace
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import read
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.parts import Sentence
+from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.models import Model, models_of, short_labels, worded
+from menagerie.studies.scoring.splits import parts, piece_of, print_results, write_tables
 from tests.command import GRID, QUICK, ROOT, run_here
 from tests.forked import kill_when
 from tests.studies.browser import CHROMIUM, TORN, after, plain, verdict
@@ -177,6 +181,60 @@ def test_its_folder_is_read_back_as_records(folder):
     pieces = {(row["model"], row["split"]) for row in rows if (row["task"], row["subset"]) == ("swap", "unseen_pairs")}
     assert swaps.keys() == pieces
     assert len(pieces) >= 4
+
+
+@pytest.fixture(scope="module")
+def leaking(folder, tmp_path_factory):
+    """The run's CLIP, of which the record says that it was trained with hard negatives, scored on the run's split: its
+    piece, in a study of its own."""
+    run, out = tmp_path_factory.mktemp("leaking"), tmp_path_factory.mktemp("out")
+    (cell,) = (
+        path for path in folder.glob("runs/a/cells/*") if '"model": "clip"' in (path / "result.json").read_text()
+    )
+    shutil.copytree(cell, run / "cells" / "hard")
+    result = read_record(cell / "result.json")
+    result["settings"]["data"]["split"]["hard_negatives"] = 1.0
+    write_record(run / "cells" / "hard" / "result.json", result | {"id": "hard"})
+    (model,) = models_of([str(run)], [], TowerConfig())
+    piece = piece_of(model, "packed", folder / "packed.h5").job(out)
+    piece.run(lambda done, text: None, lambda: None)
+    return piece, Records((Arm(piece, {"split": "packed"}),), out)
+
+
+def test_records_that_training_had_are_in_no_number(leaking):
+    piece, _ = leaking
+    tasks = read_record(piece.folder / "result.json")["subsets"]
+    assert {each["n"] for each in tasks["seen_pairs"].values()} == {0}
+    assert tasks["seen_pairs"]["swap"]["accuracy"] is None
+    assert tasks["unseen_pairs"]["swap"]["n"] == piece.covered["unseen_pairs"].records > 0
+    assert {key[0] for key in scores(piece.folder)} == {"validation", "unseen_pairs", "different_bag"}
+
+
+def test_tables_page_and_terminal_say_what_training_had(leaking, capsys):
+    piece, records = leaking
+    write_tables(records)
+    (row,) = (row for row in rows_of(records.out) if (row["subset"], row["task"]) == ("seen_pairs", "swap"))
+    n = str(piece.covered["seen_pairs"].records)
+    assert (row["left_out"], row["accuracy"], row["training"]) == (n, "", "known")
+    assert row["compositions_had"] == row["compositions"] != "0"
+    assert row["images_had"] == "0"
+    (table,) = (part for part in parts(records) if getattr(part, "name", "") == "trained-on-packed")
+    assert [cells[-1] for cells in table.rows if cells[1] == "seen_pairs"] == [f"{n} of {n}"]
+    said = [part.text for part in parts(records) if isinstance(part, Sentence)]
+    assert any(text.endswith("has no number on seen_pairs of packed: its training had all of it.") for text in said)
+    print_results(records)
+    assert f"{n} of {n}" in capsys.readouterr().out
+
+
+def test_a_model_of_its_own_training_has_all_records_and_an_untrained_one_is_unknown(folder):
+    rows = [row for row in rows_of(folder / "runs/whole") if row["split"] == "packed" and row["n"] != "0"]
+    assert {(row["model"].startswith("runs/a"), row["training"], row["left_out"]) for row in rows} == {
+        (True, "known", "0"),
+        (False, "unknown", "0"),
+    }
+    assert {row["pairs_had"] for row in rows if (row["training"], row["subset"]) == ("known", "unseen_pairs")} == {"0"}
+    assert {row["pairs_had"] for row in rows if row["training"] == "unknown"} == {""}
+    assert "unknown" in (folder / "output.txt").read_text()
 
 
 def scores(cell):

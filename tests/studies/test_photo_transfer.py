@@ -358,6 +358,12 @@ def test_a_whole_study(study):
     assert {its.partition("/")[0] for its in subsets} == {
         *("validation", "synthetic", "photographs", "held-out", "natural", "synthetic, bare")
     }
+    had = {(row["split"], row["trained on"], row["test"]): row for row in rows_of(study / "trained-on.csv")}
+    assert had["binding", SYNTHETIC, "photographs/unseen_pairs"]["pairs"].startswith("0 of ")
+    spatial = [row for (split, *_), row in had.items() if split == "spatial"]
+    assert all(row["pairs"].startswith("0 of ") for row in spatial), "whose records are all counted"
+    both = "1 photographs each, after synthetic"
+    assert not had["binding", both, "held-out/unseen_pairs"]["objects"].startswith("0 of ")
     gaps = rows_of(study / "zero-shot.csv")
     assert len(gaps) == 9
     assert all(re.match(r"\d", row["photographed (%)"]) for row in gaps if row["measure"] != KNOWN)

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import socket
 import time
 from dataclasses import replace
@@ -31,6 +32,7 @@ from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.command_line import only, scorer_options
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.train import fresh_scorer, material_of
+from menagerie.studies.transfer import Transfer
 from tests.command import ROOT
 from tests.command import run as command
 from tests.helpers.benchmark_files import make_sugarcrepe, write_images, write_json
@@ -131,7 +133,7 @@ def things(request):
     return Sent(written(list(found.groups()), [("in", 0, 1)]) if found else "I can't")
 
 
-def test_from_files_to_benchmarks_with_every_parser(study, folder, capsys):
+def test_from_files_to_benchmarks_with_every_parser(study, folder, capsys, tmp_path):
     """Two models, two parsers: one that reads captions alone is trained once. Run again, nothing is trained anew."""
     with ChatService(things) as service:
         name = f"llm:model=m,url={service.url},answers=1"
@@ -163,6 +165,30 @@ def test_from_files_to_benchmarks_with_every_parser(study, folder, capsys):
     again = capsys.readouterr().out
     assert "6 runs, 6 of them finished before" in again  # cells, and each on its benchmark
     assert rows_of(out) == rows
+    check_what_training_had(folder, tmp_path, out)
+
+
+def check_what_training_had(folder, elsewhere, out):
+    """Nothing of SugarCrepe as it is; then a caption and a photograph of training are put into it, and a caption and a
+    photograph that are held out."""
+    (job,) = jobs_of(folder)
+    whole = material_of(job).train.whole
+    trained = set(material_of(job).train.indices.tolist())
+    places = min(trained), min(set(range(len(whole))) - trained)
+    shutil.copytree(folder / "data", elsewhere / "data")
+    records = elsewhere / "data/sugarcrepe/add_att.json"
+    content = json.loads(records.read_text())
+    for key, place, file in zip(content, places, ("000000000001.jpg", "000000000002.jpg"), strict=True):
+        content[key]["caption"] = whole.options[place][1].text
+        shutil.copy(whole.files.root / whole.files.names[place], elsewhere / "data/coco/val2017" / file)
+    records.write_text(json.dumps(content))
+    results = {its["id"]: its for its in results_of(out) if its["parser"] == "one-node" and its["model"] == "clip"}
+    found = []
+    for root in (folder, elsewhere):
+        model, place = f"{out}/cells/{next(iter(results))}", root / "data"
+        study = Transfer(models=(model,), data_root=place, benchmarks=("sugarcrepe",))
+        found += study.had.values()
+    assert found == ["0 of 14 texts, 0 of 2 image files", "1 of 15 texts, 1 of 2 image files"]
 
 
 def test_photographs_that_are_held_out_are_never_trained_on(folder):

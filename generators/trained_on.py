@@ -1,0 +1,188 @@
+"""What a model's training had, and how much of a test it had.
+
+A training had everything that its data has, whether or not a batch ever showed it. Five kinds of things are counted:
+
+- objects: an animal in a texture, alone or beside others;
+- pairs: two animals in one image, in any textures, or several of one animal;
+- compositions: two objects in one image; for tests of relations, two animals in the order of a relation;
+- texts: whole true captions;
+- images: a scene of a world, at whatever resolution.
+
+Which records are left out for it: `menagerie.generators.unseen`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import generator
+from menagerie.envs.render import image_identity
+from menagerie.envs.scene import Scene
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.storage.split_file import Split, read_split
+from menagerie.generators.unseen import COMPOSITION, OBJECT, ORDER, PAIR, Fact, facts_of, had_of
+
+COUNTED = ("objects", "pairs", "compositions", "texts", "images")
+HAD = "_had"  # ends the name of a column: how many of these the training had
+COLUMNS = (*(name + end for name in COUNTED for end in (HAD, "")), "left_out", "training")
+
+
+@dataclass(frozen=True)
+class RecipeScenes:
+    """The training scenes of a recipe, or some of them; of crowds also those that hide too much to be rendered."""
+
+    recipe: SplitRecipe
+    images: int = 0
+    """Number of scenes, drawn by the recipe's seed; 0: all."""
+
+    def read(self) -> "Shown":
+        scenes = self.recipe.subsets()["train"]
+        chosen = chosen_images(self.recipe.seed, len(scenes), self.images)
+        scenes = [scenes[i] for i in chosen]
+        texts = frozenset(self.recipe.texts("train", scene)[0].text for scene in scenes)
+        return Shown(world_key(self.recipe.world), tuple(scenes), texts)
+
+
+@dataclass(frozen=True)
+class FileScenes:
+    """The training scenes in a split file."""
+
+    file: Path
+
+    def read(self) -> "Shown":
+        return shown_in(read_split(self.file), "train")
+
+
+@dataclass(frozen=True)
+class Training:
+    """All that is known of a model's training, its earlier stages included."""
+
+    parts: tuple[RecipeScenes | FileScenes, ...] = ()
+    photographs: tuple[Path, ...] = ()
+    """Folders of the cells that were trained on photographs; what these show isn't known."""
+    unknown: tuple[str, ...] = ()
+    """Trainings of which nothing is known, in words."""
+
+    @classmethod
+    def nowhere(cls) -> "Training":
+        """The training of a model that no study here trained."""
+        return cls(unknown=("no study here trained it",))
+
+    def __or__(self, other: "Training") -> "Training":
+        joined = ((*mine, *its) for mine, its in zip(vars(self).values(), vars(other).values(), strict=True))
+        return Training(*(tuple(dict.fromkeys(part)) for part in joined))
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What isn't known of the training's scenes, in words."""
+        return (*self.unknown, *("what its photographs show",) * bool(self.photographs))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Scenes of one world, and the texts of their captions."""
+
+    world: str
+    scenes: tuple[Scene, ...]
+    texts: frozenset[str]
+
+    @cached_property
+    def facts(self) -> frozenset[Fact]:
+        """The objects, pairs, compositions and orders of all scenes."""
+        alike = {(scene.relation, tuple(thing[:2] for thing in scene.things)): scene for scene in self.scenes}
+        return frozenset(fact for scene in alike.values() for fact in facts_of(scene))
+
+
+@dataclass(frozen=True)
+class Covered:
+    """How much of a test a training had."""
+
+    counts: Mapping[str, tuple[int, int]]
+    """For each of `COUNTED`, how many the training had and how many the test has; empty if nothing is known."""
+    left_out: frozenset[int]
+    """Numbers of the images, as the items of `SplitTests` number them, that no item may have: those of records that are
+    left out, and partners that the training had."""
+    records: int
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def lost(self) -> int:
+        """The number of records that are left out."""
+        return sum(number < self.records for number in self.left_out)
+
+    @property
+    def training(self) -> str:
+        """Whether the training is "known", "partly known" or "unknown"."""
+        return "unknown" if not self.counts else "partly known" if self.gaps else "known"
+
+    def __str__(self) -> str:
+        beside = f"unknown: {'; '.join(self.gaps)}" if self.gaps else ""
+        counted = ", ".join(f"{had} of {n} {what}" for what, (had, n) in self.counts.items())
+        left = f"{self.lost} of {self.records} records left out" if self.counts else ""
+        return "; ".join(filter(None, (counted, left, beside)))
+
+
+def covered(training: Training, split: Split, subset: str) -> Covered:
+    """Compare what a training had with a subset of a split."""
+    records, test = split.subsets[subset], shown_in(split, subset)
+    if not training.parts:
+        return Covered({}, frozenset(), len(records), training.gaps)
+    had = [read(part) for part in training.parts]
+    facts, texts = (frozenset().union(*(getattr(part, name) for part in had)) for name in ("facts", "texts"))
+    images = set_of_images(training.parts, test.world)
+    pair_kind = ORDER if KINDS[split.recipe["kind"]].relational else COMPOSITION
+    of_kind = {what: {fact for fact in test.facts if fact[0] == what} for what in (OBJECT, PAIR, pair_kind)}
+    tested = [*of_kind.values(), test.texts, {*test.scenes}]
+    both = zip(COUNTED, tested, [facts] * 3 + [texts, images], strict=True)
+    swap, promised = SWAPS[split.recipe["kind"]], had_of(split, subset, facts, [s for part in had for s in part.scenes])
+    lost = {i for i, scene in enumerate(records.scenes) if scene in images or promised(scene)}
+    partners = enumerate(zip(records.scenes, records.partners.tolist(), strict=True), start=len(records))
+    lost |= {i for i, (scene, row) in partners if row >= 0 and swap(scene) in images}
+    counts = {name: (len(things & known), len(things)) for name, things, known in both}
+    return Covered(counts, frozenset(lost), len(records), training.gaps)
+
+
+def columns_of(had: Covered) -> dict[str, Any]:
+    """The columns of a table on one test; those of an unknown training are empty but for the last."""
+    counts = {what + end: n for what, both in had.counts.items() for end, n in zip((HAD, ""), both, strict=True)}
+    return counts | {"left_out": had.lost, "training": had.training}
+
+
+def chosen_images(seed: int, total: int, images: int) -> list[int]:
+    """The numbers of `images` of all scenes, drawn by seed; of all if `images` is 0."""
+    if not 0 < images < total:
+        return list(range(total))
+    return sorted(generator(seed, "images").permutation(total)[:images].tolist())
+
+
+@lru_cache(maxsize=8)  # a training of twenty thousand scenes takes some 20 MB
+def read(part: RecipeScenes | FileScenes) -> Shown:
+    """Return what a part of a training shows."""
+    return part.read()
+
+
+@lru_cache(maxsize=4)
+def set_of_images(parts: tuple[RecipeScenes | FileScenes, ...], world: str) -> frozenset[Scene]:
+    """The scenes of a world that training had."""
+    return frozenset(scene for part in map(read, parts) if part.world == world for scene in part.scenes)
+
+
+def shown_in(split: Split, subset: str) -> Shown:
+    """Return what a subset of a split shows."""
+    records = split.subsets[subset]
+    return Shown(world_key(split.recipe["world"]), tuple(records.scenes), frozenset(records.captions))
+
+
+def world_key(name: str) -> str:
+    """Return a hash of all that decides a world's images, but for their resolution; the name of a world whose file
+    isn't here."""
+    try:
+        return image_identity(load_world(name), 0)
+    except UserError:
+        return name

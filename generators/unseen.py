@@ -1,0 +1,113 @@
+"""What tests call unseen, and which records another training makes that untrue of.
+
+The names of tests speak of the test's own split. Another training may have had what a test calls unseen. So a record is
+left out of a model's numbers if its training had the record's image, or had what the subset says that training lacks:
+
+- `unseen_pairs`, and validation of binding and spatial splits: the pair (with `unseen_under` "own", in its relation);
+- `seen_pairs`: the composition; `different_bag`: the composition or its swap; `unseen_order`: the order;
+- `one_unseen_object`, `two_unseen_objects`: so many objects of the scene or its swap that fewer are unseen than the
+  name says; `unseen_textures`, and validation of dependence splits: one of the objects;
+- `unseen_counts`, and validation of counting splits: several of the animal;
+- `unseen_N` of crowds: one of the exchanged things' objects, as they are or exchanged;
+- `held_out`: a scene that the same rule matches.
+
+All other subsets (`train_pairs`, `seen_…`, searches, triplets, probe sets) say only that their images are new. A quad
+is also left out if training had its partner's image.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from menagerie.envs.scene import Scene
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS, exchanged
+from menagerie.generators.rules.hold_out import HELD_OUT, matched, recorded_rules
+from menagerie.generators.splits.objects import OBJECT_TESTS, unseen_in
+from menagerie.generators.storage.split_file import Split
+
+Fact = tuple[Any, ...]
+OBJECT, PAIR, COMPOSITION, ORDER = "object", "pair", "composition", "order"
+
+
+def had_of(split: Split, subset: str, facts: frozenset[Fact], scenes: Sequence[Scene]) -> Callable[[Scene], bool]:
+    """Return a function that says of a scene whether training had what `subset` says that training lacks."""
+    kind = split.recipe["kind"]
+    swap = SWAPS[kind]
+    if subset.startswith(HELD_OUT):
+        rules = recorded_rules(split.recipe, split.vocabulary)
+        known = [rule for rule in rules if any(map(rule.matches, scenes))]
+        return lambda scene: matched(known, scene)
+    if subset in OBJECT_TESTS:
+        shown = frozenset(fact[1:] for fact in facts if fact[0] == OBJECT)
+        return lambda scene: unseen_in(shown, *zip(*(t[:2] for t in scene.things), strict=True)) < OBJECT_TESTS[subset]
+    lacks = LACKS.get((kind, "validation" if subset == "validation" else ending(kind, subset)))
+    if kind == "spatial" and lacks is pairs_in and split.recipe["unseen_under"] == "own":
+        lacks = both_orders
+    return lambda scene: lacks is not None and not facts.isdisjoint(lacks(scene, swap))
+
+
+def ending(kind: str, subset: str) -> str:
+    """The part of a subset's name that says what is unseen: without the relation, or the number of things."""
+    if kind == "spatial":
+        return next((name for name in ("unseen_order", "unseen_pairs") if subset.endswith(name)), subset)
+    return subset.rpartition("_")[0] if kind == "crowd" else subset
+
+
+Swap = Callable[[Scene], Scene]
+
+
+def facts_of(scene: Scene) -> Iterator[Fact]:
+    """Yield the objects, pairs, compositions and the order of a scene."""
+    yield from objects_in(scene)
+    yield from pairs_in(scene)
+    yield from compositions_in(scene)
+    yield from orders_in(scene)
+
+
+def objects_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
+    return ((OBJECT, *thing[:2]) for thing in scene.things)
+
+
+def pairs_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
+    return ((PAIR, *sorted(both)) for both in combinations([thing.animal for thing in scene.things], 2))
+
+
+def compositions_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
+    return ((COMPOSITION, *sorted(both)) for both in combinations([thing[:2] for thing in scene.things], 2))
+
+
+def orders_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
+    if scene.relation:
+        yield (ORDER, scene.relation, *(thing.animal for thing in scene.things))
+
+
+def both_bags(scene: Scene, swap: Swap) -> list[Fact]:
+    """The compositions of a scene and of its swap."""
+    return [*compositions_in(scene), *compositions_in(swap(scene))]
+
+
+def both_orders(scene: Scene, swap: Swap) -> list[Fact]:
+    """The order of a scene, and that order turned round."""
+    return [fact for order in orders_in(scene) for fact in (order, (*order[:2], *order[:1:-1]))]
+
+
+def several(scene: Scene, swap: Swap) -> list[Fact]:
+    """The pair of a scene's animal with itself."""
+    return [(PAIR, scene.things[0].animal, scene.things[0].animal)]
+
+
+def exchanged_objects(scene: Scene, swap: Swap) -> list[Fact]:
+    """The objects of the two things that the swap exchanges, in the scene and in its swap."""
+    return [(OBJECT, *one.things[i][:2]) for one in (scene, swap(scene)) for i in exchanged(scene)]
+
+
+# The facts that tests say training lacks, by kind of split and by what the test is called.
+LACKS: Mapping[tuple[str, str], Callable[[Scene, Swap], Any]] = {
+    **dict.fromkeys([("binding", "unseen_pairs"), ("binding", "validation")], pairs_in),
+    **{("binding", "seen_pairs"): compositions_in, ("binding", "different_bag"): both_bags},
+    **dict.fromkeys([("spatial", "unseen_pairs"), ("spatial", "validation")], pairs_in),
+    ("spatial", "unseen_order"): orders_in,
+    **dict.fromkeys([("dependence", "unseen_textures"), ("dependence", "validation")], objects_in),
+    **dict.fromkeys([("counting", "unseen_counts"), ("counting", "validation")], several),
+    ("crowd", "unseen"): exchanged_objects,
+}

@@ -1,0 +1,113 @@
+"""What the training of a study's cell had, from the record of that cell: its data, the scorer that it is built on, and
+the weights that it began with."""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import defaults_version
+from menagerie.envs.core.records import read_record
+from menagerie.envs.core.validation import build
+from menagerie.envs.render import image_identity
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.recipe import VERSION
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.storage.split_file import content_identity, read_split
+from menagerie.generators.trained_on import FileScenes, RecipeScenes, Training
+from menagerie.models.kept_states import STATES
+from menagerie.models.library.cells import result_of
+from menagerie.models.library.sources import Checkpoint, Source
+from menagerie.models.towers.config import TowerConfig
+
+
+def training_of(source: Source) -> Training:
+    """Return what the training of a scorer had; unknown unless a study here trained it."""
+    return of_checkpoint(source.folder) if isinstance(source, Checkpoint) else Training.nowhere()
+
+
+def of_checkpoint(checkpoint: Path) -> Training:
+    """Return what the training of a checkpoint had. It is unknown unless the checkpoint, or a state kept during
+    training, lies in the folder of a finished cell."""
+    cell = checkpoint.absolute().parent
+    cell = cell.parent if cell.name == STATES else cell
+    result = result_of(cell)
+    if not result.get("settings"):
+        return Training(unknown=("no record of a study lies beside its weights",))
+    return of_settings(result["settings"], cell) | began_with(result, cell)
+
+
+def of_settings(settings: Mapping[str, Any], cell: Path) -> Training:
+    """Return what a cell's own steps had, and those of the scorer that it is built on."""
+    towers = settings.get("towers", {})
+    found = of_data(settings.get("data", {}), towers.get("resolution", TowerConfig.resolution), cell)
+    return found | of_settings(settings["base"], cell) if "base" in settings else found
+
+
+def began_with(result: Mapping[str, Any], cell: Path) -> Training:
+    """Return what was trained before a cell's first step: the weights of another cell, or of others' towers."""
+    settings, start = result["settings"], result.get("carried", {}).get("from", "")
+    if "start" not in settings:
+        weights = settings.get("towers", {}).get("pretrained", "")
+        return Training(unknown=(f"the training of the weights {weights}",)) if weights else Training()
+    from menagerie.models.library.sources import Checkpoint
+
+    there = Path(start)
+    for folder in (there, cell.parent / there.parent.name / there.name):  # the whole run may lie elsewhere now
+        if (folder / "config.json").exists() and Checkpoint("", folder, result["model"]).identity() == settings[
+            "start"
+        ]:
+            return of_checkpoint(folder)
+    return Training(unknown=(f"the training of the weights that it began with, which aren't in {start} any more",))
+
+
+def is_checkpoint(folder: Path, model: str, identity: str) -> bool:
+    """Whether a folder has the checkpoint of a scorer with this identity."""
+    try:
+        return Checkpoint("", folder, model).identity() == identity
+    except (UserError, OSError):  # it isn't there, is damaged, or lacks the user's file
+        return False
+
+
+def of_data(data: Mapping[str, Any], resolution: int, cell: Path) -> Training:
+    """Return what the data in a cell's settings had: a split of a recipe, a split file, or photographs, perhaps with a
+    split mixed in."""
+    try:
+        if "photographs" in data:
+            alone, mix = Training(photographs=(cell,)), data.get("synthetic")
+            return alone | of_data(mix, resolution, cell) if mix else alone
+        if "split_file" in data:
+            return Training((given_file(data["split_file"], cell),))
+        return Training((recipe_in(data, resolution, cell),))
+    except (UserError, KeyError) as error:  # also data of a user's own kind
+        return Training(unknown=(f"what its training data show ({error})",))
+
+
+def recipe_in(data: Mapping[str, Any], resolution: int, cell: Path) -> RecipeScenes:
+    """Return the scenes of a recipe that settings record; raises unless this program makes the same ones in the same
+    world."""
+    kind = KINDS.get(data["kind"])
+    if kind is None or data.get("version") != VERSION or defaults_version(kind).get("defaults") != data.get("defaults"):
+        raise UserError("its recipe is of another version of this program")
+    for world in worlds_in(data["split"].get("world", kind.world), cell):
+        if image_identity(load_world(world), resolution) == data["store"]:
+            return RecipeScenes(build(kind, data["split"] | {"world": world}), data.get("images", 0))
+    raise UserError(f"the world {data['split'].get('world', kind.world)} isn't what it was")
+
+
+def worlds_in(named: str, cell: Path) -> Iterator[str]:
+    """Yield the world that settings name, and those that the run wrote itself."""
+    if not named.endswith(".toml") or Path(named).exists():
+        yield named
+    yield from map(str, sorted(cell.parents[1].glob("worlds/*.toml")))
+
+
+@lru_cache(maxsize=256)
+def given_file(content: str, cell: Path) -> FileScenes:
+    """Find the split file with this content among those that a run was given; raises if it isn't there any more."""
+    given = read_record(cell.parents[1] / "config.json")["config"].get("split", ())
+    for file in map(Path, given):
+        if file.exists() and content_identity(read_split(file)) == content:
+            return FileScenes(file.absolute())
+    raise UserError(f"its split file isn't where it was: {', '.join(given)}")

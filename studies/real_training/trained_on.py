@@ -1,0 +1,85 @@
+"""How much of a benchmark of photographs a model's training had: whole texts, and image files by their bytes."""
+
+from collections.abc import Collection
+from functools import lru_cache
+from pathlib import Path
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import read_record
+from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.benchmarks.shown import images_of_tests
+from menagerie.generators.sources.photographs import Pictures
+from menagerie.generators.sources.registry import SourcePlace
+from menagerie.generators.trained_on import Training, read
+from menagerie.studies.real_training.photographs import Opening, held_out, names_of, open_photographs
+from menagerie.studies.runs.folder import CONFIG
+from menagerie.studies.runs.results import read_result
+
+Files = list[tuple[Pictures, list[int]]]
+"""Readers of image files, each with the numbers of its images."""
+
+
+def had_of(training: Training, bench: PhotographSet) -> str:
+    """Say how many texts and image files of a benchmark a training had, and what isn't known of it."""
+    texts, files, gaps = set(), [], list(training.unknown)
+    for part in training.parts:
+        texts |= read(part).texts
+    for cell in training.photographs:
+        try:
+            more, its = photographs_in(cell)
+        except (UserError, KeyError) as error:
+            gaps.append(f"its photographs ({error})")
+        else:
+            texts |= more
+            files += its
+    gaps = [f"unknown: {'; '.join(gaps)}"] if gaps else []
+    if len(gaps) and not (texts or files):
+        return gaps[0]
+    tested = {text.text for text in bench.texts}
+    shown = len(set(map(bench.files.file_of, bench.files.names)))
+    counts = f"{len(tested & texts)} of {len(tested)} texts, {shared(files, bench.files)} of {shown} image files"
+    return "; ".join([counts, *gaps])
+
+
+def shared(trained: Files, tested: Pictures) -> int:
+    """Count the tested files whose bytes a trained file has. Files are read only where their sizes are the same."""
+    sizes = {files.bytes_of(index) for files, indices in trained for index in indices}
+    of_test = [(tested, [index for index in range(len(tested)) if tested.bytes_of(index) in sizes])]
+    of_both = {tested.bytes_of(index) for _, indices in of_test for index in indices}
+    return len(digests(of_test, sizes) & digests(trained, of_both))
+
+
+def digests(every: Files, sizes: Collection[int]) -> set[str]:
+    """The digests of the files that have one of these sizes."""
+    return {files.digest_of(index) for files, indices in every for index in indices if files.bytes_of(index) in sizes}
+
+
+@lru_cache(maxsize=2)
+def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
+    """The texts and image files that a cell was trained on. Raises unless they lie where they did, unchanged."""
+    result, run = read_result(cell) or {}, cell.parents[1]
+    config = read_record(run / CONFIG)["config"]
+    root = run / "rendered" if config["rehearse"] else Path(config["data_root"])
+    folders = {name: Path(path).resolve() for name, _, path in (text.partition("=") for text in config["images"])}
+    place = SourcePlace(root, config["resolution"], folders=folders)
+    opening = Opening(
+        sources=names_of(result["sources"]),
+        root=root.resolve(),
+        folders=tuple(folders.items()),
+        resolution=config["resolution"],
+        caption=config["caption"],
+        parser=result["parser"],
+        parses=Path(config["parses"]).resolve(),
+        kept_out=images_of_tests(place, allow_unknown=config["allow_unknown"]),
+    )
+    opened = open_photographs(opening)
+    if opened.identity != result["settings"]["data"]["photographs"]:
+        raise UserError(f"those in {root} have changed since")
+    chosen = held_out(name for source in opened.sources for name in source.names_of_images)
+    texts: set[str] = set()
+    files: Files = []
+    for source in opened.sources:
+        places = [k for k, name in enumerate(source.names_of_images) if name not in chosen]
+        texts.update(text for k in places for text in source.texts_of(k))
+        files.append((source.files, places))
+    return frozenset(texts), files

@@ -1,0 +1,110 @@
+"""What the trainings of models had of the splits that they are scored on, as columns, lines and parts of a page.
+
+`menagerie.generators.trained_on` says what is counted, `menagerie.generators.unseen` which records are left out.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from typing import TYPE_CHECKING, NamedTuple
+
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.trained_on import COUNTED, Covered, Training, covered
+from menagerie.studies.frame.parts import Facts, Heading, Part, Rows
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.records import Records
+
+HEADER = ("model", "subset", *COUNTED, "records left out")
+SAYS = (
+    "How much of each test the model's training had, of how many. Unseen and seen, in the names of tests, are said of "
+    "the split's own training. A record is left out of a model's numbers if its training had the record's image, or "
+    "what the test calls unseen; a test without a record that is left has no number. Objects: an animal in a texture. "
+    "Compositions: two objects in one image or, for relations, two animals in their order. Texts: true captions."
+)
+
+
+class Scored(NamedTuple):
+    """A test that a model was scored on, and what its training had."""
+
+    model: str
+    split: str
+    subset: str
+    had: Covered
+
+
+def covered_in(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Covered]:
+    """What a training had of each of a split's tests."""
+    return {name: covered(training, test.data.split, name) for name, test in tests.items()}
+
+
+def untrained(tests: Mapping[str, Benchmark], had: Mapping[str, Covered]) -> dict[str, Benchmark]:
+    """The tests without the items that are left out."""
+    return {
+        name: having(test, lambda item, its=had[name]: its.left_out.isdisjoint(item.images))
+        for name, test in tests.items()
+    }
+
+
+def having(test: Benchmark, keep: Callable[[Item], bool]) -> Benchmark:
+    """A copy of a test with some of its items."""
+    made = copy(test)
+    made.items = list(filter(keep, test.items))
+    return made
+
+
+def scored_in(records: "Records") -> list[Scored]:
+    """The tests that models were scored on, but empty ones."""
+    pieces = [arm.cell for arm, _ in records.results]
+    every = (Scored(it.model, it.label, name, had) for it in pieces for name, had in it.covered.items())
+    return [one for one in every if one.had.records]
+
+
+def rows_of(found: list[Scored], names: Mapping[str, str]) -> list[list[str]]:
+    """A row for each model and test with the counts; models of unknown training have a single row."""
+    rows = {(names[one.model], one.subset if one.had.counts else "all"): cells_of(one.had) for one in found}
+    return [[*key, *cells] for key, cells in rows.items()]
+
+
+def cells_of(had: Covered) -> list[str]:
+    if not had.counts:
+        return ["unknown"] * (len(COUNTED) + 1)
+    counts = [f"{n} of {of}" for n, of in had.counts.values()]
+    return [*counts, f"{had.lost} of {had.records}"]
+
+
+def gaps_in(found: list[Scored], names: Mapping[str, str]) -> dict[str, str]:
+    """Say what isn't known of each model's training, by the model's name."""
+    return {names[one.model]: "; ".join(one.had.gaps) for one in found if one.had.gaps}
+
+
+def warnings_in(found: list[Scored], names: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence on the records that are left out, and one for each test that has no record left."""
+    lost = sum(one.had.lost for one in found)
+    if lost:
+        models = len({one.model for one in found if one.had.lost})
+        of = f"{models} model{'s' * (models > 1)}"
+        yield f"On {found[0].split} {lost} records are left out of the numbers of {of}, whose training had them."
+    for one in found:
+        if one.had.lost == one.had.records:
+            yield f"{names[one.model]} has no number on {one.subset} of {one.split}: its training had all of it."
+
+
+def print_training(found: list[Scored], names: Mapping[str, str]) -> None:
+    """Print what training had of each test, and the sentences on what is left out."""
+    known = [f"{names[one.model]} on {one.subset} of {one.split}: {one.had}" for one in found if one.had.counts]
+    unknown = (f"{names[one.model]} on {one.split}: {one.had}" for one in found if not one.had.counts)
+    for text in (*known, *dict.fromkeys(unknown)):
+        print(f"training of {text}")
+    for text in warnings_in(found, names):
+        print(text)
+
+
+def parts(found: list[Scored], file: str, names: Mapping[str, str]) -> Iterator[Part]:
+    """Yield the section of one split."""
+    if not found:
+        return
+    yield Heading(f"{found[0].split}: what training had of it", level=3)
+    yield Rows(f"trained-on-{file}", HEADER, rows_of(found, names), says=SAYS)
+    if gaps := gaps_in(found, names):
+        yield Facts({name: f"not known: {text}" for name, text in gaps.items()})
