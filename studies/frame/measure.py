@@ -49,10 +49,10 @@ class Measure(ABC):
         if own := vars(cls).get("rows"):
 
             @wraps(own)
-            def rows(self: Measure, scorer: Any, material: "Material", seed: int) -> Iterable[Row]:
+            def rows(self: Measure, scorer: Any, *given: Any, **named: Any) -> Iterable[Row]:
                 from menagerie.models.library.loaded import LoadedScorer
 
-                return own(self, scorer.scorer if isinstance(scorer, LoadedScorer) else scorer, material, seed)
+                return own(self, scorer.scorer if isinstance(scorer, LoadedScorer) else scorer, *given, **named)
 
             cls.rows = rows
 

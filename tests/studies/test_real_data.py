@@ -91,7 +91,7 @@ def places_in(folder):
 def study(folder, monkeypatch):
     """Runs a study in this process: its cells one after the other, in place of workers."""
 
-    def in_turn(jobs, cluster, workers, out, on_finished):
+    def in_turn(jobs, cluster, workers, out, on_finished, grows):
         queue = list(jobs)
         while queue:
             job = queue.pop(0)
