@@ -67,4 +67,4 @@ def test_the_project_is_checked():
     with pytest.raises(BeartypeException):
         counted("red", 1, 1)
     with pytest.raises(TypeCheckError):
-        intervals(np.ones(3), np.ones((3, 2)), ["0"] * 3)
+        intervals(np.ones(3), np.ones((3, 2)), ["0"] * 3, "abc")

@@ -17,6 +17,7 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.slots import place_of
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import phrase
+from menagerie.studies.analysis.spread import different
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.two_levels import intervals, without_interval
 from menagerie.studies.runs.evaluation import FILE
@@ -100,8 +101,8 @@ def tallies(source: Source) -> pd.DataFrame:
 def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
     """Pool the records of several cells; returns a row of `COLUMNS` for each subset, task, factor and value.
 
-    Accuracies are shares. `low` and `high` are the 95 % interval of `two_levels.intervals` over `clusters`, the animal
-    pairs of each seed; NaN for a value with too few, and for two seeds.
+    Accuracies are shares. `low` and `high` are the 95 % interval of `two_levels.intervals`, NaN for too few `clusters`,
+    the different animal pairs, and for two seeds.
     """
     found = pd.concat([tallies(source) for source in sources], ignore_index=True)
     if not len(found):
@@ -136,9 +137,10 @@ def tabled(
     points, n = np.zeros((2, len(names), len(kept)))
     np.add.at(points, (row, column), sums[:, 0])
     np.add.at(n, (row, column), sums[:, 1])
-    low, high = intervals(points, n, [name.partition(" ")[0] for name in names.tolist()]).clip(0, 1)
+    seeds, _, pairs = zip(*(name.partition(" ") for name in names.tolist()), strict=True)
+    low, high = intervals(points, n, seeds, pairs)
     means = {"accuracy": points.sum(0) / n.sum(0), "low": low, "high": high}
-    return pd.DataFrame(means | {"clusters": (n > 0).sum(0), "n": n.sum(0).astype(int)}, kept)
+    return pd.DataFrame(means | {"clusters": different(n, pairs), "n": n.sum(0).astype(int)}, kept)
 
 
 def by_factor(label: tuple[str, str]) -> tuple[int, str]:

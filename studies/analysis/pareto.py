@@ -1,7 +1,7 @@
 """Pareto fronts: dominance, hypervolumes, numbers of images to a target and their ratios. Reads no files."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -10,10 +10,11 @@ from jaxtyping import Bool, Float64
 
 from menagerie.studies.analysis.two_levels import (
     CONFIDENCE,
-    FEWEST,
+    Means,
+    Statistic,
     enough,
+    interval_of,
     intervals,
-    resampled,
     resampled_means,
     without_interval,
 )
@@ -85,16 +86,18 @@ def accuracies(tests: Sequence[Tally]) -> list[float]:
     return [float(points / number) for points, number in shares]
 
 
-def clusters_of(curves: Sequence[Curve]) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int]]:
-    """Points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the seeds of these
-    pairs.
+def clusters_of(
+    curves: Sequence[Curve],
+) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int], list[str]]:
+    """Points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the seeds and the
+    names of these pairs.
 
     All settings must be tested on the same records.
     """
     keys = [(seed, pair) for seed, tally in enumerate(curves[0].tests[0]) for pair in sorted(tally)]
     columns = [[tests[seed][pair] for seed, pair in keys] for curve in curves for tests in curve.tests]
     table = np.array(columns, np.float64)
-    return table[..., 0].T, table[..., 1].T, [seed for seed, _ in keys]
+    return table[..., 0].T, table[..., 1].T, [seed for seed, _ in keys], [pair for _, pair in keys]
 
 
 class Volume(NamedTuple):
@@ -105,26 +108,23 @@ class Volume(NamedTuple):
     low: float
     high: float
     pairs: int
-    """The largest number of animal pairs that a seed has in the test; they are drawn within their seed."""
+    """The number of different animal pairs in the test."""
 
     @property
     def interval(self) -> str:
         return without_interval(self.low, self.high, self.pairs) or f"{self.low:.3f} to {self.high:.3f}"
 
 
-def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Volume]:
+def volumes(curves: dict[str, Curve], axis: Axis) -> dict[str, Volume]:
     """The hypervolume of each model's chosen settings on the test, averaged over seeds, and its difference from the
     first model's.
 
-    The bootstrap has two levels: it draws seeds, and animal pairs within each seed, with the correction for few seeds
-    of `two_levels`, for a difference that of the difference itself. All models and settings share the same draws. The
-    intervals cover new seeds with these settings. A setting whose own interval includes chance dominates nothing, so
-    that a model at chance has no hypervolume, even if its best setting was lucky.
+    The intervals cover new seeds with these settings. A setting whose own interval includes chance dominates nothing,
+    so that a model at chance has no hypervolume, even if its best setting was lucky.
     """
-    sums, counts, seeds = clusters_of(list(curves.values()))
-    pairs = max(len(tally) for tally in next(iter(curves.values())).tests[0])
-    undefined = 0.0 if pairs >= FEWEST and len(set(seeds)) != 2 else math.nan  # such draws say nothing of others
-    above, start = ~(intervals(sums, counts, seeds, seed)[0] <= CHANCE), 0
+    table = clusters_of(list(curves.values()))
+    whole, pairs = (table[0].sum(0) / table[1].sum(0))[None], len({*table[3]})
+    above, start = ~(intervals(*table)[0] <= CHANCE), 0
     alone: dict[str, Statistic] = {}
     for model, curve in curves.items():
         columns = slice(start, start := start + len(curve.images))
@@ -132,17 +132,8 @@ def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Vo
     first, *others = curves
     gaps = {f"{model} − {first}": partial(minus, alone[model], alone[first]) for model in others}
     return {
-        name: with_interval(
-            float(its((sums.sum(0) / counts.sum(0))[None])[0]),
-            resampled(its, sums, counts, seeds, seed) + undefined,
-            pairs,
-        )
-        for name, its in (alone | gaps).items()
+        name: Volume(float(its(whole)[0]), *interval_of(its, *table), pairs) for name, its in (alone | gaps).items()
     }
-
-
-Means = Float64[np.ndarray, "r v"]
-Statistic = Callable[[Means], Float64[np.ndarray, " r"]]
 
 
 def volume_of(
@@ -152,15 +143,8 @@ def volume_of(
     return hypervolume(images, np.where(above, means, CHANCE)[:, columns], axis)
 
 
-def minus(one: Statistic, other: Statistic, means: Means) -> Float64[np.ndarray, " r"]:
+def minus(one: Statistic, other: Statistic, means: Means) -> Float64[np.ndarray, " rows"]:
     return one(means) - other(means)
-
-
-def with_interval(value: float, draws: Float64[np.ndarray, " r"], pairs: int) -> Volume:
-    """A value with the percentile interval of its draws."""
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail])
-    return Volume(value, float(low), float(high), pairs)
 
 
 def bound(images: Sequence[int], reached: Sequence[bool]) -> Bound:
@@ -221,21 +205,21 @@ def bound_text(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio else "other out of reach"
 
 
-def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> ImageRatio:
+def image_ratio(first: Curve, other: Curve, target: float) -> ImageRatio:
     """Return the ratio of the smallest numbers of images whose settings, averaged over seeds, reach the target.
 
-    The interval is a bootstrap of two levels, seeds and within them animal pairs (`two_levels`), with the same draws
-    for both models. Each draw searches again among the settings that were tried, so the interval doesn't cover what
-    settings in between would give. Its bounds are NaN if `enough` is False. Draws without a ratio are
-    left out; above 5 % of them the interval goes from 0 to infinity.
+    The interval is of draws of the means of all settings, of both models together (`resampled_means`). Each draw
+    searches again among the settings that were tried, so the interval doesn't cover what settings in between would
+    give. Its bounds are NaN if `enough` is False. Draws without a ratio are left out; above 5 % of them the interval
+    goes from 0 to infinity.
     """
-    sums, counts, seeds = clusters_of([first, other])
+    sums, counts, *of = clusters_of([first, other])
     means = (sums.sum(0) / counts.sum(0))[None]
-    drawn = resampled_means(sums, counts, seeds, seed)
+    drawn = resampled_means(sums, counts, *of)
     value = ratios(first, other, means >= target)[0]
     by_draw = ratios(first, other, drawn >= target)
     unknown = float(np.isnan(by_draw).mean())
-    if not enough(counts, seeds).all():
+    if not enough(counts, *of).all():
         return ImageRatio(float(value), math.nan, math.nan, unknown)
     if unknown > 1 - CONFIDENCE:
         return ImageRatio(float(value), 0.0, math.inf, unknown)

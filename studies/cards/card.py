@@ -174,8 +174,8 @@ def page_of(card: Card, seal: str) -> str:
         [
             f"# {model.name} on {bench.name}",
             "",
-            "How often the true caption is preferred to false ones, with a 95 % interval by a bootstrap over animal",
-            "pairs. In a mean all its tasks count alike.",
+            "How often the true caption is preferred to false ones, with a 95 % interval for new animal pairs. In a",
+            "mean all its tasks count alike.",
             "",
             *table(["", ""], facts.items()),
             "",

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from menagerie.generators.benchmarks.benchmark import QUAD
-from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, resampled_means
+from menagerie.studies.analysis.two_levels import interval_of, intervals
 from menagerie.studies.cards.scores import Point
 
 DIGITS = 5
@@ -40,10 +40,19 @@ def numbers_of(points: Iterable[Point]) -> tuple[list[Number], list[Number]]:
         groups.setdefault((point.subset, point.task), []).append(point)
     pairs = sorted({point.animals for part in groups.values() for point in part})
     sums, counts = tally(list(groups.values()), pairs)
-    drawn = resampled_means(sums, counts, [0] * len(pairs))
-    single = [number(key, [k], list(groups.values()), drawn) for k, key in enumerate(groups)]
+    seeds = [0] * len(pairs)
+    ends = intervals(sums, counts, seeds, pairs).T.tolist()
+    single = [number(key, [part], ends[k]) for k, (key, part) in enumerate(groups.items())]
     chosen = {name: [k for k, (_, task) in enumerate(groups) if takes(task)] for name, takes in MEANS.items()}
-    return single, [number(("", name), places, list(groups.values()), drawn) for name, places in chosen.items()]
+    parts = list(groups.values())
+    return single, [
+        number(("", name), [parts[k] for k in of], interval_of(mean, sums[:, of], counts[:, of], seeds, pairs))
+        for name, of in chosen.items()
+    ]
+
+
+def mean(means: Float64[np.ndarray, "rows groups"]) -> Float64[np.ndarray, " rows"]:
+    return means.mean(1).clip(0, 1)
 
 
 def tally(
@@ -59,20 +68,11 @@ def tally(
     return sums, counts
 
 
-def number(
-    key: tuple[str, str],
-    chosen: Sequence[int],
-    groups: Sequence[Sequence[Point]],
-    drawn: Float64[np.ndarray, "draws groups"],
-) -> Number:
-    """Return the mean of some groups' accuracies, and as its interval the percentiles of its draws."""
-    parts = [groups[k] for k in chosen]
+def number(key: tuple[str, str], parts: Sequence[Sequence[Point]], ends: Sequence[float]) -> Number:
+    """Return the mean of the accuracies of some groups, with its interval."""
     pairs = len({point.animals for part in parts for point in part})
     value, chance = (np.mean([np.mean([point[k] for point in part]) for part in parts]) for k in (3, 4))
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.nanquantile(drawn[:, chosen].mean(1), [tail, 1 - tail])
-    known = min(len({point.animals for point in part}) for part in parts) >= FEWEST and low < high
-    bounds = [rounded(bound) if known else None for bound in (low, high)]
+    bounds = [rounded(end) if ends[0] < ends[1] else None for end in ends]  # NaN isn't below anything
     return Number(*key, rounded(value), *bounds, rounded(chance), sum(map(len, parts)), pairs)
 
 

@@ -42,7 +42,7 @@ def compare(first: Path, second: Path) -> Path:
     header = (*(name.replace("_", " ") for name in by[:-1]), "A", "B", "B - A", "n")
     table = pd.DataFrame(rows, columns=list(header))
     to_csv(second / "comparison.csv", numbers_apart(table))
-    caption = f"{second.name} against {first.name}: accuracy in percent, difference with paired 95 % bootstrap interval"
+    caption = f"{second.name} against {first.name}: accuracy in percent, paired difference with its 95 % interval"
     write_text(second / "comparison.tex", to_latex(table, caption))
     print_table(header, rows, f"A: {first}   B: {second}")
     return second / "comparison.csv"

@@ -1,7 +1,8 @@
-"""Estimates of groups of records: means, paired differences and statistics of curves, with intervals of two levels.
+"""Estimates of groups of records: means, paired differences and statistics of curves, with intervals for new seeds and
+animal pairs.
 
 A record is an image of a test with a true and a false caption. Its value is 1 if the model prefers the true one, one
-half for a tie, else 0. Intervals are those of `two_levels`: they draw seeds, and animal pairs within each seed.
+half for a tie, else 0. Intervals are those of `two_levels`.
 """
 
 import math
@@ -16,16 +17,7 @@ from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.studies.analysis.errors import PARTNER, SCORES, read_predictions
-from menagerie.studies.analysis.two_levels import (
-    CONFIDENCE,
-    FEWEST,
-    MANY_PAIRS,
-    enough,
-    intervals,
-    resampled,
-    resampled_means,
-    without_interval,
-)
+from menagerie.studies.analysis.two_levels import MANY_PAIRS, interval_of, intervals, without_interval
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
@@ -45,11 +37,11 @@ class Estimate(NamedTuple):
     n: int
     """Number of records; for a paired difference, of those whose animal pair both sides have."""
     clusters: int
-    """Number of animal pairs over all seeds, from which the bootstrap draws; 0 if no records are kept, as for quads. Of
-    a statistic of several groups, the number in the group that has the fewest."""
+    """Number of different animal pairs; 0 if no records are kept, as for quads. Of a statistic of several groups, the
+    number in the group that has the fewest."""
     seeds: int
     deviation: float
-    """Standard deviation of the seeds' own values; nan for one seed, and from `compared`."""
+    """Standard deviation of the seeds' own values; nan for one seed."""
     signed: bool = False
     """Whether the estimate is a difference, which is written with its sign."""
 
@@ -144,42 +136,43 @@ def must_differ(part: pd.DataFrame, key: Key, by: Sequence[str]) -> None:
 
 
 def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
-    """Estimate the mean of some records, with an interval over seeds and, within them, animal pairs."""
-    sums, counts, seeds = clusters([part])
-    low, high = interval(sums.tobytes(), counts.tobytes(), tuple(seeds))
-    low, high = np.clip([low, high], -1.0 if signed else 0.0, 1.0)
+    """Estimate the mean of some records, an accuracy or (`signed`) a difference."""
+    sums, counts, seeds, pairs = clusters([part])
+    low, high = interval(sums.tobytes(), counts.tobytes(), tuple(seeds), tuple(pairs), signed)
     of_seeds = part.groupby("seed", sort=False)["value"].mean()
-    numbers = (len(part), len(seeds), len(of_seeds), float(of_seeds.std()))
-    return Estimate(float(sums.sum() / counts.sum()), float(low), float(high), *numbers, signed)
+    numbers = (len(part), len({*pairs}), len(of_seeds), float(of_seeds.std()))
+    return Estimate(float(sums.sum() / counts.sum()), low, high, *numbers, signed)
 
 
 @lru_cache(maxsize=10_000)  # pages ask for the same groups again, and are drawn after every run
-def interval(sums: bytes, counts: bytes, seeds: tuple[Hashable, ...]) -> tuple[float, float]:
+def interval(
+    sums: bytes, counts: bytes, seeds: tuple[Hashable, ...], pairs: tuple[Hashable, ...], signed: bool
+) -> tuple[float, float]:
     """Compute the interval of one group from the sums of its clusters' records and their numbers, both as bytes of an
     array."""
-    low, high = intervals(*(np.frombuffer(each, float)[:, None] for each in (sums, counts)), seeds)
+    table = [np.frombuffer(each, float)[:, None] for each in (sums, counts)]
+    if signed:
+        return interval_of(lambda means: means[:, 0].clip(-1, 1), *table, seeds, pairs)
+    low, high = intervals(*table, seeds, pairs)
     return float(low[0]), float(high[0])
 
 
 def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estimate | None:
-    """Estimate a statistic of the means of several groups, over the seeds that all of them have; None if there is none.
-    All groups are resampled together; the interval is that of the statistic of the resampled means."""
+    """Estimate a statistic of the means of several groups, over the seeds that all of them have; None if there is
+    none."""
     parts = of_common_seeds(parts)
     if not len(parts[0]):
         return None
-    sums, counts, seeds = clusters(parts)
+    sums, counts, seeds, pairs = clusters(parts)
     value = float(function((sums.sum(0) / counts.sum(0))[None])[0])
-    low = high = math.nan
-    if enough(counts, seeds).all() and not np.isnan(drawn := resampled(function, sums, counts, seeds)).all():
-        tail = (1 - CONFIDENCE) / 2
-        low, high = np.nanquantile(drawn, [tail, 1 - tail])
     each = [
         function(np.array([[part[part.seed == seed].value.mean() for part in parts]]))[0]
         for seed in dict.fromkeys(seeds)
     ]
     deviation = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
-    fewest = int((counts > 0).sum(0).min())
-    return Estimate(value, float(low), float(high), sum(map(len, parts)), fewest, len(each), deviation)
+    fewest = min(part["animals"].nunique() for part in parts)
+    low, high = interval_of(function, sums, counts, seeds, pairs)
+    return Estimate(value, low, high, sum(map(len, parts)), fewest, len(each), deviation)
 
 
 def of_common_seeds(parts: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
@@ -191,13 +184,13 @@ def of_common_seeds(parts: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
 Matrix = Float64[np.ndarray, "clusters groups"]
 
 
-def clusters(parts: Sequence[pd.DataFrame]) -> tuple[Matrix, Matrix, list[int]]:
-    """Sum and count records by animal pair of a seed (rows) and group (columns); also returns the seed of each row."""
-    ordered = [part.sort_values(list(KEY)) for part in parts]  # what is drawn depends on the order of clusters
-    summed = [part.groupby(["seed", "animals"], sort=False)["value"].agg(["sum", "count"]) for part in ordered]
-    both = pd.concat(summed, axis=1, keys=range(len(parts))).fillna(0.0)
+def clusters(parts: Sequence[pd.DataFrame]) -> tuple[Matrix, Matrix, list[Any], list[Any]]:
+    """Sum and count records by animal pair of a seed (rows) and group (columns); also returns the seed and the pair of
+    each row."""
+    summed = [part.groupby(["seed", "animals"])["value"].agg(["sum", "count"]) for part in parts]
+    both = pd.concat(summed, axis=1, keys=range(len(parts))).fillna(0.0).sort_index()
     sums, counts = (both.xs(name, axis=1, level=1).to_numpy(float) for name in ("sum", "count"))
-    return sums, counts, [seed for seed, _ in both.index]
+    return sums, counts, *(both.index.get_level_values(name).tolist() for name in ("seed", "animals"))
 
 
 def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estimate]:
@@ -217,48 +210,15 @@ NOTHING = Estimate(math.nan, math.nan, math.nan, 0, 0, 0, math.nan)
 
 def compared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate]:
     """Estimate the means of two groups, and the second minus the first over the seeds that both have. Their records are
-    of different images and can't be paired, so seeds and animal pairs are drawn for both groups together."""
-    sums, numbers, seeds = tally(first, second)
-    if not seeds:
-        return NOTHING, NOTHING, NOTHING
-    drawn, known, pairs = resampled_means(sums, numbers, seeds), enough(numbers, seeds), (numbers > 0).sum(0).tolist()
-    values = [float(a / b) if b else math.nan for a, b in zip(sums.sum(0), numbers.sum(0), strict=True)]
-    n = [(len(part), pairs[k], part["seed"].nunique()) for k, part in enumerate((first, second))]
-    levels = [with_interval(values[k], drawn[:, k], bool(known[k]), *n[k]) for k in (0, 1)]
-    return *levels, gap(*of_common_seeds([first, second]))
+    of different images and can't be paired."""
+    return *(estimate(part) if len(part) else NOTHING for part in (first, second)), gap(first, second)
 
 
 def gap(first: pd.DataFrame, second: pd.DataFrame) -> Estimate:
-    """Estimate the second mean minus the first, of two groups that have the same seeds; `NOTHING` without records."""
-    if not len(first):
-        return NOTHING
-    sums, numbers, seeds = tally(first, second)
-    value = float(rise((sums.sum(0) / numbers.sum(0))[None])[0])
-    drawn, known = resampled(rise, sums, numbers, seeds), bool(enough(numbers, seeds).all())
-    n = int(numbers.sum()), int((numbers > 0).all(1).sum()), first["seed"].nunique()
-    return with_interval(value, drawn, known, *n, signed=True)
+    """Estimate the second mean minus the first, over the seeds that both have; `NOTHING` without one."""
+    its = curve_estimate([first, second], rise) if len(first) and len(second) else None
+    return NOTHING if its is None else its._replace(signed=True)
 
 
 def rise(means: Float64[np.ndarray, "rows 2"]) -> Float64[np.ndarray, " rows"]:
-    return means[:, 1] - means[:, 0]
-
-
-def with_interval(
-    value: float, drawn: Float64[np.ndarray, " r"], known: bool, *numbers: int, signed: bool = False
-) -> Estimate:
-    """Give a value the percentile interval of its draws, if there are enough animal pairs. `numbers` are the numbers of
-    records, pairs and seeds."""
-    low = high = math.nan
-    if known and numbers[1] >= FEWEST and not np.isnan(drawn).all():
-        tail = (1 - CONFIDENCE) / 2
-        low, high = np.nanquantile(drawn, [tail, 1 - tail]).clip(-1.0 if signed else 0.0, 1.0).tolist()
-    return Estimate(value, low, high, *numbers, math.nan, signed)
-
-
-def tally(*groups: pd.DataFrame) -> tuple[Matrix, Matrix, list[int]]:
-    """Sum and count the records of each animal pair of each seed (rows) in each group (columns); also returns the seed
-    of each row."""
-    summed = [points.groupby(["seed", "animals"])["value"].agg(["sum", "count"]) for points in groups]
-    both = pd.concat(summed, axis=1, keys=range(len(groups))).fillna(0.0).sort_index()
-    sums, numbers = (both.xs(name, axis=1, level=1).to_numpy(float) for name in ("sum", "count"))
-    return sums, numbers, [seed for seed, _ in both.index]
+    return (means[:, 1] - means[:, 0]).clip(-1, 1)

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from menagerie.envs.core.errors import UserError
@@ -15,6 +16,7 @@ from menagerie.envs.core.pages import write_page
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
+from menagerie.studies.analysis.spread import fixed
 from menagerie.studies.analysis.tables import DASH, flat, to_rows
 from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.analysis.words import (
@@ -144,7 +146,7 @@ def state_of(study: AnyStudy, records: Records) -> dict[str, Any]:
         "diverged": {
             arm.name: reason_in(records.folder(arm), DIVERGED) for arm in records.arms if records.diverged(arm)
         },
-        "meaning": meaning(len({arm.cell.seed for arm in trained}), fewest_pairs(records)) if trained else "",
+        "meaning": meaning_of(trained, records) if trained else "",
     }
 
 
@@ -154,13 +156,18 @@ def on_splits(records: Records) -> bool:
     return not kinds or bool(kinds & KINDS.keys())
 
 
-def fewest_pairs(records: Records) -> int:
-    """The fewest animal pairs of a test in one run; 0 where nothing is finished."""
-    points = records.where(subset=records.tests, task="swap").points
-    if not len(points):
-        return 0
-    runs = [name for name in points.columns if name not in OF_RECORDS]
-    return int(points.groupby([*runs, "subset"], sort=False, dropna=False)["animals"].nunique().min())
+def meaning_of(trained: Sequence[Arm], records: Records) -> str:
+    """Say what intervals of these runs mean: whether seeds share their splits, and few test pairs."""
+    seeds: dict[Any, set[int]] = {}
+    for arm in trained:
+        seeds.setdefault(getattr(arm.cell, "data", arm.id), set()).add(arm.cell.seed)
+    points, few = records.where(subset=records.tests, task="swap").points, False
+    if len(points):
+        runs = [name for name in points.columns if name not in OF_RECORDS | {"seed"}]
+        tested = points[[*runs, "subset", "seed", "animals"]].drop_duplicates()
+        of_tests = tested.groupby([*runs, "subset"], sort=False, dropna=False)["animals"]
+        few = any(fixed(np.ones((len(pairs), 1)), pairs.tolist())[0] for _, pairs in of_tests)
+    return meaning(len(set.union(*seeds.values())), all(len(its) > 1 for its in seeds.values()), few)
 
 
 def models_of(records: Records, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

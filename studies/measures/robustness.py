@@ -1,5 +1,5 @@
-"""Statistics of several accuracies that are drawn together: gains, slopes, and effective robustness. A draw may leave
-the range from 0 to 1; each statistic stays in the range that accuracies can give it.
+"""Statistics of several accuracies together: gains, slopes, and effective robustness. Intervals take them at means that
+may leave the range from 0 to 1; each statistic stays in the range that accuracies can give it.
 
 Relative robustness is a gain: tau = acc2 of one model minus acc2 of another, where acc2 is the accuracy on what is
 unseen (Taori et al. 2020, Measuring robustness to natural distribution shifts in image classification, section 2).
@@ -11,31 +11,27 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from menagerie.studies.frame.estimate import Estimate, curve_estimate
+from menagerie.studies.frame.estimate import Estimate, curve_estimate, estimate, rise
 
 STEP = 0.1  # of coverage and of information, by which slopes are said
 BEFORE, AFTER = 0.3, 0.4  # coverages between which Uselis et al. saw accuracy jump
 LEAST = 0.005  # share by which an accuracy is kept from 0 and 1 on the scale of log-odds
-Means = Float64[np.ndarray, "draws groups"]
-Values = Float64[np.ndarray, " draws"]
+Means = Float64[np.ndarray, "rows groups"]
+Values = Float64[np.ndarray, " rows"]
+gain = rise
 Statistic = Callable[[Means], Values]
 
 
 def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = False) -> Estimate | None:
-    """Return a statistic of the means of several groups of records, drawn together, over the seeds that all groups
-    have; None if a group is empty or there is no such seed."""
+    """Return a statistic of the means of several groups of records, over the seeds that all groups have; None if a
+    group is empty or there is no such seed."""
     its = curve_estimate(parts, function) if all(map(len, parts)) else None
     return its and its._replace(signed=signed)
 
 
-def level(means: Means) -> Values:
-    """The first group's accuracy."""
-    return np.clip(means[:, 0], 0, 1)
-
-
-def gain(means: Means) -> Values:
-    """How far the second group is above the first."""
-    return np.clip(means[:, 1] - means[:, 0], -1, 1)
+def level(part: pd.DataFrame) -> Estimate | None:
+    """A group's accuracy; None without records."""
+    return estimate(part) if len(part) else None
 
 
 def gain_from(chances: Sequence[float]) -> Statistic:

@@ -112,7 +112,7 @@ class Page(Claims):
         for name in self.names:
             own = {kind: self.curve(name, kind) for kind in (SEEN, UNSEEN)}
             for k, share in enumerate(self.coverages):
-                levels = [contrast([own[kind][k]], level) for kind in (SEEN, UNSEEN)]
+                levels = [level(own[kind][k]) for kind in (SEEN, UNSEEN)]
                 gaps: list[Estimate | None] = [None, None]
                 if name != CLASSES:
                     one = [own[SEEN][k], own[UNSEEN][k]]
@@ -126,7 +126,7 @@ class Page(Claims):
         textures = len(load_world(self.study.world).textures)
         for share in self.coverages:
             number = round_coverage(share, self.study.classes) / self.study.classes
-            its = contrast([self.points(COMPOSITION, coverage=share)], level)
+            its = level(self.points(COMPOSITION, coverage=share))
             yield f"{share:.0%}", f"{number * textures:.3g}", f"{self.nmi(share):.3f}", text(its)
 
 

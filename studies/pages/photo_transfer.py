@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from menagerie.envs.core.figures import short
+from menagerie.studies.analysis.spread import MANY_SHARED
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.analysis.two_levels import MANY_PAIRS
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.photographs import trained_on
@@ -112,9 +112,9 @@ def counted(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
     )
     text += "comparison shows, rendered or photographed."
     if pairs:
-        text += f" A measure is over {pairs[0]} to {pairs[-1]} animal pairs, those of each seed counted."
-        few = pairs[0] // study.seeds < MANY_PAIRS
-        text += f" Some have fewer than {MANY_PAIRS} pairs a seed: take their intervals for too narrow." * few
+        text += f" A measure is over {pairs[0]} to {pairs[-1]} different animal pairs."
+        few = study.seeds > 1 and pairs[0] < MANY_SHARED
+        text += f" Where they are fewer than {MANY_SHARED} and seeds share them, the interval is for these pairs." * few
     return text
 
 

@@ -79,8 +79,8 @@ def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy
 
 
 def share_of(tests: Records, base: str, row: str, upper: str) -> Estimate | None:
-    """Return the share of the lead that a row recovers, over the seeds that all three rows have; None if there is none.
-    The bootstrap draws the three rows' records together, by seeds and their animal pairs."""
+    """Return the share of the lead that a row recovers, over the seeds that all three rows have; None if there is
+    none."""
     three = tests.where(row=(base, row, upper))
     order = [name for name in dict.fromkeys(arm.labels["row"] for arm, _ in three.results)]
     places = (order.index(name) for name in (base, row, upper))

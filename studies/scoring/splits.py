@@ -62,8 +62,8 @@ AS_THEY_ARE = (
 )
 SAME_SCORE = "Texts that differ only in what a model doesn't read have equal scores there, which count as ties."
 INTERVALS = (
-    "with an interval, nominally of 95 %, by a bootstrap over animal pairs: for these models as they are, not for "
-    "models that are trained anew. Of fewer than five pairs there is none"
+    "with an interval, nominally of 95 %, for new animal pairs: for these models as they are, not for models that are "
+    "trained anew. Of fewer than five pairs there is none"
 )
 
 

@@ -73,6 +73,7 @@ STAGES["score"] = ("image and text", "score")
 
 
 PRINTED = "printed-"  # how files begin that are a table of a study's page, cell by cell
+COVERAGE = "coverage-of-intervals.csv"  # whose table is in docs/reports.md
 CAPACITY = "capacity-"  # how files of numbers of things begin
 TRAINED = {"one thing": "1", "up to two": "1+2", "up to three": "1+2+3"}
 MENDED = ", mended"  # behind the name of a model
@@ -170,5 +171,24 @@ def test_claims_repeat_numbers_of_their_sections(page):
 
 def test_every_file_of_results_is_named():
     """And some tables are checked."""
-    named = {file for param in all_tables() for file in param.values[2]}
+    named = {file for param in all_tables() for file in param.values[2]} | {COVERAGE}
     assert named == {file.name for file in (DOCS / "measured").glob("*.csv")} != set()
+
+
+def test_the_table_of_intervals_is_of_its_file():
+    """The least share that holds, and the greatest width; an interval that isn't for new pairs says so."""
+    cells = pd.read_csv(DOCS / "measured" / COVERAGE).groupby(["pairs_are", "seeds", "pairs"], sort=False)
+    rows = [
+        line.strip("|").split("|")
+        for line in (DOCS / "reports.md").read_text().splitlines()
+        if line[0:1] == "|" and "(1." in line
+    ]
+    assert len(rows) == len(cells) == 12
+    for row, ((own, seeds, pairs), part) in zip(rows, cells, strict=True):
+        of = part.groupby("accuracy")
+        held = [f"{100 * low:.1f} ({width:.2f})" for low, width in zip(of.holds.min(), of.width.max(), strict=True)]
+        these = ", for these" * (set(part.interval_for) == {"these pairs"})
+        before = [f"{100 * low:.1f}" for low in of.before_holds.min()]
+        assert [cell.strip() for cell in row] == [f"{own}{these}", str(seeds), str(pairs), *held, *before]
+        assert part.holds.min() > 0.887
+        assert part.width[part.interval_for == "new pairs"].max() < 1.5 or these

@@ -242,7 +242,7 @@ def points_of(values, seed=0, task="swap"):
 
 
 def of_seeds(values):
-    return pd.concat([points_of(values, seed) for seed in range(3)])
+    return pd.concat([points_of(values[seed:] + values[:seed], seed) for seed in range(3)])
 
 
 def test_what_is_measured():

@@ -3,15 +3,17 @@
 import csv
 import math
 from collections import defaultdict
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import write_records
-from menagerie.studies.analysis.two_levels import intervals
+from menagerie.studies.analysis.two_levels import interval_of, intervals
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.layout import Numbers
+from menagerie.studies.frame.page import meaning_of
 from menagerie.studies.frame.parts import Table
 from menagerie.studies.frame.records import Records, StoredCell, read, write_tables
 from tests.studies.stored import TESTS, stored_grid, stored_run
@@ -37,13 +39,14 @@ def by_hand(records, model, share, subset, task="swap"):
     return found
 
 
-def interval(values):
+def interval(values, signed=False):
     """Mean, low and high of values by seed, animals and scene."""
     groups = defaultdict(list)
     for (seed, animals, _), value in sorted(values.items()):
         groups[seed, animals].append(value)
     sums, counts = (np.array([[function(group)] for group in groups.values()], float) for function in (sum, len))
-    low, high = intervals(sums, counts, [seed for seed, _ in groups])[:, 0]
+    table = sums, counts, *zip(*groups, strict=True)
+    low, high = interval_of(lambda means: means[:, 0], *table) if signed else intervals(*table)[:, 0]
     return sums.sum() / counts.sum(), low, high
 
 
@@ -55,18 +58,18 @@ def test_levels_and_differences_are_those_of_the_records(records):
     assert list(above) == [key for key in levels if key[0] != "clip"]
     for (model, share), found in levels.items():
         mean, low, high = interval(values := by_hand(records, model, share, "unseen_pairs"))
-        assert np.allclose([found.value, found.low, found.high], [mean, max(low, 0), min(high, 1)], rtol=0, atol=1e-12)
-        assert (found.n, found.clusters, found.seeds) == (len(values), 18, 3)
+        assert np.allclose([found.value, found.low, found.high], [mean, low, high], rtol=0, atol=1e-12)
+        assert (found.n, found.clusters, found.seeds) == (len(values), 6, 3)
         means = [np.mean([v for k, v in values.items() if k[0] == seed]) for seed in range(3)]
         assert found.deviation == pytest.approx(np.std(means, ddof=1), abs=1e-12)
     for (model, share), found in above.items():
         first, second = (by_hand(records, name, share, "unseen_pairs") for name in ("clip", model))
-        expected = interval({key: second[key] - first[key] for key in first})
+        expected = interval({key: second[key] - first[key] for key in first}, signed=True)
         assert np.allclose([found.value, found.low, found.high], expected, rtol=0, atol=1e-12)
         assert str(found).startswith(f"{100 * found.value:+.1f} [")
 
 
-def test_a_statistic_of_a_curve_is_drawn_together(records):
+def test_a_statistic_of_a_curve_is_of_all_its_points(records):
     def area(means):
         return means @ np.array([0.5, 0.5])
 
@@ -78,7 +81,7 @@ def test_a_statistic_of_a_curve_is_drawn_together(records):
     values = [[[v for k, v in side.items() if k[:2] == group] for side in sides] for group in groups]
     sums, counts = (np.array([[f(v) for v in row] for row in values], float) for f in (sum, len))
     assert (counts[:, 0] == counts[:, 1]).all()
-    bounds = intervals(area(sums)[:, None], counts[:, :1], [seed for seed, _ in groups])[:, 0]
+    bounds = interval_of(area, sums, counts, *zip(*groups, strict=True))
     expected = [*area((sums.sum(0) / counts.sum(0))[None]), *bounds]
     assert np.allclose([found["clip",].value, found["clip",].low, found["clip",].high], expected, rtol=0, atol=1e-9)
 
@@ -184,3 +187,19 @@ def test_a_folder_without_records_is_refused_and_its_table_named(results, table,
     (tmp_path / table).write_text("model\n")
     with pytest.raises(UserError, match=f"no records of tests: its numbers are in {tmp_path / table}"):
         read(tmp_path)
+
+
+class OfSplit(NamedTuple):
+    """A run's cell on a split."""
+
+    seed: int
+    data: str
+    id: str = ""
+
+
+@pytest.mark.parametrize("data", ["split {}", "one split"])
+def test_a_page_says_which_seeds_and_pairs_its_intervals_are_for(data, records):
+    cells = [OfSplit(arm.cell.seed, data.format(arm.cell.seed)) for arm in records.arms]
+    said = meaning_of([Arm(cell, {}) for cell in cells], records)
+    assert ("new splits" in said) == (data != "one split")
+    assert "for these pairs, not for new ones" in said, "all seeds have the same six pairs"
