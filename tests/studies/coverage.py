@@ -1,6 +1,7 @@
 """Simulates how often intervals hold the truth, and how wide they are beside intervals made with the true spread.
 
     python -m tests.studies.coverage > coverage.csv
+    python -m tests.studies.coverage 0.6 1 1.4        # other deviations of pairs
 
 A study has some seeds and pairs of animals, and `RECORDS` records of each pair of a seed, right with a chance whose
 log-odds are the sum of normal effects of the seed, the pair, and the pair in this seed. Either each seed has pairs of
@@ -8,7 +9,8 @@ its own, or all have the same. The truth is the mean over all possible seeds and
 own pairs where the interval is for these.
 """
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -57,7 +59,7 @@ class Cell(NamedTuple):
         return brentq(lambda at: float(mean(at, spread)) - self.accuracy, -15, 15)
 
 
-CELLS = tuple(Cell(*its) for its in product((False, True), (3, 5), (6, 12, 60), (0.5, 0.9, 0.98), (0.4, 0.8, 1.2)))
+DEVIATIONS = (0.4, 0.8, 1.2)
 
 
 def mean(at: Values | float, spread: float) -> Values:
@@ -111,14 +113,15 @@ def covered(cell: Cell, interval: Interval = intervals, studies: int = STUDIES, 
     return float(held.mean()), float((high - low).mean() / (ends[1] - ends[0]).mean())
 
 
-def rows() -> Iterator[str]:
+def rows(deviations: Sequence[float]) -> Iterator[str]:
     yield "pairs_are,seeds,pairs,accuracy,pair_sd,interval_for,holds,width"
-    for cell in CELLS:
+    for its in product((False, True), (3, 5), (6, 12, 60), (0.5, 0.9, 0.98), deviations):
+        cell = Cell(*its)
         held, width = covered(cell)
         own, whose = ("the same" if cell.shared else "own"), ("these pairs" if cell.of_these else "new pairs")
         yield f"{own},{cell.seeds},{cell.pairs},{cell.accuracy},{cell.pair_sd},{whose},{held:.4f},{width:.3f}"
 
 
 if __name__ == "__main__":
-    for row in rows():
+    for row in rows([*map(float, sys.argv[1:])] or DEVIATIONS):
         print(row, flush=True)
