@@ -125,7 +125,7 @@ def test_lines_of_classes_txt(tmp_path, folders, lines, expected):
         (("a", "b"), "a\tcat\nb\tdog\na\tcow", "has 3 lines for 2 folders: one comes twice"),
         (("0", "1", "2"), "2\n0\n1", "they are numbers in another order"),
         (("1", "01"), "cat\ndog", "stand on one side only"),
-        (("a", "b"), "\u2028\n", "has an empty line, or none at all"),
+        (("a", "b"), "\u2028\n", "has an empty line, none at all"),
     ],
 )
 def test_lines_that_say_no_class_are_refused(tmp_path, folders, lines, problem):
