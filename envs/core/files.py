@@ -246,8 +246,8 @@ def file_name(text: str) -> str:
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """For each label a different file name of letters, digits, points and dashes, also where capitals don't count."""
-    every = list(labels)
+    """For each label a different file name of letters, digits, ".", "-" and "_", also where capitals don't count."""
+    every = list(dict.fromkeys(labels))
     names = [file_name(label).strip("-") for label in every]
     folded = [name.casefold() for name in names]
     found, taken = {}, {name for name in folded if folded.count(name) == 1}

@@ -1,6 +1,7 @@
 """What a model answered, on disk: a file to which lines are added one by one, by several threads and processes at
 once."""
 
+import contextlib
 import json
 import os
 from abc import ABC, abstractmethod
@@ -42,8 +43,6 @@ class KeptAnswers(ABC, Generic[Value]):
         read."""
         self.folder = root / f"{name}-{digest(identity)}"
         self.path = self.folder / self.file
-        self.damaged = 0
-        """Number of lines that can't be used."""
         self._known: dict[str, Value] = {}
         self._read = 0  # bytes of whole lines
         try:
@@ -79,10 +78,8 @@ class KeptAnswers(ABC, Generic[Value]):
             return
         for line in read_lines(self.path, LONGEST_LINE, LARGEST, self._read):
             self._read += len(line) * line.endswith(b"\n")  # the last may be half-written
-            try:
+            with contextlib.suppress(ValueError):
                 self._known.setdefault(*self.from_line(unsealed(line.decode(), "a line", self.folder.name)))
-            except ValueError:
-                self.damaged += 1
 
     def keep(self, key: str, value: Value) -> None:
         """Keep an answer, unless another process has kept one under this key by now. Raises `Unwritable`."""

@@ -48,18 +48,29 @@ def lacking(error: BaseException) -> str:
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in OF_MEMORY)):
         return f"out of memory ({text:.200}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
     gone = isinstance(error, EOFError | ConnectionError)
-    if (isinstance(error, RuntimeError) and OF_LOADING.match(text)) or (gone and passed("torch.utils.data.", error)):
+    if isinstance(error, RuntimeError) and OF_LOADING.match(text):
         return LOADING_ENDED
-    if gone and passed("multiprocessing.", error):
+    if gone and raised_in("multiprocessing.", error):
+        if passed("torch.utils.data.", error):
+            return LOADING_ENDED
         reason = "the process that workers are forked from has ended: killed, or out of memory"
         return f"{reason}; what is finished is kept, run the command again"
     return ""
 
 
+def modules_of(error: BaseException) -> list[str]:
+    """The names of the modules that an error passed through; it was raised in the last."""
+    return [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+
+
+def raised_in(modules: str, error: BaseException) -> bool:
+    """Whether an error was raised in a module whose name begins so, or by what such a module called of the system."""
+    return bool(names := modules_of(error)) and names[-1].startswith(modules)
+
+
 def passed(modules: str, error: BaseException) -> bool:
     """Whether an error was raised in, or passed through, a module whose name begins so."""
-    frames = traceback.walk_tb(error.__traceback__)
-    return any(frame.f_globals.get("__name__", "").startswith(modules) for frame, _ in frames)
+    return any(name.startswith(modules) for name in modules_of(error))
 
 
 def usable_cores() -> int:

@@ -132,11 +132,17 @@ def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
     """Read a text in UTF-8, or in UTF-16 or UTF-32 with a byte-order mark, as Windows saves "Unicode"."""
     content = read_bytes(path, most)
     try:
-        text = content.decode(encoding_of(content))
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"{path} is no text in UTF-8 ({error})") from error
+        return decoded(content)
+    except ValueError as error:
+        encoding = encoding_of(content).removesuffix("-sig").upper()
+        raise Unreadable(f"{path} is no text in {encoding} ({error}); save it as UTF-8") from error
+
+
+def decoded(content: bytes) -> str:
+    """A text from its bytes, as `read_text` reads them. Raises `ValueError` for anything else."""
+    text = content.decode(encoding_of(content))
     if "\0" in text:
-        raise Unreadable(f"{path} has zero bytes, as UTF-16 without a byte-order mark has; save it as UTF-8")
+        raise ValueError("it has zero bytes, as UTF-16 without a byte-order mark has")
     return text
 
 

@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import resource
+import socket
 import traceback
 
 LOCKED = "; another program holds a lock on it: run this again when that has ended"
@@ -43,7 +44,7 @@ def way_out(number: int) -> str:
 
 def described(error: OSError) -> str:
     """One line about an error of the system that nobody handled; other `OSError`s as they say it themselves."""
-    if not error.errno or not error.strerror:
+    if not error.errno or not error.strerror or isinstance(error, ConnectionError | socket.gaierror):
         return str(error)
     path = error.filename if error.filename is not None else open_file_in(error)
     place = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else "a file"

@@ -68,14 +68,17 @@ def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, f
 
 def solid_of(mesh):
     """A trimesh wound outward; None if it is open. Bodies that touch along an edge each get that edge, with normals of
-    their own; those that touch along faces can't, and must be wound outward in the file."""
+    their own; those that touch along faces can't, and must all be wound alike in the file."""
     import trimesh
 
     ways = [mesh]
     if not mesh.is_watertight:  # four faces may meet at an edge
         ways = [trimesh.util.concatenate(mesh.split(only_watertight=False, repair=False)), mesh]
     trimesh.repair.fix_normals(ways[0], multibody=True)
-    return next((way for way in ways if is_closed(way.faces) and way.volume > 0), None)
+    solid = next((way for way in ways if is_closed(way.faces) and way.volume != 0), None)
+    if solid is not None and solid.volume < 0:
+        solid.invert()
+    return solid
 
 
 def load_mesh(path: Path):

@@ -106,7 +106,7 @@ def read(response: http.client.HTTPResponse) -> Answered:
     fine = response.status < 300
     parts, size, most = [], 0, LARGEST if fine else LARGEST_ERROR
     try:
-        while size <= most and (part := response.read1(1 << 16)):
+        while size <= most and (part := response.read1(min(1 << 16, most + 1 - size))):
             parts.append(part)
             size += len(part)
         if size <= most and response.length:  # read1 doesn't check the length

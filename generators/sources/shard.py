@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import open_image
-from menagerie.envs.core.reading import Unreadable, encoding_of, is_litter, open_file, parse_json
+from menagerie.envs.core.reading import Unreadable, decoded, is_litter, open_file, parse_json
 from menagerie.generators.sources.json_file import writable
 from menagerie.generators.sources.kept_out import flickr_number
 from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
@@ -156,10 +156,9 @@ def read_text(file: Any, member: Member) -> str:
     if member.size > LARGEST_TEXT:
         raise Refusal("a text that is too long")
     file.seek(member.offset)
-    content = file.read(member.size)
     try:
-        return content.decode(encoding_of(content))
-    except UnicodeDecodeError:
+        return decoded(file.read(member.size))
+    except ValueError:
         raise Refusal("a text that isn't UTF-8") from None
 
 

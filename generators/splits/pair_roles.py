@@ -1,13 +1,15 @@
 """The roles of animal pairs in a split: train, validation or reserve."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
+from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one, pair_in
+from menagerie.generators.rules.rule import Rule
+from menagerie.generators.splits.recipe import PairCounts, PlacedPair, SplitRecipe, at_least_one, pair_in
 
 Pair = tuple[str, str]
 
@@ -90,7 +92,8 @@ def spared_pairs(recipe: SplitRecipe, world: World) -> frozenset[Pair]:
     """The pairs that rules keep out of validation. Tests show none of its pairs, so that a rule which matches scenes of
     these alone could not be tested."""
     scenes, spared = recipe.testable(world), frozenset[Pair]()
-    of_rules = [{pair_in(scene) for scene in scenes if rule.matches(scene)} for rule in recipe.rules(world)]
+    most = at_least_one(recipe.validation, len(world.pairs)) * len(recipe.draws)
+    of_rules = [pairs_of(rule, scenes, most) for rule in recipe.rules(world)]
     while True:
         apart = {
             (relation, frozenset(pair))
@@ -101,6 +104,17 @@ def spared_pairs(recipe: SplitRecipe, world: World) -> frozenset[Pair]:
         if (more := spared.union(pair for pair in world.pairs if frozenset(pair) in needed)) == spared:
             return spared
         spared = more
+
+
+def pairs_of(rule: Rule, scenes: Iterable[Scene], most: int) -> set[PlacedPair]:
+    """The pairs of the scenes that a rule matches; of more than `most` only some."""
+    found: set[PlacedPair] = set()
+    for scene in scenes:
+        if rule.matches(scene):
+            found.add(pair_in(scene))
+            if len(found) > most:
+                break
+    return found
 
 
 def left_by(recipe: SplitRecipe) -> str:

@@ -92,6 +92,7 @@ class ChatModel:
             way = self.way_out(question, url)
             if way == WITHOUT and self.top > 1:
                 self.top //= 2  # servers that allow fewer don't say how many
+                print(f"{self.server.url} refuses {2 * self.top} alternatives of a word; {self.top} are asked for")
                 return self.check(image, reply)
             raise UserError(f"{self.server.url} refuses what {self.name} is asked ({error}){way}") from error
         except NoAnswer as error:

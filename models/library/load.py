@@ -4,7 +4,6 @@ The name is resolved completely before anything is loaded.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from menagerie.models.library.cells import named_cell
 from menagerie.models.library.judged import HUB, is_judge, kind_of_hugging_face
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
-from menagerie.models.library.trainings import training_of
 from menagerie.models.registry import check_scorer, is_own, same_scorer, spec_of
 from menagerie.models.towers.build import check_towers, check_weights, open_clip_architectures
 from menagerie.models.towers.config import TowerConfig, file_and_tag
@@ -53,10 +51,7 @@ def load_scorer(
     `--keep-states`. Raises `UserError` if nothing matches, and if several cells match, with the names on which they
     differ.
     """
-    source = find_source(name, code, towers, place, step)
-    loaded = source.load(device, world)
-    loaded.training = partial(training_of, source)
-    return loaded
+    return find_source(name, code, towers, place, step).load(device, world)
 
 
 def find_source(
@@ -148,7 +143,8 @@ def open_clip_source(name: str) -> OpenCLIP:
     if architecture not in known:
         raise UserError(f"{name} is no file, no folder and no open_clip model{nearest(architecture, known)}")
     tags = tags_of(architecture)
-    check_no_adapter(Path(weights))
+    if weights:
+        check_no_adapter(Path(weights))
     if weights and not Path(file_and_tag(weights)[0]).is_file() and weights not in tags:
         raise UserError(f"{weights!r} is no file and no weights of {architecture}{nearest(weights, tags)}")
     if weights:

@@ -5,6 +5,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,8 +46,11 @@ class Source(ABC):
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """Load the scorer for images and captions in plain form."""
         from menagerie.models.library.loaded import LoadedScorer
+        from menagerie.models.library.trainings import training_of
 
-        return LoadedScorer(self.name, self.scorer(world).to(device), self.reads, world)
+        loaded = LoadedScorer(self.name, self.scorer(world).to(device), self.reads, world)
+        loaded.training = partial(training_of, self)
+        return loaded
 
 
 @dataclass(frozen=True)

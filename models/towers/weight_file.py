@@ -3,7 +3,7 @@ code."""
 
 import re
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,7 @@ def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
     if path.suffix == ".safetensors":
         try:
             with safe_open(path, "pt") as content:
-                if any(".lora_" in name for name in content.keys()):  # noqa: SIM118, not a dict
-                    raise of_adapter(path)
+                check_names_of_no_adapter(path, content.keys())
                 return
         except (OSError, SafetensorError) as error:
             raise UserError(f"the weights {path} are no whole safetensors file ({error})") from error
@@ -57,12 +56,18 @@ def unpickled(path: Path) -> Mapping[str, Any]:
     except UserError:
         raise
     except Exception as error:  # no pickle, a truncated one, one with other objects: each raises its own type
-        other = OBJECT.search(str(error))
+        other = OBJECT.search(str(error)) and (archive or begins_as_pickle(path))
         told = without_advice(error) if other else "this is no file of torch's, or not a whole one"
         raise UserError(f"the weights {path} can't be read: {told}") from error
     if not isinstance(content, Mapping):
         raise UserError(f"the weights {path} are a {type(content).__name__}, not tensors by name (a `state_dict()`)")
     return content
+
+
+def begins_as_pickle(path: Path) -> bool:
+    """Whether a file has the first byte of pickles; of other files torch says that it won't take a step of theirs."""
+    with path.open("rb") as file:
+        return file.read(1) == b"\x80"
 
 
 def holds_code(archive: Path) -> bool:
@@ -99,6 +104,7 @@ def check_tensors(path: Path, content: Any, above: str) -> None:
         )
     if not any_tensor(named):
         raise UserError(f"the weights {path} hold no tensors by name")
+    check_names_of_no_adapter(path, named)
 
 
 def any_tensor(named: Mapping[str, Any]) -> bool:
@@ -112,6 +118,12 @@ def of_adapter(path: Path) -> UserError:
         f"{path} is an adapter (LoRA), which only changes the weights of another model; merge it into that "
         "(peft's merge_and_unload), save the result, and name that"
     )
+
+
+def check_names_of_no_adapter(path: Path, names: Iterable[object]) -> None:
+    """Raise if some weights are called as an adapter's are."""
+    if any(".lora_" in str(name) for name in names):
+        raise of_adapter(path)
 
 
 def check_no_adapter(folder: Path) -> None:

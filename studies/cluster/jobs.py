@@ -182,6 +182,11 @@ def submit(
     place = cluster_of(options) if cluster.engine == "slurm" else ""
     most = largest_array(place) if cluster.engine == "slurm" else sys.maxsize
     arrays = max(1, -(-len(arguments) // most))
+    if arrays > cluster.slurm.at_once:
+        raise UserError(
+            f"{len(arguments)} tasks are {arrays} job arrays here (MaxArraySize), of which each has a task at once; "
+            f"raise --slurm.at-once {cluster.slurm.at_once} to {arrays} or more"
+        )
     size = max(1, -(-len(arguments) // arrays))
     executor = submitit.AutoExecutor(folder, cluster=cluster.engine, **timeouts)
     executor.update_parameters(
@@ -189,7 +194,7 @@ def submit(
         timeout_min=cluster.slurm.minutes if cluster.engine == "slurm" else YEAR_MINUTES,
         local_gpus_per_node=max(cluster.slurm.gpus, gpus),  # 0 hides all GPUs
         stderr_to_stdout=True,
-        slurm_array_parallelism=max(1, cluster.slurm.at_once // arrays),
+        slurm_array_parallelism=cluster.slurm.at_once // arrays,
         slurm_additional_parameters=options,
     )
     handles: list[Handle] = []

@@ -35,7 +35,7 @@ class Watched(Records):
     asked: list[str] = field(default_factory=list, compare=False, repr=False)
 
     def result(self, arm: Arm) -> dict[str, Any] | None:
-        if (found := super().result(arm)) is None and not self.diverged(arm):
+        if (found := super().result(arm)) is None and not (self.diverged(arm) or self.left_out(arm)):
             self.asked.append(arm.id)
         return found
 
@@ -199,7 +199,7 @@ def run(study: AnyStudy, out: Path) -> None:
         print(f"{len(lack)} finished runs lack states and take steps again, up to the last of these: {some}")
     try:
         page, records = running.complete()
-    except (KeyboardInterrupt, Stopped):
+    except (KeyboardInterrupt, Stopped, UserError):
         if running.stale:
             running.publish()
         raise

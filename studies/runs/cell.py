@@ -109,8 +109,8 @@ class Cell:
     @property
     def name(self) -> str:
         """Short text for progress bars."""
-        start = f" from {self.start.name}" if self.start else ""
-        return f"{self.model} {self.data.name}{start} seed {self.seed}"
+        start = f"from {self.start.name}" if self.start else ""
+        return " ".join(filter(None, (self.model, self.data.name, start, f"seed {self.seed}")))
 
     @property
     def axes(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from torch.utils.data import DataLoader, Dataset
 
 from menagerie.envs.core import machine
 from menagerie.envs.core.errors import UserError, run_command
@@ -134,6 +135,19 @@ def test_a_connection_of_other_code_is_reported_as_it_is(capsys):
     assert capsys.readouterr().err == "error: the database has gone\n"
     with pytest.raises(EOFError, match="a file is cut off"):
         run_command(lambda: fails(EOFError("a file is cut off")))
+    for workers in (0, 1):
+        with pytest.raises(EOFError, match="a file is cut off"):
+            run_command(lambda workers=workers: list(DataLoader(CutOff(), num_workers=workers)))
+
+
+class CutOff(Dataset):
+    """A data set whose file is cut off."""
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, number):
+        raise EOFError("a file is cut off")
 
 
 def write_to_a_full_disk():

@@ -118,7 +118,7 @@ def test_texts_are_read_in_the_encoding_that_their_mark_names(codec, tmp_path):
 def test_utf_16_without_a_mark_is_refused(tmp_path):
     """It is text in UTF-8 too, with zeros between its letters."""
     (tmp_path / "captions.txt").write_text("a cat", encoding="utf-16-le")
-    with pytest.raises(UserError, match=r"captions\.txt has zero bytes.*save it as UTF-8"):
+    with pytest.raises(UserError, match=r"captions\.txt is no text.*zero bytes.*save it as UTF-8"):
         read_captions(tmp_path / "captions.txt")
 
 
