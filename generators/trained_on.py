@@ -6,13 +6,13 @@ A training had everything that its data has, whether or not a batch ever showed 
 - pairs: two animals in one image, in any textures, or several of one animal;
 - compositions: two objects in one image; for tests of relations, two animals in the order of a relation;
 - texts: whole true captions;
-- images: a scene of a world, at whatever resolution.
+- images: a scene, at whatever resolution. Of worlds with ingredients of a user's own only the same world's count.
 
 Which records are left out for it: `menagerie.generators.unseen`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,8 @@ class FileScenes:
     """The training scenes in a split file."""
 
     file: Path
+    content: str
+    """The identity of the file's content when it was found; another file may lie there later."""
 
     def read(self) -> "Shown":
         return shown_in(read_split(self.file), "train")
@@ -89,13 +91,14 @@ class Shown:
     """Scenes of one world, and the texts of their captions."""
 
     world: str
+    """What decides how scenes are drawn; empty if the world isn't here any more."""
     scenes: tuple[Scene, ...]
     texts: frozenset[str]
 
     @cached_property
     def facts(self) -> frozenset[Fact]:
         """The objects, pairs, compositions and orders of all scenes."""
-        alike = {(scene.relation, tuple(thing[:2] for thing in scene.things)): scene for scene in self.scenes}
+        alike = {tuple(thing[:3] for thing in scene.things): scene for scene in self.scenes}
         return frozenset(fact for scene in alike.values() for fact in facts_of(scene))
 
 
@@ -145,7 +148,8 @@ def covered(training: Training, split: Split, subset: str) -> Covered:
     partners = enumerate(zip(records.scenes, records.partners.tolist(), strict=True), start=len(records))
     lost |= {i for i, (scene, row) in partners if row >= 0 and swap(scene) in images}
     counts = {name: (len(things & known), len(things)) for name, things, known in both}
-    return Covered(counts, frozenset(lost), len(records), training.gaps)
+    gaps = () if test.world else ("which of the test's images, whose world isn't here any more",)
+    return Covered(counts, frozenset(lost), len(records), (*training.gaps, *gaps))
 
 
 def columns_of(had: Covered) -> dict[str, Any]:
@@ -180,9 +184,10 @@ def shown_in(split: Split, subset: str) -> Shown:
 
 
 def world_key(name: str) -> str:
-    """Return a hash of all that decides a world's images, but for their resolution; the name of a world whose file
-    isn't here."""
+    """Return a hash of all that decides how a world draws a scene, but for the resolution: worlds of built-in
+    ingredients draw alike. Empty for a world whose file isn't here."""
     try:
-        return image_identity(load_world(name), 0)
+        world = load_world(name)
     except UserError:
-        return name
+        return ""
+    return image_identity(replace(world, name="", animals=(), textures=(), backgrounds=(), sizes=()), 0)

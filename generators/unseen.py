@@ -16,9 +16,10 @@ is also left out if training had its partner's image.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
+from menagerie.envs.layouts import stated
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS, exchanged
 from menagerie.generators.rules.hold_out import HELD_OUT, matched, recorded_rules
@@ -57,7 +58,7 @@ Swap = Callable[[Scene], Scene]
 
 
 def facts_of(scene: Scene) -> Iterator[Fact]:
-    """Yield the objects, pairs, compositions and the order of a scene."""
+    """Yield the objects, pairs, compositions and orders of a scene."""
     yield from objects_in(scene)
     yield from pairs_in(scene)
     yield from compositions_in(scene)
@@ -77,8 +78,10 @@ def compositions_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
 
 
 def orders_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
-    if scene.relation:
-        yield (ORDER, scene.relation, *(thing.animal for thing in scene.things))
+    """Yield the relation of every two things, and their animals, the left, upper or foremost one first."""
+    for one, other in permutations(scene.things, 2):
+        if relation := stated(one.slot, other.slot):
+            yield (ORDER, relation, one.animal, other.animal)
 
 
 def both_bags(scene: Scene, swap: Swap) -> list[Fact]:

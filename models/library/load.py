@@ -4,6 +4,7 @@ The name is resolved completely before anything is loaded.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from menagerie.models.library.cells import named_cell
 from menagerie.models.library.judged import HUB, is_judge, kind_of_hugging_face
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
+from menagerie.models.library.trainings import training_of
 from menagerie.models.registry import check_scorer, is_own, same_scorer, spec_of
 from menagerie.models.towers.build import check_towers, check_weights, open_clip_architectures
 from menagerie.models.towers.config import TowerConfig, file_and_tag
@@ -51,7 +53,10 @@ def load_scorer(
     `--keep-states`. Raises `UserError` if nothing matches, and if several cells match, with the names on which they
     differ.
     """
-    return find_source(name, code, towers, place, step).load(device, world)
+    source = find_source(name, code, towers, place, step)
+    loaded = source.load(device, world)
+    loaded.training = partial(training_of, source)
+    return loaded
 
 
 def find_source(

@@ -5,7 +5,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,11 +45,8 @@ class Source(ABC):
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """Load the scorer for images and captions in plain form."""
         from menagerie.models.library.loaded import LoadedScorer
-        from menagerie.models.library.trainings import training_of
 
-        loaded = LoadedScorer(self.name, self.scorer(world).to(device), self.reads, world)
-        loaded.training = partial(training_of, self)
-        return loaded
+        return LoadedScorer(self.name, self.scorer(world).to(device), self.reads, world)
 
 
 @dataclass(frozen=True)

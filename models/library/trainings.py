@@ -51,15 +51,11 @@ def began_with(result: Mapping[str, Any], cell: Path) -> Training:
     if "start" not in settings:
         weights = settings.get("towers", {}).get("pretrained", "")
         return Training(unknown=(f"the training of the weights {weights}",)) if weights else Training()
-    from menagerie.models.library.sources import Checkpoint
-
     there = Path(start)
     for folder in (there, cell.parent / there.parent.name / there.name):  # the whole run may lie elsewhere now
-        if (folder / "config.json").exists() and Checkpoint("", folder, result["model"]).identity() == settings[
-            "start"
-        ]:
+        if is_checkpoint(folder, result["model"], settings["start"]):
             return of_checkpoint(folder)
-    return Training(unknown=(f"the training of the weights that it began with, which aren't in {start} any more",))
+    return Training(unknown=("the training of the weights that it began with, which aren't where they were",))
 
 
 def is_checkpoint(folder: Path, model: str, identity: str) -> bool:
@@ -93,7 +89,8 @@ def recipe_in(data: Mapping[str, Any], resolution: int, cell: Path) -> RecipeSce
     for world in worlds_in(data["split"].get("world", kind.world), cell):
         if image_identity(load_world(world), resolution) == data["store"]:
             return RecipeScenes(build(kind, data["split"] | {"world": world}), data.get("images", 0))
-    raise UserError(f"the world {data['split'].get('world', kind.world)} isn't what it was")
+    world = Path(data["split"].get("world", kind.world)).stem
+    raise UserError(f"the world {world}, or how this program draws it, isn't what it was")
 
 
 def worlds_in(named: str, cell: Path) -> Iterator[str]:
@@ -109,5 +106,5 @@ def given_file(content: str, cell: Path) -> FileScenes:
     given = read_record(cell.parents[1] / "config.json")["config"].get("split", ())
     for file in map(Path, given):
         if file.exists() and content_identity(read_split(file)) == content:
-            return FileScenes(file.absolute())
-    raise UserError(f"its split file isn't where it was: {', '.join(given)}")
+            return FileScenes(file.absolute(), content)
+    raise UserError(f"its split file isn't where it was: {', '.join(Path(path).name for path in given)}")

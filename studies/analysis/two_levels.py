@@ -26,7 +26,7 @@ from menagerie.studies.analysis.spread import (
     member,
 )
 
-COVER = 90  # intervals of 100 that hold the truth in simulations, or more
+COVER = 90  # of 100 intervals so many hold the truth in simulations, or more; a little fewer in the worst cell
 STEP = 1e-3  # of each group's mean, to find how a statistic depends on it
 RESAMPLES = 2000
 # With fewer animal pairs there is no interval: two that agree would look certain.
@@ -70,7 +70,7 @@ def meaning(seeds: int, shared: bool = False, few: bool = False) -> str:
     )
     return (
         f"{intervals_of} are for the mean of new seeds ({new}) and new animal pairs; there are {seeds} seeds here. In "
-        f"simulations {COVER} of 100 or more hold it. {own * few}{none}"
+        f"simulations about {COVER} of 100 or more hold it. {own * few}{none}"
     )
 
 

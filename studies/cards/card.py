@@ -52,7 +52,7 @@ class OfTest(msgspec.Struct, forbid_unknown_fields=True):
     had: str
     """The counts in words, and what isn't known."""
     left_out: int
-    """Number of records that count in no number, because training had them."""
+    """Number of records that count in no number, because training had their image or what the test calls unseen."""
 
 
 class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -76,7 +76,7 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         """The name, which says how many items have no verdict, and how many records training had, if there are any."""
         undecided = [str(self.answers)] if self.answers and self.answers.undecided else []
         lost = sum(test.left_out for test in self.had)
-        return ", ".join([self.name, *undecided, *[f"without {lost} records that its training had"] * (lost > 0)])
+        return ", ".join([self.name, *undecided, *[f"without {lost} records for what its training had"] * (lost > 0)])
 
     @property
     def rules(self) -> Sequence[str]:

@@ -23,9 +23,7 @@ from menagerie.studies.analysis.words import CHANCES
 
 FILE = "scores.csv"
 COLUMNS = ("subset", "task", "scene", "animals", "true", "scores")
-HAD = (
-    "had"  # a further column, where some record is left out of all numbers because training had it: 1 for such records
-)
+HAD = "had"  # a further column, where records are left out of all numbers for what training had: 1 for such records
 
 
 class Scored(NamedTuple):

@@ -44,7 +44,7 @@ class Measure(ABC):
     change of its text counts too, but not a change of the functions that it calls."""
 
     def __init_subclass__(cls) -> None:
-        """Let a measure be asked of what `load_scorer` returns, too."""
+        """Let a measure be asked of what `load_scorer` returns, too; it is told the `training` if it takes that."""
         super().__init_subclass__()
         if own := vars(cls).get("rows"):
 
@@ -52,7 +52,10 @@ class Measure(ABC):
             def rows(self: Measure, scorer: Any, *given: Any, **named: Any) -> Iterable[Row]:
                 from menagerie.models.library.loaded import LoadedScorer
 
-                return own(self, scorer.scorer if isinstance(scorer, LoadedScorer) else scorer, *given, **named)
+                if not isinstance(scorer, LoadedScorer):
+                    return own(self, scorer, *given, **named)
+                told = {"training": scorer.training()} if "training" in inspect.signature(own).parameters else {}
+                return own(self, scorer.scorer, *given, **told | named)
 
             cls.rows = rows
 

@@ -45,7 +45,7 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
         try:
             for arm in arms:
                 write_invented(out, arm)
-            records = Rehearsed(arms, out, values=values_of(arms)).labelled(study.measures)
+            records = Rehearsed(arms, out, values=values_of(arms), file=file).labelled(study.measures)
         except Exception:  # costs of real runs may need what isn't here
             return
         try:
@@ -59,15 +59,33 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
 
 @dataclass(frozen=True)
 class Rehearsed(Records):
-    """Invented records. They refuse a value that no run has, of which real ones would give nothing, without a word."""
+    """Invented records. They say of a value that no run has that there is none, as real ones give nothing then. To
+    compare with such a value is refused."""
 
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict, kw_only=True)
     """The values of the labels that the plan gives runs."""
+    file: str = field(default="", kw_only=True)
+    """The user's file."""
+    told: set[str] = field(default_factory=set, kw_only=True)
+    """What was said so far."""
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Rehearsed":
         for name, value in wanted.items():
-            self.check(name, value)
+            if value == ():  # a list of options may be empty
+                continue
+            try:
+                self.check(name, value)
+            except UserError as error:
+                self.tell(str(error))
         return cast(Rehearsed, super().where(keep, **wanted))
+
+    def tell(self, text: str) -> None:
+        """Print a text once, with the line of the user's file that asks now."""
+        lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == self.file]
+        place = f"{Path(self.file).name}, line {lines[-1]}: " if lines else ""
+        if (line := f"{place}{text}; nothing is shown of it") not in self.told:
+            print(line, flush=True)
+            self.told.add(line)
 
     def estimates(self, by: Any, against: Mapping[str, Any] | None = None, *statistic: Any, **more: Any) -> Any:
         found = super().estimates(by, against, *statistic, **more)

@@ -254,6 +254,7 @@ def train(
     import torch
 
     from menagerie.models.library.sources import Checkpoint
+    from menagerie.models.library.trainings import training_of
     from menagerie.studies.runs.cell import CHECKPOINT
 
     check_joined()
@@ -277,7 +278,9 @@ def train(
         torch.set_num_threads(threads)
     if job.problem:
         raise UserError(f"{job.name}: {job.problem}")
-    scorer = Checkpoint(str(job.folder), job.folder / CHECKPOINT, model).load(arm.cell.device, running.study.world)
+    source = Checkpoint(str(job.folder), job.folder / CHECKPOINT, model)
+    scorer = source.load(arm.cell.device, running.study.world)
+    scorer.training = lambda: training_of(source)
     return Trained(Records((arm,), Path(out)), scorer, job.data_file)
 
 

@@ -16,10 +16,12 @@ from menagerie.studies.runs.data import Material, split_material
 from menagerie.studies.runs.job import AnyJob, Report
 
 if TYPE_CHECKING:
+    from menagerie.generators.storage.split_file import Split
     from menagerie.models.scorer import Scorer
 
 # What is measured in each subset.
-MEASURED = ("subset", "overlap", "own_above_other", "threshold", "n", *TRAINED)
+NUMBERS = ("subset", "overlap", "own_above_other", "threshold", "n")
+MEASURED = (*NUMBERS, *TRAINED)
 
 
 @dataclass(frozen=True)
@@ -45,28 +47,37 @@ class Attention(Measure):
         from menagerie.models.evaluation.attention_maps import attention_maps, best_threshold, overlap
 
         split = material.train.split
-        training, found, had, empty = training or Training((FileScenes(split.path),)), {}, {}, []
+        training, found, had, empty = training or of_split(split), {}, {}, []
         for name in ("validation", *sorted(split.subsets.keys() - {"train", "validation"})):
             if len(data := SplitDataset(split, name)):
                 had[name] = covered(training, split, name)
-                if scenes := [i for i in range(len(data)) if i not in had[name].left_out]:
+                scenes = [i for i in range(len(data)) if i not in had[name].left_out]
+                empty += [name] * (not scenes)
+                if name == "validation":  # the threshold may be chosen on what training had
+                    scenes = scenes or [*range(len(data))]
+                if scenes:
                     found[name] = scenes, attention_maps(scorer, data, scenes), data.masks(scenes).numpy()
-                else:
-                    empty.append(name)
         if "validation" not in found:
             raise UserError("the split has no scene in validation, on which the threshold of the maps is chosen")
         threshold = best_threshold(*found["validation"][1:])
         shown = min(found, key=lambda name: (not name.endswith("unseen_pairs"), name == "validation"))
         for name, (scenes, maps, masks) in found.items():
+            if name in empty and name != shown:
+                continue
             fit = overlap(maps, masks, threshold)
             chosen = spread(len(masks), self.scenes) if name == shown else []
             kept = {"shown": [scenes[i] for i in chosen], "things": maps.things[chosen], "rest": maps.rest[chosen]}
-            numbers = dict(zip(MEASURED, (name, fit.mean, fit.right, threshold, len(masks)), strict=False))
+            numbers = dict(zip(NUMBERS, (name, fit.mean, fit.right, threshold, len(masks)), strict=True))
             yield numbers | columns_of(had[name]) | kept
-        for name in empty:
-            yield {"subset": name, "overlap": None, "own_above_other": None, "n": 0, "shown": []} | columns_of(
-                had[name]
-            )
+        nothing = {"overlap": None, "own_above_other": None, "threshold": threshold, "n": 0, "shown": []}
+        yield from ({"subset": name} | nothing | columns_of(had[name]) for name in empty if name != shown)
+
+
+def of_split(split: "Split") -> Training:
+    """The training of a model that was trained on a split alone."""
+    from menagerie.generators.storage.split_file import content_identity
+
+    return Training((FileScenes(split.path, content_identity(split)),))
 
 
 def spread(scenes: int, count: int) -> list[int]:

@@ -46,7 +46,9 @@ def shared(trained: Files, tested: Pictures) -> int:
     sizes = {files.bytes_of(index) for files, indices in trained for index in indices}
     of_test = [(tested, [index for index in range(len(tested)) if tested.bytes_of(index) in sizes])]
     of_both = {tested.bytes_of(index) for _, indices in of_test for index in indices}
-    return len(digests(of_test, sizes) & digests(trained, of_both))
+    known = digests(trained, of_both)
+    ((_, alike),) = of_test
+    return len({tested.file_of(tested.names[index]) for index in alike if tested.digest_of(index) in known})
 
 
 def digests(every: Files, sizes: Collection[int]) -> set[str]:

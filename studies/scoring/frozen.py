@@ -110,7 +110,7 @@ def write_cards(records: Records) -> list[Path]:
         program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
         scores = checked_file(piece.folder, SCORES)
         if not any(points(read_scores(scores))):
-            print(f"no card of {name}: its training had every record")
+            print(f"no card of {name}: its training had something of every record")
             continue
         bench, day = frozen(piece.label), origin["started"].partition("T")[0]
         written.append(write_card(records.out / CARDS, files[name], scores, bench, model, program, day))
@@ -133,7 +133,7 @@ def portable(model: Model) -> str:
 
 def bare(text: str) -> str:
     """A text without the folders of the absolute paths in it."""
-    return re.sub(r"(^|[:/( ])/(?:[^/:]+/)*", r"\1", text)
+    return re.sub(r"(^|[:/( ])/(?:[^/:;,()\s]+/)*", r"\1", text)
 
 
 def pieces_of(records: Records) -> Iterator[tuple[FrozenPiece, Mapping[str, Any]]]:

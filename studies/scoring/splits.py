@@ -60,6 +60,7 @@ AS_THEY_ARE = (
     "should prefer the true one. Images are resized to what a model reads. Nothing was trained for this: models of a "
     "run stay as they were trained there, others as they come."
 )
+IN_THIS_SPLIT = "Seen and unseen in the names of tests: in this split."
 SAME_SCORE = "Texts that differ only in what a model doesn't read have equal scores there, which count as ties."
 INTERVALS = (
     "with an interval, nominally of 95 %, for new animal pairs: for these models as they are, not for models that are "
@@ -266,10 +267,8 @@ def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) 
 
 def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
     """Return a table of swaps with a row for each model and a column for each subset."""
-    says = (
-        f"Accuracy in percent with the hard negative, the task `swap`, on {records.labels('split')[0]}. Seen and unseen"
-    )
-    says += " in the names of tests: in this split."
+    split = records.labels("split")[0]
+    says = f"Accuracy in percent with the hard negative, the task `swap`, on {split}. {IN_THIS_SPLIT}"
     return Table(f"swaps-{file}", records.where(task="swap"), ("model",), words={"model": names}, says=says)
 
 

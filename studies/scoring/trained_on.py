@@ -84,10 +84,11 @@ def warnings_in(found: list[Scored], names: Mapping[str, str]) -> Iterator[str]:
     if lost:
         models = len({one.model for one in found if one.had.lost})
         of = f"{models} model{'s' * (models > 1)}"
-        yield f"On {found[0].split} {lost} records are left out of the numbers of {of}, whose training had them."
+        why = "training had their image, or what the test calls unseen"
+        yield f"On {found[0].split} {lost} records are left out of the numbers of {of}: {why}."
     for one in found:
         if one.had.lost == one.had.records:
-            yield f"{names[one.model]} has no number on {one.subset} of {one.split}: its training had all of it."
+            yield f"{names[one.model]} has no number on {one.subset} of {one.split}: all of it is left out."
 
 
 def print_training(found: list[Scored], names: Mapping[str, str]) -> None:

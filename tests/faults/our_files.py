@@ -413,7 +413,12 @@ OURS = [
         "config of a run",
         make_config,
         read_claim,
-        ("menagerie.studies.runs.folder", "menagerie.studies.attention", "menagerie.studies.runs.folder"),
+        (
+            "menagerie.studies.runs.folder",
+            "menagerie.studies.attention",
+            "menagerie.models.library.trainings",
+            "menagerie.studies.real_training.trained_on",
+        ),
     ),
     FileKind(
         "tasks of a cluster",

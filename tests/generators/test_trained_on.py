@@ -123,3 +123,21 @@ def test_of_an_unknown_training_nothing_is_counted():
     both = Training((RecipeScenes(replace(BINDING, seed=1)),)) | Training(unknown=("the weights openai",))
     found = covered(both, planned(BINDING), "unseen_pairs")
     assert (found.training, found.counts["pairs"]) == ("partly known", (2, 3))
+
+
+def test_worlds_that_draw_alike_share_images():
+    world, other = (
+        BindingRecipe(name, pairs=1.0, hard_negatives=1.0, views=views, test_views=2)
+        for name, views in (("eight", 8), ("tiny", 4))
+    )
+    scenes = {*world.subsets()["train"]}
+    both = {scene for scene in planned(other).subsets["train_pairs"].scenes if scene in scenes}
+    found = had(world, other, "train_pairs")
+    assert found.counts["images"][0] == found.lost == len(both) > 0
+
+
+def test_scenes_of_many_things_show_the_orders_of_relations():
+    many = replace(CROWD, coverage=1.0)
+    found = had(many, replace(SPATIAL, world="pug-textures"), "left_right_unseen_order")
+    assert found.counts["compositions"][0] > 0
+    assert found.lost > 0

@@ -70,7 +70,7 @@ def test_a_split_file_is_read_where_it_lies(tmp_path, data):
     content = content_identity(data.split)
     write_record(tmp_path / "config.json", {"config": {"split": [str(data.split.path)]}})
     given = {"kind": "binding", "split_file": content, "store": "any"}
-    assert training_of(cell_in(tmp_path, given)).parts == (FileScenes(data.split.path),)
+    assert training_of(cell_in(tmp_path, given)).parts == (FileScenes(data.split.path, content),)
     (why,) = training_of(cell_in(tmp_path, given | {"split_file": "another"}, "1")).unknown
     assert "its split file isn't where it was" in why
 
@@ -90,10 +90,10 @@ def test_a_world_that_the_run_wrote_is_known_by_its_images(tmp_path):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"store": "another"}, "the world tiny isn't what it was"),
+        ({"store": "another"}, "the world tiny, or how this program draws it"),
         ({"version": 0}, "its recipe is of another version"),
         ({"defaults": 1}, "its recipe is of another version"),
-        ({"split": {"world": "gone.toml"}}, "the world gone.toml isn't what it was"),
+        ({"split": {"world": "gone.toml"}}, "the world gone, or how this program draws it"),
     ],
 )
 def test_what_cannot_be_made_again_is_unknown(tmp_path, change, why):

@@ -165,7 +165,7 @@ def test_a_card_leaves_out_what_training_had_and_says_so(leaky, tmp_path):
     assert card.means[0].records == sum(its.records for its in card.tests if its.task == "swap")
     assert f"{lost} of {lost} records left out" in path.with_suffix(".md").read_text()
     write_board([path], tmp_path / "board.md")
-    assert f"| mine.py:Mine, without {lost} records that its training had |" in (tmp_path / "board.md").read_text()
+    assert f"| mine.py:Mine, without {lost} records for what its training had |" in (tmp_path / "board.md").read_text()
     kept = read_scores(path.with_suffix(".csv"))
     assert sum(item.had for item in kept if item.task == "swap") == lost, "their scores stand in the file all the same"
 

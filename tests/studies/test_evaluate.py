@@ -221,7 +221,7 @@ def test_tables_page_and_terminal_say_what_training_had(leaking, capsys):
     (table,) = (part for part in parts(records) if getattr(part, "name", "") == "trained-on-packed")
     assert [cells[-1] for cells in table.rows if cells[1] == "seen_pairs"] == [f"{n} of {n}"]
     said = [part.text for part in parts(records) if isinstance(part, Sentence)]
-    assert any(text.endswith("has no number on seen_pairs of packed: its training had all of it.") for text in said)
+    assert any(text.endswith("has no number on seen_pairs of packed: all of it is left out.") for text in said)
     print_results(records)
     assert f"{n} of {n}" in capsys.readouterr().out
 

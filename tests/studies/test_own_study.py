@@ -124,7 +124,6 @@ def test_a_study_of_multi_object_scenes(tmp_path):
         ("plain_recipe =", "other =", "coverage is a field of crowd splits, and those of this study are binding"),
         ("coverage=self.coverage,", "coverage=0.75,", "several values, got 0.75; write coverage=(0.75,) for one"),
         ('"world": "eight-textures"', '"recipe": "crowd"', "must be a Recipe, of training, got 'crowd'"),
-        ("things=(1, 2))\n", "things=(1, 3))\n", "no run has things (1, 3); there are '1+2'"),
     ],
 )
 def test_a_mistake_about_splits_is_one_line(old, new, said, tmp_path):
@@ -143,7 +142,6 @@ def test_a_mistake_about_splits_is_one_line(old, new, said, tmp_path):
         ('("model", "views"), against', '"vews", against', "no run has a label 'vews'; labels are model, pairs"),
         ('against={"views": self', 'against={"view": self', "line 27: against={'view': 1}: view must be among `by`"),
         ('{"views": self.views[0]}', '{"views": 2}', "line 27: no run has views 2; there are 1, 4"),
-        ("self.pairs[-1]", "0.7", "line 26: no run has pairs 0.7; there are 0.5, 1.0"),
         (
             '"views"), intervals',
             '"views"), against={"pairs": 2}, intervals',
@@ -170,6 +168,23 @@ def test_a_mistake_is_one_line_before_anything_is_made(old, new, said, folder):
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_value_that_no_run_has_is_told_before_anything_is_made(folder, tmp_path):
+    text = (folder / "views.py").read_text()
+    assert "pairs=self.pairs[-1]" in text
+    for name, new, said in (
+        ("views.py", text.replace("self.pairs[-1]", "0.7"), "line 26: no run has pairs 0.7; there are 0.5, 1.0"),
+        (
+            "crowd.py",
+            CROWD.replace("things=(1, 2))\n", "things=(1, 3))\n"),
+            "no run has things (1, 3); there are '1+2'",
+        ),
+    ):
+        (tmp_path / name).write_text(new)
+        done = run_here([sys.executable, str(tmp_path / name), *SHORT, "--dry-run"], tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count(f"{said}; nothing is shown of it") == 1
 
 
 def test_a_preset_may_have_a_scorer_of_ones_own(folder):
