@@ -25,16 +25,6 @@ LOADED = re.compile(
 )
 
 
-def on_startup(command: str, dirty: bool) -> None:
-    """Lay the four floors out as the package `menagerie`, as docs/architecture.md says, for the reference."""
-    package = ROOT / "build" / "links" / "menagerie"
-    package.mkdir(parents=True, exist_ok=True)
-    floors = (ROOT / name for name in ("envs", "generators", "models", "studies"))
-    for target in (*floors, *(ROOT / "studies" / "package").glob("*.py")):
-        if not (package / target.name).is_symlink():
-            (package / target.name).symlink_to(target)
-
-
 def on_files(files: Files, config: Any) -> Files:
     """Add pages for what lies outside docs/ and is linked to, and the reports of finished runs."""
     for name, path in FRONT.items():

@@ -1,7 +1,6 @@
 """Committed poses are those of the simulation; slots keep animals apart."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -56,8 +55,3 @@ def test_without_pybullet_the_error_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "pybullet", None)
     with pytest.raises(UserError, match="pip install"), physics.client():
         pass
-
-
-def test_the_table_is_part_of_the_package():
-    text = (Path(physics.__file__).parents[2] / "pyproject.toml").read_text()
-    assert '"menagerie.envs" = ["drawing/poses.json", "*/*.html"]' in text

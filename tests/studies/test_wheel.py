@@ -16,17 +16,31 @@ FLOORS = ("envs", "generators", "models", "studies")
 BUILD = "from setuptools import build_meta; build_meta.build_wheel('out')"
 
 
+def built(folder: Path, links: bool) -> zipfile.ZipFile:
+    """The wheel of a copy of the repository, with or without the links in src."""
+    shutil.copytree(ROOT / "src", folder / "src", symlinks=True, ignore=shutil.ignore_patterns("*.egg-info"))
+    for name in FLOORS:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        if not links:  # what git leaves where there are no links
+            link = folder / "src" / "menagerie" / name
+            target = os.readlink(link)
+            link.unlink()
+            link.write_text(target)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    subprocess.run([sys.executable, "-c", BUILD], cwd=folder, capture_output=True, check=True, timeout=WAIT_SECONDS)
+    (file,) = (folder / "out").glob("*.whl")
+    return zipfile.ZipFile(file)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> zipfile.ZipFile:
-    clone = tmp_path_factory.mktemp("wheel") / "clone"
-    clone.mkdir()
-    for name in FLOORS:
-        shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, clone)
-    subprocess.run([sys.executable, "-c", BUILD], cwd=clone, capture_output=True, check=True, timeout=WAIT_SECONDS)
-    (built,) = (clone / "out").glob("*.whl")
-    return zipfile.ZipFile(built)
+    return built(tmp_path_factory.mktemp("wheel"), links=True)
+
+
+def test_a_copy_without_links_gives_the_same_wheel(wheel, tmp_path):
+    without = built(tmp_path, links=False)
+    assert sorted(without.namelist()) == sorted(wheel.namelist())
 
 
 def test_it_installs_one_name(wheel):
@@ -35,9 +49,9 @@ def test_it_installs_one_name(wheel):
 
 
 def test_it_has_every_file(wheel):
-    files = {path for floor in FLOORS for path in (ROOT / floor).rglob("*.*") if "__pycache__" not in path.parts}
-    names = {f"menagerie/{path.relative_to(ROOT).as_posix()}" for path in files}
-    expected = {name.replace("menagerie/studies/package/", "menagerie/") for name in names}
+    floors = (path for floor in FLOORS for path in (ROOT / floor).rglob("*.*") if "__pycache__" not in path.parts)
+    names = {f"menagerie/{path.relative_to(ROOT).as_posix()}" for path in floors}
+    expected = names | {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "menagerie").glob("*.*")}
     assert expected == {name for name in wheel.namelist() if name.startswith("menagerie/") and "." in Path(name).name}
 
 

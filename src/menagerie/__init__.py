@@ -1,6 +1,6 @@
 """Menagerie: scenes, splits, scorers and studies for the binding problem in vision-language models.
 
-The package `menagerie` itself; its floors are the folders `envs`, `generators`, `models` and `studies` (see setup.py).
+Beside this file lie links to the four floors: the folders `envs`, `generators`, `models` and `studies`.
 """
 
 from importlib import import_module
