@@ -1,10 +1,8 @@
-"""Questions: each study is its options, a plan of runs, and a page."""
+"""Questions: each study is its options, a plan of runs, and a page.
 
+`menagerie.studies.read(FOLDER)` gives the records of finished runs; it is loaded at its first use.
+"""
 
-def __getattr__(name: str) -> object:
-    """Load `read` at its first use: `menagerie.studies.read(FOLDER)` gives the records of finished runs."""
-    if name == "read":
-        from menagerie.studies.frame.records import read
+from lazy_loader import attach_stub
 
-        return read
-    raise AttributeError(f"module 'menagerie.studies' has no attribute {name!r}")
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

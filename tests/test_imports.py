@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,18 @@ def test_no_module_imports_itself_by_way_of_others():
         list(TopologicalSorter(order).static_order())
     except CycleError as error:
         pytest.fail(" <- ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("package", ["menagerie", "menagerie.studies", "menagerie.studies.frame"])
+def test_type_checkers_see_the_public_names(package):
+    """A stub gives on what it imports `as` the same name, and nothing else."""
+    lazy = import_module(package)
+    stub = ast.parse(Path(lazy.__file__).with_suffix(".pyi").read_text())
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    seen = {alias.asname: node.module for node in imports for alias in node.names}
+    assert seen.keys() == {*lazy.__all__}
+    for name, module in seen.items():
+        assert getattr(lazy, name) is getattr(import_module(f"{package}.{module}"), name)
 
 
 def test_folders_of_a_floor_import_one_way():

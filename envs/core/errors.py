@@ -91,8 +91,8 @@ def reported(error: Exception) -> int:
         return 141
     if not reason and not isinstance(error, UserError | OSError):  # of the system: no permission, a full disk
         raise error
-    known = isinstance(error, UserError) or not isinstance(error, OSError)
-    print(f"error: {reason or (error if known else described(error))}", file=sys.stderr)
+    told = described(error) if isinstance(error, OSError) and not isinstance(error, UserError) else error
+    print(f"error: {reason or told}", file=sys.stderr)
     return 1 if isinstance(error, Incomplete) else 2
 
 

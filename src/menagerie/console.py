@@ -31,6 +31,7 @@ import sys
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 from menagerie.envs.core.command_help import HELP, chosen_command, read_options
 from menagerie.envs.core.errors import UserError, run_command
@@ -99,8 +100,7 @@ def question(script: Path) -> str:
 def run_listed(name: str, arguments: list[str]) -> int:
     """Run one of `COMMANDS`; returns its exit status."""
     module, _, kind = COMMANDS[name].partition(":")
-    command = import_module(f"menagerie.{module}")
-    command = getattr(command, kind) if kind else command
+    command = resolve_name(f"menagerie.{module}:{kind}")
     options, about = getattr(command, "Config", command), docstring(command)
     read = getattr(command, "read", None) or partial(read_options, options, description=about)
     return int(command.run(read(arguments=arguments, command=f"menagerie {name}")) or 0)

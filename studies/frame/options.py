@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import tyro
 
@@ -28,6 +28,10 @@ class Growing:
 GROWS = Growing()
 Axis = Annotated[tuple[T, ...], WHAT, FIRST, GROWS, Several(least=1)]
 """Values that a study varies."""
+if TYPE_CHECKING:
+    Count = Any  # a study may vary such an option: `views: Axis[int]`
+else:
+    Count = int
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,11 @@ class SplitOptions(ModelOptions, StudyOptions):
     """Vocabulary of the scenes: a name, or a TOML file."""
     resolution: Annotated[int, DATA, FIRST, SIDE] = 64
     """Side of the square images, in pixels."""
-    views: Annotated[int, DATA, VIEWS] = 16
+    views: Annotated[Count, DATA, VIEWS] = 16
     """Views of each training scene."""
-    test_views: Annotated[int, DATA, VIEWS] = 4
+    test_views: Annotated[Count, DATA, VIEWS] = 4
     """Views of each test scene, none of them used in training."""
-    test_scenes: Annotated[int, DATA, SCENES] = 400
+    test_scenes: Annotated[Count, DATA, SCENES] = 400
     """Largest number of scenes in a test subset."""
     template: Annotated[str, DATA] = ""
     """Template of all captions (docs/splits.md); empty takes the recipe's."""

@@ -1,0 +1,1 @@
+from .frame.records import read as read
