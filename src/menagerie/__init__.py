@@ -4,8 +4,6 @@ Beside this file lie links to the four floors: the folders `envs`, `generators`,
 names are those of `__init__.pyi`, imported at their first use: `import menagerie` alone loads neither torch nor numba.
 """
 
-from importlib.metadata import PackageNotFoundError, version
-
 from lazy_loader import attach_stub
 
 load, __dir__, __all__ = attach_stub(__name__, __file__)
@@ -15,6 +13,8 @@ def __getattr__(name: str) -> object:
     """Return a public name, or the version of the installed package."""
     if name != "__version__":
         return load(name)
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("binding-menagerie")
     except PackageNotFoundError:  # run from a clone that isn't installed
