@@ -62,7 +62,6 @@ EXEMPT = {
     "menagerie.studies.frame.draw": "a list of its own, of which it takes no line but names of files of parts",
     "menagerie.studies.frame.page": "shows a run's reason for having no result, whatever it says",
     "menagerie.studies.pages.tune": "writes anew what it can't read",
-    "menagerie.studies.package.console": "reads the source itself",
     "menagerie.studies.real_training.describe": "reads an export that it has just written",
     "menagerie.studies.runs.machine": "what the kernel says of processors",
     "menagerie.studies.runs.cell": "hashes a user's code and weights",
