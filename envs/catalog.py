@@ -1,6 +1,7 @@
 """A world's animals, textures and backgrounds by name: one Python file each, or registered by a user's world file."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _own: dict[tuple[str, str], tuple[str, "OwnIngredient"]] = {}  # (folder, name) -> (digest, ingredient)
 
 
+@cache  # a world's entries load their ingredients by name again and again
 def files(folder: str) -> tuple[str, ...]:
     """Return the world names of the files in `envs/<folder>`, sorted ("a_b.py" is "a b"); imports none of them."""
     found = (Path(__file__).parent / folder).glob("[!_.]*.py")

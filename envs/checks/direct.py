@@ -63,7 +63,7 @@ def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_
     """Draw one thing as the camera sees it without the others: in a texture, under a light, with the shadows of a
     map."""
     samples, shape = thing.samples, (seen_by.size, seen_by.size)
-    unlit, lit = shade(samples, thing.skin(texture), light, seen_by.view.sun)
+    lit, unlit = shade(samples, thing.skin(texture), [light], seen_by.view.sun).reshape(2, 3, -1).swapaxes(1, 2)
     empty = np.zeros(shape, np.float32), np.full(shape, EMPTY, np.float32), np.zeros((*shape, 3), np.float32)
     colors = mix(unlit, lit, visibility(shadows, thing.light_points))
     for canvas, values in zip(empty, (samples.alpha, samples.depth, colors), strict=True):

@@ -126,7 +126,7 @@ def ambient(card: Card, body: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray,
 
 def card_skin(colors: Float32[np.ndarray, "n 3"]) -> Skin:
     """Return a surface of these linear colours, without highlights."""
-    none = np.zeros((len(colors), 1), np.float32)
+    none = np.zeros(len(colors), np.float32)
     return Skin(colors.astype(np.float32), none, none)
 
 

@@ -5,10 +5,12 @@ A surface has two display colours, lit and unlit. Shadow mixes them *in display 
 so that factors can be shaded separately and mixed later.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, UInt8
+from numba import njit
 
 from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.shapes.animal import TAG_COLORS, TAGS, Animal
@@ -18,6 +20,9 @@ from menagerie.envs.shapes.vectors import dot, unit
 
 SUN_STRENGTH = 1.75
 SKY_STRENGTH = 1.35
+GAMMA = np.float32(1 / 2.2)
+ZERO, HALF, ONE, SIX, SHEEN = map(np.float32, (0, 0.5, 1, 6, 0.12))
+SUN, SKY = np.float32(SUN_STRENGTH), np.float32(SKY_STRENGTH)
 _TAG_TABLE = np.array(list(TAG_COLORS.values()), np.float32)
 
 
@@ -44,7 +49,7 @@ def tonemap(linear: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
     """Convert linear light to display values in 0..1, with a soft shoulder."""
     c = linear * np.float32(1.05)
     c = c * (1 + c / 6) / (1 + c * np.float32(0.62))
-    return np.clip(c, 0, 1) ** np.float32(1 / 2.2)
+    return np.clip(c, 0, 1) ** GAMMA
 
 
 def mix(unlit: np.ndarray, lit: np.ndarray, visibility: Float32[np.ndarray, "*n"]) -> np.ndarray:
@@ -57,38 +62,72 @@ class Skin:
     """Surface properties at the samples of one textured thing."""
 
     albedo: Float32[np.ndarray, "n 3"]
-    specular: Float32[np.ndarray, "n 1"]
-    highlight: Float32[np.ndarray, "n 1"]  # sunlight mirrored towards the eye
+    specular: Float32[np.ndarray, " n"]
+    highlight: Float32[np.ndarray, " n"]  # sunlight mirrored towards the eye
 
 
 def albedo(
-    body: Float32[np.ndarray, "n 3"], animal: Animal, mesh: Mesh, texture: Texture
-) -> tuple[Float32[np.ndarray, "n 3"], UInt8[np.ndarray, " n"]]:
-    """Return linear colour and tag of points on an animal's surface, in body coordinates."""
+    body: Float32[np.ndarray, "n 3"], tags: UInt8[np.ndarray, " n"], animal: Animal, mesh: Mesh, texture: Texture
+) -> Float32[np.ndarray, "n 3"]:
+    """Return the linear colours of points on an animal's surface, in body coordinates, with the given tags."""
     colors = texture.colors(body * np.float32(mesh.scale))
     if animal.paint is not None:
         colors = colors * animal.paint(body)[:, None]
-    tags = animal.tags(body, 0.4 * mesh.cell)
-    return np.where(tags[:, None] > 0, _TAG_TABLE[tags], colors).astype(np.float32), tags
+    return np.where(tags[:, None] > 0, _TAG_TABLE[tags], colors).astype(np.float32)
 
 
-def skin(samples: Samples, animal: Animal, mesh: Mesh, texture: Texture, sun: Float32[np.ndarray, "3"]) -> Skin:
-    """Return the surface properties at a thing's samples, from its texture, paint and tagged parts."""
-    colors, tags = albedo(samples.body, animal, mesh, texture)
+def tags_of(body: Float32[np.ndarray, "n 3"], animal: Animal, mesh: Mesh) -> UInt8[np.ndarray, " n"]:
+    """Return the tags of points on an animal's surface, in body coordinates."""
+    return animal.tags(body, 0.4 * mesh.cell)
+
+
+def skin(
+    colors: Float32[np.ndarray, "n 3"],
+    tags: UInt8[np.ndarray, " n"],
+    texture: Texture,
+    mirrored: Float32[np.ndarray, " n"],
+) -> Skin:
+    """Return the surface properties at samples of these linear colours and tags; `mirrored` is the cosine between the
+    normal and the direction halfway between sun and eye."""
     glossy = tags == TAGS.index("eye")
-    specular = np.where(glossy, 0.8, texture.specular).astype(np.float32)[:, None]
+    specular = np.where(glossy, 0.8, texture.specular).astype(np.float32)
     exponent = np.where(glossy, 60.0, texture.gloss).astype(np.float32)
-    toward = np.clip(dot(samples.normals, unit(sun + samples.to_eye)), 0, 1)
-    return Skin(colors, specular, specular * (toward**exponent)[:, None])
+    return Skin(colors, specular, specular * mirrored**exponent)
 
 
 def shade(
-    samples: Samples, surface: Skin, light: Light, sun: Float32[np.ndarray, "3"]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return unlit and lit display colours (n, 3) of a thing's samples under a sun in direction `sun`."""
-    toward = np.clip(dot(samples.normals, sun), 0, 1)[:, None]
-    ambient = light.ambient(samples.normals[:, 2:]) * samples.ambient[:, None]
-    dark = (surface.albedo + surface.specular * np.float32(0.12)) * ambient
-    bright = light.direct(toward) * surface.albedo
-    bright += surface.highlight * (toward > 0) * np.asarray(light.sun, np.float32)
-    return tonemap(dark), tonemap(dark + bright)
+    samples: Samples, surface: Skin, lights: Sequence[Light], sun: Float32[np.ndarray, "3"]
+) -> Float32[np.ndarray, "lights 6 n"]:
+    """Return lit and unlit display colours of a thing's samples in each light, under a sun in direction `sun`."""
+    toward = np.clip(dot(samples.normals, sun), 0, 1)
+    colors = np.array([(light.sun, light.sky, light.bounce) for light in lights], np.float32)
+    out = np.empty((len(lights), 6, len(toward)), np.float32)
+    normals_up, planes = np.ascontiguousarray(samples.normals[:, 2]), np.ascontiguousarray(surface.albedo.T)
+    highlight = surface.highlight * (toward > 0)
+    _shade(colors, planes, surface.specular, highlight, normals_up, toward, samples.ambient, out)
+    return np.power(out, GAMMA, out=out)
+
+
+@njit(cache=True, nogil=True)
+def _shade(lights, albedo, specular, highlight, up, toward, ambient, out):  # pragma: no cover
+    """Fill `out` with what `shade` returns, before the power, which numpy computes: it has its own way to round it.
+
+    Each operation is one of float32, in the order of `Light` and `tonemap`. Samples lie along the last axis, so that
+    the loop over them is vectorised.
+    """
+    for k in range(lights.shape[0]):
+        for c in range(3):
+            sun, sky, bounce = lights[k, 0, c], lights[k, 1, c], lights[k, 2, c]
+            for i in range(up.shape[0]):
+                share = up[i] * HALF + HALF
+                around = (sky * share + bounce * (ONE - share)) * SKY * ambient[i]
+                dark = (albedo[c, i] + specular[i] * SHEEN) * around
+                bright = toward[i] * sun * SUN * albedo[c, i] + highlight[i] * sun
+                out[k, c, i] = _shoulder(dark + bright)
+                out[k, 3 + c, i] = _shoulder(dark)
+
+
+@njit(inline="always")
+def _shoulder(linear):  # pragma: no cover
+    c = linear * np.float32(1.05)
+    return min(max(c * (ONE + c / SIX) / (ONE + c * np.float32(0.62)), ZERO), ONE)

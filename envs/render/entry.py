@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int64, UInt8
+from numba import njit
 
 from menagerie.envs.backgrounds import load_background
 from menagerie.envs.core.files import whole_file
@@ -76,6 +77,11 @@ class _Window(NamedTuple):
         canvas[samples.rows - self.top * self.side, samples.columns - self.left * self.side] = covered
         return average(canvas, self.side)
 
+    def pixels(self, samples: Samples) -> Int64[np.ndarray, " n"]:
+        """Return the number of each sample's pixel, counted row by row."""
+        rows, columns = samples.rows // self.side - self.top, samples.columns // self.side - self.left
+        return rows * self.width + columns
+
 
 def to_bytes(display: np.ndarray) -> np.ndarray:
     """Convert values in 0..1 to uint8."""
@@ -123,15 +129,32 @@ def _layers(
     window: _Window,
 ) -> UInt8[np.ndarray, "textures backgrounds h w 6"]:
     """Return a lit and an unlit layer for each texture and background; in the lit one a body shadows itself."""
-    sunlit = visibility(thing.shadows, thing.light_points)[:, None] if thing.shades_itself else None
+    lights = [load_background(name).light for name in backgrounds]
+    sunlit = visibility(thing.shadows, thing.light_points) if thing.shades_itself else None
     layers = np.empty((len(textures), len(backgrounds), window.height, window.width, 6), np.uint8)
+    pixels, share = window.pixels(thing.samples), np.float32(window.side**2)
     for row, texture in zip(layers, textures, strict=True):
-        surface = thing.skin(texture)
-        for layer, background in zip(row, backgrounds, strict=True):
-            unlit, lit = shade(thing.samples, surface, load_background(background).light, sun)
-            lit = lit if sunlit is None else unlit + (lit - unlit) * sunlit
-            layer[:] = to_bytes(window.mean(thing.samples, np.concatenate([lit, unlit], 1)))
+        colors = shade(thing.samples, thing.skin(texture), lights, sun)
+        if sunlit is not None:
+            lit, unlit = colors[:, :3], colors[:, 3:]
+            lit[:] = unlit + (lit - unlit) * sunlit
+        _sum_up(colors, thing.samples.alpha, pixels, share, row.reshape(len(backgrounds), -1, 6))
     return layers
+
+
+@njit(cache=True, nogil=True)
+def _sum_up(colors, alpha, pixels, share, out):  # pragma: no cover
+    """Write the mean colours of each pixel, as bytes, into `out` (lights, pixels, 6). `colors` (lights, 6, samples) are
+    weighted by `alpha`, and a pixel has `share` samples."""
+    sums = np.empty((out.shape[1], 6), np.float32)
+    for k in range(out.shape[0]):
+        sums[:] = 0
+        for i in range(pixels.shape[0]):
+            for c in range(6):
+                sums[pixels[i], c] += colors[k, c, i] * alpha[i]
+        for pixel in range(out.shape[1]):
+            for c in range(6):
+                out[k, pixel, c] = np.uint8(sums[pixel, c] / share * np.float32(255) + np.float32(0.5))
 
 
 def _ground_shadow(

@@ -18,10 +18,11 @@ from menagerie.envs.drawing.card import brightness, card_of, card_shadow, card_s
 from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import Pose, place
 from menagerie.envs.drawing.raster import Samples, trace
-from menagerie.envs.drawing.shading import Skin, skin, tonemap
+from menagerie.envs.drawing.shading import Skin, albedo, skin, tags_of, tonemap
 from menagerie.envs.drawing.shadows import ShadowMap, light_space, receiving_points, shadow_map
 from menagerie.envs.scene import Thing
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
+from menagerie.envs.shapes.vectors import dot, unit
 from menagerie.envs.textures import load_texture
 
 
@@ -91,10 +92,13 @@ class Body:
         (self.samples,) = trace([placed], camera(resolution, view))
         self.light_points = receiving_points(self.samples.world, self.samples.normals, self.sun)
         self.shadows = shadow_map([placed], self.sun)
+        self.tags = tags_of(self.samples.body, self.animal, self.mesh)
+        self.mirrored = np.clip(dot(self.samples.normals, unit(self.sun + self.samples.to_eye)), 0, 1)
 
     def skin(self, texture: str) -> Skin:
         """Return the animal's surface at the samples, in the texture of that name."""
-        return skin(self.samples, self.animal, self.mesh, load_texture(texture), self.sun)
+        worn = load_texture(texture)
+        return skin(albedo(self.samples.body, self.tags, self.animal, self.mesh, worn), self.tags, worn, self.mirrored)
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
         """Return all ones: a body's shadow map already begins at its feet."""
