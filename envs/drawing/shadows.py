@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, UInt8
 from numba import njit
 
+from menagerie.envs.drawing.camera import average
 from menagerie.envs.drawing.placement import Pose
 from menagerie.envs.drawing.raster import EMPTY, rasterize_parallel, to_world
 from menagerie.envs.shapes.mesh import Mesh
@@ -96,3 +97,48 @@ def visibility(shadows: ShadowMap, points: Float32[np.ndarray, "*n 3"]) -> Float
     out = np.empty(len(flat), np.float32)
     _visibility(shadows.depth.reshape(-1), *shadows.depth.shape, flat, BIAS, out)
     return out.reshape(points.shape[:-1])
+
+
+def ground_shadow(
+    shadows: ShadowMap,
+    points: Float32[np.ndarray, "h w 3"],
+    sunlit: Float32[np.ndarray, "h w"],
+    bare: Float32[np.ndarray, "h w"],
+    side: int,
+) -> UInt8[np.ndarray, "rows columns"]:
+    """Return the share of the sun, 0..255, that a thing leaves on the ground in each pixel of `side` x `side` samples.
+
+    points: the ground in light space. sunlit: the share of the sun without the shadow map. bare: the part of each
+    sample that the thing leaves visible, which is its weight, because only that part shows the ground.
+    """
+    uncovered = average(bare, side)
+    out = np.empty(uncovered.shape, np.uint8)
+    _ground_shadow(shadows.depth, shadows.row, shadows.column, points, BIAS, sunlit, bare, uncovered, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _ground_shadow(depth, top, left, points, bias, sunlit, bare, uncovered, out):  # pragma: no cover
+    """Fill `out`. Sums are those of `average`: along a row of samples first."""
+    (height, width), side, flat = depth.shape, bare.shape[0] // out.shape[0], depth.reshape(-1)
+    reach = np.float32(SOFTNESS)
+    right, bottom = width + reach, height + reach
+    first_row, first_column, count = np.float32(top), np.float32(left), np.float32(side * side)
+    for y in range(out.shape[0]):
+        for x in range(out.shape[1]):
+            out[y, x] = 255
+            if uncovered[y, x] == 0:
+                continue
+            total = np.float32(0)
+            for v in range(y * side, (y + 1) * side):
+                along = np.float32(0)
+                for u in range(x * side, (x + 1) * side):
+                    column, row = points[v, u, 0] - first_column, points[v, u, 1] - first_row
+                    here = sunlit[v, u]
+                    if -reach < column < right and -reach < row < bottom:
+                        limit = points[v, u, 2] - bias
+                        here *= np.float32(visibility_at(flat, 0, height, width, column, row, limit))
+                    along += here * bare[v, u]
+                total += along
+            mean = total / count / max(uncovered[y, x], np.float32(1e-6))
+            out[y, x] = np.uint8(mean * np.float32(255) + np.float32(0.5))

@@ -23,8 +23,8 @@ from menagerie.envs.core.records import read_arrays
 from menagerie.envs.drawing.camera import average, supersampling, view_of
 from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import shade
-from menagerie.envs.drawing.shadows import SOFTNESS, visibility
-from menagerie.envs.render.stage import EntryKey, Ground, Standing, ground, standing
+from menagerie.envs.drawing.shadows import ground_shadow, visibility
+from menagerie.envs.render.stage import EntryKey, Standing, ground, standing
 
 OWNER = "of"  # name of the array in the file that holds the entry's identity
 # Type and number of axes of each array of an entry.
@@ -101,7 +101,10 @@ def build_entry(
     samples, window = thing.samples, _window(thing.samples, supersampling(resolution))
     coverage = window.mean(samples, np.ones(len(samples.rows), np.float32))
     share = np.maximum(coverage, np.float32(1e-6))
-    masks = [_ground_shadow(ground(name, resolution, view), thing, window.side) for name in backgrounds]
+    bare = np.ones([resolution * window.side] * 2, np.float32)
+    bare[samples.rows, samples.columns] -= samples.alpha
+    points = [ground(name, resolution, view).light_points for name in backgrounds]
+    masks = [_cut(ground_shadow(thing.shadows, at, thing.contact(at), bare, window.side)) for at in points]
     return Entry(
         corner=np.array([window.top, window.left], np.int64),
         alpha=to_bytes(coverage),
@@ -157,27 +160,8 @@ def _sum_up(colors, alpha, pixels, share, out):  # pragma: no cover
                 out[k, pixel, c] = np.uint8(sums[pixel, c] / share * np.float32(255) + np.float32(0.5))
 
 
-def _ground_shadow(
-    backdrop: Ground, thing: Standing, side: int
-) -> tuple[tuple[int, int, int, int], UInt8[np.ndarray, "h w"]]:
-    """Return the shadow of a thing on a background: its box (row, column, height, width), and the share of the sun in
-    it, 0..255.
-
-    Within a pixel, each sample is weighted by the part that the thing leaves visible, because only that part shows the
-    background.
-    """
-    points, shadows, samples = backdrop.light_points, thing.shadows, thing.samples
-    height, width = shadows.depth.shape
-    near = (np.abs(points[..., 0] - shadows.column - width / 2) < width / 2 + SOFTNESS) & (
-        np.abs(points[..., 1] - shadows.row - height / 2) < height / 2 + SOFTNESS
-    )
-    sunlit = thing.contact(points)
-    sunlit[near] *= visibility(shadows, points[near])
-    bare = np.ones(near.shape, np.float32)
-    bare[samples.rows, samples.columns] -= samples.alpha
-    uncovered = average(bare, side)
-    mean = np.where(uncovered > 0, average(sunlit * bare, side) / np.maximum(uncovered, np.float32(1e-6)), 1)
-    mask = to_bytes(mean.astype(np.float32))
+def _cut(mask: UInt8[np.ndarray, "h w"]) -> tuple[tuple[int, int, int, int], UInt8[np.ndarray, "h2 w2"]]:
+    """Return the box (row, column, height, width) of a ground's shadow, and the share of the sun in it, 0..255."""
     rows, columns = np.nonzero(mask < 255)
     if not len(rows):
         return (0, 0, 0, 0), mask[:0, :0]
