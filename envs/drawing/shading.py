@@ -104,27 +104,31 @@ def shade(
     out = np.empty((len(lights), 6, len(toward)), np.float32)
     normals_up, planes = np.ascontiguousarray(samples.normals[:, 2]), np.ascontiguousarray(surface.albedo.T)
     highlight = surface.highlight * (toward > 0)
-    _shade(colors, planes, surface.specular, highlight, normals_up, toward, samples.ambient, out)
+    matte = planes + surface.specular * SHEEN
+    _shade(colors, planes, matte, highlight, normals_up, toward, samples.ambient, out)
     return np.power(out, GAMMA, out=out)
 
 
 @njit(cache=True, nogil=True)
-def _shade(lights, albedo, specular, highlight, up, toward, ambient, out):  # pragma: no cover
+def _shade(lights, albedo, matte, highlight, up, toward, ambient, out):  # pragma: no cover
     """Fill `out` with what `shade` returns, before the power, which numpy computes: it has its own way to round it.
 
-    Each operation is one of float32, in the order of `Light` and `tonemap`. Samples lie along the last axis, so that
-    the loop over them is vectorised.
+    Each operation is one of float32, in the order of `Light` and `tonemap`. The loops over samples are
+    short, because one of more arrays isn't vectorised.
     """
+    n = len(up)
     for k in range(lights.shape[0]):
         for c in range(3):
             sun, sky, bounce = lights[k, 0, c], lights[k, 1, c], lights[k, 2, c]
-            for i in range(up.shape[0]):
+            lit, unlit, plain, dull = out[k, c], out[k, 3 + c], albedo[c], matte[c]
+            for i in range(n):
                 share = up[i] * HALF + HALF
-                around = (sky * share + bounce * (ONE - share)) * SKY * ambient[i]
-                dark = (albedo[c, i] + specular[i] * SHEEN) * around
-                bright = toward[i] * sun * SUN * albedo[c, i] + highlight[i] * sun
-                out[k, c, i] = _shoulder(dark + bright)
-                out[k, 3 + c, i] = _shoulder(dark)
+                unlit[i] = dull[i] * ((sky * share + bounce * (ONE - share)) * SKY * ambient[i])
+            for i in range(n):
+                lit[i] = unlit[i] + (toward[i] * sun * SUN * plain[i] + highlight[i] * sun)
+            for shown in (lit, unlit):
+                for i in range(n):
+                    shown[i] = _shoulder(shown[i])
 
 
 @njit(inline="always")

@@ -104,14 +104,13 @@ def ground_shadow(
     points: Float32[np.ndarray, "h w 3"],
     sunlit: Float32[np.ndarray, "h w"],
     bare: Float32[np.ndarray, "h w"],
-    side: int,
+    uncovered: Float32[np.ndarray, "rows columns"],
 ) -> UInt8[np.ndarray, "rows columns"]:
-    """Return the share of the sun, 0..255, that a thing leaves on the ground in each pixel of `side` x `side` samples.
+    """Return the share of the sun, 0..255, that a thing leaves on the ground in each pixel.
 
     points: the ground in light space. sunlit: the share of the sun without the shadow map. bare: the part of each
-    sample that the thing leaves visible, which is its weight, because only that part shows the ground.
+    sample that the thing leaves visible, which is its weight, because only that part shows the ground. uncovered: its mean over each pixel.
     """
-    uncovered = average(bare, side)
     out = np.empty(uncovered.shape, np.uint8)
     _ground_shadow(shadows.depth, shadows.row, shadows.column, points, BIAS, sunlit, bare, uncovered, out)
     return out

@@ -103,8 +103,9 @@ def build_entry(
     share = np.maximum(coverage, np.float32(1e-6))
     bare = np.ones([resolution * window.side] * 2, np.float32)
     bare[samples.rows, samples.columns] -= samples.alpha
+    uncovered = average(bare, window.side)
     points = [ground(name, resolution, view).light_points for name in backgrounds]
-    masks = [_cut(ground_shadow(thing.shadows, at, thing.contact(at), bare, window.side)) for at in points]
+    masks = [_cut(ground_shadow(thing.shadows, at, thing.contact(at), bare, uncovered)) for at in points]
     return Entry(
         corner=np.array([window.top, window.left], np.int64),
         alpha=to_bytes(coverage),
