@@ -7,7 +7,7 @@ There are only a few cameras and suns, so that one drawn background serves many 
 
 import zlib
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 
 import numpy as np
@@ -71,7 +71,7 @@ class Camera:
         """Focal length in samples."""
         return 0.5 * self.size / float(np.tan(np.radians(FIELD_OF_VIEW) / 2))
 
-    @property
+    @cached_property
     def axes(self) -> Float32[np.ndarray, "3 3"]:
         """Rows: the camera's right, up and forward directions in world coordinates."""
         forward = (TARGET - self.eye) / np.linalg.norm(TARGET - self.eye)

@@ -61,18 +61,29 @@ def _samples(
     weights: np.ndarray,
 ) -> Samples:
     rows, columns = np.nonzero(seen)
-    corners, (second, third) = mesh.faces[face[seen]], weights[seen].T
-    shares = (1 - second - third, second, third)
+    faces, shares = mesh.faces[face[seen]], weights[seen]
 
-    def interpolate(values: np.ndarray) -> np.ndarray:
-        a, b, c = (values[corners[:, k]] * shares[k].reshape(-1, *[1] * (values.ndim - 1)) for k in range(3))
-        return a + b + c
+    def interpolate(values: Float32[np.ndarray, "v c"]) -> Float32[np.ndarray, "n c"]:
+        out = np.empty((len(faces), values.shape[1]), np.float32)
+        _interpolate(values, faces, shares, out)
+        return out
 
     body = interpolate(mesh.vertices)
     world = to_world(mesh, pose, body)
     normals = unit(transform(pose.rotation, interpolate(mesh.normals)))
     to_eye, alpha = unit(eye - world), np.ones(len(rows), np.float32)
-    return Samples(rows, columns, depth[seen], body, world, normals, to_eye, interpolate(mesh.ambient), alpha)
+    return Samples(rows, columns, depth[seen], body, world, normals, to_eye, interpolate(mesh.ambient[:, None])[:, 0], alpha)
+
+
+@njit(cache=True, nogil=True)
+def _interpolate(values, faces, shares, out):  # pragma: no cover
+    """Weight the values of each face's corners; `shares` are those of the second and the third."""
+    for i in range(faces.shape[0]):
+        second, third = shares[i, 0], shares[i, 1]
+        first = np.float32(1) - second - third
+        for c in range(values.shape[1]):
+            a, b = values[faces[i, 0], c] * first, values[faces[i, 1], c] * second
+            out[i, c] = a + b + values[faces[i, 2], c] * third
 
 
 @njit(cache=True, nogil=True)

@@ -73,7 +73,9 @@ def albedo(
     colors = texture.colors(body * np.float32(mesh.scale))
     if animal.paint is not None:
         colors = colors * animal.paint(body)[:, None]
-    return np.where(tags[:, None] > 0, _TAG_TABLE[tags], colors).astype(np.float32)
+    colors, tagged = np.array(colors, np.float32), np.flatnonzero(tags)
+    colors[tagged] = _TAG_TABLE[tags[tagged]]
+    return colors
 
 
 def tags_of(body: Float32[np.ndarray, "n 3"], animal: Animal, mesh: Mesh) -> UInt8[np.ndarray, " n"]:

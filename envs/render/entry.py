@@ -134,28 +134,34 @@ def _layers(
 ) -> UInt8[np.ndarray, "textures backgrounds h w 6"]:
     """Return a lit and an unlit layer for each texture and background; in the lit one a body shadows itself."""
     lights = [load_background(name).light for name in backgrounds]
-    sunlit = visibility(thing.shadows, thing.light_points) if thing.shades_itself else None
+    points = thing.light_points if thing.shades_itself else thing.light_points[:0]
+    sunlit = visibility(thing.shadows, points)
     layers = np.empty((len(textures), len(backgrounds), window.height, window.width, 6), np.uint8)
     pixels, share = window.pixels(thing.samples), np.float32(window.side**2)
     for row, texture in zip(layers, textures, strict=True):
         colors = shade(thing.samples, thing.skin(texture), lights, sun)
-        if sunlit is not None:
-            lit, unlit = colors[:, :3], colors[:, 3:]
-            lit[:] = unlit + (lit - unlit) * sunlit
-        _sum_up(colors, thing.samples.alpha, pixels, share, row.reshape(len(backgrounds), -1, 6))
+        _sum_up(colors, sunlit, thing.samples.alpha, pixels, share, row.reshape(len(backgrounds), -1, 6))
     return layers
 
 
 @njit(cache=True, nogil=True)
-def _sum_up(colors, alpha, pixels, share, out):  # pragma: no cover
-    """Write the mean colours of each pixel, as bytes, into `out` (lights, pixels, 6). `colors` (lights, 6, samples) are
-    weighted by `alpha`, and a pixel has `share` samples."""
+def _sum_up(colors, sunlit, alpha, pixels, share, out):  # pragma: no cover
+    """Write the mean colours of each pixel, as bytes, into `out` (lights, pixels, 6).
+
+    `colors` (lights, 6, samples) are weighted by `alpha`; lit ones are mixed with unlit ones by `sunlit`, the share of
+    the sun, unless it is empty. A pixel has `share` samples.
+    """
     sums = np.empty((out.shape[1], 6), np.float32)
     for k in range(out.shape[0]):
         sums[:] = 0
         for i in range(pixels.shape[0]):
-            for c in range(6):
-                sums[pixels[i], c] += colors[k, c, i] * alpha[i]
+            pixel, weight = pixels[i], alpha[i]
+            for c in range(3):
+                lit, unlit = colors[k, c, i], colors[k, c + 3, i]
+                if len(sunlit):
+                    lit = unlit + (lit - unlit) * sunlit[i]
+                sums[pixel, c] += lit * weight
+                sums[pixel, c + 3] += unlit * weight
         for pixel in range(out.shape[1]):
             for c in range(6):
                 out[k, pixel, c] = np.uint8(sums[pixel, c] / share * np.float32(255) + np.float32(0.5))

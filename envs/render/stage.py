@@ -36,6 +36,7 @@ class Ground:
     distance: Float32[np.ndarray, "h w"]  # metres from the eye
 
 
+@lru_cache(maxsize=16)
 def camera(resolution: int, view: View) -> Camera:
     """Return the camera of a resolution; its size counts samples, not pixels."""
     return Camera(resolution * supersampling(resolution), view)
