@@ -111,7 +111,7 @@ def shade(
     return np.power(out, GAMMA, out=out)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")  # else a test for zero in each division hinders vectorisation
 def _shade(lights, albedo, matte, highlight, up, toward, ambient, out):  # pragma: no cover
     """Fill `out` with what `shade` returns, before the power, which numpy computes: it has its own way to round it.
 
@@ -136,4 +136,6 @@ def _shade(lights, albedo, matte, highlight, up, toward, ambient, out):  # pragm
 @njit(inline="always")
 def _shoulder(linear):  # pragma: no cover
     c = linear * np.float32(1.05)
-    return min(max(c * (ONE + c / SIX) / (ONE + c * np.float32(0.62)), ZERO), ONE)
+    c = c * (ONE + c / SIX) / (ONE + c * np.float32(0.62))
+    c = ZERO if c < ZERO else c
+    return ONE if c > ONE else c
