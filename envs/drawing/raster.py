@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int
@@ -36,6 +37,12 @@ def to_world(mesh: Mesh, pose: Pose, points: Float32[np.ndarray, "n 3"]) -> Floa
     return (transform(pose.rotation, metres) + np.asarray(pose.position, np.float32)).astype(np.float32)
 
 
+@lru_cache(maxsize=2)
+def placed_vertices(mesh: Mesh, pose: Pose) -> Float32[np.ndarray, "n 3"]:
+    """Return world coordinates of the vertices of a placed mesh: for the camera, and then for the sun."""
+    return to_world(mesh, pose, mesh.vertices)
+
+
 def trace(things: Sequence[tuple[Mesh, Pose]], camera: Camera) -> list[Samples]:
     """Rasterise things into one shared depth buffer; returns the visible samples of each."""
     shape = (camera.size, camera.size)
@@ -43,7 +50,7 @@ def trace(things: Sequence[tuple[Mesh, Pose]], camera: Camera) -> list[Samples]:
     owner, face = np.full(shape, -1, np.int32), np.zeros(shape, np.int32)
     weights = np.zeros((*shape, 2), np.float32)
     for index, (mesh, pose) in enumerate(things):
-        screen = camera.project(to_world(mesh, pose, mesh.vertices))
+        screen = camera.project(placed_vertices(mesh, pose))
         rasterize(screen, mesh.faces, index, depth, owner, face, weights)
     return [
         _samples(mesh, pose, owner == index, camera.eye, depth, face, weights)
@@ -60,8 +67,8 @@ def _samples(
     face: np.ndarray,
     weights: np.ndarray,
 ) -> Samples:
-    rows, columns = np.nonzero(seen)
-    faces, shares = mesh.faces[face[seen]], weights[seen]
+    rows, columns = at = np.nonzero(seen)
+    faces, shares = mesh.faces[face[at]], weights[at]
 
     def interpolate(values: Float32[np.ndarray, "v c"]) -> Float32[np.ndarray, "n c"]:
         out = np.empty((len(faces), values.shape[1]), np.float32)
@@ -72,7 +79,7 @@ def _samples(
     world = to_world(mesh, pose, body)
     normals = unit(transform(pose.rotation, interpolate(mesh.normals)))
     to_eye, alpha = unit(eye - world), np.ones(len(rows), np.float32)
-    return Samples(rows, columns, depth[seen], body, world, normals, to_eye, interpolate(mesh.ambient[:, None])[:, 0], alpha)
+    return Samples(rows, columns, depth[at], body, world, normals, to_eye, interpolate(mesh.ambient[:, None])[:, 0], alpha)
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,7 @@ from numba import njit
 
 from menagerie.envs.drawing.camera import average
 from menagerie.envs.drawing.placement import Pose
-from menagerie.envs.drawing.raster import EMPTY, rasterize_parallel, to_world
+from menagerie.envs.drawing.raster import EMPTY, placed_vertices, rasterize_parallel
 from menagerie.envs.shapes.mesh import Mesh
 from menagerie.envs.shapes.vectors import transform
 
@@ -64,8 +64,9 @@ def shadow_map(things: Sequence[tuple[Mesh, Pose]], sun: Float32[np.ndarray, "3"
     """Compute one shadow map of all the things."""
     depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
     for mesh, pose in things:
-        rasterize_parallel(light_space(to_world(mesh, pose, mesh.vertices), sun), mesh.faces, depth)
-    rows, columns = (np.nonzero((depth < EMPTY).any(axis))[0] for axis in (1, 0))
+        rasterize_parallel(light_space(placed_vertices(mesh, pose), sun), mesh.faces, depth)
+    covered = depth < EMPTY
+    rows, columns = (np.nonzero(covered.any(axis))[0] for axis in (1, 0))
     top, left = int(rows[0]), int(columns[0])
     return ShadowMap(top, left, np.ascontiguousarray(depth[top : rows[-1] + 1, left : columns[-1] + 1]))
 
@@ -106,45 +107,56 @@ def visibility(shadows: ShadowMap, points: Float32[np.ndarray, "*n 3"]) -> Float
     return out.reshape(points.shape[:-1])
 
 
+def reach_of(points: Float32[np.ndarray, "h w 3"], side: int) -> Float32[np.ndarray, "rows columns 4"]:
+    """Return the least and greatest column and the least and greatest row, in light space, of the points in each pixel
+    of `side` x `side` samples."""
+    height, width = points.shape[0] // side, points.shape[1] // side
+    blocks = points[..., :2].reshape(height, side, width, side, 2)
+    return np.stack([blocks.min((1, 3)), blocks.max((1, 3))], -1).reshape(height, width, 4)
+
+
 def ground_shadow(
     shadows: ShadowMap,
     points: Float32[np.ndarray, "h w 3"],
-    sunlit: Float32[np.ndarray, "h w"],
+    reach: Float32[np.ndarray, "rows columns 4"],
+    contact: Float32[np.ndarray, "h w"] | Float32[np.ndarray, "1 1"],
     bare: Float32[np.ndarray, "h w"],
     uncovered: Float32[np.ndarray, "rows columns"],
 ) -> UInt8[np.ndarray, "rows columns"]:
     """Return the share of the sun, 0..255, that a thing leaves on the ground in each pixel.
 
-    points: the ground in light space. sunlit: the share of the sun without the shadow map. bare: the part of each
-    sample that the thing leaves visible, which is its weight, because only that part shows the ground. uncovered: its mean over each pixel.
+    points: the ground in light space, and its `reach_of`. contact: the share of the sun without the shadow map, a
+    single one if that is all of it. bare: the part of each sample that the thing leaves visible, which is its weight, because only
+    that part shows the ground. uncovered: its mean over each pixel.
     """
     out = np.empty(uncovered.shape, np.uint8)
-    _ground_shadow(shadows.depth, shadows.row, shadows.column, points, BIAS, sunlit, bare, uncovered, out)
+    _ground_shadow(shadows.depth, shadows.row, shadows.column, points, reach, BIAS, contact, bare, uncovered, out)
     return out
 
 
 @njit(cache=True, nogil=True)
-def _ground_shadow(depth, top, left, points, bias, sunlit, bare, uncovered, out):  # pragma: no cover
+def _ground_shadow(depth, top, left, points, reach, bias, contact, bare, uncovered, out):  # pragma: no cover
     """Fill `out`. Sums are those of `average`: along a row of samples first."""
     (height, width), side, flat = depth.shape, bare.shape[0] // out.shape[0], depth.reshape(-1)
-    reach = np.float32(SOFTNESS)
-    right, bottom = width + reach, height + reach
     first_row, first_column, count = np.float32(top), np.float32(left), np.float32(side * side)
+    right, bottom = left + width + SOFTNESS, top + height + SOFTNESS
     for y in range(out.shape[0]):
         for x in range(out.shape[1]):
-            out[y, x] = 255
-            if uncovered[y, x] == 0:
+            out[y, x], least = 255, np.float32(1e-6)
+            beyond = reach[y, x, 0] > right or reach[y, x, 1] < left - SOFTNESS
+            beyond |= reach[y, x, 2] > bottom or reach[y, x, 3] < top - SOFTNESS
+            if uncovered[y, x] == 0 or (beyond and contact.size == 1 and uncovered[y, x] > least):
                 continue
             total = np.float32(0)
             for v in range(y * side, (y + 1) * side):
                 along = np.float32(0)
                 for u in range(x * side, (x + 1) * side):
-                    column, row = points[v, u, 0] - first_column, points[v, u, 1] - first_row
-                    here = sunlit[v, u]
-                    if -reach < column < right and -reach < row < bottom:
+                    here = contact[v, u] if contact.size > 1 else np.float32(1)
+                    if not beyond:
+                        column, row = points[v, u, 0] - first_column, points[v, u, 1] - first_row
                         limit = points[v, u, 2] - bias
                         here *= np.float32(visibility_at(flat, 0, height, width, column, row, limit))
                     along += here * bare[v, u]
                 total += along
-            mean = total / count / max(uncovered[y, x], np.float32(1e-6))
+            mean = total / count / max(uncovered[y, x], least)
             out[y, x] = np.uint8(mean * np.float32(255) + np.float32(0.5))

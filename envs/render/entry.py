@@ -104,8 +104,11 @@ def build_entry(
     bare = np.ones([resolution * window.side] * 2, np.float32)
     bare[samples.rows, samples.columns] -= samples.alpha
     uncovered = average(bare, window.side)
-    points = [ground(name, resolution, view).light_points for name in backgrounds]
-    masks = [_cut(ground_shadow(thing.shadows, at, thing.contact(at), bare, uncovered)) for at in points]
+    grounds = [ground(name, resolution, view) for name in backgrounds]
+    masks = [
+        _cut(ground_shadow(thing.shadows, at.light_points, at.reach, thing.contact(at.light_points), bare, uncovered))
+        for at in grounds
+    ]
     return Entry(
         corner=np.array([window.top, window.left], np.int64),
         alpha=to_bytes(coverage),

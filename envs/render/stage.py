@@ -19,7 +19,7 @@ from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import Pose, place
 from menagerie.envs.drawing.raster import Samples, trace
 from menagerie.envs.drawing.shading import Skin, albedo, skin, tags_of, tonemap
-from menagerie.envs.drawing.shadows import ShadowMap, light_space, receiving_points, shadow_map
+from menagerie.envs.drawing.shadows import ShadowMap, light_space, reach_of, receiving_points, shadow_map
 from menagerie.envs.scene import Thing
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 from menagerie.envs.shapes.vectors import dot, unit
@@ -33,6 +33,7 @@ class Ground:
     lit: Float32[np.ndarray, "h w 3"]
     unlit: Float32[np.ndarray, "h w 3"]  # in full shadow
     light_points: Float32[np.ndarray, "h w 3"]  # the visible points, in light space
+    reach: Float32[np.ndarray, "rows columns 4"]  # of these points, see `reach_of`
     distance: Float32[np.ndarray, "h w"]  # metres from the eye
 
 
@@ -48,7 +49,8 @@ def ground(name: str, resolution: int, view: View) -> Ground:
     background = load_background(name)
     drawn = background.draw(Rays(camera(resolution, view)), background.light)
     lit, unlit = tonemap(drawn.ambient + drawn.direct), tonemap(drawn.ambient)
-    return Ground(lit, unlit, light_space(drawn.points, view.sun), drawn.distance)
+    points = light_space(drawn.points, view.sun)
+    return Ground(lit, unlit, points, reach_of(points, supersampling(resolution)), drawn.distance)
 
 
 class EntryKey(NamedTuple):
@@ -76,7 +78,9 @@ class Standing(Protocol):
     def skin(self, texture: str) -> Skin:
         """Return the thing's surface at the samples, in the texture of that name."""
 
-    def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
+    def contact(
+        self, points: Float32[np.ndarray, "h w 3"]
+    ) -> Float32[np.ndarray, "h w"] | Float32[np.ndarray, "1 1"]:
         """Return the share of the sun that the contact shadow of the thing's feet leaves on ground points (in light
         space); the shadow map isn't counted."""
 
@@ -101,9 +105,9 @@ class Body:
         worn = load_texture(texture)
         return skin(albedo(self.samples.body, self.tags, self.animal, self.mesh, worn), self.tags, worn, self.mirrored)
 
-    def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """Return all ones: a body's shadow map already begins at its feet."""
-        return np.ones(points.shape[:-1], np.float32)
+    def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "1 1"]:
+        """Return a one for all points: a body's shadow map already begins at its feet."""
+        return np.ones((1, 1), np.float32)
 
 
 class StandingCard:
