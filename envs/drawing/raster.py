@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int
+from jaxtyping import Bool, Float32, Int, Int32
 from numba import njit
 
 from menagerie.envs.drawing.camera import Camera
@@ -69,22 +69,25 @@ def _samples(
 ) -> Samples:
     rows, columns = at = np.nonzero(seen)
     faces, shares = mesh.faces[face[at]], weights[at]
-
-    def interpolate(values: Float32[np.ndarray, "v c"]) -> Float32[np.ndarray, "n c"]:
-        out = np.empty((len(faces), values.shape[1]), np.float32)
-        _interpolate(values, faces, shares, out)
-        return out
-
-    body = interpolate(mesh.vertices)
+    body = interpolate(mesh.vertices, faces, shares)
     world = to_world(mesh, pose, body)
-    normals = unit(transform(pose.rotation, interpolate(mesh.normals)))
+    normals = unit(transform(pose.rotation, interpolate(mesh.normals, faces, shares)))
     to_eye, alpha = unit(eye - world), np.ones(len(rows), np.float32)
-    return Samples(rows, columns, depth[at], body, world, normals, to_eye, interpolate(mesh.ambient[:, None])[:, 0], alpha)
+    ambient = interpolate(mesh.ambient[:, None], faces, shares)[:, 0]
+    return Samples(rows, columns, depth[at], body, world, normals, to_eye, ambient, alpha)
+
+
+def interpolate(
+    values: Float32[np.ndarray, "v c"], faces: Int32[np.ndarray, "n 3"], shares: Float32[np.ndarray, "n 2"]
+) -> Float32[np.ndarray, "n c"]:
+    """Return the weighted sum of the values at the corners of each face; `shares` weight the second and the third."""
+    out = np.empty((len(faces), values.shape[1]), np.float32)
+    _interpolate(values, faces, shares, out)
+    return out
 
 
 @njit(cache=True, nogil=True)
 def _interpolate(values, faces, shares, out):  # pragma: no cover
-    """Weight the values of each face's corners; `shares` are those of the second and the third."""
     for i in range(faces.shape[0]):
         second, third = shares[i, 0], shares[i, 1]
         first = np.float32(1) - second - third

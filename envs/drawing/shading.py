@@ -16,7 +16,7 @@ from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.shapes.animal import TAG_COLORS, TAGS, Animal
 from menagerie.envs.shapes.mesh import Mesh
 from menagerie.envs.shapes.texture import Texture
-from menagerie.envs.shapes.vectors import dot, unit
+from menagerie.envs.shapes.vectors import dot
 
 SUN_STRENGTH = 1.75
 SKY_STRENGTH = 1.35

@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 from numba import njit
 
-from menagerie.envs.drawing.camera import average
 from menagerie.envs.drawing.placement import Pose
 from menagerie.envs.drawing.raster import EMPTY, placed_vertices, rasterize_parallel
 from menagerie.envs.shapes.mesh import Mesh
@@ -49,7 +48,8 @@ def _light_axes(sun: bytes) -> Float32[np.ndarray, "3 3"]:
 def light_space(points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "*n 3"]:
     """Return world points as column and row in the map, and depth in metres along the sun's rays."""
     turned = transform(light_axes(sun), points - CENTER)
-    turned[..., :2] = (turned[..., :2] / np.float32(REACH) * 0.5 + 0.5) * TEXELS
+    for axis in (0, 1):  # long rows: several times as fast as rows of two
+        turned[..., axis] = (turned[..., axis] / np.float32(REACH) * 0.5 + 0.5) * TEXELS
     return turned.astype(np.float32)
 
 
@@ -125,9 +125,9 @@ def ground_shadow(
 ) -> UInt8[np.ndarray, "rows columns"]:
     """Return the share of the sun, 0..255, that a thing leaves on the ground in each pixel.
 
-    points: the ground in light space, and its `reach_of`. contact: the share of the sun without the shadow map, a
-    single one if that is all of it. bare: the part of each sample that the thing leaves visible, which is its weight, because only
-    that part shows the ground. uncovered: its mean over each pixel.
+    points: the ground in light space, and its `reach_of`. contact: the share of the sun without the shadow map; a single
+    one stands for a one everywhere. bare: the part of each sample that the thing leaves visible, which is its weight,
+    because only that part shows the ground. uncovered: its mean over each pixel.
     """
     out = np.empty(uncovered.shape, np.uint8)
     _ground_shadow(shadows.depth, shadows.row, shadows.column, points, reach, BIAS, contact, bare, uncovered, out)

@@ -78,9 +78,7 @@ class Standing(Protocol):
     def skin(self, texture: str) -> Skin:
         """Return the thing's surface at the samples, in the texture of that name."""
 
-    def contact(
-        self, points: Float32[np.ndarray, "h w 3"]
-    ) -> Float32[np.ndarray, "h w"] | Float32[np.ndarray, "1 1"]:
+    def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"] | Float32[np.ndarray, "1 1"]:
         """Return the share of the sun that the contact shadow of the thing's feet leaves on ground points (in light
         space); the shadow map isn't counted."""
 

@@ -48,9 +48,15 @@ def _sample(volume, points, out):  # pragma: no cover
 def noise(points: Float32[np.ndarray, "*n 3"], scale: float = 1.0) -> Float32[np.ndarray, "*n 4"]:
     """Return noise of zero mean and at most unit variance at points in metres; features grow as `scale` shrinks."""
     flat = np.ascontiguousarray(points, np.float32).reshape(-1, 3) * np.float32(scale * CELLS_PER_METRE)
+    return _noise(flat.tobytes()).copy().reshape(*points.shape[:-1], 4)
+
+
+@lru_cache(maxsize=1)  # the textures of an atlas entry take it at the same points
+def _noise(points: bytes) -> Float32[np.ndarray, "n 4"]:
+    flat = np.frombuffer(points, np.float32).reshape(-1, 3)
     out = np.empty((len(flat), 4), np.float32)
     _sample(_volume(), flat, out)
-    return out.reshape(*points.shape[:-1], 4)
+    return out
 
 
 @dataclass(frozen=True)
