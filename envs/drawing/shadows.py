@@ -119,23 +119,29 @@ def ground_shadow(
     shadows: ShadowMap,
     points: Float32[np.ndarray, "h w 3"],
     reach: Float32[np.ndarray, "rows columns 4"],
+    known: tuple[Float32[np.ndarray, "h w 3"], Float32[np.ndarray, "h w"]],
     contact: Float32[np.ndarray, "h w"] | Float32[np.ndarray, "1 1"],
     bare: Float32[np.ndarray, "h w"],
     uncovered: Float32[np.ndarray, "rows columns"],
 ) -> UInt8[np.ndarray, "rows columns"]:
     """Return the share of the sun, 0..255, that a thing leaves on the ground in each pixel.
 
-    points: the ground in light space, and its `reach_of`. contact: the share of the sun without the shadow map; a single
-    one stands for a one everywhere. bare: the part of each sample that the thing leaves visible, which is its weight,
-    because only that part shows the ground. uncovered: its mean over each pixel.
+    points: the ground in light space, and its `reach_of`. known: points of which many are those of the ground, and the
+    share of the sun that reaches each of them, or -1 where this function still has to write it. contact: the share of
+    the sun without the shadow map; a single one stands for a one everywhere. bare: the part of each sample that the
+    thing leaves visible, which is its weight, because only that part shows the ground. uncovered: its mean over each
+    pixel.
     """
     out = np.empty(uncovered.shape, np.uint8)
-    _ground_shadow(shadows.depth, shadows.row, shadows.column, points, reach, BIAS, contact, bare, uncovered, out)
+    where = shadows.row, shadows.column, points, reach
+    _ground_shadow(shadows.depth, *where, *known, BIAS, contact, bare, uncovered, out)
     return out
 
 
 @njit(cache=True, nogil=True)
-def _ground_shadow(depth, top, left, points, reach, bias, contact, bare, uncovered, out):  # pragma: no cover
+def _ground_shadow(
+    depth, top, left, points, reach, same, shares, bias, contact, bare, uncovered, out
+):  # pragma: no cover
     """Fill `out`. Sums are those of `average`: along a row of samples first."""
     (height, width), side, flat = depth.shape, bare.shape[0] // out.shape[0], depth.reshape(-1)
     first_row, first_column, count = np.float32(top), np.float32(left), np.float32(side * side)
@@ -153,9 +159,15 @@ def _ground_shadow(depth, top, left, points, reach, bias, contact, bare, uncover
                 for u in range(x * side, (x + 1) * side):
                     here = contact[v, u] if contact.size > 1 else np.float32(1)
                     if not beyond:
-                        column, row = points[v, u, 0] - first_column, points[v, u, 1] - first_row
-                        limit = points[v, u, 2] - bias
-                        here *= np.float32(visibility_at(flat, 0, height, width, column, row, limit))
+                        x0, y0, z0 = points[v, u, 0], points[v, u, 1], points[v, u, 2]
+                        is_same = x0 == same[v, u, 0] and y0 == same[v, u, 1] and z0 == same[v, u, 2]
+                        share = shares[v, u] if is_same else np.float32(-1)
+                        if share < 0:
+                            column, row, limit = x0 - first_column, y0 - first_row, z0 - bias
+                            share = np.float32(visibility_at(flat, 0, height, width, column, row, limit))
+                            if is_same:
+                                shares[v, u] = share
+                        here *= share
                     along += here * bare[v, u]
                 total += along
             mean = total / count / max(uncovered[y, x], least)

@@ -24,7 +24,7 @@ from menagerie.envs.drawing.camera import average, supersampling, view_of
 from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import shade
 from menagerie.envs.drawing.shadows import ground_shadow, visibility
-from menagerie.envs.render.stage import EntryKey, Standing, ground, standing
+from menagerie.envs.render.stage import EntryKey, Ground, Standing, ground, standing
 
 OWNER = "of"  # name of the array in the file that holds the entry's identity
 # Type and number of axes of each array of an entry.
@@ -69,6 +69,11 @@ class _Window(NamedTuple):
     width: int
     side: int  # samples along a pixel
 
+    @property
+    def bottom(self) -> int:
+        """The row below the last one."""
+        return self.top + self.height
+
     def mean(self, samples: Samples, values: np.ndarray) -> np.ndarray:
         """Weight `values` (a row per sample) by alpha, sum them within each pixel, and divide by the samples
         per pixel."""
@@ -101,14 +106,7 @@ def build_entry(
     samples, window = thing.samples, _window(thing.samples, supersampling(resolution))
     coverage = window.mean(samples, np.ones(len(samples.rows), np.float32))
     share = np.maximum(coverage, np.float32(1e-6))
-    bare = np.ones([resolution * window.side] * 2, np.float32)
-    bare[samples.rows, samples.columns] -= samples.alpha
-    uncovered = average(bare, window.side)
-    grounds = [ground(name, resolution, view) for name in backgrounds]
-    masks = [
-        _cut(ground_shadow(thing.shadows, at.light_points, at.reach, thing.contact(at.light_points), bare, uncovered))
-        for at in grounds
-    ]
+    masks = _ground_shadows([ground(name, resolution, view) for name in backgrounds], thing, window)
     return Entry(
         corner=np.array([window.top, window.left], np.int64),
         alpha=to_bytes(coverage),
@@ -137,8 +135,7 @@ def _layers(
 ) -> UInt8[np.ndarray, "textures backgrounds h w 6"]:
     """Return a lit and an unlit layer for each texture and background; in the lit one a body shadows itself."""
     lights = [load_background(name).light for name in backgrounds]
-    points = thing.light_points if thing.shades_itself else thing.light_points[:0]
-    sunlit = visibility(thing.shadows, points)
+    sunlit = visibility(thing.shadows, thing.light_points if thing.shades_itself else thing.light_points[:0])
     layers = np.empty((len(textures), len(backgrounds), window.height, window.width, 6), np.uint8)
     pixels, share = window.pixels(thing.samples), np.float32(window.side**2)
     for row, texture in zip(layers, textures, strict=True):
@@ -170,8 +167,26 @@ def _sum_up(colors, sunlit, alpha, pixels, share, out):  # pragma: no cover
                 out[k, pixel, c] = np.uint8(sums[pixel, c] / share * np.float32(255) + np.float32(0.5))
 
 
+def _ground_shadows(
+    grounds: Sequence[Ground], thing: Standing, window: _Window
+) -> list[tuple[tuple[int, int, int, int], UInt8[np.ndarray, "h w"]]]:
+    """Return the shadow of a thing on each background: its box (row, column, height, width), and the share of the sun
+    in it, 0..255."""
+    samples, shape, side = thing.samples, grounds[0].light_points.shape[:2], window.side
+    bare = np.ones(shape, np.float32)
+    bare[samples.rows, samples.columns] -= samples.alpha
+    uncovered, here = np.ones([length // side for length in shape], np.float32), slice(window.top, window.bottom)
+    uncovered[here] = average(bare[here.start * side : here.stop * side], side)
+    known = grounds[0].light_points, np.full(shape, -1, np.float32)
+    masks = []
+    for at in grounds:
+        contact = thing.contact(at.light_points)
+        masks.append(ground_shadow(thing.shadows, at.light_points, at.reach, known, contact, bare, uncovered))
+    return list(map(_cut, masks))
+
+
 def _cut(mask: UInt8[np.ndarray, "h w"]) -> tuple[tuple[int, int, int, int], UInt8[np.ndarray, "h2 w2"]]:
-    """Return the box (row, column, height, width) of a ground's shadow, and the share of the sun in it, 0..255."""
+    """Return the box of the pixels that aren't fully lit, and its part of the mask."""
     rows, columns = np.nonzero(mask < 255)
     if not len(rows):
         return (0, 0, 0, 0), mask[:0, :0]
