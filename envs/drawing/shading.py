@@ -113,7 +113,7 @@ def shade(
 
 @njit(cache=True, nogil=True, error_model="numpy")  # else a test for zero in each division hinders vectorisation
 def _shade(lights, albedo, matte, highlight, up, toward, ambient, out):  # pragma: no cover
-    """Fill `out` with what `shade` returns, before the power, which is left to numpy, because numba rounds it otherwise.
+    """Fill `out` with what `shade` returns, before the power, which numpy rounds in its own way.
 
     `matte` is the albedo with the sheen that ambient light gets. All is in float32, in the order of `Light` and
     `tonemap`. The loops over samples are short, because a loop over more arrays isn't vectorised.
