@@ -21,7 +21,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera, view_of
 from menagerie.envs.drawing.placement import place
-from menagerie.envs.drawing.shading import albedo, tags_of
+from menagerie.envs.drawing.shading import albedo
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.textures import load_texture
@@ -45,7 +45,7 @@ def painted(animal: str, texture: str):
 
     kind = load_animal(animal)
     mesh = animal_mesh(kind)
-    linear = albedo(mesh.vertices, tags_of(mesh.vertices, kind, mesh), kind, mesh, load_texture(texture))
+    linear = albedo(mesh.vertices, kind.tags(mesh.vertices, 0.4 * mesh.cell), kind, mesh, load_texture(texture))
     colors = (255 * np.clip(linear, 0, 1) ** (1 / 2.2)).astype(np.uint8)
     vertices = (mesh.vertices - mesh.origin) * mesh.scale
     return trimesh.Trimesh(vertices, mesh.faces, vertex_colors=colors, process=False)

@@ -78,11 +78,6 @@ def albedo(
     return colors
 
 
-def tags_of(body: Float32[np.ndarray, "n 3"], animal: Animal, mesh: Mesh) -> UInt8[np.ndarray, " n"]:
-    """Return the tags of points on an animal's surface, in body coordinates."""
-    return animal.tags(body, 0.4 * mesh.cell)
-
-
 def skin(
     colors: Float32[np.ndarray, "n 3"],
     tags: UInt8[np.ndarray, " n"],

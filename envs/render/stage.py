@@ -18,7 +18,7 @@ from menagerie.envs.drawing.card import brightness, card_of, card_shadow, card_s
 from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import Pose, place
 from menagerie.envs.drawing.raster import Samples, trace
-from menagerie.envs.drawing.shading import Skin, albedo, skin, tags_of, tonemap
+from menagerie.envs.drawing.shading import Skin, albedo, skin, tonemap
 from menagerie.envs.drawing.shadows import ShadowMap, light_space, reach_of, receiving_points, shadow_map
 from menagerie.envs.scene import Thing
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
@@ -95,7 +95,7 @@ class Body:
         (self.samples,) = trace([placed], camera(resolution, view))
         self.light_points = receiving_points(self.samples.world, self.samples.normals, self.sun)
         self.shadows = shadow_map([placed], self.sun)
-        self.tags = tags_of(self.samples.body, self.animal, self.mesh)
+        self.tags = self.animal.tags(self.samples.body, 0.4 * self.mesh.cell)
         self.mirrored = np.clip(dot(self.samples.normals, unit(self.sun + self.samples.to_eye)), 0, 1)
 
     def skin(self, texture: str) -> Skin:
