@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 _own: dict[tuple[str, str], tuple[str, "OwnIngredient"]] = {}  # (folder, name) -> (digest, ingredient)
 
 
-@cache  # a world's entries load their ingredients by name again and again
+@cache
 def files(folder: str) -> tuple[str, ...]:
     """Return the world names of the files in `envs/<folder>`, sorted ("a_b.py" is "a b"); imports none of them."""
     found = (Path(__file__).parent / folder).glob("[!_.]*.py")
     return tuple(sorted(file.stem.replace("_", " ") for file in found))
 
 
+@cache  # an atlas entry loads its ingredients by name
 def names(folder: str) -> tuple[str, ...]:
     """Return the world names of all built-in ingredients of a folder, sorted; each texture is also listed in every
     pattern."""

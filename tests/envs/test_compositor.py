@@ -3,11 +3,16 @@
 import numpy as np
 import pytest
 
+from menagerie.envs.backgrounds import load_background
 from menagerie.envs.checks.against_direct import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
 from menagerie.envs.checks.direct import render_directly
+from menagerie.envs.drawing.camera import VIEWS
+from menagerie.envs.drawing.raster import Samples
+from menagerie.envs.drawing.shading import Skin, shade, tonemap
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.shapes.vectors import dot, unit
 from menagerie.envs.slots import SLOTS, Slot
 from tests.envs.conftest import RESOLUTION
 
@@ -19,6 +24,21 @@ def test_agrees_with_the_direct_renderer(renderer, scenes):
     assert np.mean([result.touched for result in results]) >= TOUCHED_MEAN
     assert min(result.touched for result in results) >= TOUCHED_WORST
     assert max(result.masks_differ for result in results) < 0.01
+
+
+def test_things_are_lit_as_the_ground_is():
+    """The compiled shader has the formulas of `Light` and `tonemap`."""
+    random = np.random.default_rng(0)
+    albedo, (specular, highlight, ambient) = random.random((99, 3), np.float32), random.random((3, 99), np.float32)
+    sun, normals = VIEWS[0].sun, unit(random.standard_normal((99, 3), np.float32))
+    samples = Samples(*[None] * 5, normals, None, ambient, None)
+    lights = [load_background(name).light for name in ("desert", "city")]
+    for colors, light in zip(shade(samples, Skin(albedo, specular, highlight), lights, sun), lights, strict=True):
+        toward = np.clip(dot(normals, sun), 0, 1)[:, None]
+        dark = (albedo + specular[:, None] * np.float32(0.12)) * light.ambient(normals[:, 2:]) * ambient[:, None]
+        shine = (highlight * (toward[:, 0] > 0))[:, None] * np.float32(light.sun)
+        lit, unlit = tonemap(dark + light.direct(toward) * albedo + shine), tonemap(dark)
+        np.testing.assert_allclose(colors, np.concatenate([lit, unlit], 1).T, atol=1e-6)
 
 
 def test_left_is_left(renderer, scenes):
