@@ -71,12 +71,8 @@ class Rehearsed(Records):
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Rehearsed":
         for name, value in wanted.items():
-            if value == ():  # a list of options may be empty
-                continue
-            try:
-                self.check(name, value)
-            except UserError as error:
-                self.tell(str(error))
+            if value != () and (text := self.unknown(name, value)):  # a list of options may be empty
+                self.tell(text)
         return cast(Rehearsed, super().where(keep, **wanted))
 
     def tell(self, text: str) -> None:
@@ -90,14 +86,15 @@ class Rehearsed(Records):
     def estimates(self, by: Any, against: Mapping[str, Any] | None = None, *statistic: Any, **more: Any) -> Any:
         found = super().estimates(by, against, *statistic, **more)
         for name, value in (against or {}).items():
-            self.check(name, value)
+            if text := self.unknown(name, value):
+                raise UserError(text, name, value, tuple(self.values[name]))
         return found
 
-    def check(self, name: str, value: Any) -> None:
-        """Raise for a value that no run has."""
-        if name in self.values and columns_of(value).isdisjoint(known := self.values[name]):
-            line = f"no run has {name} {value!r}; there are {', '.join(map(repr, known))}"
-            raise UserError(line, name, value, tuple(known))
+    def unknown(self, name: str, value: Any) -> str:
+        """Say which values there are, if no run has this one; else empty."""
+        if name not in self.values or not columns_of(value).isdisjoint(known := self.values[name]):
+            return ""
+        return f"no run has {name} {value!r}; there are {', '.join(map(repr, known))}"
 
 
 def values_of(arms: Iterable[Arm]) -> dict[str, list[Any]]:

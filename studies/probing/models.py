@@ -1,7 +1,7 @@
 """The options of probing models as they are: nothing is trained, and all are read on one probe set."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Of models that no study here trained.
 WORLD, RESOLUTION = "pug", 64
+NOTHING_LEFT_OUT = "Bits are of all scenes of the probe set: none is left out."
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ class ProbeModels(ScoringStudy):
 
         names = self.names(records)
         yield from parts(found(records, self.bits), (), {}, names)
-        yield from on_training(self.trained, "probe-set", {model.label: model.label for model in self.tested})
+        labels = {model.label: model.label for model in self.tested}
+        yield from on_training(self.trained, "probe-set", labels, NOTHING_LEFT_OUT)
         if left := left_out(records):
             yield Heading("Left out")
             yield Facts(left)
@@ -141,9 +143,9 @@ class ProbeModels(ScoringStudy):
 
         split = read_split(self.bits.images.folder / split_name(self.probe_set))
         both = ((model, test) for model in self.tested for test in self.probe_set.tests)
-        return [
-            Scored(model.label, "The probe set", test, covered(model.training, split, test)) for model, test in both
-        ]
+        every = ((model.label, test, covered(model.training, split, test)) for model, test in both)
+        # Bits are of all scenes; the counts say how many of these training had.
+        return [Scored(name, "The probe set", test, replace(had, left_out=frozenset())) for name, test, had in every]
 
     def names(self, records: "Records") -> dict[str, str]:
         """The names of models in tables."""

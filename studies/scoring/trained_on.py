@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 HEADER = ("model", "subset", *COUNTED, "records left out")
 SAYS = (
-    "How much of each test the model's training had, of how many. Unseen and seen, in the names of tests, are said of "
-    "the split's own training. A record is left out of a model's numbers if its training had the record's image, or "
-    "what the test calls unseen; a test without a record that is left has no number. Objects: an animal in a texture. "
-    "Compositions: two objects in one image or, for relations, two animals in their order. Texts: true captions."
+    "How much of each test the model's training had, of how many. Objects: an animal in a texture. Compositions: two "
+    "objects in one image or, for relations, two animals in their order. Texts: true captions."
+)
+LEFT_OUT = (
+    "Unseen and seen, in the names of tests, are said of the split's own training. A record is left out of a model's "
+    "numbers if its training had the record's image, or what the test calls unseen; a test without a record that is "
+    "left has no number."
 )
 
 
@@ -101,11 +104,11 @@ def print_training(found: list[Scored], names: Mapping[str, str]) -> None:
         print(text)
 
 
-def parts(found: list[Scored], file: str, names: Mapping[str, str]) -> Iterator[Part]:
-    """Yield the section of one split."""
+def parts(found: list[Scored], file: str, names: Mapping[str, str], says: str = LEFT_OUT) -> Iterator[Part]:
+    """Yield the section of one split; `says` is what becomes of records that training had."""
     if not found:
         return
     yield Heading(f"{found[0].split}: what training had of it", level=3)
-    yield Rows(f"trained-on-{file}", HEADER, rows_of(found, names), says=SAYS)
+    yield Rows(f"trained-on-{file}", HEADER, rows_of(found, names), says=f"{SAYS} {says}")
     if gaps := gaps_in(found, names):
         yield Facts({name: f"not known: {text}" for name, text in gaps.items()})
