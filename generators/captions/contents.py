@@ -1,6 +1,11 @@
-"""The content of a caption, read from its graph. Other captions are made from it: false ones, or ones of a part."""
+"""The content of a caption: what it says of its scene, in which order and phrasing.
+
+Split files record contents. Texts and graphs are written from them when they are asked for, and other captions are made
+of them: false ones, or ones of a part.
+"""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -10,14 +15,15 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import NUMBERS, attributes, counted
 from menagerie.generators.captions.relations import CONVERSES
 from menagerie.generators.captions.templates import (
     Caption,
     Phrasing,
     Predicates,
+    Template,
     build_caption,
-    phrasing_of,
     template_of,
 )
 from menagerie.generators.vocabulary import Vocabulary
@@ -32,6 +38,10 @@ class Content(NamedTuple):
     predicate: Predicates = ""
     """Predicate of the first thing to the second, or the predicates of a chain; "" if none is stated."""
     denied: tuple[Thing, ...] = ()
+    phrasing: int = 0
+    """The number of the template's phrasing in which the caption is written."""
+    negative: bool = False
+    """Whether the caption has a hard negative, which is true of the swapped scene."""
 
     @property
     def kinds(self) -> list[Thing]:
@@ -46,24 +56,37 @@ class Content(NamedTuple):
         return self._replace(things=tuple(change.get(kind, kind)._replace(slot=thing.slot) for thing, kind in pairs))
 
 
+def write_caption(content: Content, template: Template) -> Caption:
+    """Write a content as a caption with its graph."""
+    phrasing = Phrasing(template.phrasings[content.phrasing], template)
+    return build_caption(phrasing, content.scene, content.things, content.predicate, content.denied)
+
+
+def swapped_content(content: Content, kind: str) -> Content:
+    """The content of the hard negative: the same slots in the same order, in the swapped scene. A texture that is left
+    out of a thing stays left out of it. If the swap changes the number of things, all are mentioned."""
+    mentioned = {thing.slot: thing for thing in content.things}
+    bare = tuple(mentioned.get(thing.slot, thing) for thing in content.scene.things)
+    swapped = SWAPS[kind](content.scene if bare == content.scene.things else replace(content.scene, things=bare))
+    if len(swapped.things) != len(bare):
+        return content._replace(things=swapped.things)
+    there = {thing.slot: thing for thing in swapped.things}
+    return content._replace(things=tuple(there[thing.slot] for thing in content.things))
+
+
 class Contents:
-    """Reads the contents of captions and writes contents as captions, in the wording of a split's recipe."""
+    """Makes other captions of contents, in the template of a split's recipe."""
 
     def __init__(self, recipe: Mapping[str, Any], vocabulary: Vocabulary) -> None:
-        self.seed, self.template = recipe["seed"], template_of(recipe)
+        self.template = template_of(recipe)
         self.known = dict(phrases(vocabulary))
-        self._phrasings: dict[Scene, Phrasing] = {}  # drawn once for each scene
-        self._read: dict[tuple[Scene, str], Content] = {}
 
-    def read(self, scene: Scene, caption: Caption) -> Content:
-        """Read the content of a caption of `scene`, and cache it. Raises if the caption isn't worded as the recipe
+    def read(self, whole: Content, caption: Caption) -> Content:
+        """Read the content of a caption that says `whole` or a part of it. Raises if it isn't worded as the recipe
         says."""
-        if (scene, caption.text) not in self._read:
-            self._read[scene, caption.text] = self.parsed(scene, caption)
-        return self._read[scene, caption.text]
-
-    def parsed(self, scene: Scene, caption: Caption) -> Content:
-        """Read the content of a caption without the cache."""
+        if self.state(whole).text == caption.text:
+            return whole
+        scene = whole.scene
         nodes = caption.graph.nodes[:-1]  # the last is the background
         try:
             things = [thing for node in nodes if not node.startswith("no ") for thing in self.shown(scene, node)]
@@ -72,7 +95,7 @@ class Contents:
             things = denied = []
         stated = tuple(edge.predicate for edge in caption.graph.edges)
         predicate = stated[0] if stated and self.template.relation else stated
-        content = Content(scene, tuple(things), predicate or "", tuple(denied))
+        content = Content(scene, tuple(things), predicate or "", tuple(denied), whole.phrasing)
         if self.state(content).text != caption.text:
             raise UserError(
                 f"{caption.text!r} isn't worded as the recipe of its split says, so no other caption can be "
@@ -106,14 +129,11 @@ class Contents:
             predicate = predicate if tuple(things) == content.things else ""
         elif predicate and things[0] != content.things[0]:
             predicate = CONVERSES[predicate]
-        return Content(content.scene, tuple(things), predicate)
+        return Content(content.scene, tuple(things), predicate, phrasing=content.phrasing)
 
     def state(self, content: Content) -> Caption:
-        """Write a content as a caption, in the phrasing drawn for its scene."""
-        scene = content.scene
-        if scene not in self._phrasings:
-            self._phrasings[scene] = phrasing_of(scene, self.seed, self.template)
-        return build_caption(self._phrasings[scene], scene, content.things, content.predicate, content.denied)
+        """Write a content as a caption."""
+        return write_caption(content, self.template)
 
 
 def phrases(words: Vocabulary) -> Iterator[tuple[str, Thing]]:

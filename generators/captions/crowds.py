@@ -14,15 +14,15 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import stated
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS, size_factor
+from menagerie.generators.captions.contents import Content, write_caption
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.incomplete import Chances
 from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import (
     Caption,
     Template,
-    build_caption,
     mention_order,
-    phrasing_of,
+    phrasing_number,
     template_of,
 )
 
@@ -95,10 +95,17 @@ def predicate(subject: Thing, other: Thing) -> str:
     return PREDICATES[stated(other.slot, subject.slot)][1]
 
 
-def chain(things: Sequence[Thing], telling: Telling) -> tuple[str, ...]:
-    """Return the predicates that a caption of `things` states, each between a thing and the next."""
-    number = min(telling.relations, len(things) - 1)
+def chain(things: Sequence[Thing], relations: int) -> tuple[str, ...]:
+    """Return the predicates that a caption of `things` states, at most `relations`, each between a thing and the
+    next."""
+    number = min(relations, len(things) - 1)
     return tuple(predicate(*both) for both in pairwise(things[: number + 1]))
+
+
+def content_of(scene: Scene, things: Sequence[Thing], telling: Telling) -> Content:
+    """The content that mentions `things` in the phrasing drawn for the scene, with the relations of `chain`."""
+    phrasing = phrasing_number(scene, telling.seed, telling.template)
+    return Content(scene, tuple(things), chain(things, telling.relations) or "", phrasing=phrasing)
 
 
 def caption_of(
@@ -106,8 +113,10 @@ def caption_of(
 ) -> Caption:
     """Write a caption of `things` in the phrasing drawn for the scene. Without `predicates`, it states those of
     `chain`."""
-    predicates = chain(things, telling) if predicates is None else tuple(predicates)
-    return build_caption(phrasing_of(scene, telling.seed, telling.template), scene, things, predicates or "")
+    content = content_of(scene, things, telling)
+    if predicates is not None:
+        content = content._replace(predicate=tuple(predicates) or "")
+    return write_caption(content, telling.template)
 
 
 def backwards(scene: Scene, things: Sequence[Thing], telling: Telling) -> Caption:
@@ -115,7 +124,7 @@ def backwards(scene: Scene, things: Sequence[Thing], telling: Telling) -> Captio
 
     The things of the chain, and those after it, are reversed separately, so that the same relations are stated.
     """
-    number = len(chain(things, telling)) + 1
+    number = len(chain(things, telling.relations)) + 1
     if number == 1:
         return caption_of(scene, things[::-1], telling)
     return caption_of(scene, (*things[:number][::-1], *things[number:][::-1]), telling)
@@ -141,13 +150,6 @@ def target(scene: Scene) -> tuple[Thing, Thing]:
     shared = [any(one.animal == other.animal or one.texture == other.texture for other in others) for one in both]
     first = both[shared.index(True) if any(shared) else 0]
     return first, both[both[0] == first]
-
-
-def target_texts(scene: Scene, telling: Telling) -> tuple[Caption, Caption]:
-    """Write two captions of a search's target alone: a true one, and one with the other exchanged thing's texture."""
-    one, other = target(scene)
-    false = one._replace(texture=other.texture)
-    return caption_of(scene, (one,), telling), caption_of(scene, (false,), telling)
 
 
 def share_bound(recipe: Mapping[str, Any]) -> float:

@@ -182,10 +182,14 @@ def as_template(template: AnyTemplate) -> Template:
 def phrasing_of(scene: Scene, seed: int, template: AnyTemplate) -> Phrasing:
     """Draw one of a template's phrasings for `scene`."""
     template = as_template(template)
-    phrasings = template.phrasings
-    if len(phrasings) == 1:  # skip the draw, which takes most of a caption's time
-        return Phrasing(phrasings[0], template)
-    return Phrasing(phrasings[generator(seed, "phrasing", scene.key).integers(len(phrasings))], template)
+    return Phrasing(template.phrasings[phrasing_number(scene, seed, template)], template)
+
+
+def phrasing_number(scene: Scene, seed: int, template: Template) -> int:
+    """Draw the number of one of a template's phrasings for `scene`."""
+    if len(template.phrasings) == 1:  # skip the draw, which takes most of a caption's time
+        return 0
+    return int(generator(seed, "phrasing", scene.key).integers(len(template.phrasings)))
 
 
 def predicate_for(scene: Scene, things: Sequence[Thing], template: AnyTemplate) -> str:

@@ -26,9 +26,9 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.hard_negatives.swaps import hard_negative
+from menagerie.generators.captions.contents import Content
 from menagerie.generators.captions.incomplete import Chances, denied_things, mentioned_things
-from menagerie.generators.captions.templates import Caption, build_caption, mention_order, phrasing_of
+from menagerie.generators.captions.templates import mention_order
 from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
@@ -79,18 +79,17 @@ class BindingRecipe(SplitRecipe):
         """The combinations of animal and texture that train may show; None for all."""
         return shown_objects(world, self.objects, self.seed) if self.objects < 1 else None
 
-    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """Return the caption and the hard negative of a scene. A training caption may be incomplete; then there is no
-        hard negative."""
+    def content(self, subset: str, scene: Scene) -> Content:
+        """What the caption of a scene says. A training caption may be incomplete; then there is no hard negative."""
         if subset != "train":
-            return super().texts(subset, scene)
+            return super().content(subset, scene)
         chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
         order = self.wording.mention_order
         things = mentioned_things(scene, self.seed, chances, order)
         denied = self.denied(scene) if self.negated else ()  # only then, because it loads the world
         complete = things == mention_order(scene, self.seed, order)
-        false = hard_negative(scene, self.seed, self.wording, self.kind, denied) if complete else None
-        return build_caption(phrasing_of(scene, self.seed, self.wording), scene, things, denied=denied), false
+        negative = complete and len(scene.things) == 2 and self.swap(scene) != scene
+        return self.content_of(scene, things, denied, negative)
 
     def denied(self, scene: Scene) -> tuple[Thing, ...]:
         """The things that the caption of a training scene negates."""

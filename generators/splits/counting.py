@@ -17,7 +17,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import COUNTING
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.templates import Caption, build_caption, caption, phrasing_of
+from menagerie.generators.captions.contents import Content
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one
 
 MANY = range(2, len(COUNTING) + 1)
@@ -65,11 +65,9 @@ class CountingRecipe(SplitRecipe):
             slots = [COUNTING[i] for i in random.permutation(len(COUNTING))[:number]]
             yield Scene(background, tuple(Thing(animal, texture, slot) for slot in slots), view)
 
-    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """Return the caption and the hard negative. The latter states the number of the swapped scene, in the same
-        phrasing."""
-        false = build_caption(phrasing_of(scene, self.seed, self.wording), scene, self.swap(scene).things)
-        return caption(scene, self.seed, self.wording), false
+    def content(self, subset: str, scene: Scene) -> Content:
+        """What the caption of a scene says. Its hard negative states the number of the swapped scene."""
+        return super().content(subset, scene)._replace(negative=True)
 
     def counts(self) -> PairCounts:
         """The numbers of animals that the fractions amount to."""

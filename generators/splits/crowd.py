@@ -22,17 +22,16 @@ from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.contents import Content
 from menagerie.generators.captions.crowds import (
     SEARCH,
-    caption_of,
-    swapped,
-    target_texts,
+    content_of,
+    target,
     tested_things,
     trained_things,
 )
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.incomplete import Chances
-from menagerie.generators.captions.templates import Caption
 from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import matched
 from menagerie.generators.rules.rule import Rule
@@ -55,20 +54,17 @@ from menagerie.generators.splits.recipe import PairCounts
 class CrowdRecipe(CrowdOptions):
     """Everything that determines a crowd split, apart from the resolution."""
 
-    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """Return a scene's caption and hard negative. A training scene has a hard negative only if its caption mentions
-        both exchanged things with their textures, and train may show the swap."""
-        if subset.startswith(SEARCH):
-            return target_texts(scene, self.telling)
-        if subset != "train":
-            things = tested_things(scene, self.telling)
-        else:
+    def content(self, subset: str, scene: Scene) -> Content:
+        """What a scene's caption says. A training scene has a hard negative only if its caption mentions both exchanged
+        things with their textures, and train may show the swap."""
+        if subset == "train":
             chances = Chances(self.mentioned, self.attributes, self.salient)
             things = trained_things(scene, self.telling, chances)
-        true = caption_of(scene, things, self.telling)
-        if subset == "train" and not self.has_negative(scene, {thing.slot for thing in things if thing.texture}):
-            return true, None
-        return true, caption_of(scene, swapped(scene, things), self.telling)
+            negative = self.has_negative(scene, {thing.slot for thing in things if thing.texture})
+        else:
+            searched = subset.startswith(SEARCH)
+            things, negative = (target(scene)[0],) if searched else tested_things(scene, self.telling), True
+        return content_of(scene, things, self.telling)._replace(negative=negative)
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
         """Return whether a training scene has a hard negative. `textured` has the slots of the things that its caption

@@ -30,8 +30,9 @@ from menagerie.envs.core.validation import SHARE, VIEWS, Range, Several
 from menagerie.envs.layouts import MOST
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
+from menagerie.generators.captions.contents import Content
 from menagerie.generators.captions.hard_negatives.swaps import probed
-from menagerie.generators.captions.templates import Caption, build_caption, phrasing_of
+from menagerie.generators.captions.templates import phrasing_number
 from menagerie.generators.splits.probe_scenes import bag_of, crowded, from_left, quartet, side_by_side
 from menagerie.generators.splits.recipe import ENTROPIES, PairCounts, SplitRecipe
 
@@ -95,14 +96,12 @@ class ProbeRecipe(SplitRecipe):
             scenes = list(side_by_side(world, animals, textures, views, self.seed, self.facing == "inward"))
         return {"train": [], "validation": [], **{name: list(scenes) for name in self.tests}}
 
-    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """Return a scene's caption and that of its swap, in the subset's order of mention and the quartet's
-        phrasing."""
+    def content(self, subset: str, scene: Scene) -> Content:
+        """What a scene's caption says, in the subset's order of mention and the quartet's phrasing."""
         several = len(self.wording.phrasings) > 1
-        phrasing = phrasing_of(min(quartet(scene)) if several else scene, self.seed, self.wording)
-        both = (from_left(one)[:: -1 if subset == RIGHT_FIRST else 1] for one in (scene, self.swap(scene)))
-        true, false = (build_caption(phrasing, scene, things) for things in both)
-        return true, false
+        phrasing = phrasing_number(min(quartet(scene)) if several else scene, self.seed, self.wording)
+        things = tuple(from_left(scene)[:: -1 if subset == RIGHT_FIRST else 1])
+        return Content(scene, things, phrasing=phrasing, negative=True)
 
     def groups_of(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"]:
         """Return, for each scene, the number of the pair of animals whose textures its swap exchanges."""

@@ -17,12 +17,21 @@ from menagerie.envs.core.errors import UserError, not_allowed
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SCENES, SHARE, VIEWS, validate
-from menagerie.envs.scene import Scene
+from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import facings
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS, hard_negative
-from menagerie.generators.captions.templates import TEMPLATES, Caption, Template, caption, template_of
+from menagerie.generators.captions.contents import Content, swapped_content, write_caption
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.captions.templates import (
+    TEMPLATES,
+    Caption,
+    Template,
+    mention_order,
+    phrasing_number,
+    predicate_for,
+    template_of,
+)
 from menagerie.generators.parsers.world_grammar import check_phrasings
 from menagerie.generators.rules.hold_out import (
     HELD_OUT,
@@ -119,8 +128,23 @@ class SplitRecipe(ABC):
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The caption of a scene and its hard negative, or None if it has none."""
-        true = caption(scene, self.seed, self.wording)
-        return true, hard_negative(scene, self.seed, self.wording, self.kind)
+        content, template = self.content(subset, scene), self.wording
+        false = write_caption(swapped_content(content, self.kind), template) if content.negative else None
+        return write_caption(content, template), false
+
+    def content(self, subset: str, scene: Scene) -> Content:
+        """What the caption of a scene says. Unless a kind of split says otherwise, all things are mentioned, and scenes
+        of two have a hard negative if the swap changes them."""
+        negative = len(scene.things) == 2 and self.swap(scene) != scene
+        return self.content_of(scene, mention_order(scene, self.seed, self.wording.mention_order), negative=negative)
+
+    def content_of(
+        self, scene: Scene, things: Sequence[Thing], denied: tuple[Thing, ...] = (), negative=False
+    ) -> Content:
+        """The content that mentions `things` of a scene in this order, with their relation if captions state it."""
+        template = self.wording
+        stated = predicate_for(scene, things, template)
+        return Content(scene, tuple(things), stated, denied, phrasing_number(scene, self.seed, template), negative)
 
     @abstractmethod
     def planned(self, world: World) -> dict[str, list[Scene]]:

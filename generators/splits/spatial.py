@@ -12,7 +12,7 @@ there hasn't fitted them; a model that fails only on the others hasn't generalis
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Annotated, ClassVar, Literal
 
@@ -24,8 +24,8 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.contents import Content
 from menagerie.generators.captions.incomplete import Chances, mentioned_things
-from menagerie.generators.captions.templates import Caption, build_caption, phrasing_of, predicate_for
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
@@ -87,30 +87,19 @@ class SpatialRecipe(SplitRecipe):
         kinds = (SEEN, *TESTED) if self.seen_order else TESTED
         return tuple(subset_name(relation, kind) for relation in self.relations for kind in kinds)
 
-    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """Return the caption and the hard negative. A training caption may leave out textures; its negative then leaves
-        out the same ones."""
+    def content(self, subset: str, scene: Scene) -> Content:
+        """What the caption of a scene says. A training caption may leave out textures; its negative then leaves out the
+        same ones."""
         if subset != "train" or self.attributes == 1:
-            return super().texts(subset, scene)
-        order = self.wording.mention_order
-        mentioned = {thing.slot: thing for thing in mentioned_things(scene, self.seed, self.chances, order)}
-        bare = replace(scene, things=tuple(mentioned[thing.slot] for thing in scene.things))
-        true = self.stated(scene, bare, tuple(mentioned))
-        return true, self.stated(scene, self.swap(bare), tuple(mentioned)) if len(scene.things) == 2 else None
+            return super().content(subset, scene)
+        things = mentioned_things(scene, self.seed, self.chances, self.wording.mention_order)
+        return self.content_of(scene, things, negative=len(scene.things) == 2)
 
     @property
     def chances(self) -> Chances:
         """The probabilities for training captions. Both animals are always mentioned, because captions state their
         relation."""
         return Chances(mentioned=1.0, attributes=self.attributes, salient=0.0, negated=0.0)
-
-    def stated(self, scene: Scene, described: Scene, slots: tuple[str, ...]) -> Caption:
-        """Write the caption of `described` in the phrasing of `scene`. It mentions the things in the order of
-        `slots`."""
-        thing_in = {thing.slot: thing for thing in described.things}
-        things = [thing_in[slot] for slot in slots]
-        predicate = predicate_for(described, things, self.wording)
-        return build_caption(phrasing_of(scene, self.seed, self.wording), scene, things, predicate)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the

@@ -126,7 +126,7 @@ def order(scene: Scene, context: CrowdContext) -> Question | None:
     predicate is replaced by its converse. Return None if captions state no relation."""
     telling = context.telling
     things = tested_things(scene, telling)
-    false = list(reordered(things, chain(things, telling)))
+    false = list(reordered(things, chain(things, telling.relations)))
     if not false:
         return None
     drawn = false[generator(telling.seed, "order of things", scene.key).integers(len(false))]

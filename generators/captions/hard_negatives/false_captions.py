@@ -52,11 +52,10 @@ class FalseCaptions:
         kept for tests."""
         return recorded if self.allowed(SWAPS[self.recipe["kind"]](scene)) else None
 
-    def drawn(self, kind: str, scene: Scene, true: Caption, draw: int) -> Caption | None:
+    def drawn(self, kind: str, content: Content, text: str, draw: int) -> Caption | None:
         """Draw a false caption by the seed `draw`: a replaced one if `kind` is "replace", else a shuffled one. None if
-        there is none."""
-        content, random = self.contents.read(scene, true), generator(draw, "false caption", kind, true.text)
-        truth = self.truth(scene)
+        there is none. `text` is that of the content's caption."""
+        random, truth = generator(draw, "false caption", kind, text), self.truth(content.scene)
         alternatives = self.replaced(content, random) if kind == "replace" else shuffled(content, random)
         for alternative in alternatives:
             false = self.contents.state(alternative)
