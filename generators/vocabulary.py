@@ -1,43 +1,28 @@
-"""The names behind the factor indices of a scene table."""
+"""The names behind the numbers in a table of scenes."""
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from jaxtyping import Int16
+from jaxtyping import UInt
 
 from menagerie.envs.core.reading import parse_json, shaped
-from menagerie.envs.scene import MOST_THINGS, Scene, Thing
-from menagerie.envs.slots import PAIR_SLOTS, SLOTS
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
 
-# Indices of factors; -1 for missing things, and for sizes in worlds without sizes.
-SCENE_TYPE = np.dtype(
-    [
-        ("background", "i2"),
-        ("view", "i4"),
-        ("animal", "i2", (MOST_THINGS,)),
-        ("texture", "i2", (MOST_THINGS,)),
-        ("slot", "i2", (MOST_THINGS,)),
-        ("size", "i2", (MOST_THINGS,)),
-    ]
-)
-
-
 THING = ("animal", "texture", "slot", "size")
-
-
-def has_crowds(table: np.ndarray) -> bool:
-    """Return whether any thing of a scene table stands in a slot of crowds. Shards with such scenes also hold each
-    thing's area."""
-    return bool((table["slot"] >= len(PAIR_SLOTS)).any())
+SCENE = ("background", "view", *THING)
+Columns = Mapping[str, np.ndarray]
+"""A table by column. A scene's row has numbers of names: background (n,), view (n,), and animal, texture, slot (n, k)
+of up to k things; worlds with sizes also have size (n, k). The greatest number of a type stands for no thing."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The names behind the factor indices of a scene table."""
+    """The names behind the numbers in a table of scenes."""
 
     animals: tuple[str, ...]
     textures: tuple[str, ...]
@@ -55,63 +40,72 @@ class Vocabulary:
         names = shaped(parse_json(text, "the vocabulary"), dict[str, list[str]], "the vocabulary")
         return cls(**{name: tuple(words) for name, words in names.items()})
 
-    def to_json(self, *tables: np.ndarray) -> str:
-        """Return all names as one JSON object. It has the slots of crowds only if a scene of `tables` uses one, so
-        without crowds this text and its digests are the same, byte for byte, as before there were crowds."""
-        crowded = any(has_crowds(table) for table in tables)
-        return json.dumps(asdict(self if crowded else replace(self, slots=self.slots[: len(PAIR_SLOTS)])))
+    def names(self, column: str) -> tuple[str, ...]:
+        """The names behind the numbers of a column, such as "animal"."""
+        return getattr(self, f"{column}s")
 
-    def encode(self, scenes: Sequence[Scene]) -> np.ndarray:
-        """Make a scene table (n,) of `SCENE_TYPE`, column by column. Raises `ValueError` for a name outside the
-        vocabulary."""
-        table = np.full(len(scenes), -1, SCENE_TYPE)
-        table["background"] = numbers(self.backgrounds, [scene.background for scene in scenes])
-        table["view"] = np.array([scene.view for scene in scenes], "i4")
+    def encode(self, scenes: Sequence[Scene]) -> dict[str, np.ndarray]:
+        """Make a table of scenes. Raises `ValueError` for a name outside the vocabulary."""
         things = [thing for scene in scenes for thing in scene.things]
         counts = np.array([len(scene.things) for scene in scenes], np.int64)
         row = np.repeat(np.arange(len(scenes)), counts)
         place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
         number_of = {thing: number for number, thing in enumerate(dict.fromkeys(things))}  # few, in many scenes
         which = np.fromiter(map(number_of.__getitem__, things), np.int64, len(things))
-        columns = zip(*number_of, strict=True) if number_of else [()] * len(THING)
-        for (name, known), words in zip(self._of_things.items(), columns, strict=True):
-            table[name][row, place] = numbers(known, words, name == "size")[which]
+        table = {
+            "background": numbers(self.backgrounds, [scene.background for scene in scenes]),
+            "view": np.array([scene.view for scene in scenes], np.int32),
+        }
+        words_of = zip(*number_of, strict=True) if number_of else [()] * len(THING)
+        for column, words in zip(THING, words_of, strict=True):
+            if column != "size" or self.sizes:
+                known = self.names(column)
+                table[column] = np.full((len(scenes), max(counts, default=1)), none_in(known), type_of(known))
+                table[column][row, place] = numbers(known, words)[which]
         return table
 
-    def decode(self, table: np.ndarray) -> list[Scene]:
-        """Return the scenes of a table, made column by column. Raises `IndexError` for an index outside the
-        vocabulary."""
-        row, place = np.nonzero(table["animal"] >= 0)
-        four = np.ascontiguousarray(np.stack([table[name][row, place] for name in THING], 1))
-        kinds, which = np.unique(four.view(np.int64), return_inverse=True)  # the four numbers of a thing as one
-        places = kinds.view(np.int16).reshape(-1, len(THING)).T
-        columns = [
-            words_at(known, column, name == "size")
-            for (name, known), column in zip(self._of_things.items(), places, strict=True)
+    def decode(self, table: Columns) -> list[Scene]:
+        """Return the scenes of a table. Raises `IndexError` for a number without a name."""
+        columns = {name: np.asarray(table[name]) for name in SCENE if name in table}
+        row, place = np.nonzero(columns["animal"] != none_in(self.animals))
+        given = [columns[name][row, place] if name in columns else None for name in THING]
+        kinds, which = np.unique(
+            sum(part.astype(np.int64) << (16 * i) for i, part in enumerate(given) if part is not None),
+            return_inverse=True,
+        )  # the numbers of a thing as one
+        words = [
+            words_at(self.names(name), (kinds >> (16 * i)) & 0xFFFF) if part is not None else [""] * len(kinds)
+            for i, (name, part) in enumerate(zip(THING, given, strict=True))
         ]
-        things = list(map(list(map(Thing, *columns)).__getitem__, which.ravel().tolist()))
-        ends = np.cumsum(np.bincount(row, minlength=len(table)))
+        things = list(map(list(map(Thing, *words)).__getitem__, which.ravel().tolist()))
+        ends = np.cumsum(np.bincount(row, minlength=len(columns["view"])))
         parts = (tuple(things[start:end]) for start, end in pairwise([0, *ends.tolist()]))
-        return list(map(Scene, words_at(self.backgrounds, table["background"]), parts, table["view"].tolist()))
-
-    @property
-    def _of_things(self) -> dict[str, tuple[str, ...]]:
-        return dict(zip(THING, (self.animals, self.textures, self.slots, self.sizes), strict=True))
+        return list(map(Scene, words_at(self.backgrounds, columns["background"]), parts, columns["view"].tolist()))
 
 
-def numbers(known: tuple[str, ...], words: Iterable[str], or_none: bool = False) -> Int16[np.ndarray, " n"]:
-    """Return the index of each word in `known`. With `or_none`, an empty word gives -1. Raises `ValueError` for any
-    other word."""
-    place_of = {word: place for place, word in reversed(list(enumerate(known)))} | ({"": -1} if or_none else {})
+def type_of(known: Sequence[str]) -> type:
+    """The smallest type for the numbers of these names and one more, which stands for none."""
+    return np.uint8 if len(known) < 255 else np.uint16
+
+
+def none_in(known: Sequence[str]) -> int:
+    """The number that stands for none of these names."""
+    return int(np.iinfo(type_of(known)).max)
+
+
+def numbers(known: tuple[str, ...], words: Iterable[str]) -> UInt[np.ndarray, " n"]:
+    """Return the number of each word in `known`, and that of none for an empty word. Raises `ValueError` for any other
+    word."""
+    number_of: dict[str, Any] = {"": none_in(known)} | {word: i for i, word in reversed(list(enumerate(known)))}
     try:
-        return np.array([place_of[word] for word in words], np.int16)
+        return np.array([number_of[word] for word in words], type_of(known))
     except KeyError as error:
         raise ValueError(f"{error.args[0]!r} is not in the vocabulary") from error
 
 
-def words_at(known: tuple[str, ...], places: Int16[np.ndarray, " n"], or_none: bool = False) -> list[str]:
-    """Return the word of `known` at each index. With `or_none`, -1 gives an empty word. Raises `IndexError` for any
-    other index."""
-    if len(places) and (places.min() < -or_none or places.max() >= len(known)):
-        raise IndexError(f"a scene has the number {places.min()} or {places.max()}, of {len(known)} names")
-    return [known[place] if place >= 0 else "" for place in places.tolist()]
+def words_at(known: tuple[str, ...], places: np.ndarray) -> list[str]:
+    """Return the word of each number, an empty one for none. Raises `IndexError` for any other number."""
+    empty = none_in(known)
+    if wrong := [place for place in set(places.tolist()) if place >= len(known) and place != empty]:
+        raise IndexError(f"a scene has the number {wrong[0]}, of {len(known)} names")
+    return [known[place] if place != empty else "" for place in places.tolist()]

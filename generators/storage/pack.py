@@ -1,100 +1,105 @@
-"""Packed splits: one self-contained HDF5 file.
+"""Puts pictures and texts into a split file, so that h5py alone, in anybody's code, trains from it.
 
-Besides the split's tables, a packed file has the rows of the store that the split needs, in its only shard `/shards/0`.
-Pixels have the same paths as through the links of a split file (`shards/0/images`), so that a packed split is read like
-any other, from any folder.
+Each subset gets `images` uint8 (n, h, w, 3), `masks` uint8 (n, h, w), `caption` and `false_caption` (n,), whose rows are
+those of its columns, counterfactuals included. The attribute `pictures` of the subset is their digest.
 """
 
-import math
-from collections.abc import Iterable
-from dataclasses import replace
+import hashlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
 import numpy as np
-from jaxtyping import Int64
 
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import whole_file
-from menagerie.generators.storage.image_store import Progress
-from menagerie.generators.storage.pixels import PixelReader, open_split
-from menagerie.generators.storage.shards import ROW_BYTES, Shard, codec_options, create_shard
-from menagerie.generators.storage.split_file import Records, Split, write_tables
-from menagerie.generators.storage.tables import PIXELS, Reserve, create_hdf5, hdf5_bytes, write_digests
+from menagerie.generators.storage.hdf5 import open_hdf5, read_attribute, write_attribute, write_hdf5
+from menagerie.generators.storage.pictures import SplitPictures, pictures_in
+from menagerie.generators.storage.records import Records
+from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, read_split
 
-Rows = Int64[np.ndarray, " n"]
+BLOCK = 1024  # rows that are written at once
+DIGEST = "pictures"  # attribute of a subset
 
 
-def pack(path: Path, out: Path, codec: str = "none", progress: Progress | None = None) -> None:
-    """Write the split at `path` with its pixels to `out`, whole or not at all; the same split gives the same bytes.
+def pack(path: Path, progress: Callable[[str, int, int], None] | None = None) -> None:
+    """Put pictures and texts into the split file at `path`, which is replaced whole; the same split gives the same
+    bytes. A file that has them already stays as it is.
 
-    Calls `progress` with the stage ("pack", then "check"), the number of images done and their total.
+    Calls `progress` with the stage "scenes", the number of scenes done and their total.
     """
-    report = progress or (lambda stage, done, total: None)
-    codec_options(codec)  # raises for an unknown codec
-    check_free(out)
-    split = open_split(path)
-    rows, reader = needed_rows(split.subsets.values()), PixelReader(split)
-    with whole_file(out) as temporary:
-        with create_hdf5(temporary) as (file, reserve):
-            packed = renumbered(split, rows, codec)
-            reserve(len(hdf5_bytes(lambda file: write_tables(file, packed))))
-            write_tables(file, packed)
-            group = file.create_group("shards").create_group("0")
-            write_pixels(group, reader, rows, codec, reserve, report)
-        check_packed(temporary, reader, rows, report)
+    split = read_split(path)
+    if all(map(SplitPictures(split).in_file, split.subsets)):
+        return
+    pictures, done = SplitPictures(split, kept=False), 0
+    total = sum(len(records.columns["view"]) for records in split.subsets.values())
+    widths = {subset: widest(records) for subset, records in split.subsets.items()}
+    pixels = 4 * split.resolution**2
+    size = sum(len(r.columns["view"]) * (pixels + sum(widths[name])) for name, r in split.subsets.items())
+
+    def fill(file: h5py.File) -> None:
+        nonlocal done
+        with open_hdf5(path, REMEDY) as light:
+            for name in light.attrs:
+                write_attribute(file, name, read_attribute(light, name))
+            for subset in light:
+                light.copy(subset, file)
+        for subset, records in split.subsets.items():
+            for rows in add_pictures(file[subset], subset, records, pictures, widths[subset]):
+                done += rows
+                if progress:
+                    progress("scenes", done, total)
+
+    write_hdf5(path, fill, path.stat().st_size + size)
 
 
-def check_free(out: Path, option: str = "--out") -> None:
-    """Raise if `out` exists, or if its folder doesn't."""
-    if out.exists():
-        raise UserError(f"{out} is there already; choose another {option}")
-    if not out.parent.is_dir():
-        raise UserError(f"there is no folder {out.parent} to write {out.name} to; make it, or choose another {option}")
+def add_pictures(
+    group: h5py.Group, subset: str, records: Records, pictures: SplitPictures, widths: tuple[int, int]
+) -> Iterator[int]:
+    """Write the pictures and texts of a subset block by block; yield the number of rows in each."""
+    n, side = len(records.columns["view"]), pictures.side
+    forms = [((n, side, side, 3), "u1"), ((n, side, side), "u1"), *(((n,), f"S{width}") for width in widths)]
+    tables = [group.create_dataset(name, *form) for name, form in zip(PICTURED, forms, strict=True)]
+    hashed = hashlib.sha256()
+    for rows in blocks(n):
+        for table, values in zip(tables, shown(subset, records, pictures, rows), strict=True):
+            table[rows] = values = np.asarray(values, table.dtype)
+            hashed.update(values.tobytes())
+        yield rows.stop - rows.start
+    write_attribute(group, DIGEST, hashed.hexdigest())
 
 
-def needed_rows(subsets: Iterable[Records]) -> Rows:
-    """The store's rows of scenes and partners, without duplicates, in the store's order."""
-    rows = np.unique(np.concatenate([rows for r in subsets for rows in (r.rows, r.partners)]))
-    return rows[rows >= 0]
+def shown(subset: str, records: Records, pictures: SplitPictures, rows: slice) -> tuple:
+    """The images, masks, captions and false captions of some rows, as the file has them."""
+    numbers = range(rows.start, rows.stop)
+    true, false = texts_at(records, rows)
+    return pictures.images(subset, numbers), pictures.masks(subset, numbers), true, false
 
 
-def renumbered(split: Split, rows: Rows, codec: str) -> Split:
-    """The same split over a single shard that holds only `rows`."""
-
-    def new(old: Rows) -> Rows:
-        return np.where(old < 0, -1, np.searchsorted(rows, old))
-
-    subsets = {name: replace(r, rows=new(r.rows), partners=new(r.partners)) for name, r in split.subsets.items()}
-    return replace(split, shards=[Shard("", 0, len(rows), codec)], subsets=subsets)
+def texts_at(records: Records, rows: slice) -> tuple[list[bytes], list[bytes]]:
+    """The captions and false captions of some rows; an empty one where there is none."""
+    true, false = records.captions_at(rows), records.negatives_at(rows)
+    return [text.text.encode() for text in true], [text.text.encode() if text else b"" for text in false]
 
 
-def write_pixels(
-    group: h5py.Group, reader: PixelReader, rows: Rows, codec: str, reserve: Reserve, report: Progress
-) -> None:
-    """Copy `rows` into a new shard in `group`, one at a time: a split may be larger than the memory.
-
-    Digests are copied; computing them here could give a damaged image a valid digest.
-    """
-    split, size = reader.split, reader.read(int(rows[0]), "masks").shape
-    of_row = 4 * math.prod(size)  # bytes of an image and a mask; a codec makes a row at most `ROW_BYTES` longer
-    reserve(len(rows) * (ROW_BYTES + (of_row if codec == "none" else 0)))
-    create_shard(
-        group, split.identity, split.vocabulary, reader.read_all(rows, "scenes"), size, codec, reader.areas(rows)
-    )
-    tables = {name: group[name] for name in PIXELS}
-    for new, old in enumerate(rows.tolist()):
-        reserve(of_row + ROW_BYTES)
-        for name, table in tables.items():
-            table[new] = reader.read(old, name)
-        report("pack", new + 1, len(rows))
-    write_digests(group, reader.digests(rows))
+def widest(records: Records) -> tuple[int, int]:
+    """The bytes of the longest caption and of the longest false caption."""
+    columns = ([1], [1])
+    for rows in blocks(len(records.columns["view"])):
+        for longest, texts in zip(columns, texts_at(records, rows), strict=True):
+            longest.append(max(map(len, texts)))
+    return max(columns[0]), max(columns[1])
 
 
-def check_packed(path: Path, reader: PixelReader, rows: Rows, report: Progress) -> None:
-    """Raise unless the packed file opens as a split and has the pixels of the original."""
-    packed = PixelReader(open_split(path))
-    for new, old in enumerate(rows.tolist()):
-        if any((packed.read(new, name) != reader.read(old, name)).any() for name in PIXELS):
-            raise UserError(f"row {new} came back from the disk of {path.parent} as another image; check that disk")
-        report("check", new + 1, len(rows))
+def blocks(n: int) -> Iterator[slice]:
+    """Yield the rows 0 to n in blocks."""
+    return (slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK))
+
+
+def pictures_intact(split: Split, subset: str) -> bool:
+    """Whether the pictures and texts of a subset in the file are those that were written."""
+    found = pictures_in(split, subset)
+    hashed = hashlib.sha256()
+    for rows in blocks(len(split.subsets[subset].columns["view"])):
+        for name in PICTURED:
+            hashed.update(np.ascontiguousarray(found[name][rows]).tobytes())
+    with open_hdf5(split.path, REMEDY) as file:
+        return hashed.hexdigest() == read_attribute(file[subset], DIGEST)

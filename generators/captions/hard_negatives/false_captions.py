@@ -11,10 +11,10 @@ mentioned. Some test texts still occur: the swap of a training pair is the true 
 ones, and never sees their images.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations, permutations, product
-from typing import Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -28,7 +28,9 @@ from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.relations import PREDICATES, claims, names_in
 from menagerie.generators.captions.templates import Caption, predicate_for
 from menagerie.generators.rules.hold_out import matched, recorded_rules
-from menagerie.generators.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from menagerie.generators.storage.records import Records
 
 FalseCaption = Literal["swap", "replace", "shuffle"]
 TEXT_NEGATIVES: tuple[FalseCaption, ...] = get_args(FalseCaption)
@@ -38,19 +40,17 @@ Option = TypeVar("Option")
 class FalseCaptions:
     """The false captions of a split's training images."""
 
-    def __init__(
-        self, recipe: Mapping[str, Any], vocabulary: Vocabulary, scenes: Sequence[Scene], captions: Sequence[str]
-    ) -> None:
-        """`recipe` is the one in the split file; `scenes` and `captions` are those of train."""
-        self.recipe, self.vocabulary, self.scenes = recipe, vocabulary, scenes
-        self.contents = Contents(recipe, vocabulary)
-        self.rules, self.names = recorded_rules(recipe, vocabulary), names_in(vocabulary)
-        self.longest = max((len(text.split()) for text in captions), default=0), max(map(len, captions), default=0)
+    def __init__(self, train: "Records") -> None:
+        """Of the records of train."""
+        self.train, self.recipe, self.vocabulary = train, train.recipe, train.vocabulary
+        self.contents = Contents(self.recipe, self.vocabulary)
+        self.rules, self.names = recorded_rules(self.recipe, self.vocabulary), names_in(self.vocabulary)
 
-    def swapped(self, scene: Scene, recorded: Caption) -> Caption | None:
-        """Return `recorded`, the scene's hard negative from the split file; None if it would reveal something that is
-        kept for tests."""
-        return recorded if self.allowed(SWAPS[self.recipe["kind"]](scene)) else None
+    @cached_property
+    def longest(self) -> tuple[int, int]:
+        """The numbers of words and of characters in the longest training captions."""
+        texts = [caption.text for caption in self.train.true_of(self.train.spread())]
+        return max((len(text.split()) for text in texts), default=0), max(map(len, texts), default=0)
 
     def drawn(self, kind: str, content: Content, text: str, draw: int) -> Caption | None:
         """Draw a false caption by the seed `draw`: a replaced one if `kind` is "replace", else a shuffled one. None if
@@ -98,7 +98,7 @@ class FalseCaptions:
     @cached_property
     def twos(self) -> set[tuple[str, ...]]:
         """All pairs of animals that training shows together in one scene."""
-        return set().union(*map(self.two_in, self.scenes))
+        return set().union(*map(self.two_in, self.train.alike("animal")))
 
     def two_in(self, scene: Scene) -> set[tuple[str, ...]]:
         return set(combinations(sorted(thing.animal for thing in scene.things), 2))
@@ -106,12 +106,12 @@ class FalseCaptions:
     @cached_property
     def textured(self) -> set[tuple[str, str]]:
         """All (animal, texture) that training shows."""
-        return {(thing.animal, thing.texture) for scene in self.scenes for thing in scene.things}
+        return {(thing.animal, thing.texture) for scene in self.train.alike("animal", "texture") for thing in scene.things}
 
     @cached_property
     def groups(self) -> set[tuple[str | None, tuple[str, ...]]]:
         """The groups of animals (see `group`) that training shows together."""
-        return {self.group(scene) for scene in self.scenes}
+        return {self.group(scene) for scene in self.train.alike("animal", "slot")}
 
     def group(self, scene: Scene) -> tuple[str | None, tuple[str, ...]]:
         """The animals of a scene, and their relation if captions state it."""

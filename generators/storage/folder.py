@@ -1,0 +1,131 @@
+"""The folder of one world's splits at one resolution: split files, and the atlas of which their images are composed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import clear_leftovers, writing
+from menagerie.envs.core.identity import generator, plain
+from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.reading import Inaccessible
+from menagerie.envs.core.validation import SIDE, check_number
+from menagerie.envs.render import image_identity
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.storage.pictures import CHUNK, hidden_of
+from menagerie.generators.storage.records import columns_of, things_in
+from menagerie.generators.storage.scene_checks import RenderChecks
+from menagerie.generators.storage.split_file import (
+    LEFT_OUT,
+    Split,
+    check_recipe,
+    read_split,
+    recipe_version,
+    recorded,
+    split_name,
+    write_split,
+)
+from menagerie.generators.vocabulary import Columns, Vocabulary
+
+CHECKED = 2000  # scenes of a split that are rendered and checked when it is made
+Planned = Mapping[str, list[Scene]]
+Progress = Callable[[str, int, int], None]
+
+
+class SplitFolder:
+    """The splits of one world at one resolution, in a folder of their own below `root`."""
+
+    def __init__(self, root: Path, world: World, resolution: int) -> None:
+        check_number("resolution", resolution, SIDE)
+        self.root, self.world, self.resolution = root, world, resolution
+        self.identity = image_identity(world, resolution)
+        self.folder = root / f"{world.name}-{resolution}px-{self.identity}"
+        self.vocabulary = Vocabulary.of(world)
+
+    def renderer(self, workers: int = 1):
+        """The renderer of the folder's scenes, whose atlas all users of the folder share."""
+        from menagerie.envs.render.row import renderer_of
+
+        return renderer_of(self.world, self.resolution, self.folder, workers)
+
+    def make(self, recipe: SplitRecipe, workers: int = 1, progress: Progress | None = None) -> Path:
+        """Write the split of a recipe, and build what the atlas lacks for it; return its path. A file that is there is
+        kept if it is undamaged and of this recipe.
+
+        Calls `progress` with a stage, the number done and the total.
+        """
+        path = self.folder / split_name(recipe)
+        if (split := self.kept(path, recipe)) is None:
+            with writing(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.folder / ".lock"):
+                clear_leftovers(self.folder, alone=True)
+                if (split := self.kept(path, recipe)) is None:
+                    self.write(path, recipe, recipe.subsets(), workers, progress)
+                    return path
+        self.prepare([records.columns for records in split.subsets.values()], workers, progress)
+        return path
+
+    def kept(self, path: Path, recipe: SplitRecipe) -> Split | None:
+        """The split in a file if it is undamaged and of this recipe; else None."""
+        try:
+            check_recipe(split := read_split(path), recipe, self.identity)
+            return split
+        except Inaccessible:
+            raise
+        except UserError:
+            return None
+
+    def write(
+        self, path: Path, recipe: SplitRecipe, planned: Planned, workers: int = 1, progress: Progress | None = None
+    ) -> None:
+        """Write a split file of planned subsets, without the scenes that hide too much. Scenes of it are rendered and
+        checked."""
+        partners = ([recipe.swap(scene) for scene in its] for name, its in planned.items() if name != "train")
+        scenes = [scene for its in (*planned.values(), *partners) for scene in its]
+        self.prepare([self.vocabulary.encode(scenes)], workers, progress)
+        self.check(scenes, recipe.seed)
+        left = recipe.left_out(planned, self.too_hidden(planned, recipe.least_visible))
+        kept = without(planned, left)
+        subsets = {name: columns_of(name, scenes, recipe, self.vocabulary) for name, scenes in kept.items()}
+        whole = plain(recorded(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept))
+        images = self.identity, self.resolution
+        write_split(path, whole, self.vocabulary, images, recipe_version(recipe), subsets)
+
+    def prepare(self, tables: Sequence[Columns], workers: int = 1, progress: Progress | None = None) -> None:
+        """Build what the atlas lacks for the scenes of some tables."""
+        things = list({thing for table in tables for thing in things_in(table, self.vocabulary)})
+        report = progress or (lambda stage, done, total: None)
+        self.renderer(workers).prepare(things, lambda done, total: report("factors", done, total))
+
+    def check(self, scenes: Sequence[Scene], seed: int) -> None:
+        """Render some scenes, drawn by seed; raise if a thing is hidden or cut off, or if two look alike."""
+        drawn = generator(seed, "checked scenes").permutation(len(scenes))[:CHECKED]
+        chosen, renderer, checks = [scenes[i] for i in sorted(drawn)], self.renderer(), RenderChecks()
+        for start in range(0, len(chosen), CHUNK):
+            part = chosen[start : start + CHUNK]
+            checks.require(part, *renderer.render(part), renderer.areas(part))
+
+    def too_hidden(self, planned: Planned, least_visible: float) -> dict[str, list[int]]:
+        """For each subset, the numbers of its scenes in which less than `least_visible` of some thing shows; subsets
+        without any are left out. A swap hides as much as its scene, for textures change no outline."""
+        if not least_visible:
+            return {}
+        left, renderer = {}, self.renderer()
+        for name, scenes in planned.items():
+            hidden = (np.nan_to_num(hidden_of(renderer, scenes)) > 1 - least_visible).any(1)
+            if hidden.any():
+                left[name] = np.flatnonzero(hidden).tolist()
+        return left
+
+
+def without(planned: Planned, left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:
+    """The planned subsets without the scenes whose numbers are in `left`."""
+    dropped = {name: set(numbers) for name, numbers in left.items()}
+    return {
+        name: [scene for i, scene in enumerate(scenes) if i not in dropped[name]] if name in dropped else scenes
+        for name, scenes in planned.items()
+    }

@@ -1,0 +1,121 @@
+"""Images and masks of a split as arrays: those in its file, else composed from the atlas beside it. Without torch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32, Int, UInt8
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.render import image_identity
+from menagerie.envs.render.occlusion import area_table, hidden_shares
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.storage.hdf5 import mapped, open_hdf5
+from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split
+
+PIXELS = PICTURED[:2]
+CHUNK = 1024  # scenes whose shares are measured at once
+Rows = Sequence[int] | Int[np.ndarray, " n"]
+
+
+class SplitPictures:
+    """The pictures of a split's rows. A pickle has no pixels: each process opens the file and the atlas itself."""
+
+    def __init__(self, split: Split, world: World | None = None, atlas: Path | None = None, kept: bool = True) -> None:
+        """`world` replaces the one that the file names, and `atlas` the folder of the file as the atlas's. Unless
+        `kept`, all is composed, whatever the file holds."""
+        self.split, self.world, self.atlas, self.kept = split, world, atlas or split.path.parent, kept
+        self._renderer, self._maps = None, {}
+
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"_renderer": None, "_maps": {}}
+
+    @property
+    def side(self) -> int:
+        """Pixels along a side of the images."""
+        return self.split.resolution
+
+    def in_file(self, subset: str) -> bool:
+        """Whether the file holds the pictures of a subset."""
+        return self.kept and bool(self._map(subset))
+
+    def prepare(self, subset: str) -> None:
+        """Build what the atlas lacks for a subset, so that processes that start afterwards find it."""
+        if not self.in_file(subset):
+            self.renderer.prepare(self.split.subsets[subset].things())
+
+    def images(
+        self, subset: str, rows: Rows, out: UInt8[np.ndarray, "n h w 3"] | None = None
+    ) -> UInt8[np.ndarray, "n h w 3"]:
+        """The images of some rows, written into `out` if it is given."""
+        return self._pixels(subset, rows, "images", out)
+
+    def masks(self, subset: str, rows: Rows) -> UInt8[np.ndarray, "n h w"]:
+        """The instance masks of some rows: 0 for the background, i + 1 for the scene's thing i."""
+        return self._pixels(subset, rows, "masks")
+
+    def hidden(self, subset: str, rows: Rows) -> Float32[np.ndarray, "n things"]:
+        """The share of each of up to eight things of some rows that others hide; NaN for no thing."""
+        return self.hidden_in(self.split.subsets[subset].scenes_at(np.asarray(rows, np.int64)))
+
+    def hidden_in(self, scenes: Sequence[Scene]) -> Float32[np.ndarray, "n things"]:
+        """The same of some scenes, which are composed."""
+        return hidden_of(self.renderer, scenes)
+
+    def _pixels(self, subset: str, rows: Rows, name: str, out: np.ndarray | None = None) -> np.ndarray:
+        rows = np.asarray(rows, np.int64)
+        if self.in_file(subset):
+            found = self._map(subset)[name]
+            return np.array(found[rows]) if out is None else np.take(found, rows, 0, out)
+        if not len(rows):
+            return np.empty((0, self.side, self.side, 3)[: 4 if name == "images" else 3], np.uint8)
+        scenes = self.split.subsets[subset].scenes_at(rows)
+        both = None
+        if out is not None:
+            from menagerie.envs.render.renderer import Pictures
+
+            both = Pictures(out, np.empty(out.shape[:3], np.uint8))
+        return getattr(self.renderer.render(scenes, both), name)
+
+    @property
+    def renderer(self):
+        """The renderer of the split's world. Raises if the world isn't here, or has changed since."""
+        if self._renderer is None:
+            from menagerie.envs.render.row import renderer_of
+
+            split = self.split
+            world = self.world or load_world(split.recipe["world"])
+            if image_identity(world, self.side) != split.identity:
+                raise UserError(f"world {split.recipe['world']} has changed since {split.path} was made; {REMEDY}")
+            self._renderer = renderer_of(world, self.side, self.atlas)
+        return self._renderer
+
+    def _map(self, subset: str) -> dict[str, np.ndarray]:
+        if subset not in self._maps:
+            self._maps[subset] = pictures_in(self.split, subset)
+        return self._maps[subset]
+
+
+def pictures_in(split: Split, subset: str) -> dict[str, np.ndarray]:
+    """Map the pictures and texts of a subset that a packed file holds; empty if it holds none."""
+    n, side = len(split.subsets[subset].columns["view"]), split.resolution
+    with open_hdf5(split.path, REMEDY) as file:
+        found = {name: mapped(file[subset], name) for name in PICTURED if name in file[subset]}
+        shapes = {"images": (n, side, side, 3), "masks": (n, side, side)}
+        if found and any(name not in found or len(found[name]) != n for name in PICTURED):
+            raise ValueError(f"the pictures and texts of {subset} are incomplete")
+        if any(name in found and found[name].shape != shape for name, shape in shapes.items()):
+            raise ValueError(f"the pictures of {subset} have another size than {side}")
+    return found
+
+
+def hidden_of(renderer, scenes: Sequence[Scene]) -> Float32[np.ndarray, "n things"]:
+    """The share of each of up to eight things of scenes that others hide; NaN for no thing."""
+    parts = [np.empty((0, 8), np.float32)]
+    for start in range(0, len(scenes), CHUNK):
+        part = scenes[start : start + CHUNK]
+        masks = renderer.render(part).masks
+        parts.append(hidden_shares(area_table(renderer.areas(part)), masks))
+    return np.concatenate(parts)

@@ -1,0 +1,255 @@
+"""The records of one subset of a split: columns of numbers, from which scenes, captions and graphs are made.
+
+Nothing is made when a file is opened. A record has a scene, a content (what its caption says) and a counterfactual: the
+row of the swapped scene, of which the hard negative is true, or -1. Swapped scenes that are no records themselves
+follow the records as further rows.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int, Shaped, UInt64
+
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.captions.contents import Content, swapped_content, write_caption
+from menagerie.generators.captions.crowds import chain
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.templates import Caption, predicate_for, template_of
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.vocabulary import SCENE, THING, Columns, Vocabulary, none_in
+
+NO_THING = 255  # in the column `mentioned`
+NO_GRAPH = SceneGraph(())
+DENIED = ("animal", "texture", "size")
+KEPT = 1 << 17  # texts of more records are written anew whenever they are asked for
+SOME = 1 << 16  # of more records than `KEPT`, those whose texts stand for all
+Rows = Sequence[int] | Int[np.ndarray, " n"]
+
+
+class Records:
+    """One subset of a split, as a sequence of records."""
+
+    def __init__(self, recipe: Mapping[str, Any], vocabulary: Vocabulary, columns: Columns, count: int) -> None:
+        """`columns` are those of `columns_of`; the first `count` rows are records."""
+        self.recipe, self.vocabulary, self.columns, self.count = recipe, vocabulary, columns, count
+        self.template = template_of(recipe)
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def counterfactual(self) -> Int[np.ndarray, " n"]:
+        """For each record, the row of its swapped scene; -1 for none."""
+        return self.columns["counterfactual"][: self.count]
+
+    @property
+    def groups(self) -> Int[np.ndarray, " n"] | None:
+        """In probe sets: what is split must be split by these."""
+        return self.columns["group"][: self.count] if "group" in self.columns else None
+
+    @property
+    def number_of_things(self) -> Int[np.ndarray, " n"]:
+        """The number of things in each record's scene."""
+        return (self.columns["animal"][: self.count] != none_in(self.vocabulary.animals)).sum(1)
+
+    def scenes_at(self, rows: Rows | slice) -> list[Scene]:
+        """Make the scenes of some rows."""
+        return self.vocabulary.decode({name: self.columns[name][rows] for name in self.columns if name in SCENE})
+
+    def contents_at(self, rows: Rows | slice) -> list[Content]:
+        """What the captions of some rows say."""
+        found = zip(
+            self.scenes_at(rows), *(self.columns[name][rows].tolist() for name in CONTENT_COLUMNS), strict=True
+        )
+        denied = self._denied(rows) if "denied" in self.columns else None
+        return [self._content(*row, denied[i] if denied else ()) for i, row in enumerate(found)]
+
+    def _content(
+        self, scene: Scene, phrasing: int, mentioned: list[int], textured: int, negative: int, denied: tuple[Thing, ...]
+    ) -> Content:
+        things = []
+        for place, number in enumerate(mentioned):
+            if number != NO_THING:
+                thing = scene.things[number]
+                things.append(thing if textured >> place & 1 else thing._replace(texture=""))
+        predicate = predicate_for(scene, things, self.template)
+        stated = predicate or chain(things, self.recipe.get("relations_stated", 0)) or ""
+        return Content(scene, tuple(things), stated, denied, phrasing, bool(negative))
+
+    def _denied(self, rows: Rows | slice) -> list[tuple[Thing, ...]]:
+        v, found = self.vocabulary, []
+        for animal, texture, size in self.columns["denied"][rows].tolist():
+            there = animal != none_in(v.animals)
+            sized = v.sizes[size] if v.sizes and there else ""
+            found.append((Thing(v.animals[animal], v.textures[texture], "center", sized),) if there else ())
+        return found
+
+    def captions_at(self, rows: Rows | slice) -> list[Caption]:
+        """Write the captions of some rows, with their graphs."""
+        return [write_caption(content, self.template) for content in self.contents_at(rows)]
+
+    def negatives_at(self, rows: Rows | slice) -> list[Caption | None]:
+        """Write the hard negatives of some rows; None for a record without one."""
+        return [
+            write_caption(swapped_content(content, self.recipe["kind"]), self.template) if content.negative else None
+            for content in self.contents_at(rows)
+        ]
+
+    def alike(self, *fields: str) -> list[Scene]:
+        """Make one scene of each group of records that have the same `fields`, such as "animal" and "slot"."""
+        keys = keys_of(self.columns[name][: self.count] for name in fields)
+        return self.scenes_at(np.sort(np.unique(keys, return_index=True)[1]))
+
+    @cached_property
+    def scenes(self) -> list[Scene]:
+        """The scenes of all records."""
+        return self.scenes_at(slice(self.count))
+
+    @cached_property
+    def true(self) -> list[Caption]:
+        """The captions of all records, with their graphs."""
+        return self.captions_at(slice(self.count))
+
+    @cached_property
+    def false(self) -> list[Caption | None]:
+        """The hard negatives of all records."""
+        return self.negatives_at(slice(self.count))
+
+    @property
+    def captions(self) -> list[str]:
+        """The texts of all captions."""
+        return [caption.text for caption in self.true]
+
+    @property
+    def graphs(self) -> list[SceneGraph]:
+        """The graphs of all captions."""
+        return [caption.graph for caption in self.true]
+
+    @property
+    def negatives(self) -> list[str]:
+        """The texts of all hard negatives; empty for a record without one."""
+        return [caption.text if caption else "" for caption in self.false]
+
+    @property
+    def negative_graphs(self) -> list[SceneGraph]:
+        """The graphs of all hard negatives; without nodes for a record without one."""
+        return [caption.graph if caption else NO_GRAPH for caption in self.false]
+
+    def true_of(self, rows: Rows) -> list[Caption]:
+        """The captions of some records, kept where there are few records."""
+        return [self.true[i] for i in rows] if self.count <= KEPT else self.captions_at(np.asarray(rows))
+
+    def false_of(self, rows: Rows) -> list[Caption | None]:
+        """The hard negatives of some records, kept where there are few records."""
+        return [self.false[i] for i in rows] if self.count <= KEPT else self.negatives_at(np.asarray(rows))
+
+    def spread(self) -> Rows:
+        """All records; of very many, some that are spread evenly and those with the longest names."""
+        if self.count <= KEPT:
+            return range(self.count)
+        return np.concatenate([np.arange(0, self.count, self.count // SOME), self._longest()])
+
+    def texts(self) -> Iterator[str]:
+        """Yield the captions and hard negatives of records (of very many, of those in `spread`), their nodes and
+        predicates."""
+        rows = self.spread()
+        for text, graph in (*self.true_of(rows), *filter(None, self.false_of(rows))):
+            yield text
+            yield from graph.nodes
+            yield from (edge.predicate for edge in graph.edges)
+
+    def _longest(self) -> Int[np.ndarray, " some"]:
+        """Rows whose scenes have the longest names, in letters and in words."""
+        v, length = self.vocabulary, np.zeros((2, self.count), np.int32)
+        for name in ("background", *THING):
+            if name in self.columns and name != "slot":
+                words = [*v.names(name), *[""] * (none_in(v.names(name)) + 1 - len(v.names(name)))]
+                column = self.columns[name][: self.count]
+                for total, count in zip(length, (len, lambda word: len(word.split())), strict=True):
+                    total += np.array(list(map(count, words)), np.int32)[column].reshape(self.count, -1).sum(1)
+        return np.unique(np.argpartition(length, -SOME // 16, 1)[:, -SOME // 16 :])
+
+CONTENT_COLUMNS = ("phrasing", "mentioned", "textured", "negative")
+
+
+def keys_of(columns: Iterable[np.ndarray]) -> UInt64[np.ndarray, " n"]:
+    """A 64-bit key of each row of some columns (splitmix64). Equal keys are taken for equal rows."""
+    key = np.uint64(0)
+    for column in columns:
+        for values in column.reshape(len(column), -1).T:
+            key = (key ^ values) + np.uint64(0x9E3779B97F4A7C15)
+            for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+                key = (key ^ (key >> np.uint64(shift))) * np.uint64(factor)
+    return key
+
+
+def things_in(table: Columns, vocabulary: Vocabulary) -> list[Scene]:
+    """Each different thing of a table in its slot, view and background, as a scene of its own: all that a renderer has
+    to know to draw the table's scenes."""
+    there = table["animal"] != none_in(vocabulary.animals)
+    size, number = table.get("size", np.zeros_like(table["slot"])), np.zeros(there.shape, np.int64)
+    for part in (table["background"][:, None], table["view"][:, None], table["animal"], table["slot"], size):
+        number = number * (int(part.max(initial=0)) + 1) + part
+    first = np.unique(number[there], return_index=True)[1]
+    row, place = (index[first] for index in np.nonzero(there))
+    alone = {name: table[name][row] for name in ("background", "view")}
+    return vocabulary.decode(alone | {name: table[name][row, place][:, None] for name in THING if name in table})
+
+
+def columns_of(
+    subset: str, scenes: Sequence[Scene], recipe: SplitRecipe, vocabulary: Vocabulary
+) -> tuple[dict[str, np.ndarray], int]:
+    """Make the columns of a subset, and count its records. Rows of counterfactuals follow, except in train, where a
+    swapped scene that isn't in train has no row."""
+    row_of = {scene: row for row, scene in enumerate(scenes)}
+    contents = [recipe.content(subset, scene) for scene in scenes]
+    other, further = np.full(len(scenes), -1, np.int32), []
+    for row, (scene, content) in enumerate(zip(scenes, contents, strict=True)):
+        if len(scene.things) == 1 and not content.negative:
+            continue
+        swapped = recipe.swap(scene)
+        if swapped not in row_of and subset != "train":
+            row_of[swapped] = len(row_of)
+            further.append((row, swapped_content(content, recipe.kind)._replace(scene=swapped)))
+        other[row] = row_of.get(swapped, -1)
+    rows = [*scenes, *(content.scene for _, content in further)]
+    table = vocabulary.encode(rows) | encode_contents([*contents, *(content for _, content in further)], vocabulary)
+    table["counterfactual"] = np.concatenate([other, np.array([row for row, _ in further], np.int32)])
+    if (groups := recipe.groups_of(scenes)) is not None:
+        table["group"] = np.concatenate([groups, np.full(len(further), -1)]).astype(np.int32)
+    return table, len(scenes)
+
+
+def encode_contents(contents: Iterable[Content], vocabulary: Vocabulary) -> dict[str, Shaped[np.ndarray, "n ..."]]:
+    """The columns that say, beyond the scenes, what captions say: the phrasing, the mentioned things in their order by
+    their places in the scene, bits of the mentioned things whose textures are stated, whether there is a hard negative,
+    and, if any caption denies a thing, which one."""
+    contents = list(contents)
+    most = max((len(content.scene.things) for content in contents), default=1)
+    mentioned = np.full((len(contents), most), NO_THING, np.uint8)
+    textured = np.zeros(len(contents), np.uint8)
+    for row, content in enumerate(contents):
+        slots = [thing.slot for thing in content.scene.things]
+        for place, thing in enumerate(content.things):
+            mentioned[row, place] = slots.index(thing.slot)
+            textured[row] |= bool(thing.texture) << place
+    table = {
+        "phrasing": np.array([content.phrasing for content in contents], np.uint8),
+        "mentioned": mentioned,
+        "textured": textured,
+        "negative": np.array([content.negative for content in contents], np.uint8),
+    }
+    if any(content.denied for content in contents):
+        things = [(content.denied or (None,))[0] for content in contents]
+        known = [{name: i for i, name in enumerate(vocabulary.names(field))} for field in DENIED]
+        empty = [none_in(vocabulary.animals)] * 3
+        table["denied"] = np.array(
+            [
+                [at.get(getattr(thing, field), 0) for at, field in zip(known, DENIED, strict=True)] if thing else empty
+                for thing in things
+            ],
+            np.uint16 if max(empty) > 255 or len(vocabulary.textures) > 255 else np.uint8,
+        )
+    return table
