@@ -145,7 +145,7 @@ def covered(training: Training, split: Split, subset: str) -> Covered:
     both = zip(COUNTED, tested, [facts] * 3 + [texts, images], strict=True)
     swap, promised = SWAPS[split.recipe["kind"]], had_of(split, subset, facts, [s for part in had for s in part.scenes])
     lost = {i for i, scene in enumerate(records.scenes) if scene in images or promised(scene)}
-    partners = enumerate(zip(records.scenes, records.partners.tolist(), strict=True), start=len(records))
+    partners = enumerate(zip(records.scenes, records.counterfactual.tolist(), strict=True), start=len(records))
     lost |= {i for i, (scene, row) in partners if row >= 0 and swap(scene) in images}
     counts = {name: (len(things & known), len(things)) for name, things, known in both}
     gaps = () if test.world else ("which of the test's images, whose world isn't here any more",)

@@ -71,11 +71,11 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
     """Find the split file that a cell was trained on: among the files that its run was given, or below `store` if the
     split was made from a recipe. Raise unless there is exactly one."""
     from menagerie.generators.splits.recipe_file import KINDS
-    from menagerie.generators.storage.split_file import check_recipe, content_identity, read_split, split_name
+    from menagerie.generators.storage.split_file import check_recipe, read_split, split_name
 
     data = cell["settings"]["data"]
     if "split_file" in data:
-        paths = [file for file in given if file.exists() and content_identity(read_split(file)) == data["split_file"]]
+        paths = [file for file in given if file.exists() and read_split(file).content == data["split_file"]]
         place = f"among {', '.join(map(str, given))}"
     else:
         kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]

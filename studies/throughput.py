@@ -33,8 +33,8 @@ far scores and gradients differ.
 `parts`: parameters and multiplications of images, texts and their comparison, for towers of any size
 (OC-CLIP's table 9), and on request how many images pass per second.
 
-`growth`: time and memory by the number of scenes, as exponents: a store's index, the sampler, and splits that are
-rendered, opened, trained on and audited; a training step by its batch; and a grid's report by the number of runs.
+`growth`: time and memory by the number of scenes, as exponents: the sampler, and splits that are made, opened, trained
+on and audited; a training step by its batch; and a grid's report by the number of runs.
 
 `scale`: what a long training takes on one device or many, by a cost model that is fitted to short trainings here
 and checked on a larger one.

@@ -32,7 +32,7 @@ from menagerie.generators.export import formats
 from menagerie.generators.export.formats import FORMATS, INSTANCES, ExportPart, File
 from menagerie.generators.export.write import MARK, SHEET, mark
 from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import Records, Split, recipe_version
 from menagerie.generators.vocabulary import Vocabulary, has_crowds
 
@@ -52,7 +52,7 @@ class Export:
     subsets: tuple[str, ...]
 
 
-class RenderedReader(PixelReader):
+class RenderedReader(SplitPictures):
     """A reader that renders a row each time it is read, in place of reading it from an image store."""
 
     def __init__(self, renderer: Renderer | RowRenderer, records: Sequence[Records], split: Split) -> None:

@@ -1,4 +1,4 @@
-"""Makes a split again in memory, from its recipe, and compares it with the file; also checks its shards and links.
+"""Makes a split again in memory, from its recipe, and compares it with the file.
 
 The other checks test what holds for every sound split. This one finds deviations from the split's own recipe: another
 seed, template or view, or a scene more or less.
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import h5py
+import numpy as np
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import plain
@@ -20,29 +20,12 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.generators.storage.shards import check_shard
-from menagerie.generators.storage.split_file import (
-    BESIDE,
-    LEFT_OUT,
-    REMEDY,
-    Records,
-    Split,
-    check_store,
-    describe,
-    recipe_version,
-    split_name,
-    without,
-)
-from menagerie.generators.storage.tables import open_to_read
+from menagerie.generators.storage.folder import without
+from menagerie.generators.storage.records import Records, columns_of
+from menagerie.generators.storage.split_file import BESIDE, LEFT_OUT, REMEDY, Split, recipe_version, split_name
 from menagerie.generators.vocabulary import Vocabulary
 
 CLAIM = "the split is what its recipe makes"
-TEXTS = {
-    "captions": "caption",
-    "negatives": "hard negative",
-    "graphs": "graph",
-    "negative_graphs": "graph of the hard negative",
-}
 
 
 class Incomparable(Exception):
@@ -69,16 +52,11 @@ def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator
 
 
 def made_again(split: Split, world_file: Path | None = None) -> dict[str, Records]:
-    """Make the subsets of the split's recipe again; their rows aren't those of the store.
-
-    Raises `Incomparable` if that is impossible here.
-    """
+    """Make the subsets of the split's recipe again. Raises `Incomparable` if that is impossible here."""
     recipe = replace(recipe_of(split), world=trusted_world(split.recipe["world"], world_file))
     check_world(split, recipe)
-    planned = recipe.subsets()
-    row_of = {scene: row for row, scene in enumerate(recipe.with_partners(planned))}
-    kept = without(planned, left_out(split))
-    return {name: describe(name, scenes, row_of, recipe) for name, scenes in kept.items()}
+    kept, v = without(recipe.subsets(), left_out(split)), split.vocabulary
+    return {name: Records(split.recipe, v, *columns_of(name, scenes, recipe, v)) for name, scenes in kept.items()}
 
 
 def left_out(split: Split) -> dict[str, list[int]]:
@@ -125,16 +103,16 @@ def check_world(split: Split, recipe: SplitRecipe) -> None:
 
 def first_difference(recorded: Records, made: Records) -> str:
     """The first difference between the recorded and the regenerated subset, in words; empty if there is none."""
-    if recorded.scenes != made.scenes:
+    if len(recorded) != len(made) or recorded.scenes != made.scenes:
         return scene_difference(recorded.scenes, made.scenes)
-    for field, what in TEXTS.items():
-        for i, (text, again) in enumerate(zip(getattr(recorded, field), getattr(made, field), strict=True)):
+    for what in ("true", "false"):
+        for i, (text, again) in enumerate(zip(getattr(recorded, what), getattr(made, what), strict=True)):
             if text != again:
-                return f"{what} of record {i}, {recorded.scenes[i].key}: {plain(text)!r}, made again {plain(again)!r}"
-    for i, (paired, again) in enumerate(zip(recorded.partners >= 0, made.partners >= 0, strict=True)):
-        if paired != again:
-            scene = recorded.scenes[i].key
-            return f"record {i}, {scene}, has {'a' if paired else 'no'} partner, made again it is otherwise"
+                key = recorded.scenes[i].key
+                return f"{what} caption of record {i}, {key}: {plain(text)!r}, made again {plain(again)!r}"
+    wrong = np.flatnonzero(recorded.counterfactual != made.counterfactual)
+    if len(wrong):
+        return f"record {wrong[0]}, {recorded.scenes[wrong[0]].key}, has another counterfactual than its swapped scene"
     return ""
 
 
@@ -153,43 +131,11 @@ def scene_difference(recorded: Sequence, made: Sequence) -> str:
 
 
 NAMED = re.compile(r"[a-z]+-p[\d.e+-]+-n[\d.e+-]+-s-?\d+-[0-9a-f]{8}\.h5")
-FITS = "the store shows the scenes that the split lists"
 
 
 def check_file(split: Split) -> Iterator[Finding]:
-    """Check that the file is as it was written, and that the shards of its store hold its scenes."""
-    yield Finding("the file has the checksum that it was written with", split.intact, "" if split.intact else REMEDY)
-    try:
-        check_store(split)
-    except UserError as error:
-        yield Finding(FITS, False, str(error))
-    else:
-        yield Finding(FITS, True, f"{len(split.shards)} shards")
-        yield from check_shards(split)
-
-
-def check_shards(split: Split) -> Iterator[Finding]:
-    """Check that the table of shards numbers their rows without a gap, and that each link leads to its own shard."""
-    start, strange = 0, ""
-    for i, shard in enumerate(split.shards):
-        rows = len(check_shard(split.location(i), split.identity))
-        if (shard.start, shard.rows) != (start, rows):
-            listed = f"{shard.rows} rows from {shard.start}"
-            strange = (
-                strange or f"shard {i} ({shard.file or 'inside'}) is listed with {listed}, it has {rows} from {start}"
-            )
-        start += rows
-    yield Finding("shards are listed with their rows", not strange, f"{strange}; {REMEDY}" if strange else "")
-    with open_to_read(split.path) as file:
-        links = [file.get(f"shards/{i}", getlink=True) for i in range(len(split.shards))]
-    wrong = [
-        f"shards/{i} leads to {link.filename}:{link.path}, not to {shard.file}"
-        for i, (shard, link) in enumerate(zip(split.shards, links, strict=True))
-        if isinstance(link, h5py.ExternalLink) and (link.filename, link.path) != (shard.file, "/")
-    ]
-    missing = [f"shards/{i} is missing" for i, link in enumerate(links) if link is None]
-    strange = next(iter([*wrong, *missing]), "")
-    yield Finding("every link leads to its own shard", not strange, f"{strange}; {REMEDY}" if strange else "")
+    """Check that the file is as it was written."""
+    yield Finding("the file has the digest that it was written with", split.intact, "" if split.intact else REMEDY)
 
 
 def check_name(split: Split) -> Iterator[Finding]:

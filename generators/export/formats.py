@@ -21,7 +21,7 @@ from menagerie.envs.core.files import file_name
 from menagerie.envs.scene import Thing
 from menagerie.envs.slots import CROWD
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import Records
 
 SHARD_SAMPLES = 1000  # samples in one tar file
@@ -42,7 +42,7 @@ class ExportPart:
 
     name: str
     records: Records
-    reader: PixelReader
+    pixels: SplitPictures
 
     @property
     def stem(self) -> str:
@@ -52,7 +52,7 @@ class ExportPart:
     def png(self, index: int) -> bytes:
         """The image of a record as a PNG file."""
         buffer = io.BytesIO()
-        Image.fromarray(self.reader.read(int(self.records.rows[index]))).save(buffer, "PNG")
+        Image.fromarray(self.pixels.images(self.name, [index])[0]).save(buffer, "PNG")
         return buffer.getvalue()
 
     def facts(self, index: int) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def coco(parts: Sequence[ExportPart]) -> Iterator[File]:
 def coco_captions(part: ExportPart) -> dict[str, Any]:
     """The captions of a subset in COCO's structure; ids start at 1."""
     r, images, annotations = part.records, [], []
-    height, width = part.reader.read(int(r.rows[0])).shape[:2] if len(r) else (0, 0)
+    height = width = part.pixels.side
     for i, caption in enumerate(r.captions):
         name = picture_name(part, i)
         images.append({"id": i + 1, "file_name": name, "width": width, "height": height, "license": 1})
@@ -165,10 +165,9 @@ def coco_things(part: ExportPart) -> dict[str, Any]:
     """The things of a subset that have a visible pixel, in COCO's structure. Ids start at 1; categories have the order
     of the world's animals."""
     captions, annotations = coco_captions(part), []
-    animals = part.reader.split.vocabulary.animals
+    animals = part.records.vocabulary.animals
     for i, scene in enumerate(part.records.scenes):
-        rows = part.records.rows[i : i + 1]
-        mask, hidden = part.reader.read(int(rows[0]), "masks"), part.reader.hidden(rows)[0]
+        mask, hidden = part.pixels.masks(part.name, [i])[0], part.pixels.hidden(part.name, [i])[0]
         for k, thing in enumerate(scene.things):
             if (mask == k + 1).any():
                 facts = {"id": len(annotations) + 1, "image_id": i + 1, "iscrowd": 0, **outlined(mask == k + 1)}

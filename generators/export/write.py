@@ -21,9 +21,9 @@ from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import read_bytes
 from menagerie.envs.world import WORLDS
 from menagerie.generators.export.formats import FORMATS, ExportPart, File
-from menagerie.generators.storage.image_store import Progress
-from menagerie.generators.storage.pixels import PixelReader, open_split
-from menagerie.generators.storage.split_file import Split, checksum
+from menagerie.generators.storage.folder import Progress
+from menagerie.generators.storage.pictures import SplitPictures
+from menagerie.generators.storage.split_file import Split, read_split
 
 TEMPLATE = """\
 # {name} as {form}
@@ -97,9 +97,9 @@ def export(
     `progress` is called with "export", the samples done and their total.
     """
     lay_out = FORMATS[choose("format", form, FORMATS)]
-    split = chosen(open_split(path), subsets)
-    reader = PixelReader(split)
-    files = list(lay_out([ExportPart(name, records, reader) for name, records in split.subsets.items()]))
+    split = chosen(read_split(path), subsets)
+    pixels = SplitPictures(split)
+    files = list(lay_out([ExportPart(name, records, pixels) for name, records in split.subsets.items()]))
     exported = {name: sum(file.samples for file in files if file.subset == name) for name in split.subsets}
     if not any(exported.values()):
         raise UserError(f"nothing in {', '.join(exported)} of {path} can be exported as {form}; choose other --subsets")
@@ -122,11 +122,8 @@ def chosen(split: Split, subsets: Sequence[str]) -> Split:
 
 
 def mark(split: Split, form: str) -> str:
-    """A JSON text that identifies an export's format and content. It ignores rows of the store, so that a packed split
-    gives the same text."""
-    subsets = {name: replace(r, rows=0 * r.rows, partners=0 * r.partners) for name, r in split.subsets.items()}
-    content = {"format": form, "store": split.identity, "checksum": checksum(split.recipe, subsets)}
-    return json.dumps(content, indent=1)
+    """A JSON text that identifies an export's format and content."""
+    return json.dumps({"format": form, "split": split.digest, "subsets": sorted(split.subsets)}, indent=1)
 
 
 def write_missing(files: Sequence[File], out: Path, progress: Progress | None) -> None:

@@ -12,7 +12,7 @@ from menagerie.generators.benchmarks.benchmark import Item
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.frozen.benchmark import Digests, Frozen
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.pixels import open_split
+from menagerie.generators.storage.split_file import read_split
 
 LETTERS = 32  # kept of a SHA-256 in hexadecimal
 
@@ -32,7 +32,7 @@ def scene_row(subset: str, item: Item) -> tuple[str | int, ...]:
 
 def tests_in(benchmark: Frozen, path: Path) -> dict[str, SplitTests]:
     """The tests in a benchmark's split file, by subset."""
-    split = open_split(path)
+    split = read_split(path)
     return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in benchmark.recipe.all_tests}
 
 
@@ -51,11 +51,11 @@ def digests_of(tests: dict[str, SplitTests]) -> Digests:
 def pixels_of(test: SplitTests) -> Iterator[bytes]:
     """Yield, for each record, a line with its subset, its scene and the images' shape, then the bytes of its image and
     of its partner's."""
-    records, reader = test.data.records, test.data.reader
-    for scene, *rows in zip(records.scenes, records.rows.tolist(), records.partners.tolist(), strict=True):
-        images = [reader.read(row) for row in rows]
-        yield f"{test.data.subset}\0{scene.key}\0{images[0].shape}\0".encode()
-        yield from (np.ascontiguousarray(image).tobytes() for image in images)
+    records, pictures, subset = test.data.records, test.data.pictures, test.data.subset
+    for i, (scene, partner) in enumerate(zip(records.scenes, records.counterfactual.tolist(), strict=True)):
+        images = pictures.images(subset, [i, partner])
+        yield f"{subset}\0{scene.key}\0{images[0].shape}\0".encode()
+        yield from map(np.ndarray.tobytes, images)
 
 
 def check_digests(benchmark: Frozen, found: Digests) -> None:

@@ -9,9 +9,8 @@ from menagerie.envs.core.reading import Inaccessible
 from menagerie.envs.worlds import load_world
 from menagerie.generators.frozen.benchmark import Frozen
 from menagerie.generators.frozen.digests import check_digests, digests_of, tests_in
-from menagerie.generators.storage.image_store import ImageStore
-from menagerie.generators.storage.pixels import open_split
-from menagerie.generators.storage.split_file import BESIDE, recorded, write_planned
+from menagerie.generators.storage.folder import SplitFolder
+from menagerie.generators.storage.split_file import BESIDE, read_split, recorded
 
 
 def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
@@ -20,16 +19,13 @@ def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
     Raises `UserError` if scenes, texts or pixels differ from the benchmark's.
     """
     recipe = benchmark.recipe
-    store = ImageStore(root, load_world(recipe.world), benchmark.resolution)
+    folder = SplitFolder(root, load_world(recipe.world), benchmark.resolution)
     tested = benchmark.tested()
-    scenes = recipe.with_partners(tested)
-    print(f"{benchmark.name}: {len(scenes)} scenes, {len(store.missing(scenes))} of them to render", flush=True)
-    with progress_bars("factors", "scenes") as progress:
-        store.add(scenes, workers, progress=progress)
-    path = store.folder / f"frozen-{benchmark.name}.h5"
-    with store.locked():
-        if not is_made(path, benchmark, store.identity):
-            write_planned(path, store, recipe, tested)
+    path = folder.folder / f"frozen-{benchmark.name}.h5"
+    print(f"{benchmark.name}: {sum(map(len, tested.values()))} scenes", flush=True)
+    if not is_made(path, benchmark, folder.identity):
+        with progress_bars("factors") as progress:
+            folder.write(path, recipe, tested, workers, progress)
     check_digests(benchmark, digests_of(tests_in(benchmark, path)))
     return path
 
@@ -37,7 +33,7 @@ def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
 def is_made(path: Path, benchmark: Frozen, store: str) -> bool:
     """Whether an undamaged file of the benchmark's recipe is there already; its digests are checked afterwards."""
     try:
-        split = open_split(path)
+        split = read_split(path)
     except Inaccessible:
         raise
     except UserError:

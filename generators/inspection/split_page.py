@@ -19,7 +19,7 @@ from menagerie.generators.inspection.matrices import (
 )
 from menagerie.generators.inspection.summary import COLUMNS, facts, subset_rows
 from menagerie.generators.splits.dependence import normalised_mutual_information
-from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import Split
 
 SAMPLES = 5  # samples of each subset
@@ -66,10 +66,10 @@ def write_page(split: Split, out: Path) -> None:
 
 def samples(split: Split) -> dict[str, list[Sample]]:
     """For each subset, a few evenly spaced records."""
-    reader, shown = PixelReader(split), {}
+    pictures, shown = SplitPictures(split), {}
     for name in (row.subset for row in subset_rows(split)):
         records = split.subsets[name]
-        part, count = ExportPart(name, records, reader), min(SAMPLES, len(records))
+        part, count = ExportPart(name, records, pictures), min(SAMPLES, len(records))
         chosen = [len(records) * (2 * i + 1) // (2 * count) for i in range(count)]
         shown[name] = [Sample(data_uri(part.png(i)), records.captions[i], records.negatives[i]) for i in chosen]
     return shown

@@ -18,8 +18,8 @@ from menagerie.generators.inspection.matrices import (
 )
 from menagerie.generators.splits.recipe import ENTROPIES
 from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.generators.storage.pixels import PixelReader, open_split
-from menagerie.generators.storage.split_file import LEFT_OUT, Records, Split
+from menagerie.generators.storage.records import Records
+from menagerie.generators.storage.split_file import LEFT_OUT, Split, read_split
 
 COLUMNS = (
     "subset",
@@ -58,7 +58,7 @@ class SubsetRow(NamedTuple):
 
 def open_inspected(path: Path) -> Split:
     """Open a split that is undamaged and has train and validation; else raise."""
-    split = open_split(path)
+    split = read_split(path)
     for name in ("train", "validation"):
         choose(f"subset of {path}", name, split.subsets)
     return split
@@ -74,7 +74,7 @@ def facts(split: Split) -> dict[str, str]:
         "world": f"{recipe['world']}: {words}",
         "recipe": ", ".join(changed(recipe)) or "all fields have their defaults",
         "seed": str(recipe["seed"]),
-        "resolution": resolution(split),
+        "resolution": f"{split.resolution} × {split.resolution} pixels",
         "store": split.identity,
         "hold-out rules": "; ".join(recipe["hold_out"]) or "none",
         **fractions(split),
@@ -107,15 +107,6 @@ def changed(recipe: dict) -> list[str]:
         for name, default in defaults.items()
         if name not in separate and name in recipe and plain(recipe[name]) != plain(default)
     ]
-
-
-def resolution(split: Split) -> str:
-    """Height and width of an image as text; "unknown" if there is no image."""
-    row = next((int(r.rows[0]) for r in split.subsets.values() if len(r)), None)
-    if row is None:
-        return "unknown"
-    height, width = PixelReader(split).read(row, "masks").shape
-    return f"{height} × {width} pixels"
 
 
 def fractions(split: Split) -> dict[str, str]:
@@ -158,7 +149,7 @@ def subset_row(name: str, records: Records) -> SubsetRow:
     return SubsetRow(
         subset=name,
         scenes=len(records),
-        images=len(set(records.rows.tolist())),
+        images=len(set(records.scenes)),
         captions=len(set(records.captions)),
         pairs=len({animal_pair(scene) for scene in records.scenes} - {None}),
         negatives=sum(map(bool, records.negatives)),

@@ -11,7 +11,8 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.slots import place_of
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.probe_scenes import quartet
-from menagerie.generators.storage.split_file import Records, Split
+from menagerie.generators.storage.records import Records
+from menagerie.generators.storage.split_file import Split
 
 
 @dataclass(frozen=True)

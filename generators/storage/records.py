@@ -60,9 +60,7 @@ class Records:
 
     def contents_at(self, rows: Rows | slice) -> list[Content]:
         """What the captions of some rows say."""
-        found = zip(
-            self.scenes_at(rows), *(self.columns[name][rows].tolist() for name in CONTENT_COLUMNS), strict=True
-        )
+        found = zip(self.scenes_at(rows), *(self.columns[name][rows].tolist() for name in CONTENT_COLUMNS), strict=True)
         denied = self._denied(rows) if "denied" in self.columns else None
         return [self._content(*row, denied[i] if denied else ()) for i, row in enumerate(found)]
 
@@ -170,6 +168,7 @@ class Records:
                 for total, count in zip(length, (len, lambda word: len(word.split())), strict=True):
                     total += np.array(list(map(count, words)), np.int32)[column].reshape(self.count, -1).sum(1)
         return np.unique(np.argpartition(length, -SOME // 16, 1)[:, -SOME // 16 :])
+
 
 CONTENT_COLUMNS = ("phrasing", "mentioned", "textured", "negative")
 

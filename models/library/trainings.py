@@ -14,7 +14,7 @@ from menagerie.envs.render import image_identity
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import VERSION
 from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.generators.storage.split_file import content_identity, read_split
+from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import FileScenes, RecipeScenes, Training
 from menagerie.models.kept_states import STATES
 from menagerie.models.library.cells import result_of
@@ -105,6 +105,6 @@ def given_file(content: str, cell: Path) -> FileScenes:
     """Find the split file with this content among those that a run was given; raises if it isn't there any more."""
     given = read_record(cell.parents[1] / "config.json")["config"].get("split", ())
     for file in map(Path, given):
-        if file.exists() and content_identity(read_split(file)) == content:
+        if file.exists() and read_split(file).content == content:
             return FileScenes(file.absolute(), content)
     raise UserError(f"its split file isn't where it was: {', '.join(Path(path).name for path in given)}")

@@ -213,11 +213,11 @@ def record(row: Any, uris: dict[str, str]) -> Record:
 
 def pictures(source: Source, scenes: Sequence[str]) -> dict[str, str]:
     """The images of scenes of a split, by their keys, as small data URIs."""
-    from menagerie.generators.storage.pixels import PixelReader
+    from menagerie.generators.storage.pictures import SplitPictures
     from menagerie.generators.storage.split_file import read_split
 
     split = read_split(source.split)
-    reader, wanted = PixelReader(split), set(scenes)
-    tests = [records for name, records in split.subsets.items() if name != "train"]
-    rows = {scene.key: int(row) for r in tests for scene, row in zip(r.scenes, r.rows, strict=True)}
-    return {key: picture(reader.read(rows[key]), PIXELS) for key in sorted(wanted)}
+    shown, wanted = SplitPictures(split), set(scenes)
+    tests = {name: records for name, records in split.subsets.items() if name != "train"}
+    places = {scene.key: (name, i) for name, r in tests.items() for i, scene in enumerate(r.scenes)}
+    return {key: picture(shown.images(places[key][0], [places[key][1]])[0], PIXELS) for key in sorted(wanted)}

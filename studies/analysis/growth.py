@@ -12,8 +12,6 @@ from pathlib import Path
 from menagerie.envs.core.files import scratch_folder
 from menagerie.studies.analysis.growth_parts import (
     Growth,
-    file_growth,
-    index_growth,
     sampler_growth,
 )
 from menagerie.studies.analysis.split_growth import batch_growth, split_growth
@@ -61,9 +59,7 @@ def exponent(amounts: Sequence[int], values: Sequence[float]) -> float:
 
 
 PARTS = {
-    "index": index_growth,
     "sampler": sampler_growth,
-    "files": file_growth,
     "splits": split_growth,
     "batches": batch_growth,
 }

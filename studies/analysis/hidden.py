@@ -16,13 +16,14 @@ def hidden_bins(split: Path) -> dict[str, str]:
     """Return the bin of each test scene of several things, by the scene's key. The share is that of the more hidden
     one of the two things whose textures are exchanged. Scenes of a store that doesn't know its things' areas are left
     out."""
-    from menagerie.generators.storage.pixels import PixelReader, open_split
+    from menagerie.generators.storage.pictures import SplitPictures
+    from menagerie.generators.storage.split_file import read_split
 
-    reader, found = PixelReader(open_split(split)), {}
-    for name, records in reader.split.subsets.items():
+    pictures, found = SplitPictures(read_split(split)), {}
+    for name, records in pictures.split.subsets.items():
         if name == "train" or not len(records):
             continue
-        shares = reader.hidden(records.rows)
+        shares = pictures.hidden(name, range(len(records)))
         for scene, row in zip(records.scenes, shares, strict=True):
             if len(scene.things) > 1 and not np.isnan(most := row[list(exchanged(scene))].max()):
                 found[scene.key] = bin_of(float(most))

@@ -22,24 +22,22 @@ def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[st
     from menagerie.generators.audit.run import audit
     from menagerie.generators.splits.crowd import CrowdRecipe
     from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.image_store import ImageStore
-    from menagerie.generators.storage.pixels import open_split
-    from menagerie.generators.storage.split_file import make_split
+    from menagerie.generators.storage.folder import SplitFolder
+    from menagerie.generators.storage.split_file import read_split
 
     few = {"things": (2, 3), "test_things": (2, 3), "searches": (), "triplets": ()}
     recipe = CrowdRecipe(world=config.world, train_scenes=amount, test_scenes=100, views=4, test_views=1, **few)
-    store = ImageStore(folder, load_world(config.world), config.resolution)
-    planned, scenes = seconds(recipe.scenes_to_render)
-    store.add(scenes[:100])  # renders the factors
+    store = SplitFolder(folder, load_world(config.world), config.resolution)
+    planned, scenes = seconds(recipe.subsets)
     yield "plan, s", planned
-    yield "render, s", seconds(lambda: store.add(scenes))[0]
-    made, path = seconds(lambda: make_split(store, recipe))
-    yield "write the split, s", made
-    opened, split = seconds(lambda: open_split(path))
+    store.prepare([store.vocabulary.encode([scene for its in scenes.values() for scene in its])])
+    made, path = seconds(lambda: store.make(recipe))
+    yield "make, s", made
+    opened, split = seconds(lambda: read_split(path))
     yield "open it, s", opened
     peak = Peak()
     loaded, data = seconds(lambda: SplitDataset(split, "train", preload=True))
-    yield "read its images, s", loaded
+    yield "compose its images, s", loaded
     yield "... memory over that of the images", peak.more() * 2**20 / data.images([0])[0].nbytes / len(data)
     yield "train on it once, s", pass_seconds(data, config.resolution)
     yield "audit, s", seconds(lambda: audit(path))[0]

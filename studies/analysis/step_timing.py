@@ -86,13 +86,11 @@ class Training(Timed):
 def training_data(config: Timed) -> "SplitDataset":
     """Return the training subset of a split that trains on most pairs of a world. Render missing images."""
     from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.image_store import ImageStore
-    from menagerie.generators.storage.split_file import make_split
+    from menagerie.generators.storage.folder import SplitFolder
 
     recipe = BindingRecipe(world=config.world, pairs=0.8, views=4, test_views=1, test_scenes=20)
-    store = ImageStore(config.store, load_world(config.world), config.resolution)
-    store.add(recipe.scenes_to_render())
-    return SplitDataset(make_split(store, recipe), "train")
+    store = SplitFolder(config.store, load_world(config.world), config.resolution)
+    return SplitDataset(store.make(recipe), "train")
 
 
 def clock_of(device: "torch.device") -> Callable[[], float]:

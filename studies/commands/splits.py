@@ -105,22 +105,18 @@ class Inspect:
 
 @dataclass(frozen=True)
 class Pack:
-    """Write a split and its images as one self-contained file to share."""
+    """Put images, masks and texts into a split file, so that it can be shared and read without this program."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""
-    out: Path = Path("packed.h5")
-    """The file to write; an existing one is not overwritten."""
-    codec: Literal["none", "lz4", "zstd"] = "none"
-    """Compression; all but none need hdf5plugin to read."""
 
     def run(self) -> None:
-        """Write the packed file and print its path."""
+        """Write the file anew and print its path."""
         from menagerie.generators.storage.pack import pack
 
-        with progress_bars("pack", "check") as progress:
-            pack(self.file, self.out, self.codec, progress)
-        print(self.out)
+        with progress_bars("scenes") as progress:
+            pack(self.file, progress)
+        print(self.file)
 
 
 @dataclass(frozen=True)

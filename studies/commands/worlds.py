@@ -20,10 +20,9 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN, SHIPPED, about, options_by_kind, read_recipe
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import SMALL_TOWERS
-from menagerie.studies.cluster.jobs import Cluster, check_cluster
 
 if TYPE_CHECKING:
-    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.generators.storage.folder import SplitFolder
 
 RENDERING = ("menagerie.envs.render.renderer",)  # what processes that render load
 TEMPLATE = Path(__file__).with_name("own_study.txt")
@@ -31,21 +30,17 @@ TEMPLATE = Path(__file__).with_name("own_study.txt")
 
 @dataclass(frozen=True)
 class Make:
-    """Render what is missing and write a split."""
+    """Write a split: a table of its scenes and captions, and their images."""
 
     recipe: Annotated[SplitRecipe, tyro.conf.arg(name=""), DATA] = field(default_factory=BindingRecipe)
     resolution: Annotated[int, DATA, FIRST, SIDE] = 64
     """Side of the square images, in pixels."""
     store: Annotated[Path, PLACE, FIRST] = Path("store")
-    """Folder below which image stores live."""
-    codec: Annotated[Literal["none", "lz4", "zstd"], PLACE] = "none"
-    """Compression of new shards; all but none need hdf5plugin to read."""
+    """Folder below which the folders of worlds lie."""
+    images: Annotated[Literal["all", "none"], DATA, FIRST] = "all"
+    """What the file holds of images, masks and texts; with none, they are made when they are asked for."""
     workers: Annotated[int, PLACE, FIRST, PROCESSES] = 1
     """Processes that render."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
-    """Where scenes are rendered; this doesn't affect the store."""
-    tasks: Annotated[int, PLACE, Range(1, 10_000)] = 8
-    """With --cluster, number of tasks that share the rendering."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report how many scenes each subset would hold, and what rendering would take."""
 
@@ -64,29 +59,21 @@ class Make:
     def run(self) -> None:
         """Write the split and print its path; with `dry_run`, only print what it would hold and take."""
         from menagerie.envs.worlds import load_world
-        from menagerie.generators.storage.image_store import ImageStore
-        from menagerie.generators.storage.shards import codec_options
-        from menagerie.generators.storage.split_file import make_split
+        from menagerie.generators.storage.folder import SplitFolder
+        from menagerie.generators.storage.pack import pack
 
-        codec_options(self.codec)
         check_place("--store", self.store)
-        check_cluster(self.cluster, self.store)
-        store = ImageStore(self.store, load_world(self.recipe.world), self.resolution)
+        store = SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
         if self.dry_run:
             print_plan(self.recipe, store, self.workers)
             return
-        scenes = self.recipe.scenes_to_render()
-        missing = len(store.missing(scenes))
-        print(f"{missing} scenes to render, {missing * store.scene_bytes / 1e6:.0f} MB")
-        if self.cluster.engine == "none":
-            if self.workers > 1:
-                serve(RENDERING)
-            store.add(scenes, self.workers, self.codec)
-        else:
-            from menagerie.studies.cluster.render_tasks import add_with_tasks
-
-            add_with_tasks(store, self.recipe.world, scenes, self.cluster, self.tasks, self.codec)
-        print(make_split(store, self.recipe))
+        if self.workers > 1:
+            serve(RENDERING)
+        with progress_bars("factors", "scenes") as progress:
+            path = store.make(self.recipe, self.workers, progress)
+            if self.images == "all":
+                pack(path, progress)
+        print(path)
 
 
 def help_of_all(command: str, everything: bool) -> str:
@@ -102,7 +89,7 @@ def help_of_all(command: str, everything: bool) -> str:
     return help_text(f"{command} RECIPE", f"{docstring(Make)}\n{about_defaults}", groups, everything)
 
 
-def print_plan(recipe: SplitRecipe, store: "ImageStore", workers: int) -> None:
+def print_plan(recipe: SplitRecipe, store: "SplitFolder", workers: int) -> None:
     """Print the scenes that a split would hold, those that are still to be rendered, and what that takes."""
     from menagerie.generators.storage.estimate import estimate
 

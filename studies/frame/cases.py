@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 
 from menagerie.envs.core.figures import photograph, picture, short, write_png
 from menagerie.envs.core.files import file_name
-from menagerie.generators.storage.pixels import PixelReader, open_split
+from menagerie.generators.storage.pictures import SplitPictures
+from menagerie.generators.storage.split_file import read_split
 from menagerie.studies.analysis.errors import Record, Source, breakdown, pictures, read_predictions, surest, table
 from menagerie.studies.analysis.tables import to_csv, to_rows
 from menagerie.studies.analysis.words import wrap
@@ -136,13 +137,13 @@ def compared(row: Any) -> str:
 @lru_cache(maxsize=1)  # they are the same in every report of a run
 def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
     """Write a row of sample images for train and each test that has images; returns each row as a data URI, by name."""
-    sheets, reader = {}, PixelReader(open_split(split))
+    sheets, pictures = {}, SplitPictures(read_split(split))
     for subset in ("train", *tests):
-        records = reader.split.subsets.get(subset, ())  # of several files not each has all tests
+        records = pictures.split.subsets.get(subset, ())  # of several files not each has all tests
         if not len(records):
             continue
         chosen = [len(records) * (2 * i + 1) // (2 * SAMPLES) for i in range(SAMPLES)]
-        images = list(reader.read_all(records.rows[chosen]))
+        images = list(pictures.images(subset, chosen))
         captions = [(records.captions[i], records.negatives[i]) for i in chosen]
         file = out / "figures" / f"samples-{file_name(subset)}.png"
         sheets[subset] = write_png(file, sample_sheet(images, captions))

@@ -12,7 +12,7 @@ from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.estimate import estimate
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.recipe import Recipe
 from menagerie.models.training.feed import single_steps
 from menagerie.studies.frame.adaptive import all_arms, is_adaptive
@@ -65,7 +65,7 @@ def rendering(study: Study, arms: Sequence[Arm]) -> float:
     total = 0.0
     for (world, side), recipes in stores.items():
         scenes = {scene for recipe, name in recipes.items() for scene in scenes_of(recipe, name)}
-        cost = estimate(ImageStore(study.store, load_world(world), side), sorted(scenes), study.cores)
+        cost = estimate(SplitFolder(study.store, load_world(world), side), sorted(scenes), study.cores)
         total += cost.seconds
         words = f"{len(scenes)} scenes, {cost.scenes} of them to render: {cost.megabytes:.0f} MB, {shown(cost.seconds)}"
         print(f"{Path(world).stem}, {side} px: {words}")

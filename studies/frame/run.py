@@ -88,7 +88,7 @@ class Running:
 
     def render(self, arms: Iterable[Arm]) -> None:
         """Render missing scenes into the image stores, and write the split files that arms lack."""
-        from menagerie.generators.storage.image_store import ImageStore
+        from menagerie.generators.storage.folder import SplitFolder
         from menagerie.studies.runs.split_file import make_splits
 
         wanted: dict[Any, Arm] = {}
@@ -101,7 +101,7 @@ class Running:
                 stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = arm.name
         made: dict[tuple[Any, int], Path] = {}
         for (world, side), recipes in stores.items():
-            store = ImageStore(self.study.store, load_world(world), side)
+            store = SplitFolder(self.study.store, load_world(world), side)
             files = make_splits(store, recipes, self.study.cores, names=recipes)
             made |= {(recipe, side): file for recipe, file in files.items()}
         self.files |= {data: made[data.splits[0].recipe, arm.cell.towers.resolution] for data, arm in wanted.items()}

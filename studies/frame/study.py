@@ -244,9 +244,9 @@ def named_in(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
 def store_identity(store: Path, world: str, resolution: int) -> str:
     """Return the identity of an image store, without rendering anything."""
     from menagerie.envs.worlds import load_world
-    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.generators.storage.folder import SplitFolder
 
-    return ImageStore(store, load_world(world), resolution).identity
+    return SplitFolder(store, load_world(world), resolution).identity
 
 
 def grid(study: SplitStudy, **axes: Any) -> Iterator[Arm]:

@@ -75,9 +75,8 @@ class Attention(Measure):
 
 def of_split(split: "Split") -> Training:
     """The training of a model that was trained on a split alone."""
-    from menagerie.generators.storage.split_file import content_identity
 
-    return Training((FileScenes(split.path, content_identity(split)),))
+    return Training((FileScenes(split.path, split.content),))
 
 
 def spread(scenes: int, count: int) -> list[int]:

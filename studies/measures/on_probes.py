@@ -16,7 +16,7 @@ from menagerie.studies.frame.study import store_identity
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.generators.storage.folder import SplitFolder
     from menagerie.models.library.pictures import FramedSplit
     from menagerie.models.scorer import Scorer
     from menagerie.studies.codes.axes import ProbeAxes
@@ -43,12 +43,12 @@ class ProbeMeasure(Measure):
         return {"name": type(self).__qualname__, "version": self.version, "settings": plain(shown)}
 
     @property
-    def images(self) -> "ImageStore":
+    def images(self) -> "SplitFolder":
         """The store of the probe set's images."""
         from menagerie.envs.worlds import load_world
-        from menagerie.generators.storage.image_store import ImageStore
+        from menagerie.generators.storage.folder import SplitFolder
 
-        return ImageStore(self.store, load_world(self.recipe.world), self.resolution)
+        return SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
 
     def make(self, workers: int) -> None:
         """Render what the store lacks of the probe set, and write its file."""
@@ -59,11 +59,10 @@ class ProbeMeasure(Measure):
     def opened(self, scorer: "Scorer", kind: "type[FramedSplit] | None" = None) -> "tuple[FramedSplit, FramedSplit]":
         """Return the scenes with captions from left to right, and the same scenes with captions from right to left;
         images are framed for the scorer."""
-        from menagerie.generators.storage.pixels import open_split
-        from menagerie.generators.storage.split_file import split_name
+        from menagerie.generators.storage.split_file import read_split, split_name
         from menagerie.models.library.pictures import FramedSplit, framing_for
 
-        split = open_split(self.images.folder / split_name(self.recipe))
+        split = read_split(self.images.folder / split_name(self.recipe))
         left, right = ((kind or FramedSplit)(split, name, framing_for(scorer)) for name in ProbeRecipe.tests)
         return left, right
 

@@ -9,7 +9,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import split_name
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.cells import cell_of
@@ -123,9 +123,9 @@ def split_in(study: Any, recipe: SplitRecipe) -> SplitData:
 
 
 @cache
-def store_of(root: Path, world: str, resolution: int) -> ImageStore:
+def store_of(root: Path, world: str, resolution: int) -> SplitFolder:
     """Return the image store of a world; nothing is rendered here."""
-    return ImageStore(root, load_world(world), resolution)
+    return SplitFolder(root, load_world(world), resolution)
 
 
 def called(training: Training) -> str:

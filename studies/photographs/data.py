@@ -15,7 +15,7 @@ from menagerie.generators.captions.hard_negatives.foils import TaskContext, choi
 from menagerie.generators.captions.templates import template_of
 from menagerie.generators.sources.mixture import Part
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.pixels import open_split
+from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import chosen_images
 from menagerie.studies.runs.data import Material, SplitData, split_texts
 
@@ -144,7 +144,7 @@ def all_of(caption: Any) -> list[str]:
 
 def tests_in(test: Tested) -> dict[str, SplitTests]:
     """Open the benchmarks of a test, by their names."""
-    split, kind = open_split(test.file), BareTests if test.bare else SplitTests
+    split, kind = read_split(test.file), BareTests if test.bare else SplitTests
     test.split.check(split)
     return {name: kind(SplitDataset(split, subset, preload=False)) for name, subset in test.subsets.items()}
 

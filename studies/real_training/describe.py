@@ -29,7 +29,7 @@ from menagerie.generators.sources.captions_file import parse_all
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.registry import SourcePlace, load, one_node
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.real_training.cells import (
     BENCHMARKS,
@@ -57,7 +57,7 @@ def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, wo
     """Render scenes of a recipe and write them as files of COCO; returns their data root. Files that are there already
     stay."""
     others = replace(recipe, seed=recipe.seed + SEED)
-    images = ImageStore(store, load_world(recipe.world), resolution)
+    images = SplitFolder(store, load_world(recipe.world), resolution)
     split = make_splits(images, [others], workers)[others]
     root, exported = out / "rendered", out / "rendered" / "export"
     root.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from menagerie.studies.runs.data import FRACTIONS, Material, split_material
 
 if TYPE_CHECKING:
     from menagerie.envs.scene import Scene
-    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.generators.storage.folder import SplitFolder
     from menagerie.generators.storage.split_file import Split
 
 
@@ -61,10 +61,9 @@ class SplitFile:
 
     def open(self, file: Path) -> Material:
         """Open the training subset, and a benchmark of each other subset; raises if the file has changed."""
-        from menagerie.generators.storage.split_file import content_identity
 
         material = split_material(file)
-        if content_identity(material.train.split) != self.content:
+        if material.train.split.content != self.content:
             raise UserError(f"{file} has changed since this run was started; start a new one with another --out")
         return material
 
@@ -72,10 +71,9 @@ class SplitFile:
 def describe_file(file: Path, several: bool) -> SplitFile:
     """Describe a split file; raises `UserError` if it is damaged or lacks its images."""
     from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-    from menagerie.generators.storage.pixels import PixelReader, open_split
-    from menagerie.generators.storage.split_file import content_identity
+    from menagerie.generators.storage.split_file import read_split
 
-    split = open_split(file)
+    split = read_split(file)
     if not len(split.subsets["train"]):
         raise UserError(f"{file} has nothing to train on: it is a {split.recipe['kind']} split, for trained models")
     recipe, scenes = split.recipe, set(split.subsets["train"].scenes)
@@ -84,14 +82,13 @@ def describe_file(file: Path, several: bool) -> SplitFile:
     swapped = {pair for scene, pair in two.items() if SWAPS[recipe["kind"]](scene) in scenes}
     n = len(split.vocabulary.animals)
     place = {name: recipe[name] for name in FRACTIONS} | ({"split": file.stem} if several else {})
-    side = PixelReader(split).read(int(split.subsets["train"].rows[0])).shape[0]
     counts = (len(set(two.values())), len(swapped), n * (n - 1) // 2)
     return SplitFile(
-        content=content_identity(split),
+        content=split.content,
         store=split.identity,
         kind=recipe["kind"],
         world=recipe["world"],
-        side=side,
+        side=split.resolution,
         tests=tests_of(split),
         hold_out=tuple(recipe.get("hold_out", ())),
         place=tuple(place.items()),
@@ -116,21 +113,21 @@ def tests_of(split: "Split") -> tuple[str, ...]:
 
 
 def make_splits(
-    store: "ImageStore", recipes: Iterable[SplitRecipe], workers: int, names: Mapping[SplitRecipe, str] | None = None
+    folder: "SplitFolder", recipes: Iterable[SplitRecipe], workers: int, names: Mapping[SplitRecipe, str] | None = None
 ) -> dict[SplitRecipe, Path]:
-    """Make the split file of each recipe, after rendering all missing scenes at once. An error begins with the recipe's
-    name in `names`, if it has one."""
+    """Make the split file of each recipe, and what the atlas lacks for it. An error begins with the recipe's name in
+    `names`, if it has one."""
     from menagerie.envs.core.progress import progress_bars
-    from menagerie.generators.storage.split_file import make_split
 
-    chosen = list(dict.fromkeys(recipes))
-    scenes = list({scene for recipe in chosen for scene in scenes_of(recipe, (names or {}).get(recipe, ""))})
-    missing = len(store.missing(scenes))
-    megabytes = missing * store.scene_bytes / 1e6
-    print(f"{len(scenes)} scenes, {missing} of them to render: {megabytes:.0f} MB in {store.folder}", flush=True)
-    with progress_bars("factors", "scenes") as progress:
-        store.add(scenes, workers, progress=progress)
-    return {recipe: make_split(store, recipe) for recipe in chosen}
+    files = {}
+    with progress_bars("factors") as progress:
+        for recipe in dict.fromkeys(recipes):
+            try:
+                files[recipe] = folder.make(recipe, workers, progress)
+            except UserError as error:
+                name = (names or {}).get(recipe, "")
+                raise (error.at(name) if name else error) from error
+    return files
 
 
 def scenes_of(recipe: SplitRecipe, name: str) -> "list[Scene]":

@@ -18,9 +18,8 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.image_store import ImageStore
-from menagerie.generators.storage.pixels import open_split
-from menagerie.generators.storage.split_file import content_identity
+from menagerie.generators.storage.folder import SplitFolder
+from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import COLUMNS as TRAINED
 from menagerie.generators.trained_on import Covered, Training, columns_of
 from menagerie.models.contract import attempt
@@ -114,9 +113,9 @@ class SplitPiece(Piece):
 @cache
 def opened(path: Path) -> tuple[str, Tests]:
     """The identity of a split's content, and a benchmark of each of its subsets but train."""
-    split = open_split(path)
+    split = read_split(path)
     names = (*tests_of(split), "validation")
-    return content_identity(split), {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
+    return split.content, {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
 
 
 def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = SplitPiece, **how: Any) -> SplitPiece:
@@ -166,7 +165,7 @@ def is_split_file(name: str) -> bool:
 
 def render(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
     """Render what the store lacks of a recipe's scenes, and write its split file."""
-    store = ImageStore(root, load_world(recipe.world), resolution)
+    store = SplitFolder(root, load_world(recipe.world), resolution)
     return make_splits(store, [recipe], workers)[recipe]
 
 

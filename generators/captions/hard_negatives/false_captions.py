@@ -24,7 +24,6 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS_OF
 from menagerie.generators.captions.contents import Content, Contents, affirmed
 from menagerie.generators.captions.graph import Edge
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.relations import PREDICATES, claims, names_in
 from menagerie.generators.captions.templates import Caption, predicate_for
 from menagerie.generators.rules.hold_out import matched, recorded_rules
@@ -106,7 +105,9 @@ class FalseCaptions:
     @cached_property
     def textured(self) -> set[tuple[str, str]]:
         """All (animal, texture) that training shows."""
-        return {(thing.animal, thing.texture) for scene in self.train.alike("animal", "texture") for thing in scene.things}
+        return {
+            (thing.animal, thing.texture) for scene in self.train.alike("animal", "texture") for thing in scene.things
+        }
 
     @cached_property
     def groups(self) -> set[tuple[str | None, tuple[str, ...]]]:
