@@ -17,7 +17,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.audit.regeneration import Incomparable, trusted_world
 from menagerie.generators.storage.pack import blocks, pictures_intact, shown
-from menagerie.generators.storage.pictures import SplitPictures, pictures_in
+from menagerie.generators.storage.pictures import SplitPictures, atlas_of, pictures_in
 from menagerie.generators.storage.records import things_in
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split
 
@@ -49,7 +49,8 @@ def check_pictures(
         yield from (skipped(claim, reason) for claim in (AGAIN, DIRECT))
         return
     with scratch_folder() as folder:
-        folder = split.path.parent if any(split.path.parent.glob("atlas-*")) else folder
+        there = atlas_of(split.path.parent, split.identity)
+        folder = there if any(there.glob("atlas-*")) else folder
         renderer = renderer_of(world, split.resolution, folder, usable_cores())
         tables = [split.subsets[name].columns for name in held]
         things = list({thing for table in tables for thing in things_in(table, split.vocabulary)})

@@ -15,7 +15,7 @@ from menagerie.envs.render import image_identity
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.storage.pictures import CHUNK, hidden_of
+from menagerie.generators.storage.pictures import CHUNK, atlas_of, hidden_of
 from menagerie.generators.storage.records import columns_of, things_in
 from menagerie.generators.storage.scene_checks import RenderChecks
 from menagerie.generators.storage.split_file import (
@@ -46,10 +46,10 @@ class SplitFolder:
         self.vocabulary = Vocabulary.of(world)
 
     def renderer(self, workers: int = 1):
-        """The renderer of the folder's scenes, whose atlas all users of the folder share."""
+        """The renderer of the folder's scenes, whose atlas all splits below `root` share."""
         from menagerie.envs.render.row import renderer_of
 
-        return renderer_of(self.world, self.resolution, self.folder, workers)
+        return renderer_of(self.world, self.resolution, atlas_of(self.folder, self.identity), workers)
 
     def make(self, recipe: SplitRecipe, workers: int = 1, progress: Progress | None = None) -> Path:
         """Write the split of a recipe, and build what the atlas lacks for it; return its path. A file that is there is

@@ -1,7 +1,7 @@
 """Puts pictures and texts into a split file, so that h5py alone, in anybody's code, trains from it.
 
-Each subset gets `images` uint8 (n, h, w, 3), `masks` uint8 (n, h, w), `caption` and `false_caption` (n,), whose rows are
-those of its columns, counterfactuals included. The attribute `pictures` of the subset is their digest.
+Each subset gets `images` uint8 (n, h, w, 3), `masks` uint8 (n, h, w), `caption` and `false_caption` (n,), whose rows
+are those of its columns, counterfactuals included. The attribute `pictures` of the subset is their digest.
 """
 
 import hashlib

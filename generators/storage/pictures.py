@@ -1,4 +1,4 @@
-"""Images and masks of a split as arrays: those in its file, else composed from the atlas beside it. Without torch."""
+"""Images and masks of a split as arrays: those in its file, else composed from an atlas. Doesn't import torch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +13,7 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.hdf5 import mapped, open_hdf5
+from menagerie.generators.storage.records import things_in
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split
 
 PIXELS = PICTURED[:2]
@@ -20,13 +21,19 @@ CHUNK = 1024  # scenes whose shares are measured at once
 Rows = Sequence[int] | Int[np.ndarray, " n"]
 
 
+def atlas_of(folder: Path, identity: str) -> Path:
+    """The folder of the atlas for split files in `folder`: beside it if that is the folder of a world's splits."""
+    return folder.parent / "atlas" if folder.name.endswith(identity) else folder
+
+
 class SplitPictures:
     """The pictures of a split's rows. A pickle has no pixels: each process opens the file and the atlas itself."""
 
     def __init__(self, split: Split, world: World | None = None, atlas: Path | None = None, kept: bool = True) -> None:
-        """`world` replaces the one that the file names, and `atlas` the folder of the file as the atlas's. Unless
-        `kept`, all is composed, whatever the file holds."""
-        self.split, self.world, self.atlas, self.kept = split, world, atlas or split.path.parent, kept
+        """`world` replaces the one that the file names, and `atlas` the atlas's folder. Unless `kept`, all is composed,
+        whatever the file holds."""
+        self.split, self.world, self.kept = split, world, kept
+        self.atlas = atlas or atlas_of(split.path.parent, split.identity)
         self._renderer, self._maps = None, {}
 
     def __getstate__(self) -> dict:
@@ -44,7 +51,7 @@ class SplitPictures:
     def prepare(self, subset: str) -> None:
         """Build what the atlas lacks for a subset, so that processes that start afterwards find it."""
         if not self.in_file(subset):
-            self.renderer.prepare(self.split.subsets[subset].things())
+            self.renderer.prepare(things_in(self.split.subsets[subset].columns, self.split.vocabulary))
 
     def images(
         self, subset: str, rows: Rows, out: UInt8[np.ndarray, "n h w 3"] | None = None

@@ -27,8 +27,8 @@ class Growth:
     batch, and a report with its runs."""
 
     parts: Annotated[tuple[Part, ...], Several(1)] = ("sampler", "splits")
-    """What is measured: the sampler of batches; splits of crowds, made, trained on once and audited; training steps; the
-    report of a grid with invented results."""
+    """What is measured: the sampler of batches; splits of crowds, made, trained on once and audited; training steps;
+    the report of a grid with invented results."""
     rows: Amounts = (50_000, 500_000, 5_000_000)
     """Numbers of items in samplers."""
     scenes: Amounts = (1_000, 3_000, 10_000)
