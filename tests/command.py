@@ -125,15 +125,14 @@ def no_figures() -> Iterator[None]:
 
 @contextmanager
 def one_atlas() -> Iterator[None]:
-    """Image stores find what others of this process rendered: names of entries say what decides their pixels."""
-    from menagerie.envs.render.row import renderer_of
-    from menagerie.generators.storage.image_store import ImageStore
+    """Commands find what others of this process rendered: names of atlases say what decides their pixels."""
+    from menagerie.generators.storage import folder, pictures
     from tests.helpers.splits import shared_atlas
 
-    def renderer(store: ImageStore, workers: int) -> object:
-        return renderer_of(store.world, store.resolution, shared_atlas(), workers)
+    def atlas_of(folder: Path, identity: str) -> Path:
+        return shared_atlas()
 
-    with mock.patch.object(ImageStore, "renderer", renderer):
+    with mock.patch.object(pictures, "atlas_of", atlas_of), mock.patch.object(folder, "atlas_of", atlas_of):
         yield
 
 

@@ -47,9 +47,9 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
     """
     if grid.split:
         return "", dict(grid.files)
-    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.generators.storage.folder import SplitFolder
     from menagerie.studies.runs.split_file import make_splits
 
-    store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
+    store = SplitFolder(grid.store, load_world(grid.world), grid.resolution)
     files = make_splits(store, splits(grid), workers)
     return store.identity, {data: files[data.recipe] for data, _ in data_of(grid, store.identity)}

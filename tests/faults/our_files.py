@@ -18,9 +18,9 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.sources.shard_index import FOLDER, index_of
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pack import pack
-from menagerie.generators.storage.pixels import PixelReader, open_split
+from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import check_store
 from menagerie.generators.storage.store_index import INDEX, JOURNAL, KEYS
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
@@ -243,13 +243,13 @@ def make_large_store(folder: Path) -> Path:
     """The journal of a store that is large enough to have one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("menagerie.generators.storage.store_index.LARGE", 8)
-        patch.setattr("menagerie.generators.storage.image_store.SHARD_ROWS", 24)
+        patch.setattr("menagerie.generators.storage.folder.SHARD_ROWS", 24)
         return make_store(folder).parent / JOURNAL
 
 
 def read_entries(path: Path) -> Any:
     """The shards, and the scenes of each."""
-    shards, scenes = ImageStore(path.parents[1], load_world(RECIPE.world), RESOLUTION).index()
+    shards, scenes = SplitFolder(path.parents[1], load_world(RECIPE.world), RESOLUTION).index()
     return [[shard, scenes[shard.start : shard.start + shard.rows]] for shard in shards]
 
 
@@ -260,7 +260,7 @@ def is_start(found: Any, intact: Any) -> bool:
 
 def read_keys(path: Path) -> Any:
     """The row of each scene."""
-    store = ImageStore(path.parents[1], load_world(RECIPE.world), RESOLUTION)
+    store = SplitFolder(path.parents[1], load_world(RECIPE.world), RESOLUTION)
     return store.rows(store.vocabulary.decode(store.index()[1]))
 
 
@@ -278,8 +278,8 @@ def read_entry_arrays(path: Path) -> Any:
 
 def read_whole_split(path: Path) -> Any:
     """All records and pixels."""
-    split = open_split(path)
-    reader, pixels = PixelReader(split), {}
+    split = read_split(path)
+    reader, pixels = SplitPictures(split), {}
     for name, records in split.subsets.items():
         for table in ("images", "masks"):
             pixels[f"{name} {table}"] = reader.read_all(records.rows, table)
@@ -292,9 +292,9 @@ def split_beside(path: Path) -> Any:
 
 
 def read_index(path: Path) -> Any:
-    store = ImageStore(path.parents[1], load_world(RECIPE.world), RESOLUTION)
+    store = SplitFolder(path.parents[1], load_world(RECIPE.world), RESOLUTION)
     shards, scenes = store.index()
-    check_store(open_split(min(path.parent.glob("binding-*.h5"))))
+    check_store(read_split(min(path.parent.glob("binding-*.h5"))))
     return (shards, scenes) if shards else ANEW
 
 
@@ -387,7 +387,7 @@ CELLS = ("menagerie.envs.core.records", "menagerie.studies.runs.results", "menag
 STORES = (
     "menagerie.generators.storage.tables",
     "menagerie.generators.storage.split_file",
-    "menagerie.generators.storage.image_store",
+    "menagerie.generators.storage.folder",
     "menagerie.generators.storage.shards",
     "menagerie.generators.storage.open_shards",
     "menagerie.generators.storage.store_index",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.splits import make_split, shared_entries  # noqa: F401, a fixture for all tests here
+from tests.helpers.splits import lend, make_split
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,8 @@ def split(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def copied(split, tmp_path) -> Path:
-    """The same split with its store, to be damaged."""
+    """The same split, to be damaged."""
+    lend(tmp_path)
     folder = tmp_path / split.parent.name
     shutil.copytree(split.parent, folder)
     return folder / split.name

@@ -14,7 +14,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.audit.rendered import mean_colors
 from menagerie.generators.audit.rows import Sound
 from menagerie.generators.audit.run import audit, audit_each
-from menagerie.generators.storage.tables import read_attribute
+from menagerie.generators.storage.hdf5 import read_attribute
 from tests.command import run_here
 from tests.helpers.splits import RECIPE, failed, make_split, overwrite
 

@@ -15,7 +15,7 @@ from menagerie.generators.captions.hard_negatives.swaps import other_number
 from menagerie.generators.captions.phrases import counted, plural
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.counting import CountingRecipe
-from menagerie.generators.storage.tables import read_attribute
+from menagerie.generators.storage.hdf5 import read_attribute
 from tests.helpers.splits import failed, make_split
 
 RECIPE = CountingRecipe(views=1, test_views=1, test_scenes=80)

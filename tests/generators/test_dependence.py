@@ -15,7 +15,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe, apportioned, marked_textures
-from menagerie.generators.storage.tables import read_attribute
+from menagerie.generators.storage.hdf5 import read_attribute
 from tests.helpers.splits import failed, make_split
 
 RECIPE = DependenceRecipe(views=3, test_views=1, test_scenes=60)

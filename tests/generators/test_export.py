@@ -19,7 +19,6 @@ from menagerie.generators.export import formats, write
 from menagerie.generators.export.formats import FORMATS, File
 from menagerie.generators.export.write import export
 from menagerie.generators.storage.pack import pack
-from menagerie.generators.storage.pixels import open_split
 from menagerie.generators.storage.split_file import checksum, read_split
 from tests.command import run_here
 
@@ -143,7 +142,7 @@ def test_stopped_it_goes_on(split, tmp_path, form, monkeypatch):
 
 def test_data_sheet_is_complete(split, tmp_path):
     export(split, "sugarcrepe", tmp_path / "out", ["validation", "train"])
-    sheet, data = (tmp_path / "out/README.md").read_text(), open_split(split)
+    sheet, data = (tmp_path / "out/README.md").read_text(), read_split(split)
     for text in (
         "`SUBSET.json` has the captions and hard negatives",
         f"| `validation` | {len(data.subsets['validation'])} | {len(data.subsets['validation'])} |",

@@ -17,7 +17,7 @@ from menagerie.generators.splits.binding import BindingRecipe, pair_scenes
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.recipe import draw
 from menagerie.generators.splits.spatial import SpatialRecipe
-from menagerie.generators.storage.tables import read_attribute
+from menagerie.generators.storage.hdf5 import read_attribute
 from tests.helpers.splits import failed, make_split
 
 RECIPES = [

@@ -16,7 +16,7 @@ from menagerie.generators.frozen.benchmark import Digests, frozen
 from menagerie.generators.frozen.digests import check_digests, digest_of_rows, digests_of, scene_row
 from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import Split, describe, recipe_version, recorded
 
 # Digests of the images of the first record of each test and of its partner.
@@ -34,7 +34,7 @@ def unrendered(name):
     tested = bench.tested()
     row_of = {scene: row for row, scene in enumerate(bench.recipe.with_partners(tested))}
     subsets = {name: describe(name, scenes, row_of, bench.recipe) for name, scenes in tested.items()}
-    store = ImageStore(Path("none"), load_world(bench.recipe.world), bench.resolution)
+    store = SplitFolder(Path("none"), load_world(bench.recipe.world), bench.resolution)
     recipe, version = recorded(bench.recipe), recipe_version(bench.recipe)
     split = Split(Path("none.h5"), recipe, store.identity, store.vocabulary, [], subsets, True, version)
     return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in bench.recipe.all_tests}
@@ -64,7 +64,7 @@ def test_a_sample_of_the_images_has_the_bytes_that_it_had(name, tmp_path):
     """The command compares all of them."""
     bench = frozen(name)
     chosen = [scene for scenes in bench.tested().values() for scene in scenes[:1]]
-    store = ImageStore(tmp_path, load_world(bench.recipe.world), bench.resolution)
+    store = SplitFolder(tmp_path, load_world(bench.recipe.world), bench.resolution)
     images, _ = store.renderer(1).render([each for scene in chosen for each in (scene, bench.recipe.swap(scene))])
     assert hashlib.sha256(images.tobytes()).hexdigest()[:16] == SAMPLES[name]
 

@@ -15,7 +15,7 @@ from menagerie.generators.rules.rule import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
 from menagerie.generators.splits.spatial import SpatialRecipe
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import read_split, recorded, split_name
 from menagerie.studies.runs.data import SplitData
@@ -141,11 +141,11 @@ def own_world(folder: Path, birds: str = '["penguin"]') -> BindingRecipe:
 
 def test_a_group_of_the_world_is_part_of_the_split_and_not_of_the_store(tmp_path):
     first = own_world(tmp_path)
-    name, store = split_name(first), ImageStore(tmp_path, load_world(first.world), 16)
+    name, store = split_name(first), SplitFolder(tmp_path, load_world(first.world), 16)
     assert recorded(first)["groups"] == ("birds={penguin}",)
     other = own_world(tmp_path, '["penguin", "rabbit"]')
     assert split_name(other) != name
-    assert ImageStore(tmp_path, load_world(other.world), 16).folder == store.folder
+    assert SplitFolder(tmp_path, load_world(other.world), 16).folder == store.folder
     with pytest.raises(UserError, match="group 'birds' is penguin, rabbit in the world 'mine' and catlike here"):
         replace(other, groups=("birds={catlike}",)).subsets()
 

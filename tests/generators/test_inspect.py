@@ -243,7 +243,7 @@ def test_damaged_pixels_leave_no_page(split, tmp_path, monkeypatch):
             raise UserError("the shard is damaged")
         return np.zeros((16, 16), np.uint8)
 
-    monkeypatch.setattr("menagerie.generators.storage.pixels.PixelReader.read", broken)
+    monkeypatch.setattr("menagerie.generators.storage.pixels.SplitPictures.read", broken)
     with pytest.raises(UserError, match="shard is damaged"):
         write_page(opened, tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []

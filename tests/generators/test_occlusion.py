@@ -10,7 +10,7 @@ from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import PAIR_SLOTS
 from menagerie.envs.worlds import load_world
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.vocabulary import Vocabulary
 
 WORLD = load_world("tiny")
@@ -24,8 +24,8 @@ def behind(view: int) -> Scene:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> ImageStore:
-    store = ImageStore(tmp_path_factory.mktemp("store"), WORLD, 32)
+def store(tmp_path_factory) -> SplitFolder:
+    store = SplitFolder(tmp_path_factory.mktemp("store"), WORLD, 32)
     store.add([PAIR])
     store.add([behind(0), behind(1)])
     return store

@@ -16,8 +16,8 @@ from menagerie.generators.audit.texts import states_in_part
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.storage.hdf5 import read_attribute
 from menagerie.generators.storage.split_file import NO_GRAPH, read_split
-from menagerie.generators.storage.tables import read_attribute
 from tests.helpers.splits import RECIPE, failed, make_split
 
 PUG = BindingRecipe(pairs=1.0, views=1, test_views=1, test_scenes=20)

@@ -20,8 +20,8 @@ from menagerie.generators.captions.hard_negatives.swaps import hard_negative, sw
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.hdf5 import read_attribute
 from menagerie.generators.storage.split_file import read_split, recorded, split_name
-from menagerie.generators.storage.tables import read_attribute
 from tests.helpers.planting import with_subsets
 from tests.helpers.splits import failed, in_memory, make_split, overwrite
 

@@ -1,10 +1,6 @@
-"""Split files and the data set over them."""
+"""Split files, the data set over them, and pictures and texts in them."""
 
-import fcntl
-import os
 import pickle
-import subprocess
-import sys
 from dataclasses import replace
 
 import h5py
@@ -18,19 +14,58 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import check_file
 from menagerie.generators.captioned import collate
-from menagerie.generators.captions.hard_negatives.swaps import swap_textures
-from menagerie.generators.storage import split_file
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.storage.folder import SplitFolder
+from menagerie.generators.storage.hdf5 import write_attribute
+from menagerie.generators.storage.pack import pack
+from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
 from menagerie.studies.runs.data import SplitData
-from tests.helpers.splits import RECIPE, make_split
+from tests.disks import mounted, with_largest_file
+from tests.helpers.judge import outcome
+from tests.helpers.splits import RECIPE, in_memory, make_split
+
+FEW = {"test_scenes": 30, "test_views": 1}
+EVERY = [
+    RECIPE,
+    KINDS["binding"](world="tiny", template="free-conjunction", mentioned=0.7, attributes=0.6, negated=0.4, **FEW),
+    KINDS["spatial"](world="tiny-sizes", views=1, template="free-relation", attributes=0.5, **FEW),
+    KINDS["dependence"](world="eight-textures", views=1, information=0.4, **FEW),
+    KINDS["counting"](world="tiny-sizes", views=1, **FEW),
+    KINDS["crowd"](world="eight-textures", train_scenes=300, relations_stated=2, attributes=0.7, **FEW),
+    KINDS["probe"](world="tiny", template="free-conjunction"),
+]
 
 
-def test_holds_the_scenes_of_its_recipe(split):
-    subsets = read_split(split).subsets
-    assert set(subsets) == {"train", "validation", *RECIPE.tests}
-    for name, scenes in RECIPE.subsets().items():
-        assert subsets[name].scenes == scenes
+@pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.kind)
+def test_texts_that_a_file_gives_are_those_of_the_recipe(recipe):
+    for name, scenes in recipe.subsets().items():
+        records = in_memory(recipe).subsets[name]
+        assert records.scenes == scenes
+        assert list(zip(records.true, records.false, strict=True)) == [recipe.texts(name, scene) for scene in scenes]
+
+
+@pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.kind)
+def test_a_counterfactual_is_the_swapped_scene(recipe):
+    swap = SWAPS[recipe.kind]
+    for name, records in in_memory(recipe).subsets.items():
+        paired = np.flatnonzero(records.counterfactual >= 0)
+        others = records.scenes_at(records.counterfactual[paired])
+        assert others == [swap(records.scenes[i]) for i in paired.tolist()]
+        assert name == "train" or len(paired) == len(records)
+
+
+def test_texts_of_very_many_records_are_written_anew(monkeypatch):
+    kept = in_memory(EVERY[1]).subsets["train"]
+    monkeypatch.setattr("menagerie.generators.storage.records.KEPT", 10)
+    monkeypatch.setattr("menagerie.generators.storage.records.SOME", 32)
+    rows = [5, 3, 11]
+    assert kept.true_of(rows) == kept.captions_at(rows) == [kept.true[i] for i in rows]
+    texts = [text.text for text in kept.true]
+    some = set(kept.texts())
+    assert max(map(len, texts)) == max(map(len, some & set(texts)))
+    assert len(some & set(texts)) < len(set(texts))
 
 
 def test_opens_in_three_lines(split):
@@ -40,30 +75,32 @@ def test_opens_in_three_lines(split):
     assert example.image.dtype == torch.uint8
     assert example.caption != example.negative
     assert example.graph.nodes != example.negative_graph.nodes
-
-
-def test_a_partner_shows_what_the_negative_states(split):
-    data = SplitDataset(split, "seen_pairs")
-    shown = np.concatenate([h5py.File(split.parent / shard.file)["scenes"][:] for shard in data.split.shards])
-    partners = data.split.vocabulary.decode(shown[data.records.partners])
-    assert partners == [swap_textures(scene) for scene in data.records.scenes]
-    assert not torch.equal(data.partner_images([0]), data.images([0]))
-    assert (SplitDataset(split, "train").records.partners == -1).all()
+    assert not data.has_partners
 
 
 def test_pixels_and_masks_show_the_scene(split):
     """The thing on the left is to the left in the mask."""
     data = SplitDataset(split, "unseen_pairs")
-    masks = data.masks(range(len(data))).numpy()
-    for mask in masks:
+    for mask in data.masks(range(len(data))).numpy():
         assert set(np.unique(mask)) == {0, 1, 2}
         left, right = (np.nonzero(mask == i)[1].mean() for i in (1, 2))
         assert left < right
+    assert not torch.equal(data.partner_images([0]), data.images([0]))
 
 
-def test_lazy_equals_preloaded(split):
-    lazy, loaded = (SplitDataset(split, "validation", preload=preload) for preload in (False, True))
-    assert torch.equal(lazy.images(range(len(lazy))), loaded.images(range(len(loaded))))
+def test_images_are_the_same_however_they_are_had(copied):
+    composed, kept = (SplitDataset(copied, "validation", preload=preload) for preload in (False, True))
+    rows = range(len(composed))
+    images, partners, masks = composed.images(rows), composed.partner_images(rows), composed.masks(rows)
+    assert torch.equal(kept.images(rows), images)
+    pack(copied)
+    held = SplitDataset(copied, "validation")
+    assert torch.equal(held.images(rows), images)
+    assert torch.equal(held.partner_images(rows), partners)
+    assert torch.equal(held.masks(rows), masks)
+    sent = pickle.dumps(kept)
+    assert len(sent) < 20_000
+    assert torch.equal(pickle.loads(sent).images(rows), images)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -74,8 +111,7 @@ def test_data_loader(split, workers):
     assert [batch[1:] for batch in batches] == [batch[1:] for batch in named]
     assert [graph for batch in batches for graph in batch.graph] == data.records.graphs
     assert [graph for batch in batches for graph in batch.negative_graph] == data.records.negative_graphs
-    images = torch.cat([batch.image for batch in batches])
-    assert torch.equal(images, data.images(range(len(data))))
+    assert torch.equal(torch.cat([batch.image for batch in batches]), data.images(range(len(data))))
     assert [c for batch in batches for c in batch.caption] == data.records.captions
 
 
@@ -88,51 +124,34 @@ def test_graphs_in_batches_of_ones_own_stay_whole(split):
     assert len({len(graph.nodes) for graph in batch["graph"]}) > 1
 
 
-def test_travels_to_spawned_workers(split):
-    data = SplitDataset(split, "validation", preload=False)
-    _ = data[0]
-    assert torch.equal(pickle.loads(pickle.dumps(data))[0].image, data[0].image)
+def test_same_recipe_same_bytes_light_and_packed(split, copied, tmp_path):
+    other = make_split(tmp_path / "other")
+    assert other.read_bytes() == split.read_bytes()
+    for path in (copied, other):
+        pack(path)
+    assert other.read_bytes() == copied.read_bytes() != split.read_bytes()
+    assert read_split(other).content == read_split(split).content
 
 
-def test_pixels_are_shared_with_spawned_workers_and_not_sent(split):
-    data = SplitDataset(split, "train", preload=True)
-    lazy = SplitDataset(split, "train", preload=False)
-    assert len(pickle.dumps(data)) < len(pickle.dumps(lazy)) + 1000
-    (images,) = DataLoader([data], 1, num_workers=1, collate_fn=read_in_worker, multiprocessing_context="spawn")
-    assert torch.equal(images, lazy.images(range(len(lazy))))
-    arrived = pickle.loads(pickle.dumps(data))
-    data._pixels.array[:] = 7
-    assert (arrived.images([0]) == 7).all()  # the very same memory
+def test_h5py_alone_reads_pictures_and_texts(copied):
+    pack(copied)
+    records = read_split(copied).subsets["unseen_pairs"]
+    with h5py.File(copied) as file:
+        group = file["unseen_pairs"]
+        assert all(group[name].chunks is None for name in group)
+        assert [text.decode() for text in group["caption"][: len(records)]] == records.captions
+        assert [text.decode() for text in group["false_caption"][: len(records)]] == records.negatives
+        row, other = 3, group["counterfactual"][3]
+        assert (group["caption"][row], group["false_caption"][row]) == tuple(
+            group[name][other] for name in ("false_caption", "caption")
+        )
+        assert group["images"].shape == (len(group["view"]), 16, 16, 3)
 
 
-def read_in_worker(items):
-    """In a worker: the images of a data set, which has its pixels from the sender's memory."""
-    (data,) = items
-    assert data._pixels.array is not None
-    assert not data._pixels.array.flags.writeable
-    return data.images(range(len(data)))
-
-
-def test_where_the_sender_is_gone_the_shards_are_read(split):
-    data = SplitDataset(split, "validation", preload=True)
-    sent, expected = pickle.dumps(data), data.images(range(len(data)))
-    handles = len(os.listdir("/proc/self/fd"))
-    del data
-    assert len(os.listdir("/proc/self/fd")) < handles
-    arrived = pickle.loads(sent)
-    assert arrived._pixels.array is None
-    assert torch.equal(arrived.images(range(len(arrived))), expected)
-
-
-def test_plain_h5py_follows_the_links(split):
-    with h5py.File(split) as file:
-        row = file["subsets/validation/scene"][0]
-        assert file["shards/0/images"][row].shape == (16, 16, 3)
-        assert file["subsets/validation/caption"].asstr()[0].startswith("a")
-
-
-def test_same_recipe_same_bytes(split, tmp_path):
-    assert make_split(tmp_path).read_bytes() == split.read_bytes()
+def test_a_pickled_split_is_its_path(split):
+    opened = read_split(split)
+    assert len(pickle.dumps(opened)) < 1000
+    assert pickle.loads(pickle.dumps(opened)).content == opened.content
 
 
 def test_unknown_subset_names_the_nearest(split):
@@ -152,111 +171,70 @@ def test_truncated_split_is_named(copied, keep):
         SplitDataset(copied)
 
 
-def test_truncated_shard_is_named(copied):
-    shard = copied.parent / "shard-00000.h5"
-    shard.write_bytes(shard.read_bytes()[:-10])
-    with pytest.raises(UserError, match=r"shard-00000\.h5 is damaged .*delete it"):
-        SplitDataset(copied)
-
-
-def test_flipped_byte_in_a_shard_is_noticed(copied):
-    """HDF5's checksum of the image."""
-    shard = copied.parent / "shard-00000.h5"
-    with h5py.File(shard) as file:
-        offset = file["images"].id.get_chunk_info(0).byte_offset
-    content = bytearray(shard.read_bytes())
-    content[offset + 7] ^= 0xFF
-    shard.write_bytes(content)
-    data = SplitDataset(copied, "train", preload=False)
-    with pytest.raises(UserError, match=r"shard-00000\.h5 is damaged at row 0"):
-        data.reader.read(0)
-
-
-def test_a_split_of_another_store_is_refused(copied, tmp_path):
-    other = make_split(tmp_path / "other", resolution=32)
-    stranger = other.parent / copied.name
-    stranger.write_bytes(copied.read_bytes())
-    with pytest.raises(UserError, match=r"belongs to store .* keep each store in its own folder"):
-        SplitDataset(stranger)
-
-
-def test_a_split_never_leaves_its_folder(copied):
+@pytest.mark.parametrize("column", ["view", "animal", "mentioned", "counterfactual"])
+def test_a_changed_number_is_noticed(copied, column):
     with h5py.File(copied, "r+") as file:
-        table = file["shard_table"][:]
-        table["file"][0] = b"../shard-00000.h5"
-        file["shard_table"][:] = table
-    with pytest.raises(UserError, match="outside its own folder"):
+        values = file["train"][column][:]
+        values[0] ^= 1
+        file["train"][column][:] = values
+    with pytest.raises(UserError, match="its digest is wrong"):
         SplitDataset(copied)
 
 
-@pytest.mark.parametrize("link", [h5py.ExternalLink("../secret.h5", "/"), h5py.SoftLink("/shards/0")])
-def test_links_of_a_stranger_are_not_followed(copied, link):
+@pytest.mark.parametrize(
+    "link", [h5py.ExternalLink("../secret.h5", "/"), h5py.SoftLink("/train")], ids=["external", "soft"]
+)
+@pytest.mark.parametrize("place", ["extra", "train/extra"])
+def test_links_of_a_stranger_are_not_followed(copied, link, place):
     with h5py.File(copied.parent.parent / "secret.h5", "w") as file:
-        file["caption"] = "secret"
+        file["view"] = np.arange(3)
     with h5py.File(copied, "r+") as file:
-        file["subsets/extra"] = link
-    with pytest.raises(UserError, match="outside its own folder"):
+        file[place] = link
+    with pytest.raises(UserError, match=r"is no table"):
         SplitDataset(copied)
 
 
-def test_a_store_in_another_order_is_noticed_and_mended(copied):
-    """The same scenes rendered in two goes lie in other rows."""
-    data = SplitDataset(copied, "validation")
-    store = ImageStore(copied.parent.parent, load_world("tiny"), 16)
-    assert store.folder == copied.parent
-    scenes = RECIPE.scenes_to_render()
-    for path in store.folder.glob("*.h5"):
-        if path != copied:
-            path.unlink()
-    store.add(scenes[50:])
-    store.add(scenes)
-    with pytest.raises(UserError, match="show other scenes in this store; make it again"):
-        SplitDataset(copied, "validation")
-    assert split_file.make_split(store, RECIPE) == copied
-    assert torch.equal(SplitDataset(copied, "validation").images(range(len(data))), data.images(range(len(data))))
+def test_a_table_in_another_file_is_not_read(copied):
+    with h5py.File(copied, "r+") as file:
+        file["train"].create_dataset("extra", (4,), "u1", external=[("/etc/hostname", 0, 4)])
+    with pytest.raises(UserError, match="is no table of this file"):
+        SplitDataset(copied)
 
 
 def test_another_split_under_its_name_is_noticed_and_mended(tmp_path):
-    """Of the same store and subsets: the recipe alone says that it is another one."""
     other = replace(RECIPE, hard_negatives=0.0)
-    store = ImageStore(tmp_path, load_world("tiny"), 16)
+    folder = SplitFolder(tmp_path, load_world("tiny"), 16)
     paths = [make_split(tmp_path, recipe) for recipe in (RECIPE, other)]
     before = paths[1].read_bytes()
     paths[1].write_bytes(paths[0].read_bytes())
     with pytest.raises(UserError, match="is another split than its name says"):
-        SplitData(other, store.identity).open(paths[1])
+        SplitData(other, folder.identity).open(paths[1])
     findings = [finding for finding in check_file(read_split(paths[1])) if not finding.holds]
     assert [finding.claim for finding in findings] == ["the recipe is the one that the file is named by"]
     assert paths[0].name in findings[0].detail
-    assert split_file.make_split(store, other).read_bytes() == before
-    assert SplitData(other, store.identity).open(paths[1]).train.split.recipe["hard_negatives"] == 0
-    assert all(finding.holds for finding in check_file(read_split(paths[1])))
+    assert folder.make(other).read_bytes() == before
 
 
-def test_a_file_that_another_process_holds_locked_is_read(copied):
-    """It only reads them."""
-    with copied.open() as split, (copied.parent / "shard-00000.h5").open() as shard:
-        for file in (split, shard):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        assert len(SplitDataset(copied, "validation", preload=False)[0].image) == 3
-
-
-def test_a_changed_caption_is_noticed(copied):
+def test_a_changed_world_is_refused(copied):
     with h5py.File(copied, "r+") as file:
-        captions = file["subsets/train/caption"][:]
-        captions[0] = "a red herring"
-        file["subsets/train/caption"][:] = captions
-    with pytest.raises(UserError, match="its checksum is wrong"):
-        SplitDataset(copied)
+        write_attribute(file, "identity", "0123456789ab")
+    split = read_split(copied, verify=False)
+    with pytest.raises(UserError, match="world tiny has changed since .* make it again"):
+        SplitPictures(split).images("train", [0])
 
 
-def test_a_fresh_process_reads_a_compressed_store(tmp_path):
-    path = make_split(tmp_path, codec="zstd")
-    program = f"from menagerie import SplitDataset; print(len(SplitDataset({str(path)!r})[0].image))"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert result.stdout == "3\n", result.stderr
-
-
-def test_another_kind_of_hdf5_is_refused(copied):
-    with pytest.raises(UserError, match="not a split file"):
-        SplitDataset(copied.parent / "shard-00000.h5")
+def test_no_room_is_one_line_and_leaves_the_file(copied, tmp_path):
+    """HDF5 itself crashes where it can't write."""
+    before = copied.read_bytes()
+    what, said = with_largest_file(1_100_000, lambda: pack(copied), tmp_path)
+    assert (what, f"{copied.name} can't be written (File too large" in said) == ("error", True), said
+    out = tmp_path / "small"
+    out.mkdir()
+    with mounted(out, "-t", "tmpfs", "-o", "size=1100k", "tmpfs"):
+        path = out / "split.h5"
+        path.write_bytes(before)
+        what, said = outcome(lambda _: pack(path), tmp_path)
+        assert (what, "split.h5 can't be written (No space left on device" in said) == ("error", True), said
+        assert path.read_bytes() == before
+    assert copied.read_bytes() == before
+    assert len(said.splitlines()) == 1

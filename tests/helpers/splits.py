@@ -2,19 +2,18 @@
 
 import os
 import tempfile
-from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
 import h5py
-import pytest
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage import split_file
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
+from menagerie.generators.storage.records import Records, columns_of
 from menagerie.generators.vocabulary import Vocabulary
 
 RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, test_views=1, test_scenes=20)
@@ -28,20 +27,22 @@ def shared_atlas() -> Path:
 
 def lend_atlas(folder: Path) -> None:
     """Let commands of other processes in `folder` find what the tests have rendered."""
+    lend(folder / "store")
+
+
+def lend(root: Path) -> None:
+    """Let split folders below `root` find what the tests have rendered."""
     shared_atlas().mkdir(exist_ok=True)
-    (folder / "store").mkdir()
-    (folder / "store/atlas").symlink_to(shared_atlas(), target_is_directory=True)
+    root.mkdir(parents=True, exist_ok=True)
+    if not (root / "atlas").exists():
+        (root / "atlas").symlink_to(shared_atlas(), target_is_directory=True)
 
 
-def make_split(
-    root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16, codec: str = "none", own_atlas: bool = False
-) -> Path:
-    """Render and write a split below `root`, which has no atlas unless it is an own one."""
-    store = ImageStore(root, load_world(recipe.world), resolution)
+def make_split(root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16, own_atlas: bool = False) -> Path:
+    """Write a split below `root`, with the atlas of all tests unless it has an own one."""
     if not own_atlas:
-        store.atlas = shared_atlas()
-    store.add(recipe.scenes_to_render(), codec=codec)
-    return split_file.make_split(store, recipe)
+        lend(root)
+    return SplitFolder(root, load_world(recipe.world), resolution).make(recipe)
 
 
 def failed(path: Path) -> list[str]:
@@ -56,30 +57,20 @@ def overwrite(file: h5py.File, name: str, index: int, value: object) -> None:
     file[name][:] = data
 
 
-@pytest.fixture(scope="session", autouse=True)
-def shared_entries(tmp_path_factory):
-    """What audits render they find again in the next test, as the renderer gives the same each time."""
-    folder = tmp_path_factory.mktemp("entries")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("menagerie.generators.audit.rendered.scratch_folder", lambda: nullcontext(folder))
-        patch.setattr(
-            "menagerie.generators.audit.rendered.MOST_WORKERS", 1
-        )  # a process takes longer to start than to render these
-        yield
-
-
 @cache
 def in_memory(recipe: SplitRecipe) -> split_file.Split:
     """A split whose images are nowhere, for checks that read records only."""
-    planned = recipe.subsets()
-    row_of = {scene: row for row, scene in enumerate(recipe.with_partners(planned))}
+    planned, vocabulary = recipe.subsets(), Vocabulary.of(load_world(recipe.world))
+    written = split_file.recorded(recipe) | recipe.measured(planned)
+    tables = {name: columns_of(name, scenes, recipe, vocabulary) for name, scenes in planned.items()}
     return split_file.Split(
         path=Path("none.h5"),
-        recipe=split_file.recorded(recipe) | recipe.measured(planned),
+        recipe=written,
         identity="",
-        vocabulary=Vocabulary.of(load_world(recipe.world)),
-        shards=[],
-        subsets={name: split_file.describe(name, scenes, row_of, recipe) for name, scenes in planned.items()},
-        intact=True,
+        resolution=16,
+        vocabulary=vocabulary,
         recipe_version=split_file.recipe_version(recipe),
+        subsets={name: Records(written, vocabulary, *table) for name, table in tables.items()},
+        digest="",
+        intact=True,
     )

@@ -10,7 +10,6 @@ from menagerie.envs.render import image_identity
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.split_file import content_identity
 from menagerie.generators.trained_on import FileScenes, RecipeScenes, Training
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.models.library.load import load_scorer
@@ -67,7 +66,7 @@ def test_weights_that_a_cell_began_with_count_wherever_their_run_lies_now(tmp_pa
 
 
 def test_a_split_file_is_read_where_it_lies(tmp_path, data):
-    content = content_identity(data.split)
+    content = data.split.content
     write_record(tmp_path / "config.json", {"config": {"split": [str(data.split.path)]}})
     given = {"kind": "binding", "split_file": content, "store": "any"}
     assert training_of(cell_in(tmp_path, given)).parts == (FileScenes(data.split.path, content),)

@@ -18,7 +18,7 @@ from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.pixels import open_split
+from menagerie.generators.storage.split_file import read_split
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.pixels import Framing
 
@@ -63,7 +63,7 @@ class Album:
         """Read the split files that weren't there before."""
         for path in sorted(set(Path("store").glob("*/*-p*-n*-s*.h5")) - self.read):
             self.read.add(path)
-            split = open_split(path)
+            split = read_split(path)
             swap = SWAPS[split.recipe["kind"]]
             for data in (SplitDataset(split, name, preload=False) for name in sorted(split.subsets) if name != "train"):
                 everything = range(len(data))

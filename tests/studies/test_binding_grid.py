@@ -13,7 +13,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import make_split
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.frame.adaptive import all_arms
@@ -118,7 +118,7 @@ def test_quads_follow_from_the_predictions(finished):
 def test_a_dry_run_counts_the_tests_and_evaluations_of_each_run(finished):
     recipe = replace(PRESETS["smoke"].recipe, steps=130, batch=8)
     study = replace(PRESETS["smoke"], hard_negatives=(0.0,), views=1, recipe=recipe, store=finished / "store")
-    store = ImageStore(study.store, load_world(study.world), study.resolution)
+    store = SplitFolder(study.store, load_world(study.world), study.resolution)
     arms = all_arms(study.settled())
     for arm in arms:
         folder = finished / "runs" / "a" / "cells" / arm.cell.id

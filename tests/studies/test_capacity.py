@@ -9,8 +9,8 @@ from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.splits.crowd import CrowdRecipe
-from menagerie.generators.storage.image_store import ImageStore
-from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.folder import SplitFolder
+from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import make_split, read_split
 from menagerie.studies.analysis.hidden import BINS, hidden_bins
 from menagerie.studies.capacity import PRESETS
@@ -91,14 +91,13 @@ def overlapping(tmp_path_factory):
         **{"world": "eight-textures", "layout": "overlap", "things": (2,), "train_scenes": 40, "views": 1},
         **{"test_things": (2, 4), "test_scenes": 12, "test_views": 2},
     )
-    store = ImageStore(tmp_path_factory.mktemp("store"), load_world(recipe.world), 32)
-    store.add(recipe.scenes_to_render())
+    store = SplitFolder(tmp_path_factory.mktemp("store"), load_world(recipe.world), 32)
     return make_split(store, recipe)
 
 
 def test_scenes_are_grouped_by_the_share_of_the_exchanged_things_that_is_hidden(overlapping):
     bins, split = hidden_bins(overlapping), read_split(overlapping)
-    reader, direct, ends = PixelReader(split), Renderer(load_world("eight-textures"), 32), list(BINS)
+    reader, direct, ends = SplitPictures(split), Renderer(load_world("eight-textures"), 32), list(BINS)
     scenes = [scene for test in ("seen_2", "seen_4") for scene in split.subsets[test].scenes]
     rows = [row for test in ("seen_2", "seen_4") for row in split.subsets[test].rows]
     assert len(scenes) == 24

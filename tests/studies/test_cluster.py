@@ -17,7 +17,7 @@ import pytest
 from menagerie.envs.core.errors import Stopped, UserError, raise_stopped
 from menagerie.envs.core.records import write_record
 from menagerie.envs.worlds import load_world
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster import tasks
 from menagerie.studies.cluster.jobs import Cluster, Handle, Slurm, check_cluster, end_here, states, submit
@@ -47,7 +47,7 @@ def jobs(out):
     recipe = replace(smoke.recipe, steps=250, batch=8)
     places = {"models": ("clip",), "pairs": (0.8,), "hard_negatives": (0.0, 1.0)}
     grid = replace(smoke, **places, views=1, recipe=recipe)
-    identity = ImageStore(out / "store", load_world("tiny"), 32).identity
+    identity = SplitFolder(out / "store", load_world("tiny"), 32).identity
     return [Job(cell, out / "split.h5", out) for cell in cells(grid, identity)]
 
 

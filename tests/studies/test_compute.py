@@ -17,7 +17,7 @@ from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.records import file_digest
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import make_split
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
@@ -162,8 +162,7 @@ def jobs_in(tmp_path_factory):
     """Makes two jobs in a folder that differ in their number of steps alone."""
     grid = replace(GRIDS["smoke"], test_scenes=8, store=tmp_path_factory.mktemp("store"))
     cell = grid.at("clip", 0, pairs=0.5, hard_negatives=0.0).cell
-    store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
-    store.add(cell.data.recipe.scenes_to_render())
+    store = SplitFolder(grid.store, load_world(grid.world), grid.resolution)
     file = make_split(store, cell.data.recipe)
 
     def jobs(out):

@@ -18,7 +18,7 @@ from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.studies.analysis.errors import COLUMNS, FACTORS, SHOWN, Source, breakdown, factors, surest, table
 from menagerie.studies.analysis.two_levels import FEWEST
 from menagerie.studies.analysis.words import explained
@@ -138,7 +138,7 @@ def test_the_surest_records_are_shown_with_their_images(made, tmp_path):
         assert (r.negative, "penguin" in r.caption) == (records.negatives[i], r in found.wrong)
         content = base64.b64decode(r.uri.removeprefix("data:image/png;base64,"))
         rows = [int(row) for row, caption in zip(records.rows, records.captions, strict=True) if caption == r.caption]
-        shown, reader = np.asarray(Image.open(io.BytesIO(content))), PixelReader(records_split(tests, r.subset))
+        shown, reader = np.asarray(Image.open(io.BytesIO(content))), SplitPictures(records_split(tests, r.subset))
         assert any((shown == reader.read(row)).all() for row in rows)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from menagerie.generators.captions.templates import caption
-from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, changes, met
@@ -120,4 +120,4 @@ def test_a_split_at_two_resolutions_has_a_file_of_each(tmp_path):
     running = Running(study, tmp_path / "run")
     running.render(arms)
     files = [running.files[arm.cell.data] for arm in arms]
-    assert [PixelReader(read_split(file)).read(0).shape for file in files] == [(40, 40, 3), (80, 80, 3)]
+    assert [SplitPictures(read_split(file)).read(0).shape for file in files] == [(40, 40, 3), (80, 80, 3)]

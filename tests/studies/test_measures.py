@@ -10,7 +10,7 @@ import torch
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.plugins import own_module
 from menagerie.envs.worlds import load_world
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import make_split
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.library.loaded import LoadedScorer
@@ -91,9 +91,8 @@ def cell(tmp_path_factory):
     """A finished cell of the smoke preset, of two steps, with the states before and after them."""
     folder = tmp_path_factory.mktemp("measured")
     grid = replace(chosen_alone(PRESETS["smoke"]), recipe=Recipe(steps=2, batch=4), test_scenes=4, models=("clip",))
-    store = ImageStore(folder / "store", load_world(grid.world), grid.resolution)
+    store = SplitFolder(folder / "store", load_world(grid.world), grid.resolution)
     recipe = splits(grid)[0]
-    store.add(recipe.scenes_to_render())
     made = cell_of(grid, "clip", SplitData(recipe, store.identity), recipe.seed)
     job = Job(made, make_split(store, recipe), folder / "run", execution=Execution(keep_states=(0, 2, 99)))
     run_cell(job, lambda step: None)

@@ -18,7 +18,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.estimate import compared
 from menagerie.studies.frame.records import Records
@@ -217,7 +217,7 @@ def test_the_package_gives_what_the_study_needs(tmp_path):
 def test_captions_of_natural_colours_name_none(photos, tmp_path):
     world = load_world(str(photos / "photos-natural.toml"))
     recipe = SpatialRecipe(world=str(photos / "photos-natural.toml"), views=1, test_views=1, pairs=0.0, reserve=0.4)
-    store = ImageStore(tmp_path / "store", world, 32)
+    store = SplitFolder(tmp_path / "store", world, 32)
     split = make_splits(store, [replace(recipe, test_scenes=8)], 1)[replace(recipe, test_scenes=8)]
     data = SplitDataset(split, "left_right_unseen_pairs")
     bare, full = BareTests(data), SplitTests(data)

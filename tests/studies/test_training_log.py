@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.progress import PlainLines
 from menagerie.envs.worlds import load_world
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged
@@ -34,7 +34,7 @@ from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import COLUMNS, FILE, fields_of, read_training
 from tests.command import GRID, QUICK, run_here
-from tests.grid_cells import cells, chosen_alone, splits
+from tests.grid_cells import cells, chosen_alone
 
 RECIPE = Recipe(steps=130, batch=4, warmup=2)
 
@@ -43,8 +43,7 @@ RECIPE = Recipe(steps=130, batch=4, warmup=2)
 def job_in(tmp_path_factory):
     """Makes the job of one CLIP in a folder, run in a way of its own."""
     grid = replace(chosen_alone(PRESETS["smoke"]), recipe=RECIPE, test_scenes=8, models=("clip",))
-    store = ImageStore(tmp_path_factory.mktemp("store"), load_world(grid.world), grid.resolution)
-    store.add([scene for recipe in splits(grid) for scene in recipe.scenes_to_render()])
+    store = SplitFolder(tmp_path_factory.mktemp("store"), load_world(grid.world), grid.resolution)
     cell = cells(grid, store.identity)[0]
     file = make_split(store, cell.data.recipe)
     return lambda out, **execution: Job(cell, file, out, execution=Execution(**execution))

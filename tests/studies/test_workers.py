@@ -14,7 +14,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import end_processes
 from menagerie.envs.worlds import load_world
-from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
@@ -60,9 +60,8 @@ def test_a_cell_that_is_held_is_released_when_its_loaders_have_ended(tmp_path):
             super().__setattr__(name, value)
 
     grid = replace(chosen_alone(PRESETS["smoke"]), recipe=Recipe(steps=2, batch=4), test_scenes=4)
-    store = ImageStore(tmp_path / "store", load_world(grid.world), grid.resolution)
+    store = SplitFolder(tmp_path / "store", load_world(grid.world), grid.resolution)
     recipe = splits(grid)[0]
-    store.add(recipe.scenes_to_render())
     cell = cells(grid, store.identity)[0]
     job = Job(cell, make_split(store, recipe), tmp_path / "run", execution=Execution(loaders=1))
     run_interruptible(job, Watched())
