@@ -48,9 +48,9 @@ def compose(scenes, backgrounds, data, floats, numbers, doubles, images, masks):
     order, pixels = np.empty(MOST_THINGS, np.int64), np.empty(MOST_THINGS, np.int64)
     least = np.empty(MOST_THINGS, np.float32)
     for n in range(scenes.shape[0]):
-        backdrop = scenes[n, 1]
+        backdrop = data[scenes[n, 1] : scenes[n, 1] + 2 * flat_images.shape[1]]  # the lit picture, then the unlit one
         for j in range(flat_images.shape[1]):  # one by one: numba's slice copy is several times slower
-            flat_images[n, j] = data[backdrop + j]
+            flat_images[n, j] = backdrop[j]
         things = _gather(scenes, n, backgrounds, numbers, table)
         _lay_shadows(n, backdrop, things, table, met, near, data, images)
         _find_meetings(things, table, TOP, met, near)
@@ -130,7 +130,7 @@ def _lay_shadows(n, backdrop, things, table, met, near, data, images):  # pragma
     """Mix the lit and the unlit background where the shadows of things fall."""
     _find_meetings(things, table, SHADOW_TOP, met, near)
     side, flat_image = images.shape[2], images[n].reshape(-1)
-    unlit_backdrop = backdrop + len(flat_image)
+    lits, unlits = backdrop[: len(flat_image)], backdrop[len(flat_image) :]
     for k in range(things):
         top, left, width, meets = table[k, SHADOW_TOP], table[k, SHADOW_LEFT], table[k, SHADOW_WIDTH], met[k]
         for y in range(table[k, SHADOW_HEIGHT]):
@@ -146,7 +146,7 @@ def _lay_shadows(n, backdrop, things, table, met, near, data, images):  # pragma
                         if j != k:
                             sun *= _shadow_of(j, row, column, table, data) * BYTE
                 for c in range(3):
-                    lit, unlit = data[backdrop + at + c], data[unlit_backdrop + at + c]
+                    lit, unlit = lits[at + c], unlits[at + c]
                     flat_image[at + c] = np.uint8(lit * sun + unlit * (1.0 - sun) + 0.5)
 
 
