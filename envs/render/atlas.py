@@ -1,10 +1,10 @@
 """The atlas: everything that scenes of a world at one resolution are put together from, in one file that processes map.
 
 The file is a row of records, each at a multiple of `SLOT` bytes: a header with the record's key, then a body. Writers
-append under a lock; readers need none. A writer writes the body first, with an empty slot behind it, and then the
-header, so that a header that reads right has its body before it, and what a killed writer left has an empty header. The
-next writer overwrites it. A file is never cut, because a map of what was cut off would kill the process that reads it:
-where a header is damaged, or the file is none of ours, the sound records before go to a new file.
+append under a lock; readers need none. A writer writes an empty header, the body, an empty slot behind it and at last
+the header. A whole header thus has its body behind it, and what a killed writer left counts as empty and is overwritten.
+A file is never cut, because a map of what was cut off would kill the process that reads it: where a header is damaged,
+or the file is none of ours, the sound records before go to a new file.
 """
 
 import mmap
@@ -146,7 +146,7 @@ class Atlas:
         header = HEADER.pack(MARK, start, len(content), len(key), zlib.crc32(body), 0)[:-4]
         header += struct.pack("<I", zlib.crc32(header + key, self._seed()))
         with writing(self.path), open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", 0) as file:
-            for place, part in ((start + SLOT, content + EMPTY), (start, header)):
+            for place, part in ((start, EMPTY), (start + SLOT, content + EMPTY), (start, header)):
                 file.seek(place)
                 while part:
                     part = part[file.write(part) :]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.camera import View, view_of
-from menagerie.envs.render.entry import Entry, entry_path, write_entry
+from menagerie.envs.render.atlas import Atlas
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.row import RowRenderer, renderer_of
 from menagerie.envs.render.stage import EntryKey
@@ -75,17 +75,12 @@ def entry_cost(renderer: Renderer | RowRenderer, views: Sequence[Sequence[EntryK
     animals as often as all entries do."""
     *others, most = sorted(views, key=len)
     sample = most[max(0, len(most) - ENTRIES) // 2 :][:ENTRIES]
-    renderer.build(sample[0])  # compiles the code and draws the background
+    renderer.build(sample[:1])  # compiles the code and draws the background
     with scratch_folder(disk) as folder:
-
-        def build(key: EntryKey) -> Entry:
-            entry = renderer.build(key)
-            write_entry(entry_path(folder, key), entry)
-            return entry
-
-        seconds, built = timed(lambda: list(map(build, sample)))
-    size = sum(array.nbytes for entry in built for array in entry.arrays().values()) / len(sample)
-    first = timed(lambda: renderer.build(others[-1][0]))[0] if others else 0.0
+        atlas = Atlas(folder / "atlas.bin")
+        seconds, _ = timed(lambda: [atlas.append(key, renderer.build([key])[0]) for key in sample])
+        size = atlas.path.stat().st_size / len(sample)
+    first = timed(lambda: renderer.build(others[-1][:1]))[0] if others else 0.0
     return EntryCost(seconds / len(sample), max(0.0, first - seconds / len(sample)), size)
 
 

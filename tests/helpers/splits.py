@@ -33,13 +33,10 @@ def lend_atlas(folder: Path) -> None:
     (folder / "store/atlas").symlink_to(shared_atlas(), target_is_directory=True)
 
 
-def make_split(
-    root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16, codec: str = "none", own_atlas: bool = False
-) -> Path:
-    """Render and write a split below `root`, which has no atlas unless it is an own one."""
+def make_split(root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16, codec: str = "none") -> Path:
+    """Render and write a split below `root`, which has no atlas."""
     store = ImageStore(root, load_world(recipe.world), resolution)
-    if not own_atlas:
-        store.atlas = shared_atlas()
+    store.atlas = shared_atlas()
     store.add(recipe.scenes_to_render(), codec=codec)
     return split_file.make_split(store, recipe)
 
