@@ -2,7 +2,8 @@
 
 The file is a row of records, each at a multiple of `SLOT` bytes: a header with the record's key, then a body. Writers
 append under a lock; readers need none. A writer writes an empty header, the body, an empty slot behind it and at last
-the header. A whole header thus has its body behind it, and what a killed writer left counts as empty and is overwritten.
+the header. A whole header thus has its body behind it, and what a killed writer left counts as empty: the next record
+goes there.
 A file is never cut, because a map of what was cut off would kill the process that reads it: where a header is damaged,
 or the file is none of ours, the sound records before go to a new file.
 """
