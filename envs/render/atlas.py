@@ -3,9 +3,8 @@
 The file is a row of records, each at a multiple of `SLOT` bytes: a header with the record's key, then a body. Writers
 append under a lock; readers need none. A writer writes an empty header, the body, an empty slot behind it and at last
 the header. A whole header thus has its body behind it, and what a killed writer left counts as empty: the next record
-goes there.
-A file is never cut, because a map of what was cut off would kill the process that reads it: where a header is damaged,
-or the file is none of ours, the sound records before go to a new file.
+goes there. A file is never cut, because a map of what was cut off would kill the process that reads it: where a header
+is damaged, or the file is none of ours, the sound records before go to a new file.
 """
 
 import mmap
@@ -155,7 +154,7 @@ class Atlas:
     def _mend(self) -> None:
         """Put a file with the sound records in the place of the file. Those who have mapped that one keep it."""
         with whole_file(self.path) as temporary, writing(self.path, temporary):
-            temporary.write_bytes(self.views[0][: self._end].tobytes())
+            temporary.write_bytes(self.views[0])
         self.refresh()
 
 

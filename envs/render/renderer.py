@@ -156,7 +156,7 @@ class Renderer:
 
     def _load(self, scenes: Sequence[Scene]) -> None:
         """Check the records that `scenes` need; build those that the atlas lacks or that are damaged."""
-        needed = [*self._keys(scenes), *{(scene.background, sight_of(scene.view)) for scene in scenes}]
+        needed = [*self._keys(scenes), *sorted({(scene.background, sight_of(scene.view)) for scene in scenes})]
         self.atlas.refresh()
         while lacking := [key for key in needed if key not in self.atlas.checked]:
             self.atlas.check(lacking)
