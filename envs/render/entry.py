@@ -1,15 +1,13 @@
-"""Builds, reads and writes the entries of the atlas: the pixels that one animal in one slot, view and size adds to any
-scene, at one resolution.
+"""Builds the entries of the atlas: the pixels that one animal in one slot, view and size adds to any scene, at one
+resolution.
 
 Entries and backgrounds are rendered once each and then combined, so that scenes needn't be rendered one by one. An
 entry holds the animal's geometry once, a lit and an unlit layer for each texture and background, and the shadow that it
-throws on each background. `menagerie.envs.render.compositor` puts entries together. On disk an entry is one file, named
-by its key; the folder is named by the hash of all else that decides the pixels.
+throws on each background. `menagerie.envs.render.compositor` puts entries together.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,23 +15,12 @@ from jaxtyping import Float32, Int64, UInt8
 from numba import njit
 
 from menagerie.envs.backgrounds import load_background
-from menagerie.envs.core.files import whole_file
-from menagerie.envs.core.reading import Unreadable
-from menagerie.envs.core.records import read_arrays
-from menagerie.envs.drawing.camera import average, supersampling, view_of
+from menagerie.envs.drawing.camera import VIEWS, average, supersampling, view_of
 from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import shade
 from menagerie.envs.drawing.shadows import ground_shadow, visibility
+from menagerie.envs.render.compositor import SHADOWS
 from menagerie.envs.render.stage import EntryKey, Ground, Standing, ground, standing
-
-OWNER = "of"  # name of the array in the file that holds the entry's identity
-# Type and number of axes of each array of an entry.
-FORMS = {
-    **{name: (np.dtype(np.int64), 1) for name in ("corner", "map_corner")},
-    **{name: (np.dtype(np.float32), 2) for name in ("depth", "map_depth")},
-    **{"alpha": (np.dtype(np.uint8), 2), "light": (np.dtype(np.float32), 3), "colors": (np.dtype(np.uint8), 5)},
-    **{"shadow_box": (np.dtype(np.int64), 2), "shadow": (np.dtype(np.uint8), 1)},
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +37,22 @@ class Entry:
     map_corner: Int64[np.ndarray, "2"]  # first row and column in the sun's depth map
     map_depth: Float32[np.ndarray, "map_h map_w"]
 
-    @property
-    def area(self) -> int:
-        """The number of pixels that the thing covers by at least half, without other things in front."""
-        return int((self.alpha >= 128).sum())
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the fields by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def record(self) -> UInt8[np.ndarray, " bytes"]:
+        """Return the entry as the compositor reads it: numbers, and then the arrays end to end."""
+        arrays = (self.depth, self.light, self.map_depth, self.alpha, self.colors)  # in the order of DEPTH to COLORS
+        sizes = self.shadow_box[:, 2] * self.shadow_box[:, 3]
+        place = 8 * (SHADOWS + 5 * len(sizes))
+        places = []
+        for array in arrays:
+            places.append(place // array.itemsize)
+            place += array.nbytes
+        area = int((self.alpha >= 128).sum())  # without other things in front
+        row = [*self.corner, *self.alpha.shape, *self.map_corner, *self.map_depth.shape, *places, area]
+        column, line, depth = self.light[self.alpha > 0].T
+        box = column.min(), column.max(), line.min(), line.max(), depth.max(), self.map_depth.min()
+        shadows = np.column_stack([self.shadow_box, place + np.cumsum(sizes) - sizes])
+        parts = (np.array(row, np.int64), np.array(box, np.float64), shadows, *arrays, self.shadow)
+        return np.concatenate([np.ascontiguousarray(part).reshape(-1).view(np.uint8) for part in parts])
 
 
 class _Window(NamedTuple):
@@ -194,48 +189,7 @@ def _cut(mask: UInt8[np.ndarray, "h w"]) -> tuple[tuple[int, int, int, int], UIn
     return (int(top), int(left), int(bottom - top), int(right - left)), mask[top:bottom, left:right]
 
 
-def entry_path(folder: Path, key: EntryKey) -> Path:
-    """Return the path of the entry's file."""
-    parts = (key.animal.replace(" ", "_"), key.slot, key.view, *filter(None, (key.size,)))
-    return folder / f"{'-'.join(map(str, parts))}.npz"
-
-
-def write_entry(path: Path, entry: Entry) -> None:
-    """Write an entry and its identity, whole or not at all."""
-    with whole_file(path) as temporary:
-        np.savez(temporary, **entry.arrays(), **{OWNER: owner(path)})
-
-
-def read_entry(path: Path) -> Entry | None:
-    """Read an entry from a file; None if the file is missing or damaged, holds another entry, or has an older form. The
-    caller then renders it anew."""
-    try:
-        arrays = read_arrays(path)
-        if not np.array_equal(arrays.pop(OWNER, None), owner(path)):
-            return None
-        entry = Entry(**arrays)
-    except (Unreadable, TypeError):
-        return None
-    return entry if is_sound(entry) else None
-
-
-def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
-    """Return the identity of the entry at `path`, as bytes: the names of the folder and the file, which together
-    determine the pixels."""
-    return np.frombuffer(f"{path.parent.name}/{path.stem}".encode(), np.uint8)
-
-
-def is_sound(entry: Entry) -> bool:
-    """Whether all arrays have the types and sizes that the compositor relies on."""
-    if any((array.dtype, array.ndim) != FORMS[name] for name, array in entry.arrays().items()):
-        return False
-    sides, (_, grounds, *inner, layers) = entry.alpha.shape, entry.colors.shape
-    boxes = entry.shadow_box
-    return (
-        entry.corner.shape == entry.map_corner.shape == (2,)
-        and entry.depth.shape == sides == entry.light.shape[:2] == tuple(inner)
-        and (entry.light.shape[2], layers) == (3, 6)
-        and boxes.shape == (grounds, 4)
-        and bool((boxes >= 0).all())
-        and len(entry.shadow) == int((boxes[:, 2] * boxes[:, 3]).sum())
-    )
+def backdrop(background: str, sight: int, resolution: int) -> UInt8[np.ndarray, "2 h w 3"]:
+    """Return a background's lit and unlit picture, as the camera and sun of number `sight` show it."""
+    drawn, side = ground(background, resolution, VIEWS[sight]), supersampling(resolution)
+    return np.array([to_bytes(average(picture, side)) for picture in (drawn.lit, drawn.unlit)])

@@ -1,31 +1,32 @@
-"""Renders scenes: builds the atlas entries that they need, caches them, and composes the scenes."""
+"""Renders scenes: builds what the atlas lacks of them, and composes them from it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Int64, UInt8
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import end_with_parent, without_main, workers_context
 from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.custom.cutouts import check_sharp, load_cutout
-from menagerie.envs.drawing.camera import view_of
+from menagerie.envs.drawing.camera import sight_of
 from menagerie.envs.render import entry_identity
-from menagerie.envs.render.entry import Entry, build_entry, entry_path, read_entry, write_entry
-from menagerie.envs.render.entry_pool import EntryPool
+from menagerie.envs.render.atlas import Atlas, Key
+from menagerie.envs.render.compositor import AREA, compose
+from menagerie.envs.render.entry import backdrop, build_entry
 from menagerie.envs.render.stage import EntryKey
-from menagerie.envs.scene import Scene
+from menagerie.envs.scene import MOST_THINGS, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 
 CHUNK = 256  # scenes composed at once
-POOL_BYTES = 2 << 30  # entries held in memory before all are dropped
+Found = TypeVar("Found")
 
 
 def start_worker(world: World) -> None:
@@ -40,6 +41,21 @@ class Pictures(NamedTuple):
 
     images: UInt8[np.ndarray, "n h w 3"]
     masks: UInt8[np.ndarray, "n h w"]
+
+
+def empty_pictures(number: int, side: int) -> Pictures:
+    """Return memory for pictures, with any content."""
+    return Pictures(np.empty((number, side, side, 3), np.uint8), np.empty((number, side, side), np.uint8))
+
+
+def build_records(keys: Sequence[Key], resolution: int, **of_entries: Any) -> list[UInt8[np.ndarray, " bytes"]]:
+    """Build the records of entries, as `build_entry` does, and of backdrops."""
+    return [
+        build_entry(key, resolution=resolution, **of_entries).record()
+        if isinstance(key, EntryKey)
+        else backdrop(*key, resolution).reshape(-1)
+        for key in keys
+    ]
 
 
 class Renderer:
@@ -57,30 +73,30 @@ class Renderer:
             check_sharp(world.name, name, load_cutout(digest), resolution)
         self.world, self.resolution, self.workers = world, resolution, workers
         self.build = partial(
-            build_entry,
+            build_records,
             textures=tuple(map(world.drawn, world.textures)),
             backgrounds=world.backgrounds,
             resolution=resolution,
             cutouts=dict(world.cutouts),
         )
-        self._folder = None if cache is None else Path(cache) / entry_identity(resolution, world)
-        self._pool: EntryPool | None = None
-        self._areas: dict[EntryKey, int] = {}
+        self.atlas = Atlas(None if cache is None else Path(cache) / f"atlas-{entry_identity(resolution, world)}.bin")
+        self._textures = {name: index for index, name in enumerate(world.textures)}
+        self._backgrounds = {name: index for index, name in enumerate(world.backgrounds)}
 
     def prepare(self, scenes: Sequence[Scene], progress: Callable[[int, int], None] | None = None) -> None:
-        """Build the entries that `scenes` need and that are not cached yet, in `workers` processes.
+        """Build the entries that `scenes` need and that the atlas lacks, in `workers` processes.
 
         Calls `progress` with the number built so far and the total.
         """
         missing = self.missing(scenes)
-        for done, (key, entry) in enumerate(zip(missing, self._entries(missing), strict=True), start=1):
-            self._keep(key, entry)
-            if progress is not None:
-                progress(done, len(missing))
+        sights = {sight_of(key.view) for key in missing}
+        grounds = [(name, sight) for sight in sights for name in self.world.backgrounds]
+        self._build([*missing, *(key for key in grounds if key not in self.atlas.index)], progress)
 
     def missing(self, scenes: Sequence[Scene]) -> list[EntryKey]:
-        """Return the keys of entries that `scenes` need and that aren't cached, grouped by camera and sun."""
-        return [key for key in self._keys(scenes) if not self._has(key)]
+        """Return the keys of entries that `scenes` need and that the atlas lacks, grouped by camera and sun."""
+        self.atlas.refresh()
+        return [key for key in self._keys(scenes) if key not in self.atlas.index]
 
     def render(self, scenes: Sequence[Scene], out: Pictures | None = None) -> Pictures:
         """Return images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`.
@@ -88,29 +104,44 @@ class Renderer:
         They are written into `out` if it is given. Reusing it in a loop is several times faster, because allocating
         memory costs more than the pixels.
         """
-        side = self.resolution
-        images, masks = out or (
-            np.empty((len(scenes), side, side, 3), np.uint8),
-            np.empty((len(scenes), side, side), np.uint8),
-        )
+        images, masks = out or empty_pictures(len(scenes), self.resolution)
         masks[:] = 0
         for start in range(0, len(scenes), CHUNK):
             chunk = scenes[start : start + CHUNK]
-            self._load(chunk)
             here = slice(start, start + len(chunk))
-            self._held.compose(chunk, images[here], masks[here])
+            requests = self._found(self._requests, chunk)
+            compose(requests, len(self._backgrounds), *self.atlas.views, images[here], masks[here])
         return Pictures(images, masks)
 
     def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
-        """Return the number of pixels that each thing covers without the others; the scenes were rendered before."""
-        return [[self._areas[EntryKey.of(thing, scene.view)] for thing in scene.things] for scene in scenes]
+        """Return the number of pixels that each thing covers by at least half, without the others."""
+        return self._found(self._areas, scenes)
 
-    @property
-    def _held(self) -> EntryPool:
-        """The entries in memory."""
-        if self._pool is None:
-            self._pool = EntryPool(self.world.textures, self.world.backgrounds, self.resolution)
-        return self._pool
+    def _found(self, look_up: Callable[[Sequence[Scene]], Found], scenes: Sequence[Scene]) -> Found:
+        """Look something up in the atlas; where a record of `scenes` is missing, load all of theirs before."""
+        try:
+            return look_up(scenes)
+        except KeyError:
+            self._load(scenes)
+            return look_up(scenes)
+
+    def _areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
+        numbers, places = self.atlas.views[2], self.atlas.checked
+        return [
+            [int(numbers[places[EntryKey.of(thing, scene.view)] // 8 + AREA]) for thing in scene.things]
+            for scene in scenes
+        ]
+
+    def _requests(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, "n columns"]:
+        """Return the scenes as `compose` takes them; raises `KeyError`."""
+        requests, places = np.full((len(scenes), 2 + 2 * MOST_THINGS), -1, np.int64), self.atlas.checked
+        for request, scene in zip(requests, scenes, strict=True):
+            row = [self._backgrounds[scene.background], places[scene.background, sight_of(scene.view)]]
+            for animal, texture, slot, size in scene.things:
+                # plain tuples equal keys and are made in a tenth of the time
+                row += places[animal, slot, scene.view, size], self._textures[texture]
+            request[: len(row)] = row
+        return requests
 
     def _keys(self, scenes: Sequence[Scene]) -> list[EntryKey]:
         """Return the key of each entry that scenes need, once; raises for a scene that isn't of this world."""
@@ -121,56 +152,46 @@ class Renderer:
                 choose("slot", thing.slot, SLOTS)
                 keys.add(EntryKey.of(thing, scene.view))
         # Sorted by view: entries of one view share backgrounds, of which only the last few are cached.
-        return sorted(keys, key=lambda key: (view_of(key.view).camera, view_of(key.view).light, key))
+        return sorted(keys, key=lambda key: (sight_of(key.view), key))
 
-    def _has(self, key: EntryKey) -> bool:
-        return key in self._held or (self._folder is not None and entry_path(self._folder, key).exists())
+    def _load(self, scenes: Sequence[Scene]) -> None:
+        """Check the records that `scenes` need; build those that the atlas lacks or that are damaged."""
+        needed = [*self._keys(scenes), *sorted({(scene.background, sight_of(scene.view)) for scene in scenes})]
+        self.atlas.refresh()
+        while lacking := [key for key in needed if key not in self.atlas.checked]:
+            self.atlas.check(lacking)
+            self._build([key for key in lacking if key not in self.atlas.index])
 
-    def _entries(self, keys: list[EntryKey]) -> Iterator[Entry]:
-        if self.workers <= 1 or len(keys) <= 1:
-            yield from map(self.build, keys)
+    def _build(self, keys: Sequence[Key], progress: Callable[[int, int], None] | None = None) -> None:
+        """Build records and append them. A job is one entry; the backdrops of its view go with the first."""
+        jobs: list[list[Key]] = [[key] for key in keys if isinstance(key, EntryKey)]
+        firsts = {sight_of(job[0].view): job for job in reversed(jobs)}
+        for key in keys:
+            if not isinstance(key, EntryKey):
+                if key[1] not in firsts:
+                    jobs.append(firsts.setdefault(key[1], []))
+                firsts[key[1]].append(key)
+        for done, (job, records) in enumerate(zip(jobs, self._records(jobs), strict=True), start=1):
+            for key, record in zip(job, records, strict=True):
+                self.atlas.append(key, record)
+            if progress is not None:
+                progress(done, len(jobs))
+
+    def _records(self, jobs: list[list[Key]]) -> Iterator[list[UInt8[np.ndarray, " bytes"]]]:
+        if self.workers <= 1 or len(jobs) <= 1:
+            yield from map(self.build, jobs)
             return
         with ProcessPoolExecutor(
-            min(self.workers, len(keys)),
+            min(self.workers, len(jobs)),
             mp_context=workers_context(),
             initializer=partial(start_worker, self.world),
         ) as workers:
             try:
                 with without_main():  # the script of a notebook user, who calls no command
-                    entries = workers.map(self.build, keys)
-                yield from entries
+                    records = workers.map(self.build, jobs)
+                yield from records
             except BrokenProcessPool as error:
                 raise UserError(
                     "a process that renders has ended: killed, out of memory, or the world's files changed while it "
                     "started (see above); what is finished is kept, run the command again"
                 ) from error
-
-    def _keep(self, key: EntryKey, entry: Entry) -> None:
-        """Keep an entry: on disk if there is a cache folder, which saves memory; else in memory."""
-        if self._folder is None:
-            self._held.add(key, entry)
-            self._areas[key] = entry.area
-        else:
-            write_entry(entry_path(self._folder, key), entry)
-
-    def _load(self, scenes: Sequence[Scene]) -> None:
-        """Load into memory the entries that `scenes` need. With a cache folder, a pool that has grown too large is
-        dropped first."""
-        if self._held.nbytes > POOL_BYTES and self._folder is not None:
-            self._pool = None
-        new = [scene for scene in scenes if not self._held.holds(scene)]
-        self.prepare(new)
-        for key in self._keys(new):
-            if key not in self._held:
-                entry = self._read(key)
-                self._held.add(key, entry)
-                self._areas[key] = entry.area
-
-    def _read(self, key: EntryKey) -> Entry:
-        """Read an entry from the cache; if its file is missing or damaged, build it again."""
-        path = entry_path(self._folder, key)
-        entry = read_entry(path)
-        if entry is None:
-            entry = self.build(key)
-            write_entry(path, entry)
-        return entry

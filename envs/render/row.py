@@ -17,7 +17,7 @@ from jaxtyping import Float64, UInt8
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.validation import SIDE, check_number
-from menagerie.envs.render.renderer import Pictures, Renderer
+from menagerie.envs.render.renderer import Pictures, Renderer, empty_pictures
 from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import Row, World
@@ -59,10 +59,10 @@ class RowRenderer:
         """Return no keys: scenes in a row need no atlas entries."""
         return []
 
-    def render(self, scenes: Sequence[Scene]) -> Pictures:
+    def render(self, scenes: Sequence[Scene], out: Pictures | None = None) -> Pictures:
         """Return images, and masks as those of `Renderer.render`."""
-        side = self.resolution
-        images, masks = np.empty((len(scenes), side, side, 3), np.uint8), np.zeros((len(scenes), side, side), np.uint8)
+        images, masks = out or empty_pictures(len(scenes), self.resolution)
+        masks[:] = 0
         for scene, image, mask in zip(scenes, images, masks, strict=True):
             self._draw(self.world.check(scene), image, mask)
         return Pictures(images, masks)

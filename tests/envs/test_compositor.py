@@ -9,6 +9,7 @@ from menagerie.envs.checks.direct import render_directly
 from menagerie.envs.drawing.camera import VIEWS
 from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import Skin, shade, tonemap
+from menagerie.envs.render.compositor import LIGHT_BOX
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene, Thing
@@ -62,11 +63,13 @@ def _near_and_far() -> Scene:
 
 def _without_shadows_on_things(renderer: Renderer, scene: Scene) -> np.ndarray:
     """Render with light boxes moved away, so that no thing counts as near another's shadow."""
-    boxes = renderer._held._light_boxes
-    kept = boxes.array.copy()
-    boxes.array[:, :4] = (-2e6, -1e6, -2e6, -1e6)
+    numbers = renderer.atlas._room.view(np.float64)
+    kept = numbers.copy()
+    for thing in scene.things:
+        start = renderer.atlas.index[EntryKey.of(thing, scene.view)] // 8 + LIGHT_BOX
+        numbers[start : start + 4] = (-2e6, -1e6, -2e6, -1e6)
     image = renderer.render([scene])[0][0]
-    boxes.array[:] = kept
+    numbers[:] = kept
     return image
 
 
@@ -112,4 +115,4 @@ def test_four_things_in_one_scene(monkeypatch, world):
 def test_background_is_untouched_far_from_things(renderer, scenes):
     images, _ = renderer.render([scenes[0], Scene("desert", (Thing("crocodile", "white", "center"),))])
     assert np.array_equal(images[0, :4], images[1, :4])
-    assert EntryKey("elephant", "left", 0) in renderer._held
+    assert EntryKey("elephant", "left", 0) in renderer.atlas.checked

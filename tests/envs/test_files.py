@@ -8,14 +8,12 @@ import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import NUMBA_CACHE, Unwritable, place_compiled, whole_file, write_csv, write_text
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.machine import system_name
-from menagerie.envs.render.entry import EntryKey, build_entry, entry_path, read_entry, write_entry
 
 
 @contextmanager
@@ -103,18 +101,6 @@ def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
     with pytest.raises(Unwritable, match=r"\.lock can't be locked \(No locks available\)") as error:
         FileLock(tmp_path / ".lock").acquire()
     assert error.value.errno == errno.ENOLCK
-
-
-def test_an_entry_of_the_atlas_under_another_views_name_is_rendered_anew(tmp_path):
-    keys = [EntryKey("cat", "left", view) for view in (0, 1)]
-    paths = [entry_path(tmp_path / "atlas", key) for key in keys]
-    entry = build_entry(keys[0], ("red",), ("desert",), 16)
-    write_entry(paths[0], entry)
-    assert np.array_equal(read_entry(paths[0]).colors, entry.colors)
-    paths[1].write_bytes(paths[0].read_bytes())
-    assert read_entry(paths[1]) is None
-    np.savez(paths[0], **entry.arrays())  # as before entries said which they are
-    assert read_entry(paths[0]) is None
 
 
 def test_compiled_code_has_a_place_where_neither_ours_nor_the_users_can_be_written(tmp_path, monkeypatch, capsys):

@@ -53,19 +53,6 @@ def test_warm_cache_gives_the_same_bytes(world, atlas_cache, rendered, scenes):
     assert np.array_equal(warm.render(scenes)[0], rendered[0])
 
 
-def test_no_cache_and_damaged_cache_give_the_same_bytes(world, rendered, scenes, tmp_path):
-    images = rendered[0]
-    assert np.array_equal(Renderer(world, RESOLUTION).render(scenes[:1])[0], images[:1])
-    Renderer(world, RESOLUTION, tmp_path).prepare(scenes[:1])
-    short, scrambled = sorted(tmp_path.rglob("*.npz"))
-    short.write_bytes(short.read_bytes()[:1000])
-    data = bytearray(scrambled.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    scrambled.write_bytes(data)
-    assert np.array_equal(Renderer(world, RESOLUTION, tmp_path).render(scenes[:1])[0], images[:1])
-    assert len(short.read_bytes()) > 1000, "the file was mended"
-
-
 def test_workers_give_the_same_bytes(world, rendered, scenes, tmp_path):
     steps = []
     parallel = Renderer(world, RESOLUTION, tmp_path, workers=2)

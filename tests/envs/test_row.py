@@ -5,7 +5,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.render import image_identity
-from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.render.renderer import Pictures, Renderer
 from menagerie.envs.render.row import NOISE, RowRenderer, columns_of, pattern, renderer_of
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import WORLDS
@@ -64,7 +64,10 @@ def test_a_picture_depends_on_its_scene_alone():
     scenes = [pair(view) for view in range(30)]
     images = RowRenderer(WORLD, SIDE).render(scenes).images
     assert len({image.tobytes() for image in images}) == 30, "views in one layout differ"
-    assert (RowRenderer(WORLD, SIDE).render(scenes[7:8]).images[0] == images[7]).all()
+    out = Pictures(np.ones((1, SIDE, SIDE, 3), np.uint8), np.ones((1, SIDE, SIDE), np.uint8))
+    assert RowRenderer(WORLD, SIDE).render(scenes[7:8], out).images is out.images
+    assert (out.images[0] == images[7]).all()
+    assert not out.masks[0, 0].any()
 
 
 def test_worlds_in_a_row_have_names_of_their_own():

@@ -12,7 +12,7 @@ import torch
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.reading import read_json
 from menagerie.envs.core.records import check_file, write_record, write_records
-from menagerie.envs.render.entry import read_entry
+from menagerie.envs.render.atlas import Atlas
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.frozen.benchmark import frozen
@@ -226,9 +226,11 @@ def make_store(folder: Path) -> Path:
     return make_split(folder, RECIPE, RESOLUTION)
 
 
-def atlas_entry(folder: Path) -> Path:
-    make_split(folder, RECIPE, RESOLUTION, own_atlas=True)
-    return min(folder.glob("atlas/**/*.npz"))
+def make_atlas(folder: Path) -> Path:
+    atlas = Atlas(folder / "atlas.bin")
+    for number in range(4):
+        atlas.append(("desert", number), np.full(200 + number, number, np.uint8))
+    return atlas.path
 
 
 def shard(folder: Path) -> Path:
@@ -271,9 +273,14 @@ def packed(folder: Path) -> Path:
     return folder / "out" / "packed.h5"
 
 
-def read_entry_arrays(path: Path) -> Any:
-    entry = read_entry(path)
-    return ANEW if entry is None else entry.arrays()
+def read_atlas(path: Path) -> Any:
+    """The bodies that are whole, and whether one more can be added."""
+    atlas = Atlas(path)
+    atlas.refresh()
+    atlas.check(list(atlas.index))
+    found = {key: atlas.views[0][place : place + 200].tolist() for key, place in atlas.checked.items()}
+    atlas.append(("city", 0), np.zeros(200, np.uint8))
+    return found | {("city", 0): ("city", 0) in atlas.checked}
 
 
 def read_whole_split(path: Path) -> Any:
@@ -432,10 +439,11 @@ OURS = [
     FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.frame.cells",)),
     FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.frame.storage",), is_earlier),
     FileKind(
-        "atlas entry",
-        atlas_entry,
-        read_entry_arrays,
-        ("menagerie.envs.render.entry", "menagerie.envs.core.records"),
+        "atlas",
+        make_atlas,
+        read_atlas,
+        ("menagerie.envs.render.atlas",),
+        is_part,
     ),
     FileKind("codes of images", make_codes, read_codes, ("menagerie.models.evaluation.code_store",), is_part),
     FileKind("parsed captions", make_parses, read_parses, ("menagerie.envs.core.kept_answers",), is_part),

@@ -38,10 +38,9 @@ def lend(root: Path) -> None:
         (root / "atlas").symlink_to(shared_atlas(), target_is_directory=True)
 
 
-def make_split(root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16, own_atlas: bool = False) -> Path:
-    """Write a split below `root`, with the atlas of all tests unless it has an own one."""
-    if not own_atlas:
-        lend(root)
+def make_split(root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16) -> Path:
+    """Write a split below `root`, with the atlas of all tests."""
+    lend(root)
     return SplitFolder(root, load_world(recipe.world), resolution).make(recipe)
 
 
