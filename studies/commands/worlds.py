@@ -47,7 +47,7 @@ class Make:
     tasks: Annotated[int, PLACE, Range(1, 10_000)] = 8
     """With --cluster, number of tasks that share the rendering."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
-    """Only report how many scenes each subset would hold, and what rendering would take."""
+    """Only report how many scenes each subset would hold, and how many there are to render."""
 
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "Make":
@@ -62,7 +62,7 @@ class Make:
         return read_options(cls, arguments, command, docstring(cls))
 
     def run(self) -> None:
-        """Write the split and print its path; with `dry_run`, only print what it would hold and take."""
+        """Write the split and print its path; with `dry_run`, only print what it would hold."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.image_store import ImageStore
         from menagerie.generators.storage.shards import codec_options
@@ -73,7 +73,7 @@ class Make:
         check_cluster(self.cluster, self.store)
         store = ImageStore(self.store, load_world(self.recipe.world), self.resolution)
         if self.dry_run:
-            print_plan(self.recipe, store, self.workers)
+            print_plan(self.recipe, store)
             return
         scenes = self.recipe.scenes_to_render()
         missing = len(store.missing(scenes))
@@ -102,9 +102,9 @@ def help_of_all(command: str, everything: bool) -> str:
     return help_text(f"{command} RECIPE", f"{docstring(Make)}\n{about_defaults}", groups, everything)
 
 
-def print_plan(recipe: SplitRecipe, store: "ImageStore", workers: int) -> None:
-    """Print the scenes that a split would hold, those that are still to be rendered, and what that takes."""
-    from menagerie.generators.storage.estimate import estimate
+def print_plan(recipe: SplitRecipe, store: "ImageStore") -> None:
+    """Print the scenes that a split would hold, and those that are still to be rendered."""
+    from menagerie.generators.storage.needed import needed
 
     counts = recipe.counts()
     if recipe.trains:
@@ -112,10 +112,7 @@ def print_plan(recipe: SplitRecipe, store: "ImageStore", workers: int) -> None:
     subsets = recipe.subsets()
     for name, scenes in subsets.items():
         print(f"{name:<28}{len(scenes):>9} scenes")
-    scenes = recipe.with_partners(subsets)
-    cost = estimate(store, scenes, workers)
-    print(f"{len(scenes)} scenes in all, with the partners of tests; {cost.scenes} to render in {store.folder}")
-    print(f"about {cost.seconds:.0f} s with --workers {workers}, {cost.megabytes:.0f} MB, by a sample rendered here")
+    print(f"with the partners of tests {needed(store, recipe.with_partners(subsets))}")
 
 
 @dataclass(frozen=True)

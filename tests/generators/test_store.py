@@ -9,11 +9,12 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.machine import system_name
 from menagerie.envs.render import RENDER_VERSION
+from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
-from menagerie.generators.storage import estimate as estimates
 from menagerie.generators.storage import image_store as store_module
 from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.needed import needed
 from tests.disks import mounted, read_only, with_largest_file
 from tests.helpers.judge import outcome
 
@@ -203,28 +204,14 @@ def test_resolution_is_checked_before_a_folder_is_made(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_estimate_counts_what_is_missing_and_makes_nothing(tmp_path):
-    """The megabytes are those of the files, and each view's backgrounds are counted once."""
+def test_what_is_needed_is_counted_and_nothing_is_made(tmp_path):
     store, scenes = ImageStore(tmp_path, WORLD, 32), [replace(scene, view=view) for scene in SCENES for view in (0, 3)]
-    views = estimates.by_view(store.renderer(workers=1).missing(scenes))
-    assert len(views) == 2
-    assert len({key for keys in views for key in keys}) == sum(map(len, views))
-    cost = estimates.estimate(store, scenes, workers=1)
+    entries = len({EntryKey.of(thing, scene.view) for scene in scenes for thing in scene.things})
+    counts = f"{len(scenes)} scenes, {{0}} of them to render; {entries} atlas entries, {{1}} of them to build; about "
+    before = needed(store, scenes)
+    assert before.startswith(counts.format(len(scenes), entries))
     assert not list(tmp_path.iterdir())
     store.add(scenes)
-    assert cost.scenes == len(scenes)
-    assert cost.megabytes == pytest.approx(
-        sum(p.stat().st_size for p in tmp_path.rglob("*.*") if p.is_file()) / 1e6, rel=0.3
-    )
-    assert estimates.estimate(store, scenes, workers=1)[::2] == (0, 0.0)
-
-
-def test_an_estimate_shares_building_but_not_backgrounds_among_processes(tmp_path, monkeypatch):
-    store, scenes = ImageStore(tmp_path, WORLD, 32), [replace(scene, view=view) for scene in SCENES for view in (0, 3)]
-    views = estimates.by_view(store.renderer(workers=1).missing(scenes))
-    monkeypatch.setattr(estimates, "entry_cost", lambda *_: estimates.EntryCost(1.0, 10.0, 0.0))
-    monkeypatch.setattr(estimates, "scene_cost", lambda *_: 0.0)
-    alone, both = (estimates.estimate(store, scenes, workers).seconds for workers in (1, 2))
-    entries = sum(map(len, views))
-    assert alone == pytest.approx(entries + 20 + estimates.SPLIT_SECONDS)
-    assert both == pytest.approx(entries / 2 + 20 + estimates.SPLIT_SECONDS + estimates.START_SECONDS)
+    size = sum(path.stat().st_size for path in tmp_path.rglob("*.*") if path.is_file()) / 1e6
+    assert size / 2 < float(before.split()[-2]) < 2 * size
+    assert needed(store, scenes) == counts.format(0, 0) + "0.0 MB"
