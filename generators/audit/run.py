@@ -158,8 +158,10 @@ def audit(
     world_file: Path | None = None,
     records: Callable[[], list[Finding]] | None = None,
     renderings: Renderings | None = None,
+    exported: Path | None = None,
 ) -> list[Finding]:
-    """All findings on a split file, or on the folder of an export; raises `UserError` if it can't be read.
+    """All findings on a split file, or on the folder of an export of the split file `exported`; raises `UserError` if
+    it can't be read.
 
     `pixels` is "sample" or "all": which images are rendered again. `report` is passed to `check_pixels`.
     `world_file` is the file of a user's own world, whose Python code is run. Without it, a split of such a world is
@@ -168,7 +170,7 @@ def audit(
     """
     choose("pixels", pixels, HOW_MANY)
     if path.is_dir():
-        return audit_export(path, pixels, report, world_file)
+        return audit_export(path, exported)
     split = readable_split(path)
     findings = check_file(split)
     if any(finding.claim == regeneration.FITS and finding.holds for finding in findings):
@@ -240,7 +242,7 @@ Outcome = list[Finding] | UserError
 
 
 def audit_each(
-    paths: Sequence[Path], pixels: str, report: Progress, world_file: Path | None = None
+    paths: Sequence[Path], pixels: str, report: Progress, world_file: Path | None = None, exported: Path | None = None
 ) -> Iterator[tuple[Path, Outcome]]:
     """Audit files one after the other; yields each path with its findings, or with the error if it can't be read.
 
@@ -255,7 +257,7 @@ def audit_each(
         try:
             for path in paths:
                 waiting = partial(result_of, records[path]) if path in records else None
-                yield path, outcome_of(path, pixels, report, world_file, waiting, renderings)
+                yield path, outcome_of(path, pixels, report, world_file, waiting, renderings, exported)
         except BaseException:  # on Ctrl-C too: unfinished work is useless
             end_processes([process for process in multiprocessing.active_children() if process not in others])
             raise

@@ -1,7 +1,8 @@
 """Exports splits in the formats of other tools.
 
 `export` writes the files of a format (`menagerie.generators.export.formats`), each whole or not at all, and
-finally a data sheet that describes the folder. If interrupted at any moment, it continues from the last whole file.
+finally a data sheet that describes the folder, and the digests of all files as `sha256sum` writes them. If interrupted
+at any moment, it continues from the last whole file.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import read_bytes
+from menagerie.envs.core.records import sha256
 from menagerie.envs.world import WORLDS
 from menagerie.generators.export.formats import FORMATS, ExportPart, File
 from menagerie.generators.storage.folder import Progress
@@ -35,6 +37,8 @@ differently) and the scene graphs of both. Made by Menagerie, a suite for the bi
 ## Files
 
 {files}
+
+`sha256sum -c SHA256SUMS` tells whether all files are as they were written.
 
 ## Subsets
 
@@ -84,7 +88,8 @@ def data_sheet(
 
 
 SHEET = "README.md"
-MARK = ".export.json"  # identifies the split and format of the export
+SUMS = "SHA256SUMS"
+MARK = ".export.json"  # identifies the split, its subsets and the format of the export
 LOCK = ".export.lock"  # a file of its own, because a lock on a file that is replaced keeps nobody out
 
 
@@ -108,6 +113,9 @@ def export(
         write_missing(files, out, progress)
         if not (out / SHEET).exists():
             write_text(out / SHEET, data_sheet(split, form, out, subsets, counts))
+        if not (out / SUMS).exists():
+            paths = sorted([*(file.path for file in files), MARK, SHEET])
+            write_text(out / SUMS, "".join(f"{sha256(out / path).hex()}  {path}\n" for path in paths))
     return counts
 
 
@@ -162,11 +170,16 @@ def check_folder(out: Path, mark: str, planned: set[str]) -> None:
         raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
-    paths = [path for path in out.rglob("*") if not path.is_dir() and not is_temporary(path)]
-    present = {path.relative_to(out).as_posix() for path in paths} - {LOCK}
+    present = {path for path in present_in(out) if not is_temporary(Path(path))} - {LOCK}
     if present and (MARK not in present or read_bytes(out / MARK) != mark.encode()):
         raise UserError(f"{out} has files but is not this export of this split; choose another --out")
-    if foreign := sorted(present - planned - {MARK, SHEET}):
+    if foreign := sorted(present - planned - {MARK, SHEET, SUMS}):
         raise UserError(
             f"{out} holds files that this export has no place for, first {foreign[0]}; choose another --out"
         )
+
+
+def present_in(out: Path) -> set[str]:
+    """The paths of all files and links below a folder."""
+    paths = (path for path in out.rglob("*") if path.is_symlink() or not path.is_dir())
+    return {path.relative_to(out).as_posix() for path in paths}

@@ -33,6 +33,8 @@ class Audit:
     world: Path | None = None
     """The TOML file of the splits' own world, to make the splits and their images again. Its Python files are run; the
     path that a split itself names is not opened."""
+    split: Path | None = None
+    """The split file of which the folders are exports."""
 
     def run(self) -> bool:
         """Print every finding on each file, or a line if the file can't be read; returns whether a check failed. Raises
@@ -47,7 +49,7 @@ class Audit:
         serve(("menagerie.generators.audit.run",))
         failed = False
         with progress_bars("read", "factors", "rendered again") as progress:
-            for path, outcome in audit_each(self.files, self.pixels, progress, self.world):
+            for path, outcome in audit_each(self.files, self.pixels, progress, self.world, self.split):
                 if not isinstance(outcome, UserError):
                     failed |= self.print_findings(path, outcome)
                 elif len(self.files) == 1:
@@ -121,7 +123,8 @@ class Pack:
 
 @dataclass(frozen=True)
 class Export:
-    """Write a split in the format of another tool, with a data sheet; an interrupted export is continued."""
+    """Write a split in the format of another tool, with a data sheet and digests of all files; an interrupted export is
+    continued."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""

@@ -42,7 +42,7 @@ class Make:
     workers: Annotated[int, PLACE, FIRST, PROCESSES] = 1
     """Processes that render."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
-    """Only report how many scenes each subset would hold, and what rendering would take."""
+    """Only report how many scenes each subset would hold, and how many there are to render."""
 
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "Make":
@@ -57,7 +57,7 @@ class Make:
         return read_options(cls, arguments, command, docstring(cls))
 
     def run(self) -> None:
-        """Write the split and print its path; with `dry_run`, only print what it would hold and take."""
+        """Write the split and print its path; with `dry_run`, only print what it would hold."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.folder import SplitFolder
         from menagerie.generators.storage.pack import pack
@@ -65,7 +65,7 @@ class Make:
         check_place("--store", self.store)
         store = SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
         if self.dry_run:
-            print_plan(self.recipe, store, self.workers)
+            print_plan(self.recipe, store)
             return
         if self.workers > 1:
             serve(RENDERING)
@@ -89,9 +89,9 @@ def help_of_all(command: str, everything: bool) -> str:
     return help_text(f"{command} RECIPE", f"{docstring(Make)}\n{about_defaults}", groups, everything)
 
 
-def print_plan(recipe: SplitRecipe, store: "SplitFolder", workers: int) -> None:
-    """Print the scenes that a split would hold, those that are still to be rendered, and what that takes."""
-    from menagerie.generators.storage.estimate import estimate
+def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
+    """Print the scenes that a split would hold, and those that are still to be rendered."""
+    from menagerie.generators.storage.needed import needed
 
     counts = recipe.counts()
     if recipe.trains:
@@ -99,10 +99,7 @@ def print_plan(recipe: SplitRecipe, store: "SplitFolder", workers: int) -> None:
     subsets = recipe.subsets()
     for name, scenes in subsets.items():
         print(f"{name:<28}{len(scenes):>9} scenes")
-    scenes = recipe.with_partners(subsets)
-    cost = estimate(store, scenes, workers)
-    print(f"{len(scenes)} scenes in all, with the partners of tests; {cost.scenes} to render in {store.folder}")
-    print(f"about {cost.seconds:.0f} s with --workers {workers}, {cost.megabytes:.0f} MB, by a sample rendered here")
+    print(f"with the partners of tests {needed(store, recipe.with_partners(subsets))}")
 
 
 @dataclass(frozen=True)

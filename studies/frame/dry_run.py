@@ -1,7 +1,6 @@
-"""`--dry-run`: what a study would take on this machine, estimated from a few scenes and steps that are made and not
-kept."""
+"""`--dry-run`: what a study would render, and how long its training would take on this machine, estimated from a few
+steps that are made and not kept."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +10,8 @@ import torch
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.storage.estimate import estimate
 from menagerie.generators.storage.folder import SplitFolder
+from menagerie.generators.storage.needed import needed
 from menagerie.models.recipe import Recipe
 from menagerie.models.training.feed import single_steps
 from menagerie.studies.frame.adaptive import all_arms, is_adaptive
@@ -26,50 +25,37 @@ from menagerie.studies.runs.shared import trunk_key
 from menagerie.studies.runs.split_file import scenes_of
 
 REST_SECONDS = 0.5  # of a run beside steps, opening and scoring: building the model, log, checkpoint; measured once
-# Of a study beside its runs and checks, in terms of what loading torch and the study has taken here: the command loads
-# them, and starting workers and writing the page take half as long again. Measured once, on an idle machine.
-LOADS = 1.5
 
 
 def dry_run(study: Study) -> None:
-    """Print what is to be rendered and trained, and about how long both take; for an adaptive study, if it needs the
-    most runs that it may need."""
+    """Print what is to be rendered and trained, and about how long training takes; for an adaptive study, if it needs
+    the most runs that it may need."""
     torch.set_num_threads(study.threads)
-    loaded = processor_seconds()
     with scratch_folder() as folder:
         study = study.prepare(folder)
         check_states(study)
         for name, text in study.notes().items():
             print(f"{name}: {text}")
         arms = all_arms(study)
-        seconds = LOADS * loaded + (processor_seconds() - loaded) + rendering(study, arms)
-        seconds += training(study, arms) / min(study.at_once, len(arms))
+        print_rendering(study, arms)
+        seconds = training(study, arms) / min(study.at_once, len(arms))
         most = ", with the most runs that results may ask for" * is_adaptive(study, arms)
     at_once = min(study.at_once, len(arms))
-    print(f"about {shown(seconds)} in all{most}, {at_once} runs at once, as busy as this machine is now")
+    print(f"training takes about {shown(seconds)} in all{most}, {at_once} runs at once, as busy as this machine is now")
 
 
-def processor_seconds() -> float:
-    """The processor time that this command has taken so far, with that of child processes as far as the system counts
-    it."""
-    return sum(os.times()[:4])
-
-
-def rendering(study: Study, arms: Sequence[Arm]) -> float:
-    """Print how many scenes each image store lacks; returns roughly how many seconds it takes to render them all."""
+def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
+    """Print how many scenes and atlas entries there are for each image store, and how many it lacks."""
     stores: dict[tuple[str, int], dict[SplitRecipe, str]] = {}
     for arm in arms:
         if not arm.file and isinstance(arm.cell, Cell):
             for split in arm.cell.data.splits:
                 stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = arm.name
-    total = 0.0
     for (world, side), recipes in stores.items():
         scenes = {scene for recipe, name in recipes.items() for scene in scenes_of(recipe, name)}
-        cost = estimate(SplitFolder(study.store, load_world(world), side), sorted(scenes), study.cores)
-        total += cost.seconds
-        words = f"{len(scenes)} scenes, {cost.scenes} of them to render: {cost.megabytes:.0f} MB, {shown(cost.seconds)}"
-        print(f"{Path(world).stem}, {side} px: {words}")
-    return total
+        print(
+            f"{Path(world).stem}, {side} px: {needed(SplitFolder(study.store, load_world(world), side), sorted(scenes))}"
+        )
 
 
 def training(study: Study, arms: Sequence[Arm]) -> float:

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.exported import read_export, side_of_pictures
+from menagerie.generators.audit.exported import audit_export
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load as load_benchmark
-from menagerie.generators.export.write import MARK, SHEET, export
+from menagerie.generators.export.write import MARK, SUMS, export
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.raw_images import LAYOUTS, RawImages, labels_in, names_in
@@ -157,8 +158,11 @@ def make_export(folder: Path, file: str) -> Path:
 
 
 def read_exported(path: Path) -> Any:
-    exported = read_export(path.parent, None)
-    return exported.form, exported.split.recipe, exported.subsets
+    (split,) = (path.parents[1] / "store").glob("*/binding-*.h5")
+    findings = audit_export(path.parent, split)
+    if wrong := [finding.detail for finding in findings if not finding.holds]:
+        raise UserError(f"{path}: {wrong[0]}")
+    return findings
 
 
 def make_configured(folder: Path) -> Path:
@@ -287,14 +291,7 @@ THEIRS = [
     ),
     FileKind("raw images", make_raw, read_raw, ("menagerie.generators.sources.raw_images",), free=True),
     FileKind("mark of an export", lambda f: make_export(f, MARK), read_exported, EXPORTED, free=True),
-    FileKind("data sheet of an export", lambda f: make_export(f, SHEET), read_exported, EXPORTED, free=True),
-    FileKind(
-        "picture of an export",
-        lambda f: min(make_export(f, SHEET).parent.glob("images/**/*.png")),
-        lambda p: side_of_pictures(read_export(next(q for q in p.parents if (q / SHEET).exists()), None)),
-        EXPORTED,
-        free=True,
-    ),
+    FileKind("digests of an export", lambda f: make_export(f, SUMS), read_exported, EXPORTED, free=True),
     FileKind(
         "config of Hugging Face",
         make_configured,

@@ -1,25 +1,30 @@
-"""The audit of exports: they are made again from the recipe in their data sheet."""
+"""The audit of exports names files that were changed, removed or added, and another split."""
 
-import io
 import re
 import shutil
-import tarfile
+import subprocess
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.audit.exported import PICTURES
-from menagerie.generators.audit.rendered import SAMPLE
 from menagerie.generators.audit.run import audit
 from menagerie.generators.export import formats
-from menagerie.generators.export.formats import FORMATS, INSTANCES
-from menagerie.generators.export.write import export
+from menagerie.generators.export.formats import FORMATS
+from menagerie.generators.export.write import SUMS, export
 from menagerie.generators.splits.binding import BindingRecipe
-from tests.helpers.splits import failed, make_split
+from tests.command import run_here
+from tests.helpers.splits import RECIPE, make_split
 
-TEXTS = "files and texts are those of the recipe"
+CHANGED, MISSING, ADDED, OTHER = (
+    "files are as they were written",
+    "no file is missing",
+    "no file was added",
+    "the export is of the split",
+)
 
 
 @pytest.fixture(scope="module", params=FORMATS)
@@ -32,101 +37,89 @@ def exported(request, split, tmp_path_factory):
     return out
 
 
-@pytest.fixture(autouse=True)
-def small_tar_files(monkeypatch):
-    monkeypatch.setattr(formats, "SHARD_SAMPLES", 50)
-
-
 @pytest.fixture
-def copied_export(exported, tmp_path):
-    """The same, to be damaged."""
-    return shutil.copytree(exported, tmp_path / exported.name)
+def coco(split, tmp_path):
+    """An export to be damaged."""
+    export(split, "coco", tmp_path / "coco", ("train", "unseen_pairs"))
+    return tmp_path / "coco"
 
 
-def test_an_untouched_export_passes(exported):
-    assert failed(exported) == []
-    assert failed_with_all(exported) == []
-    assert not any(finding.skipped for finding in audit(exported))
+def faults(folder, split):
+    """The details of the claims that fail, by claim."""
+    return {its.claim: its.detail for its in audit(folder, exported=split) if not its.holds}
 
 
-@pytest.mark.parametrize("pixels", ["sample", "all"])
-def test_pictures_are_drawn_from_those_that_are_exported(exported, pixels):
-    """SugarCrepe's format leaves out records without a negative, and train."""
-    number = sum(path.suffix == ".png" for path in exported.rglob("*"))
-    for path in exported.glob("*.tar"):
-        with tarfile.open(path) as tar:
-            number += sum(name.endswith(".png") for name in tar.getnames())
-    (detail,) = [finding.detail for finding in audit(exported, pixels) if finding.claim == PICTURES]
-    least = number if pixels == "all" else min(number, SAMPLE)
-    compared, of = map(int, re.match(r"(\d+) of (\d+) pictures", detail).groups())
-    assert of == number
-    assert compared >= least
+def test_an_untouched_export_passes(exported, split):
+    assert faults(exported, split) == {}
+    assert not any(its.skipped for its in audit(exported, exported=split))
+    assert [its.claim for its in audit(exported) if its.skipped] == [OTHER]
+
+
+def test_sha256sum_reads_the_digests(exported):
+    subprocess.run(["sha256sum", "-c", "--strict", "--quiet", SUMS], cwd=exported, check=True)
 
 
 def test_tests_of_several_rules_are_exported_too(tmp_path):
     rules = ("animal=rabbit & texture=red", "animal=penguin & texture=white")
     recipe = BindingRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10, hold_out=rules)
-    export(make_split(tmp_path, recipe, 16), "coco", tmp_path / "out")
+    made = make_split(tmp_path, recipe, 16)
+    export(made, "coco", tmp_path / "out")
     assert (tmp_path / "out/held_out-1.json").exists()
-    assert failed(tmp_path / "out") == []
+    assert faults(tmp_path / "out", made) == {}
 
 
-def failed_with_all(folder):
-    return [finding.claim for finding in audit(folder, "all") if not finding.holds]
+def test_two_exchanged_pictures_are_named(coco, split):
+    first, second = (coco / f"images/train/00000000{n}.png" for n in (0, 1))
+    content = first.read_bytes()
+    shutil.copy(second, first)
+    second.write_bytes(content)
+    (detail,) = faults(coco, split).values()
+    assert detail.startswith("images/train/000000000.png, images/train/000000001.png; ")
 
 
-def test_another_caption_is_found(copied_export):
-    if copied_export.name == "webdataset":
-        change_member(copied_export / "validation-000000.tar", "txt", lambda old: old.replace(b"and", b"or"))
-    else:
-        path = copied_export / "validation.json"
-        old, new = ('"iscrowd": 0', '"iscrowd": 1') if copied_export.name == INSTANCES else (" and ", " or ")
-        path.write_text(path.read_text().replace(old, new, 1))
-    assert failed(copied_export) == [TEXTS]
+def test_one_changed_pixel_is_named(coco, split):
+    path = coco / "images/unseen_pairs/000000003.png"
+    pixels = np.array(Image.open(path))
+    pixels[0, 0] ^= 1
+    Image.fromarray(pixels).save(path)
+    assert faults(coco, split) == {
+        CHANGED: "images/unseen_pairs/000000003.png; export the split again with 'menagerie export'"
+    }
 
 
-def test_another_picture_is_found_among_all(copied_export):
-    if copied_export.name == "webdataset":
-        change_member(copied_export / "validation-000000.tar", "png", mirrored)
-    else:
-        path = copied_export / "images" / "validation" / "000000000.png"
-        path.write_bytes(mirrored(path.read_bytes()))
-    assert failed_with_all(copied_export) == [PICTURES]
+def test_files_that_were_added_are_named(coco, split):
+    """A tested picture among those of train, also as a link or a hidden file."""
+    tested = coco / "images/unseen_pairs/000000000.png"
+    shutil.copy(tested, coco / "images/train/999999999.png")
+    shutil.copy(tested, coco / "images/train/.a.b-1.tmp.png")
+    (coco / "images/more").symlink_to(tested.parent, target_is_directory=True)
+    added = "images/more, images/train/.a.b-1.tmp.png, images/train/999999999.png"
+    assert faults(coco, split) == {ADDED: f"{added}; export the split again with 'menagerie export'"}
 
 
-def test_a_missing_file_is_found(copied_export):
-    min(path for path in copied_export.rglob("*validation*") if path.suffix in (".json", ".tar")).unlink()
-    (finding,) = (its for its in audit(copied_export) if not its.holds)
-    assert "validation" in finding.detail
-    assert "export the split again" in finding.detail
+def test_a_missing_file_is_named_and_many_are_counted(coco, split):
+    (coco / "unseen_pairs.json").unlink()
+    assert faults(coco, split)[MISSING].startswith("unseen_pairs.json; ")
+    shutil.rmtree(coco / "images/train")
+    assert re.match(r"(images/train/00000000[0-4]\.png, ){4}\S+ and \d+ more; ", faults(coco, split)[MISSING])
 
 
-def test_another_recipe_in_the_sheet_is_found(copied_export):
-    sheet = copied_export / "README.md"
-    sheet.write_text(sheet.read_text().replace('"seed": 0', '"seed": 1'))
-    assert "the split is what its recipe makes" in failed(copied_export)
+def test_an_export_of_another_split_is_said(coco, split, tmp_path):
+    other = make_split(tmp_path, replace(RECIPE, seed=1))
+    export(other, "coco", tmp_path / "other", ("train", "unseen_pairs"))
+    assert faults(tmp_path / "other", other) == {}
+    assert list(faults(tmp_path / "other", split)) == [OTHER]
 
 
-def test_a_folder_that_is_no_export_is_one_line(tmp_path):
-    with pytest.raises(UserError, match=r"is not a whole export of a split .* export the split again"):
+def test_an_unfinished_export_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=r"is no finished export: .* export the split again"):
         audit(tmp_path)
 
 
-def mirrored(content):
-    buffer = io.BytesIO()
-    pixels = np.asarray(Image.open(io.BytesIO(content)))[:, ::-1]
-    Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def change_member(path, suffix, change):
-    """Replace the first member of a tar file that has the suffix."""
-    with tarfile.open(path) as tar:
-        members = [(member.name, tar.extractfile(member).read()) for member in tar]
-    first = next(name for name, _ in members if name.endswith(suffix))
-    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
-        for name, content in members:
-            new = change(content) if name == first else content
-            member = tarfile.TarInfo(name)
-            member.size = len(new)
-            tar.addfile(member, io.BytesIO(new))
+def test_command_line(coco, split, tmp_path):
+    call = [sys.executable, "-m", "menagerie", "audit", str(coco), "--split", str(split)]
+    assert run_here(call, tmp_path).returncode == 0
+    (coco / "train.json").write_text("{}")
+    found = run_here(call, tmp_path)
+    assert found.returncode == 1
+    assert "train.json" in found.stdout

@@ -503,5 +503,5 @@ def test_the_same_folder_goes_on_with_more_budgets(folder):
 def test_a_dry_run_trains_nothing(tmp_path):
     result = run_here([*COMPUTE, "--dry-run", "--splits", "spatial"], tmp_path)
     assert "clip, nano, batch 32: 4 runs, 67 steps" in result.stdout, result.stderr
-    assert re.search(r"^about .+ in all, with the most runs that results may ask for, ", result.stdout, re.MULTILINE)
+    assert re.search(r"^training .+ in all, with the most runs that results may ask for, ", result.stdout, re.MULTILINE)
     assert not (tmp_path / "runs").exists()
