@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from menagerie.envs.core.errors import choose
 from menagerie.envs.core.identity import plain
-from menagerie.generators.audit.findings import REQUESTED_FRACTION, animal_pair
-from menagerie.generators.audit.run import CHECKS_OF
+from menagerie.generators.audit.findings import animal_pair
 from menagerie.generators.inspection.matrices import (
     Counts,
     attribute_counts,
     in_relation,
     mentioned_relations,
+    pair_coverage,
 )
-from menagerie.generators.splits.recipe import ENTROPIES
+from menagerie.generators.splits.recipe import ENTROPIES, at_least_one
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import LEFT_OUT, Split, read_split
@@ -110,15 +110,25 @@ def changed(recipe: dict) -> list[str]:
 
 
 def fractions(split: Split) -> dict[str, str]:
-    """The realised and the requested fractions of a split, as the audit's checks report them."""
-    findings = [finding for check in CHECKS_OF[split.recipe["kind"]] for finding in check(split)]
-    return {
-        finding.claim.removesuffix(REQUESTED_FRACTION): finding.detail
-        if finding.holds
-        else f"{finding.detail}: not the nearest; audit this file"
-        for finding in findings
-        if finding.claim.endswith(REQUESTED_FRACTION)
-    }
+    """The realised and the requested fractions of a split of pairs, as texts under a label, for each relation: of
+    training pairs among all but those of reserve and validation, and of training pairs with their swap."""
+    recipe, every, texts = split.recipe, comb(len(split.vocabulary.animals), 2), {}
+    kinds = {"binding": "with hard negatives in train", "spatial": "in both orders"}
+    most = every - sum(at_least_one(recipe[share], every) for share in ("reserve", "validation"))
+    known = not recipe["hold_out"] and recipe.get("objects", 1.0) == 1.0  # else some pairs may have no scene left
+    for relation in mentioned_relations(split) if recipe["kind"] in kinds else ():
+        roles, label = pair_coverage(split, relation), f", {relation}" if relation else ""
+        swapped, once = (int((roles == role).sum()) // 2 for role in (0, 1))
+        named = f"{'' if known else 'at most '}{most}"
+        texts[f"training pairs{label}"] = share_text(swapped + once, most, named, recipe["pairs"])
+        texts[f"pairs {kinds[recipe['kind']]}{label}"] = share_text(
+            swapped, swapped + once, f"{swapped + once}", recipe["hard_negatives"]
+        )
+    return texts
+
+
+def share_text(count: int, of: int, named: str, requested: float) -> str:
+    return f"{count} of {named} = {count / max(of, 1):.3f}, requested {requested:.3f}"
 
 
 def train_pairs(split: Split) -> dict[str, str]:

@@ -8,21 +8,9 @@ import h5py
 import numpy as np
 
 from menagerie.envs.scene import Scene
-from menagerie.generators.storage.split_file import Records, Split, read_split, write_tables
+from menagerie.generators.audit.regeneration import recipe_of
+from menagerie.generators.storage.split_file import Records, Split, read_split, split_name, write_tables
 from menagerie.generators.storage.tables import DIGESTS, digests_of
-
-
-@dataclass(frozen=True)
-class SplitFault:
-    """A mistake in a split's records or recipe, and the claim of the audit that it makes fail."""
-
-    plant: Callable[[Split], Split]
-    claim: str
-
-    @property
-    def name(self) -> str:
-        """For the report of pytest."""
-        return self.plant.__name__
 
 
 @dataclass(frozen=True)
@@ -39,6 +27,14 @@ class StoreFault:
     def name(self) -> str:
         """For the report of pytest."""
         return self.plant.__name__
+
+
+def light_file(folder: Path, split: Split) -> Path:
+    """Write a split that is in memory, without pixels, under the name of its recipe."""
+    path = folder / split_name(recipe_of(split))
+    with h5py.File(path, "w") as file:
+        write_tables(file, split)
+    return path
 
 
 def plant_in_split(path: Path, plant: Callable[[Split], Split]) -> None:
@@ -106,12 +102,3 @@ def only(split: Split, keep: Callable[[Scene], bool], names: Sequence[str] = ())
         if name in chosen
     }
     return with_subsets(split, **kept)
-
-
-def row_of(split: Split, scene: Scene) -> int:
-    """The row of the store that shows a scene."""
-    shown: list[Scene] = []
-    for i in range(len(split.shards)):
-        with h5py.File(split.location(i).file) as shard:
-            shown += split.vocabulary.decode(shard["scenes"][:])
-    return shown.index(scene)
