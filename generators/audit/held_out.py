@@ -3,7 +3,8 @@ rule matches."""
 
 from collections.abc import Iterator
 
-from menagerie.envs.scene import Scene
+import numpy as np
+
 from menagerie.generators.audit.findings import Finding, animal_pair, first, rule_number, rules_of
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.rules.hold_out import HELD_OUT, matched
@@ -41,23 +42,19 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
             yield Finding(f"no partner of a scene of {name} is in train", *first(s.key for s in partners if s in train))
 
 
-def check_partners(split: Split) -> Iterator[Finding]:
-    """Check that every scene of a test or of validation has a partner, that no scene of train has one, and that a row
-    of the store is the scene, or the partner, of one scene only."""
+def check_counterfactuals(split: Split) -> Iterator[Finding]:
+    """Check that the counterfactual of each record is its swapped scene, and that only records of train lack one."""
     swap = SWAPS[split.recipe["kind"]]
     alone, other = [], []
-    shown: dict[int, Scene] = {}
-    for name, r in split.subsets.items():
-        for scene, row, partner in zip(r.scenes, r.rows.tolist(), r.partners.tolist(), strict=True):
-            same = shown.setdefault(row, scene) == scene
-            if (partner >= 0) != (name != "train"):
-                alone.append(f"{scene.key} of {name}")
-            elif partner >= 0:
-                same &= shown.setdefault(partner, its := swap(scene)) == its
-            if not same:
-                other.append(f"{scene.key} of {name}")
-    yield Finding("scenes of tests have partners, those of train have none", *first(iter(alone)))
-    yield Finding("no scene has the row or the partner of another one", *first(iter(other)))
+    for name, records in split.subsets.items():
+        rows = records.counterfactual
+        has = np.flatnonzero(rows >= 0).tolist()
+        shown = zip(has, records.scenes_at(rows[has]), strict=True)
+        other += [f"{records.scenes[i].key} of {name}" for i, scene in shown if scene != swap(records.scenes[i])]
+        if name != "train":
+            alone += [f"{records.scenes[i].key} of {name}" for i in np.flatnonzero(rows < 0).tolist()]
+    yield Finding("scenes of tests have counterfactuals", *first(iter(alone)))
+    yield Finding("every counterfactual is the swapped scene", *first(iter(other)))
 
 
 def check_views(split: Split) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from menagerie.generators.audit.regeneration import Incomparable, trusted_world
 from menagerie.generators.storage.pack import blocks, pictures_intact, shown
 from menagerie.generators.storage.pictures import SplitPictures, atlas_of, pictures_in
 from menagerie.generators.storage.records import things_in
-from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split
+from menagerie.generators.storage.split_file import PICTURED, Split
 
 SAMPLE = 12  # records that are drawn directly: drawing a background takes as long as several things
 # The direct renderer samples shadows and edges otherwise. Decibels over the pixels that things or their shadows touch,
@@ -42,7 +42,7 @@ def check_pictures(
         return
     changed = [name for name in held if not pictures_intact(split, name)]
     if held:
-        detail = f"{', '.join(changed)}: {REMEDY}" if changed else f"{len(held)} subsets"
+        detail = f"{', '.join(changed)} are others" if changed else f"{len(held)} subsets"
         yield Finding("pictures and texts are as they were written", not changed, detail)
     world, reason = same_world(split, world_file)
     if world is None:
@@ -92,7 +92,7 @@ def compared(split: Split, held: dict, pictures: SplitPictures, report: Progress
             done += rows.stop - rows.start
             report("compared", done, total)
     return Finding(
-        AGAIN, not wrong, f"{len(wrong)} are others, first {wrong[0]}; {REMEDY}" if wrong else f"{total} rows"
+        AGAIN, not wrong, f"{len(wrong)} are others, first {wrong[0]}" if wrong else f"{total} rows"
     )
 
 

@@ -23,13 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Audit:
-    """Check split files and the images of their stores; exit status 1 if a check fails."""
+    """Check split files, their pictures, and exports; exit status 1 if a check fails."""
 
     files: tyro.conf.Positional[tuple[Path, ...]]
-    """Split files, packed or not, or folders of exports."""
-    pixels: Literal["sample", "all"] = "sample"
-    """Images that are rendered again and compared byte for byte: a sample, or all. All are compared with their
-    digests and their scenes."""
+    """Split files, with pictures or without, or folders of exports."""
     world: Path | None = None
     """The TOML file of the splits' own world, to make the splits and their images again. Its Python files are run; the
     path that a split itself names is not opened."""
@@ -40,22 +37,22 @@ class Audit:
         """Print every finding on each file, or a line if the file can't be read; returns whether a check failed. Raises
         if the only file can't be read."""
         from menagerie.envs.worlds import load_world
-        from menagerie.generators.audit.run import audit_each
+        from menagerie.generators.audit.run import audit
 
         if not self.files:
             raise UserError("audit needs a split file: 'menagerie make' prints the path of its own")
         if self.world is not None:
             load_world(str(self.world))
-        serve(("menagerie.generators.audit.run",))
+        serve(("menagerie.envs.render.renderer",))
         failed = False
-        with progress_bars("read", "factors", "rendered again") as progress:
-            for path, outcome in audit_each(self.files, self.pixels, progress, self.world, self.split):
-                if not isinstance(outcome, UserError):
-                    failed |= self.print_findings(path, outcome)
-                elif len(self.files) == 1:
-                    raise outcome
-                else:
-                    print(f"error: {outcome}", file=sys.stderr)
+        with progress_bars("factors", "compared") as progress:
+            for path in self.files:
+                try:
+                    failed |= self.print_findings(path, audit(path, progress, self.world, self.split))
+                except UserError as error:
+                    if len(self.files) == 1:
+                        raise
+                    print(f"error: {error}", file=sys.stderr)
                     failed = True
         return failed
 

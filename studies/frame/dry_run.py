@@ -53,9 +53,8 @@ def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
                 stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = arm.name
     for (world, side), recipes in stores.items():
         scenes = {scene for recipe, name in recipes.items() for scene in scenes_of(recipe, name)}
-        print(
-            f"{Path(world).stem}, {side} px: {needed(SplitFolder(study.store, load_world(world), side), sorted(scenes))}"
-        )
+        folder = SplitFolder(study.store, load_world(world), side)
+        print(f"{Path(world).stem}, {side} px: {needed(folder, sorted(scenes))}")
 
 
 def training(study: Study, arms: Sequence[Arm]) -> float:

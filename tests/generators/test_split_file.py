@@ -31,7 +31,7 @@ EVERY = [
     RECIPE,
     KINDS["binding"](world="tiny", template="free-conjunction", mentioned=0.7, attributes=0.6, negated=0.4, **FEW),
     KINDS["spatial"](world="tiny-sizes", views=1, template="free-relation", attributes=0.5, **FEW),
-    KINDS["dependence"](world="eight-textures", views=1, information=0.4, **FEW),
+    KINDS["dependence"](world="eight-textures", views=4, information=0.4, **FEW),
     KINDS["counting"](world="tiny-sizes", views=1, **FEW),
     KINDS["crowd"](world="eight-textures", train_scenes=300, relations_stated=2, attributes=0.7, **FEW),
     KINDS["probe"](world="tiny", template="free-conjunction"),
