@@ -91,9 +91,7 @@ def compared(split: Split, held: dict, pictures: SplitPictures, report: Progress
             ]
             done += rows.stop - rows.start
             report("compared", done, total)
-    return Finding(
-        AGAIN, not wrong, f"{len(wrong)} are others, first {wrong[0]}" if wrong else f"{total} rows"
-    )
+    return Finding(AGAIN, not wrong, f"{len(wrong)} are others, first {wrong[0]}" if wrong else f"{total} rows")
 
 
 def drawn_directly(split: Split, held: dict, pictures: SplitPictures, world: World) -> Finding:

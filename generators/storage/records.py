@@ -5,7 +5,7 @@ row of the swapped scene, of which the hard negative is true, or -1. Swapped sce
 follow the records as further rows.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -159,15 +159,32 @@ class Records:
             yield from (edge.predicate for edge in graph.edges)
 
     def _longest(self) -> Int[np.ndarray, " some"]:
-        """Rows whose scenes have the longest names, in letters and in words."""
-        v, length = self.vocabulary, np.zeros((2, self.count), np.int32)
-        for name in ("background", *THING):
-            if name in self.columns and name != "slot":
-                words = [*v.names(name), *[""] * (none_in(v.names(name)) + 1 - len(v.names(name)))]
-                column = self.columns[name][: self.count]
-                for total, count in zip(length, (len, lambda word: len(word.split())), strict=True):
-                    total += np.array(list(map(count, words)), np.int32)[column].reshape(self.count, -1).sum(1)
-        return np.unique(np.argpartition(length, -SOME // 16, 1)[:, -SOME // 16 :])
+        """Rows with the longest captions, by the letters and by the words of all that they name."""
+        longest = [self._lengths(count) for count in (len, lambda word: len(word.split()))]
+        return np.unique(np.argpartition(longest, -SOME // 16, 1)[:, -SOME // 16 :])
+
+    def _lengths(self, count: Callable[[str], int]) -> Int[np.ndarray, " n"]:
+        """The length of each caption's phrasing and of all that it mentions and denies."""
+        c, v = {name: column[: self.count] for name, column in self.columns.items()}, self.vocabulary
+
+        def of(field: str, numbers: np.ndarray) -> np.ndarray:
+            lengths = np.zeros(none_in(v.names(field)) + 1, np.int32)
+            lengths[: len(v.names(field))] = list(map(count, v.names(field)))
+            return lengths[numbers]
+
+        order = np.where(c["mentioned"] == NO_THING, 0, c["mentioned"]).astype(np.intp)
+        textured = c["textured"][:, None] >> np.arange(order.shape[1]) & 1
+        things = sum(of(field, c[field]) for field in ("animal", "size") if field in c)
+        named = np.take_along_axis(things, order, 1) + textured * np.take_along_axis(
+            of("texture", c["texture"]), order, 1
+        )
+        phrasings = np.array(list(map(count, self.template.phrasings)), np.int32)
+        total = (
+            phrasings[c["phrasing"]] + of("background", c["background"]) + (named * (c["mentioned"] != NO_THING)).sum(1)
+        )
+        if "denied" in c:
+            total = total + sum(of(field, c["denied"][:, i]) for i, field in enumerate(DENIED) if v.names(field))
+        return total
 
 
 CONTENT_COLUMNS = ("phrasing", "mentioned", "textured", "negative")
