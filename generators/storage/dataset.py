@@ -9,17 +9,19 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from menagerie.envs.core.errors import choose
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.generators.captioned import Captioned, Example, Indices
 from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES, FalseCaptions
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.relations import names_in
 from menagerie.generators.captions.templates import Caption
+from menagerie.generators.storage.pack import pictures_intact
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.records import NO_GRAPH, Records
-from menagerie.generators.storage.split_file import Split, read_split
+from menagerie.generators.storage.split_file import REMEDY, Split, read_split
 
-# The images of a subset with fewer bytes are composed at once, and kept in the memory of this process.
+# The images of a subset with fewer bytes are composed at once, and kept in the memory of this process. Those in a file
+# are compared with their digest.
 PRELOAD_BYTES = 4 << 30
 
 
@@ -43,11 +45,16 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self.strata = {"single_object": self.records.number_of_things == 1}
         self.pictures = SplitPictures(split)
         self._pixels: UInt8[np.ndarray, "n h w 3"] | None = None
-        if not len(self) or self.pictures.in_file(subset):
+        if not len(self):
+            return
+        shape = (len(self), split.resolution, split.resolution, 3)
+        few = np.prod(shape) < PRELOAD_BYTES
+        if self.pictures.in_file(subset):
+            if few and not pictures_intact(split, subset):
+                raise UserError(f"the images of {self.name} have changed since they were written; {REMEDY}")
             return
         self.pictures.prepare(subset)
-        shape = (len(self), split.resolution, split.resolution, 3)
-        if preload or (preload is None and np.prod(shape) < PRELOAD_BYTES):
+        if preload or (preload is None and few):
             self._pixels = self.pictures.images(subset, range(len(self)), np.empty(shape, np.uint8))
 
     def __getstate__(self) -> dict:

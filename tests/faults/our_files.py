@@ -6,23 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.reading import read_json
 from menagerie.envs.core.records import check_file, write_record, write_records
 from menagerie.envs.render.atlas import Atlas
-from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.sources.shard_index import FOLDER, index_of
-from menagerie.generators.storage.folder import SplitFolder
+from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pack import pack
-from menagerie.generators.storage.pictures import SplitPictures
-from menagerie.generators.storage.split_file import check_store
-from menagerie.generators.storage.store_index import INDEX, JOURNAL, KEYS
+from menagerie.generators.storage.split_file import read_split
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.evaluation.code_store import CodeFolder, Shelf
 from menagerie.models.judges.answers import AnswerStore
@@ -233,44 +229,10 @@ def make_atlas(folder: Path) -> Path:
     return atlas.path
 
 
-def shard(folder: Path) -> Path:
-    return make_store(folder).parent / "shard-00000.h5"
-
-
-def index(folder: Path) -> Path:
-    return make_store(folder).parent / INDEX
-
-
-def make_large_store(folder: Path) -> Path:
-    """The journal of a store that is large enough to have one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("menagerie.generators.storage.store_index.LARGE", 8)
-        patch.setattr("menagerie.generators.storage.folder.SHARD_ROWS", 24)
-        return make_store(folder).parent / JOURNAL
-
-
-def read_entries(path: Path) -> Any:
-    """The shards, and the scenes of each."""
-    shards, scenes = SplitFolder(path.parents[1], load_world(RECIPE.world), RESOLUTION).index()
-    return [[shard, scenes[shard.start : shard.start + shard.rows]] for shard in shards]
-
-
-def is_start(found: Any, intact: Any) -> bool:
-    """Whether a journal ends earlier, as if its last append had been interrupted."""
-    return len(found) > 0 and found == intact[: len(found)]
-
-
-def read_keys(path: Path) -> Any:
-    """The row of each scene."""
-    store = SplitFolder(path.parents[1], load_world(RECIPE.world), RESOLUTION)
-    return store.rows(store.vocabulary.decode(store.index()[1]))
-
-
 def packed(folder: Path) -> Path:
-    split = make_store(folder / "store")
-    (folder / "out").mkdir()
-    pack(split, folder / "out" / "packed.h5")
-    return folder / "out" / "packed.h5"
+    path = make_store(folder)
+    pack(path)
+    return path
 
 
 def read_atlas(path: Path) -> Any:
@@ -285,24 +247,12 @@ def read_atlas(path: Path) -> Any:
 
 def read_whole_split(path: Path) -> Any:
     """All records and pixels."""
-    split = read_split(path)
-    reader, pixels = SplitPictures(split), {}
-    for name, records in split.subsets.items():
-        for table in ("images", "masks"):
-            pixels[f"{name} {table}"] = reader.read_all(records.rows, table)
-        reader.digests(records.rows)
-    return split.recipe, {name: list(map(repr, vars(r).values())) for name, r in split.subsets.items()}, pixels
-
-
-def split_beside(path: Path) -> Any:
-    return read_whole_split(min(path.parent.glob("binding-*.h5")))
-
-
-def read_index(path: Path) -> Any:
-    store = SplitFolder(path.parents[1], load_world(RECIPE.world), RESOLUTION)
-    shards, scenes = store.index()
-    check_store(read_split(min(path.parent.glob("binding-*.h5"))))
-    return (shards, scenes) if shards else ANEW
+    found, split = {}, read_split(path)
+    for name in split.subsets:
+        data = SplitDataset(split, name)
+        rows = range(len(data))
+        found[name] = (data.records.scenes, data.records.true, data.records.false, data.images(rows), data.masks(rows))
+    return split.recipe, found
 
 
 def shelf(folder: Path) -> Shelf:
@@ -391,16 +341,7 @@ CHECKPOINTS = (
     "menagerie.envs.core.records",
 )
 CELLS = ("menagerie.envs.core.records", "menagerie.studies.runs.results", "menagerie.models.library.cells")
-STORES = (
-    "menagerie.generators.storage.tables",
-    "menagerie.generators.storage.split_file",
-    "menagerie.generators.storage.folder",
-    "menagerie.generators.storage.shards",
-    "menagerie.generators.storage.open_shards",
-    "menagerie.generators.storage.store_index",
-    "menagerie.generators.storage.journal",
-    "menagerie.generators.storage.scene_keys",
-)
+SPLITS = tuple(f"menagerie.generators.storage.{name}" for name in ("hdf5", "split_file", "folder", "pictures", "pack"))
 OURS = [
     FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
     FileKind("checkpoint weights", lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
@@ -449,16 +390,7 @@ OURS = [
     FileKind("parsed captions", make_parses, read_parses, ("menagerie.envs.core.kept_answers",), is_part),
     FileKind("answers of judges", make_answers, read_answers, ("menagerie.models.judges.answers",), is_part),
     FileKind("index of a tar shard", make_index, read_shard_index, ("menagerie.generators.sources.shard_index",)),
-    FileKind(
-        "split",
-        make_store,
-        read_whole_split,
-        (*STORES, "menagerie.generators.storage.pixels", "menagerie.generators.vocabulary"),
-    ),
-    FileKind("shard of a store", shard, split_beside, STORES),
-    FileKind("index of a store", index, read_index, STORES),
-    FileKind("journal of a large store", make_large_store, read_entries, STORES, is_start),
-    FileKind("keys of a large store", lambda f: make_large_store(f).parent / KEYS, read_keys, STORES),
+    FileKind("split", make_store, read_whole_split, SPLITS),
     FileKind("card", make_card, read_card, ("menagerie.studies.cards.card", "menagerie.studies.cards.verify")),
     FileKind(
         "scores of a card",
@@ -466,5 +398,5 @@ OURS = [
         read_scores_of_card,
         ("menagerie.studies.cards.scores", "menagerie.studies.scoring.frozen"),
     ),
-    FileKind("packed split", packed, read_whole_split, ("menagerie.generators.storage.pack", *STORES)),
+    FileKind("packed split", packed, read_whole_split, SPLITS),
 ]

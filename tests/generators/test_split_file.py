@@ -219,7 +219,7 @@ def test_a_changed_world_is_refused(copied):
     with h5py.File(copied, "r+") as file:
         write_attribute(file, "identity", "0123456789ab")
     split = read_split(copied, verify=False)
-    with pytest.raises(UserError, match="world tiny has changed since .* make it again"):
+    with pytest.raises(UserError, match=r"world tiny has changed since .* make it again"):
         SplitPictures(split).images("train", [0])
 
 
