@@ -58,10 +58,11 @@ class Vocabulary:
         }
         words_of = zip(*number_of, strict=True) if number_of else [()] * len(THING)
         for column, words in zip(THING, words_of, strict=True):
+            known = self.names(column)
+            found = numbers(known, words)[which]
             if column != "size" or self.sizes:
-                known = self.names(column)
                 table[column] = np.full((len(scenes), max(counts, default=1)), none_in(known), type_of(known))
-                table[column][row, place] = numbers(known, words)[which]
+                table[column][row, place] = found
         return table
 
     def decode(self, table: Columns) -> list[Scene]:

@@ -20,15 +20,14 @@ from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.records import NO_GRAPH, Records
 from menagerie.generators.storage.split_file import REMEDY, Split, read_split
 
-# The images of a subset with fewer bytes are composed at once, and kept in the memory of this process. Those in a file
-# are compared with their digest.
 PRELOAD_BYTES = 4 << 30
 
 
 class SplitDataset(Captioned, torch.utils.data.Dataset):
     """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`.
 
-    Images are those in the file, else they are composed when they are asked for. A pickle has no pixels.
+    Images are those in the file, else they are composed. Unless `preload` is False, the images of a small subset are
+    composed at once, or compared with their digest, and with True those of a large one too. A pickle has no pixels.
     """
 
     complete_captions = True  # also if a caption is incomplete: graphs are compared by their claims
@@ -45,7 +44,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self.strata = {"single_object": self.records.number_of_things == 1}
         self.pictures = SplitPictures(split)
         self._pixels: UInt8[np.ndarray, "n h w 3"] | None = None
-        if not len(self):
+        if not len(self) or preload is False:
             return
         shape = (len(self), split.resolution, split.resolution, 3)
         few = np.prod(shape) < PRELOAD_BYTES
@@ -54,7 +53,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
                 raise UserError(f"the images of {self.name} have changed since they were written; {REMEDY}")
             return
         self.pictures.prepare(subset)
-        if preload or (preload is None and few):
+        if preload or few:
             self._pixels = self.pictures.images(subset, range(len(self)), np.empty(shape, np.uint8))
 
     def __getstate__(self) -> dict:

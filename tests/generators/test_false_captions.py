@@ -20,8 +20,8 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe, animal_roles
 from menagerie.generators.splits.dependence import DependenceRecipe, marked_textures
 from menagerie.generators.splits.spatial import SpatialRecipe
-from menagerie.generators.storage.split_file import recorded
 from menagerie.generators.vocabulary import Vocabulary
+from tests.helpers.splits import of_planned
 
 SMALL = {"views": 1, "test_views": 1, "test_scenes": 5}
 RULE = "texture=red & animal=rabbit"
@@ -49,9 +49,8 @@ class Train:
         self.recipe, self.world = recipe, load_world(recipe.world)
         self.scenes = recipe.subsets()["train"]
         self.texts = {scene: recipe.texts("train", scene) for scene in self.scenes}
-        captions = [true.text for true, _ in self.texts.values()]
         self.vocabulary = Vocabulary.of(self.world)
-        self.maker = FalseCaptions(recorded(recipe), self.vocabulary, self.scenes, captions)
+        self.maker = FalseCaptions(of_planned(recipe, {"train": self.scenes}).subsets["train"])
 
     def drawn(self, kind, draws=range(4)):
         """(scene, caption, false caption) of some scenes, those with two things foremost."""
@@ -60,9 +59,10 @@ class Train:
         for scene, draw in product(chosen, draws):
             true, recorded_false = self.texts[scene]
             if kind == "swap":
-                yield scene, true, recorded_false and self.maker.swapped(scene, recorded_false)
+                allowed = recorded_false and self.maker.allowed(self.recipe.swap(scene))
+                yield scene, true, recorded_false if allowed else None
             else:
-                yield scene, true, self.maker.drawn(kind, scene, true, draw)
+                yield scene, true, self.maker.drawn(kind, self.recipe.content("train", scene), true.text, draw)
 
 
 @pytest.fixture(scope="module")

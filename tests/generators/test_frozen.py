@@ -4,7 +4,6 @@ import hashlib
 import tomllib
 from dataclasses import fields
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from menagerie.generators.frozen.digests import check_digests, digest_of_rows, d
 from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.generators.storage.split_file import Split, describe, recipe_version, recorded
+from tests.helpers.splits import of_planned
 
 # Digests of the images of the first record of each test and of its partner.
 SAMPLES = {
@@ -32,11 +31,7 @@ def unrendered(name):
     """The tests of a benchmark in memory, with nothing rendered."""
     bench = frozen(name)
     tested = bench.tested()
-    row_of = {scene: row for row, scene in enumerate(bench.recipe.with_partners(tested))}
-    subsets = {name: describe(name, scenes, row_of, bench.recipe) for name, scenes in tested.items()}
-    store = SplitFolder(Path("none"), load_world(bench.recipe.world), bench.resolution)
-    recipe, version = recorded(bench.recipe), recipe_version(bench.recipe)
-    split = Split(Path("none.h5"), recipe, store.identity, store.vocabulary, [], subsets, True, version)
+    split = of_planned(bench.recipe, tested)
     return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in bench.recipe.all_tests}
 
 
@@ -82,20 +77,19 @@ def test_what_differs_is_named():
 def test_one_byte_of_a_partners_image_changes_the_digest_of_pixels():
     kept = {"seen_pairs": unrendered("binding-1")["seen_pairs"]}
     data = kept["seen_pairs"].data
-    rows = (*data.records.rows.tolist(), *data.records.partners.tolist())
-    data.reader = Reader({row: bytes([1 + row % 251]) * 12 for row in rows})
+    data.pictures = Pictures(np.arange(12 * len(data.records.columns["view"])).astype(np.uint8).reshape(-1, 2, 2, 3))
     before = digests_of(kept)
-    data.reader.images[int(data.records.partners[7])] = bytes(11) + b"\1"
+    data.pictures.pixels[data.records.counterfactual[7], 1, 1, 2] ^= 1
     after = digests_of(kept)
     assert (before.scenes, before.texts) == (after.scenes, after.texts)
     assert before.pixels != after.pixels
 
 
-class Reader:
-    """Reads images of 2 x 2 pixels that were made here."""
+class Pictures:
+    """Images of 2 x 2 pixels that were made here."""
 
-    def __init__(self, images):
-        self.images = images
+    def __init__(self, pixels):
+        self.pixels = pixels
 
-    def read(self, row):
-        return np.frombuffer(self.images[row], np.uint8).reshape(2, 2, 3)
+    def images(self, subset, rows):
+        return self.pixels[rows]

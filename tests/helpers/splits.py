@@ -2,11 +2,13 @@
 
 import os
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import h5py
 
+from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
 from menagerie.generators.splits.binding import BindingRecipe
@@ -59,7 +61,12 @@ def overwrite(file: h5py.File, name: str, index: int, value: object) -> None:
 @cache
 def in_memory(recipe: SplitRecipe) -> split_file.Split:
     """A split whose images are nowhere, for checks that read records only."""
-    planned, vocabulary = recipe.subsets(), Vocabulary.of(load_world(recipe.world))
+    return of_planned(recipe, recipe.subsets())
+
+
+def of_planned(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> split_file.Split:
+    """The same of planned subsets."""
+    vocabulary = Vocabulary.of(load_world(recipe.world))
     written = split_file.recorded(recipe) | recipe.measured(planned)
     tables = {name: columns_of(name, scenes, recipe, vocabulary) for name, scenes in planned.items()}
     return split_file.Split(
