@@ -48,7 +48,7 @@ def ground(name: str, resolution: int, view: View) -> Ground:
     """Draw the background called `name`, without things on it."""
     background = load_background(name)
     drawn = background.draw(Rays(camera(resolution, view)), background.light)
-    lit, unlit = tonemap(drawn.ambient + drawn.direct), tonemap(drawn.ambient)
+    lit, unlit = (np.ascontiguousarray(tonemap(linear)) for linear in (drawn.ambient + drawn.direct, drawn.ambient))
     points = light_space(drawn.points, view.sun)
     return Ground(lit, unlit, points, reach_of(points, supersampling(resolution)), drawn.distance)
 
