@@ -48,7 +48,8 @@ def _light_axes(sun: bytes) -> Float32[np.ndarray, "3 3"]:
 def light_space(points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "*n 3"]:
     """Return world points as column and row in the map, and depth in metres along the sun's rays."""
     *across, depth = coordinates(light_axes(sun), points - CENTER)
-    return np.stack([*((axis / np.float32(REACH) * 0.5 + 0.5) * TEXELS for axis in across), depth], -1).astype(np.float32, copy=False)
+    texels = ((axis / np.float32(REACH) * 0.5 + 0.5) * TEXELS for axis in across)
+    return np.stack([*texels, depth], -1).astype(np.float32, copy=False)
 
 
 def receiving_points(
