@@ -44,7 +44,7 @@ class Rays:
     @cached_property
     def directions(self) -> Float32[np.ndarray, "h w 3"]:
         """Unit vectors from the eye through the middle of each sample."""
-        return _directions(self.camera)[self.rows]
+        return in_planes(_directions(self.camera)[:, self.rows].copy())
 
     @cached_property
     def azimuth(self) -> Float32[np.ndarray, "h w"]:
@@ -79,8 +79,8 @@ class Rays:
 
 
 @lru_cache(maxsize=1)  # all backgrounds of a view are drawn along the same rays
-def _directions(camera: Camera) -> Float32[np.ndarray, "h w 3"]:
-    return in_planes([np.ascontiguousarray(axis) for axis in np.moveaxis(camera.rays(), -1, 0)])
+def _directions(camera: Camera) -> Float32[np.ndarray, "3 h w"]:
+    return np.moveaxis(camera.rays(), -1, 0).copy()
 
 
 @dataclass(eq=False)
@@ -125,7 +125,7 @@ def blend(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarra
 
 def paint(picture: np.ndarray, where: Bool[np.ndarray, "h w"], colors: np.ndarray) -> np.ndarray:
     """Return `colors` where `where` is true, `picture` elsewhere."""
-    painted = np.array(picture, np.float32)
+    painted = np.array(np.broadcast_to(picture, (*where.shape, 3)), np.float32)
     np.copyto(painted, colors, where=where[..., None])
     return painted
 
@@ -146,10 +146,10 @@ def lay_ground(
     """Put sunlit ground of this albedo in front of scenery; shadows can fall on the ground, but not on the scenery."""
     distance = rays.to_ground()
     near = distance < np.minimum(scenery_distance, 60)
-    ambient = paint(scenery, near, albedo * light.ambient(np.ones(1, np.float32)))
-    direct = paint(np.zeros_like(scenery), near, albedo * light.direct(rays.sun[2:]))
+    ambient = paint(scenery, near, albedo * light.ambient(np.ones(1, albedo.dtype)))
+    direct = paint(np.zeros_like(scenery), near, albedo * light.direct(np.full(1, rays.sun[2], albedo.dtype)))
     distance = np.where(near, distance, scenery_distance)
-    return Backdrop(ambient, direct, rays.at(distance), distance)
+    return Backdrop(ambient, direct, rays.at(distance).astype(np.float32, copy=False), distance)
 
 
 def draw_ground(
@@ -205,7 +205,7 @@ class Prop:
 def set_props(backdrop: Backdrop, rays: Rays, light: Light, props: Sequence[Prop]) -> Bool[np.ndarray, "h w"]:
     """Draw props into a backdrop, in place; returns a mask of the samples they cover."""
     covered = np.zeros(backdrop.distance.shape, bool)
-    placed = [(_prop_mesh(prop.parts), Pose(prop.position, 0.0, prop.scale)) for prop in props]
+    placed = [(_prop_mesh(tuple(prop.parts)), Pose(prop.position, 0.0, prop.scale)) for prop in props]
     for prop, samples in zip(props, trace(placed, rays.camera), strict=True):
         at = samples.rows, samples.columns
         albedo = np.asarray(prop.color, np.float32) * (1 + 0.12 * noise(samples.world, 0.4)[:, 2:3])
