@@ -40,9 +40,11 @@ def test_an_atlas_is_measured(tmp_path):
     options = ["atlas", "--world", "tiny", "--resolution", "16", "--views", "1"]
     result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), *options], tmp_path)
     assert result.returncode == 0, result.stderr
-    words = result.stdout.splitlines()[-1].split()
+    _, total, *parts = result.stdout.splitlines()
+    words = total.split()
     assert int(words[0]) == len(load_world("tiny").animals) * len(CROWD)
     assert float(words[2]) >= 0
+    assert [float(part.split()[-2]) >= 0 for part in parts] == [True] * 3
 
 
 def test_scenes_to_draw_have_the_number_of_things_that_was_asked_for():
