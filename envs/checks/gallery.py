@@ -17,7 +17,7 @@ from menagerie.envs.checks.sheets import Sheet
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.validation import FIRST_SEED, SIDE, Range
-from menagerie.envs.layouts import LAYOUTS, MOST
+from menagerie.envs.layouts import MOST
 from menagerie.envs.scene import Scene, Thing
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Config:
     """PNG or HTML file to write."""
     kind: Literal["scenes", "animals", "backgrounds", "slots"] = "scenes"
     """scenes (random), or every animal in all textures, on all backgrounds, or in all slots and sizes."""
-    layout: Literal["", *LAYOUTS] = ""
+    layout: Literal["", "apart", "rows", "overlap"] = ""
     """Layout of random scenes of two to six things; without it, scenes have one or two."""
     world: str = "pug"
     """World to draw from."""
