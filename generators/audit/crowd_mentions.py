@@ -48,6 +48,6 @@ def omissions(split: Split, name: str, records: Records) -> Draws:
 
 def chance_of_mention(recipe: dict, things: int, salient: bool) -> float:
     """The probability that a training caption mentions one of some things."""
-    most = recipe["most_mentioned"] or max(recipe["things"])
+    most = max(recipe["things"])
     share = sum(k * chance for k, chance in numbers_told(things, recipe["mentioned"], most).items()) / things
     return recipe["salient"] * salient + (1 - recipe["salient"]) * share

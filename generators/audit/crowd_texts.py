@@ -72,7 +72,7 @@ def check_crowd_texts(split: Split) -> Iterator[Finding]:
 def check_crowd_mentions(split: Split) -> Iterator[Finding]:
     """Check that captions mention as many things, and state as many relations, as they should. Check that those of
     searches mention the target."""
-    most = split.recipe["most_mentioned"] or max(split.recipe["things"])
+    most = max(split.recipe["things"])
     for name, r in split.subsets.items():
         few, chains = [], []
         for scene, graph in zip(r.scenes, r.graphs, strict=True):
@@ -128,7 +128,7 @@ def check_crowd_shares(split: Split) -> Iterator[Finding]:
     recipe, train, tallies = split.recipe, split.subsets["train"], Tallies()
     if not draws_mentions(recipe):
         return
-    most = recipe["most_mentioned"] or max(recipe["things"])
+    most = max(recipe["things"])
     mentions = textured = 0
     scenes = Counter(len(scene.things) for scene in train.scenes)
     told: Counter[tuple[int, int]] = Counter()
@@ -153,8 +153,7 @@ def check_crowd_shares(split: Split) -> Iterator[Finding]:
 
 def draws_mentions(recipe: Mapping[str, Any]) -> bool:
     """Whether it is drawn which things training captions mention, or whether with their textures."""
-    partial = (recipe["mentioned"], recipe["attributes"], recipe["salient"]) != (1, 1, 0)
-    return partial or 0 < recipe["most_mentioned"] < max(recipe["things"])
+    return (recipe["mentioned"], recipe["attributes"], recipe["salient"]) != (1, 1, 0)
 
 
 def foremost(scene: Scene) -> Thing:

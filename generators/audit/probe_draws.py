@@ -106,7 +106,7 @@ def drawn_again(split: Split) -> Iterator[tuple[str, bool, float]]:
 
 def faces_either_way(split: Split) -> bool:
     """Whether the facings of a probe set are drawn."""
-    return not split.recipe["layout"] and split.recipe["facing"] == "drawn"
+    return not split.recipe["layout"]
 
 
 def tally_places(split: Split, tallies: Tallies) -> None:

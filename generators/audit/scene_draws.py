@@ -14,7 +14,7 @@ from math import prod
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import COUNTING, OUTWARD, place_of
 from menagerie.generators.audit.balance import SIGNS, TOGETHER, signs_of
-from menagerie.generators.audit.findings import Finding, bare, first, rules_of, within, world_of
+from menagerie.generators.audit.findings import Finding, bare, rules_of, within, world_of
 from menagerie.generators.audit.statistics import Tallies
 from menagerie.generators.audit.texts import NO, mentioned_phrases, phrasing_in, requested_chances, salient_of
 from menagerie.generators.captions.graph import SceneGraph
@@ -56,8 +56,7 @@ def single_draws(split: Split, name: str, records: Records) -> Draws:
 
 def shared_draws(split: Split, name: str, records: Records) -> Draws:
     """Yield the draws that a scene shares with its swap, which may be in another test."""
-    if split.recipe["facing"] == "drawn":
-        yield from facings(once(split, (scene for scene in records.scenes if scene.relation == "left/right")))
+    yield from facings(once(split, (scene for scene in records.scenes if scene.relation == "left/right")))
     if split.vocabulary.sizes and not name.startswith(HELD_OUT):  # there each size is a scene of its own
         yield from sizes(split, once(split, (scene for scene in records.scenes if len(scene.things) > 1)))
 
@@ -180,18 +179,13 @@ def sizes(split: Split, scenes: Sequence[Scene]) -> Draws:
 
 
 def check_facing(split: Split) -> Iterator[Finding]:
-    """Check that drawn facings are even, and independent of the place and of each other; facings that aren't drawn must
-    be inward."""
+    """Check that facings are even, and independent of the place and of each other."""
     beside = {
         name: [scene for scene in records.scenes if scene.relation == "left/right"]
         for name, records in split.subsets.items()
     }
-    if split.recipe["facing"] == "drawn":
-        tested = [scene for name, scenes in beside.items() if name != "train" for scene in scenes]
-        yield from (*check_even("train", beside["train"]), *check_even("tests", tested))
-        return
-    strange = (scene.key for scenes in beside.values() for scene in scenes if any(outward(scene)))
-    yield Finding("things beside each other face each other", *first(strange))
+    tested = [scene for name, scenes in beside.items() if name != "train" for scene in scenes]
+    yield from (*check_even("train", beside["train"]), *check_even("tests", tested))
 
 
 def check_even(name: str, scenes: Sequence[Scene]) -> Iterator[Finding]:

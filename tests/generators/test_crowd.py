@@ -174,7 +174,7 @@ def no_relations(split):
 
 
 def longer_captions(split):
-    return replace(split, recipe={**split.recipe, "most_mentioned": 2})
+    return replace(split, recipe={**split.recipe, "things": (1, 2)})
 
 
 def seen_as_unseen(split):
@@ -340,7 +340,6 @@ FAULTS = {
     "captions too long": (FULL, crowd_texts.check_crowd_mentions, longer_captions),
     "negatives are missing": (FULL, crowd_texts.check_crowd_negatives, no_negatives),
     "more mentioned": (PART, crowd_texts.check_crowd_shares, claimed(mentioned=0.3)),
-    "two mentioned": (replace(SMALL, most_mentioned=1), crowd_texts.check_crowd_shares, claimed(most_mentioned=2)),
     "more textures": (PART, crowd_texts.check_crowd_shares, claimed(attributes=0.5)),
     "salient ones": (PART, crowd_texts.check_crowd_shares, claimed(salient=0.6)),
     "one answer": (

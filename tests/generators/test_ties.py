@@ -407,7 +407,6 @@ SOUND = {
     "no pairs": BindingRecipe(**TINY | {"pairs": 0.0}),
     "salient": BindingRecipe(**TINY, salient=0.7),
     "salient by size": BindingRecipe(**TINY | {"world": "tiny-sizes"}, salient=0.7, mentioned=0.5, attributes=0.5),
-    "inward": BindingRecipe(**TINY, facing="inward"),
     "no reserve, no validation": BindingRecipe(**TINY, reserve=0.0, validation=0.0),
     "one background is left": BindingRecipe(**TINY, hold_out=("background=city",)),
     "a group": BindingRecipe(**TINY, groups=("land={elephant, rabbit}",), hold_out=("animal=land & texture=red",)),
