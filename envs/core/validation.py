@@ -1,7 +1,7 @@
 """The one way to check input: types, ranges and choices are declared with each field, and these functions check them.
 
     views: Annotated[int, DATA, Range(1, 10_000)] = 16
-    facing: Literal["drawn", "inward"] = "drawn"
+    layout: Literal["apart", "rows", "overlap"] = "apart"
     relations: Annotated[tuple[Relation, ...], Several(least=1)] = ("left/right",)
 
 `validate` checks an object: options that `tyro` parsed, or a recipe made in Python. `build` makes an object from a

@@ -64,7 +64,7 @@ def fits_two(file: File, scene: Scene, said: Said) -> bool:
 
 def fits_assignment(file: File, scene: Scene, said: Said) -> bool:
     """All permutations of the textures of so many things, each once."""
-    most = file.recipe["most_mentioned"] or max(file.recipe["things"])
+    most = max(file.recipe["things"])
     k = min(4, len(scene.things), max(most, 2))
     ways = {tuple(texture for _, texture, _ in told) for told, _ in said}
     animals = {tuple((size, animal) for size, _, animal in told) for told, _ in said}

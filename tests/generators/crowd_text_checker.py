@@ -108,7 +108,7 @@ def caption_problems(file: File, reader: Reader, name: str, record: Record, show
         yield f"{caption!r} states what isn't so"
     if len(edges) != min(file.recipe["relations_stated"], len(told) - 1):
         yield f"{caption!r} states {len(edges)} relations"
-    most, n = file.recipe["most_mentioned"] or max(file.recipe["things"]), len(scene.things)
+    most, n = max(file.recipe["things"]), len(scene.things)
     search, pair = name.startswith("search"), set(exchanged(scene)) if n > 1 else set()
     if name == "train":
         if not 1 <= len(told) <= most:
@@ -176,7 +176,7 @@ def check_shares(file: File) -> Iterator[str]:
         mentions += len(said)
         textures += sum(bool(texture) for _, texture, _ in said)
     for n, total in totals.items():
-        chances = numbers_told(n, r["mentioned"], r["most_mentioned"] or max(r["things"]))
+        chances = numbers_told(n, r["mentioned"], max(r["things"]))
         for k in range(1, n + 1):
             chance = (1 - r["salient"]) * chances[k] + r["salient"] * (k == 1)
             yield from share(f"captions of {n} things that mention {k}", told[n, k], total, chance)

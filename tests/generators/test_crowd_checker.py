@@ -34,9 +34,7 @@ RENDERED = CrowdRecipe(
     **{"train_scenes": 80, "test_scenes": 12, "test_views": 1, "least_visible": 0.7},
     **{"hard_negatives": 0.05, "relations_stated": 1},
 )
-CHAINS = replace(
-    SMALL, things=(2, 4), test_things=(3, 5), relations_stated=3, hard_negatives=0.2, most_mentioned=4, layout="rows"
-)
+CHAINS = replace(SMALL, things=(2, 4), test_things=(3, 5), relations_stated=3, hard_negatives=0.2, layout="rows")
 ELSEWHERE = replace(PART, test_layout="rows", template="free-conjunction", world="pug-textures", train_scenes=900)
 RECIPES = {"full": FULL, "part": PART, "chains": CHAINS, "elsewhere": ELSEWHERE, "small": SMALL}
 

@@ -7,7 +7,6 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
-from menagerie.envs.core.validation import build
 from menagerie.envs.slots import OUTWARD, place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.rule import parse_rule
@@ -15,7 +14,6 @@ from menagerie.generators.splits.binding import BindingRecipe, pair_scenes
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.recipe import draw
 from menagerie.generators.splits.spatial import SpatialRecipe
-from tests.helpers.splits import failed, make_split
 
 RECIPES = [
     BindingRecipe(world="eight", pairs=0.8, hard_negatives=0.5, views=4, test_views=2),
@@ -44,15 +42,6 @@ def test_all_ways_to_face_are_as_frequent(recipe):
     assert len(ways) == 4
     deviation = (0.25 * 0.75 / (len(scenes) / 2)) ** 0.5
     assert all(abs(count / len(scenes) - 0.25) < 5 * deviation for count in ways.values())
-
-
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.kind)
-def test_scenes_are_the_same_but_for_their_facing(recipe):
-    """Which also is the other value of the field: nothing else of a split depends on it."""
-    drawn, before = recipe.subsets(), replace(recipe, facing="inward").subsets()
-    assert {name: list(map(inward, scenes)) for name, scenes in drawn.items()} == before
-    assert all(any(outward(scene) for scene in beside(scenes)) for scenes in drawn.values() if len(beside(scenes)) > 9)
-    assert not any(thing.slot.endswith(OUTWARD) for scenes in before.values() for s in scenes for thing in s.things)
 
 
 @pytest.mark.parametrize("recipe", RECIPES[:2], ids=lambda recipe: recipe.kind)
@@ -93,18 +82,3 @@ def test_a_test_faces_as_all_of_its_scenes_would():
     first = draw(recipe.kept(world, scenes), 7, generator(recipe.seed, "draw", "some"))
     assert recipe.drawn(world, scenes, 7, "some") == first
     assert len({outward(scene) for scene in first}) > 1
-
-
-def test_another_way_to_face_is_refused():
-    with pytest.raises(UserError, match="unknown facing 'outward'"):
-        build(BindingRecipe, {"facing": "outward"})
-
-
-@pytest.fixture(scope="module", params=["drawn", "inward"])
-def split(request, tmp_path_factory):
-    recipe = BindingRecipe(world="tiny", pairs=1.0, views=4, test_views=1, test_scenes=20, facing=request.param)
-    return make_split(tmp_path_factory.mktemp(request.param), recipe)
-
-
-def test_the_audit_holds(split):
-    assert failed(split) == []

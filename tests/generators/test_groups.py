@@ -124,7 +124,7 @@ def test_only_groups_that_rules_name_are_part_of_a_split():
 def test_wording_and_groups_are_recorded_only_if_set():
     assert list(recorded(RECIPE)) == [
         *("kind", "world", "pairs", "hard_negatives", "views", "test_views", "test_scenes", "reserve", "validation"),
-        *("seed", "hold_out", "template", "facing", "mentioned", "attributes", "salient", "negated"),
+        *("seed", "hold_out", "template", "mentioned", "attributes", "salient", "negated"),
         "singles_views",
     ]
 

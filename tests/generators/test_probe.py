@@ -25,7 +25,7 @@ from tests.helpers.cutout_files import draw, world_of
 from tests.helpers.splits import in_memory, make_split
 
 SMALL = ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit"))
-SIZED = ProbeRecipe(world="pug-sizes", animals=("cat", "lion", "bear"), template="free-conjunction", facing="inward")
+SIZED = ProbeRecipe(world="pug-sizes", animals=("cat", "lion", "bear"), template="free-conjunction")
 CROWD = ProbeRecipe(world="pug-textures", layout="overlap", things=4, quartets=30)
 MANY = replace(SMALL, animals=())
 MORE = ("cat", "lion", "bear", "crow", "pig", "orca")
