@@ -6,17 +6,14 @@ from itertools import product
 
 import pytest
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit import candidates, held_out, objects
 from menagerie.generators.audit.draws import check_drawn
 from menagerie.generators.audit.findings import bare
-from menagerie.generators.audit.run import check_records
 from menagerie.generators.captions.hard_negatives.swaps import swap_textures
 from menagerie.generators.splits.binding import TESTS, BindingRecipe
 from menagerie.generators.splits.objects import in_order, shown_objects
 from menagerie.generators.storage.split_file import recorded, split_name
-from menagerie.studies.runs.data import distinct_images
 from tests.helpers.planting import joined, only, with_subsets
 from tests.helpers.splits import in_memory
 
@@ -37,17 +34,6 @@ def test_every_share_is_even_and_nested(animals, textures):
         for part, allowed in ((0, 1), (1, 2)):
             counts = Counter(cell[part] for cell in order[:number])
             assert max(counts[name] for name in names[part]) - min(counts[name] for name in names[part]) <= allowed
-
-
-def test_train_shows_a_share_of_the_objects_alone_and_in_pairs():
-    split, world = in_memory(SMALL), load_world("pug")
-    shown = shown_objects(world, 0.75, 0)
-    train = split.subsets["train"].scenes
-    assert len(shown) == 60
-    assert {cell for scene in train if len(scene.things) == 1 for cell in cells(scene)} == shown
-    assert all(cells(scene) <= shown for scene in train)
-    assert shown < shown_objects(world, 0.9, 0)
-    assert distinct_images(SMALL) == len(train)
 
 
 def test_tests_show_no_one_and_two_unseen_objects():
@@ -71,28 +57,6 @@ def test_the_default_changes_nothing():
     assert "objects" not in recorded(PLAIN)
     assert split_name(PLAIN) == "binding-p0.4-n0-s0-3e580391.h5"
     assert PLAIN.tests == TESTS
-
-
-@pytest.mark.parametrize("recipe", [SMALL, replace(SMALL, objects=0.5, hard_negatives=0.2, world="pug-sizes")])
-def test_sound_splits_pass(recipe):
-    findings = check_records(in_memory(recipe))
-    assert [finding for finding in findings if not finding.holds or finding.skipped] == []
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"hold_out": ("texture=red",)}, "objects 0.75 and hold_out both say"),
-        ({"negated": 0.5}, "objects 0.75 and negated both say"),
-        ({"objects": 0.2}, "and none with"),
-        ({"objects": 0.25}, "objects 0.25 leaves no scene of validation"),
-        ({"hard_negatives": 1.0}, "objects leaves the swap of"),
-        ({"world": "tiny", "objects": 0.67}, "leaves no scene of"),
-    ],
-)
-def test_impossible_recipes_are_refused(change, words):
-    with pytest.raises(UserError, match=words):
-        replace(SMALL, **change).subsets()
 
 
 def claimed(split):
