@@ -182,17 +182,6 @@ def test_a_packed_split_opens_elsewhere_and_executes_nothing(tmp_path):
     assert "a rule holds out every scene of held_out" in {finding.claim for finding in audit(elsewhere / "packed.h5")}
 
 
-def test_the_audit_finds_a_split_whose_group_means_more(tmp_path):
-    path = make_split(tmp_path, BindingRecipe(**TINY, hold_out=("animal=birds & texture=red",), groups=GROUPS))
-    split = read_split(path)
-    split.recipe["groups"] = ["birds={penguin, rabbit}"]
-    from menagerie.generators.audit.held_out import check_hold_out
-
-    assert "no rule holds out any scene of train" in {
-        finding.claim for finding in check_hold_out(split) if not finding.holds
-    }
-
-
 def test_a_world_file_is_opened_by_the_audit_if_the_user_names_it(tmp_path):
     recipe = own_world(tmp_path)
     path = make_split(tmp_path, recipe)
