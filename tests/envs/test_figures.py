@@ -14,7 +14,6 @@ from menagerie.envs.core.figures import (
     ACCURACY,
     CHANCE,
     DOTS_PER_INCH,
-    bar_above,
     chance_line,
     colour_at,
     count_axis,
@@ -22,14 +21,12 @@ from menagerie.envs.core.figures import (
     legend_above,
     levelled,
     line_style,
-    model_panels,
-    panels_size,
     png,
     show_hidden,
     svg,
     write_figure,
 )
-from menagerie.envs.core.pages import foldable, shade, unbroken, used
+from menagerie.envs.core.pages import foldable, shade, used
 
 
 def drawn():
@@ -92,17 +89,6 @@ def test_a_dozen_models_look_different():
     assert len({tuple(line_style(k).items()) for k in range(56)}) == 56
 
 
-def test_pictures_are_small(tmp_path):
-    from menagerie.envs.core.figures import picture
-
-    image = np.random.default_rng(0).integers(0, 255, (60, 90, 3), np.uint8)
-    import base64
-
-    for most, size in ((0, (90, 60)), (45, (45, 30)), (128, (90, 60))):
-        content = base64.b64decode(picture(image, most).removeprefix("data:image/png;base64,"))
-        assert Image.open(io.BytesIO(content)).size == size
-
-
 @pytest.mark.parametrize(
     ("text", "accuracy"), [("71.2", 71.2), ("0.0 [0.0, 12.5] n 8", 0), ("100.0", 100), ("–", None), ("clip 50", None)]
 )
@@ -121,18 +107,6 @@ def test_chance_has_the_same_colour_in_every_task(chance):
     assert levelled(100.0, 100.0) == 50
 
 
-def test_many_models_have_a_panel_each():
-    few, many = ["clip", "mine/late.py:Late"], [f"model {k}" for k in range(12)]
-    ((axis, strong),) = model_panels(Figure(), few)
-    assert (axis.get_title(), strong) == ("", few)
-    panels = model_panels(Figure(), many)
-    assert [(axis.get_title(), strong) for axis, strong in panels] == [(model, [model]) for model in many]
-    assert panels_size(few, (9, 4), (2, 2)) == (9, 4)
-    width, height = panels_size(many, (9, 4), (2, 2))
-    assert width < 10
-    assert height > 6
-
-
 @pytest.mark.parametrize(
     "names", [["clip", "oc-clip"], ["a model of a rather long name"] * 2, [f"name {k}" for k in range(14)]]
 )
@@ -147,16 +121,6 @@ def test_a_legend_is_seen_in_a_narrow_window(names):
     box = figure.legends[0].get_window_extent()
     assert 0 <= box.x0 < box.x1 <= 3.6 * figure.dpi
     assert figure.axes[0].get_window_extent().height == pytest.approx(before, rel=0.1)
-
-
-def test_a_colour_bar_is_seen_in_a_narrow_window():
-    figure = Figure((9.4, 3.0), layout="constrained")
-    axes = figure.subplots(1, 3)
-    bar = bar_above(figure, axes[0].imshow(np.eye(2)), axes, "accuracy (%), dots: chance")
-    figure.draw_without_rendering()
-    box = bar.ax.get_tightbbox()
-    assert 0 <= box.x0 < box.x1 <= 3.4 * figure.dpi
-    assert box.y0 > max(axis.get_window_extent().y1 for axis in axes)
 
 
 def colours_in(figure):
@@ -188,14 +152,6 @@ def test_lines_on_one_another_are_all_seen():
     assert max(seen) < 2 * min(seen)
 
 
-def test_lines_apart_and_of_one_label_stay_as_they_are():
-    _, axis = lines_of(1, 4, 8)
-    axis.plot(range(100), [8] * 50 + [10] * 50, label="2")
-    axis.axhline(4)
-    show_hidden(axis)
-    assert {line.get_linestyle() for line in axis.get_lines()} == {"-"}
-
-
 def test_chance_is_marked_alike_and_where_it_belongs():
     for values, stretch, expected in (([80, 90], False, 0), ([80, 90], True, 1), ([40, 90], False, 1)):
         axis = Figure().subplots()
@@ -204,12 +160,6 @@ def test_chance_is_marked_alike_and_where_it_belongs():
         dots = [line for line in axis.get_lines() if list(line.get_xdata()) == [50, 50]]
         assert len(dots) == expected
         assert all(line.get_color() == CHANCE["color"] and line.is_dashed() for line in dots)
-
-
-def test_options_in_commands_are_kept_whole():
-    command = "python a.py --data-root 'x' --n 3 a--b <b>"
-    assert re.findall('<span class="whole">(.*?)</span>', unbroken(command)) == ["--data-root", "--n"]
-    assert re.sub("</?span.*?>", "", unbroken(command)) == "python a.py --data-root &#39;x&#39; --n 3 a--b &lt;b&gt;"
 
 
 @pytest.mark.parametrize(

@@ -132,18 +132,6 @@ def test_every_item_ends_judged_or_counted_and_nothing_is_asked_twice(tmp_path):
         assert again.counted()["kept"] == again.counted()["questions"] == 6
 
 
-def test_retry_after_is_waited_for(tmp_path):
-    times = []
-
-    def busy(request):
-        times.append(time.monotonic())
-        return Sent(status=429, headers=(("Retry-After", "1"),)) if len(times) == 2 else GOES_ON
-
-    with VisionService(truth(BENCH), fault=busy) as service:
-        assert outcomes(score_items(judge_of(service, tmp_path, at_once=1), BENCH))[0].official == 1
-    assert times[2] - times[1] > 0.9
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_server_that_dies_half_way_and_comes_back(form, tmp_path):
     alive = []
@@ -211,15 +199,6 @@ def test_what_a_server_cant_do_is_said_before_anything_is_asked(refuses, form, w
         if refuses == "logprobs":
             judge = judge_of(service, tmp_path, form, logprobs=False)
             assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
-
-
-@pytest.mark.parametrize("status", [401, 404])
-def test_a_wrong_key_or_model_is_one_line(status, tmp_path):
-    with (
-        VisionService(truth(BENCH), fault=lambda request: Sent(status=status)) as service,
-        pytest.raises(UserError, match=f"answers {status}"),
-    ):
-        score_items(judge_of(service, tmp_path), BENCH)
 
 
 def test_requests_keep_a_pace(tmp_path):
@@ -416,12 +395,6 @@ def test_what_is_not_understood_is_one_error(name):
         with pytest.raises(ValueError, match="isn't of the protocol") as error:
             read_sent(**{name: value})
         assert len(str(error.value)) < 300
-
-
-def test_a_reply_that_is_masked_has_no_likelihood():
-    tokens = [{"7": {"logprob": value, "decoded_token": word}} for word, value in (("a", -0.1), (" cat", -9999.0))]
-    content = {"choices": [{"message": {"content": ""}}], "prompt_logprobs": tokens}
-    assert read_answer("a cat")(content).likelihood is None
 
 
 @pytest.mark.parametrize(("most", "asked"), [(5, 5), (1, 1)])

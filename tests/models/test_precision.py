@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
@@ -104,16 +103,3 @@ def test_a_step_in_bf16_keeps_weights_and_moments_in_float32(spatial):
     train_step(scorer, optimizer, batch, LOW, 0, 0)
     states = [value for state in optimizer.state.values() for value in state.values()]
     assert {part.dtype for part in [*states, *scorer.parameters()]} == {torch.float32}
-
-
-def test_towers_that_have_no_use_for_an_option_are_refused(spatial):
-    scorer, batch = built("clip", spatial)
-    scorer.model.visual.norm = torch.nn.BatchNorm2d(3)
-    with pytest.raises(UserError, match="batch normalisation"):
-        checkpoint_blocks(scorer)
-    with pytest.raises(UserError, match="batch normalisation"):
-        batch_loss(scorer, batch, replace(RECIPE, accumulate=2))
-    with pytest.raises(UserError, match="transformer"):
-        checkpoint_blocks(torch.nn.Linear(2, 2))
-    with pytest.raises(UserError, match="fewer images"):
-        replace(RECIPE, accumulate=17)

@@ -353,25 +353,6 @@ def test_shares_of_tokens(attention):
         assert (shares[:, length:] == 0).all()
 
 
-def test_slots_of_a_group_share_keys():
-    alone, shared = (scorer("sparo", group=group).image_read_out for group in (1, 2))
-    assert alone.keys.out_features == 2 * shared.keys.out_features
-    assert alone.queries.numel() == shared.queries.numel()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"group": 3}, "8 slots can't be in groups of 3"),
-        ({"attention": "single"}, "options of sparo: unknown attention 'single'"),
-        ({"attention": "multi", "group": 2}, "--sparo.group 2 is for --sparo.attention sparo alone"),
-    ],
-)
-def test_impossible_sizes_are_named(options, message):
-    with pytest.raises(UserError, match=message):
-        scorer("sparo", **options)
-
-
 def test_sparsemax_is_the_projection_onto_the_simplex():
     generator = torch.Generator().manual_seed(0)
     for spread in (0.01, 0.3, 1.0, 20.0):

@@ -79,17 +79,6 @@ def test_a_class_of_ones_own_takes_part_once_it_is_named(folder):
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["runs/none"], "is not the folder of a grid"), (["runs/a", "--scenes", "0"], "--scenes must be")],
-)
-def test_a_mistake_is_one_line(folder, arguments, message):
-    result = run_here([*ATTENTION, *arguments], folder)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-
-
 def test_elsewhere_the_way_out_is_told(folder, tmp_path):
     result = run_here([*ATTENTION, str(folder / "runs/a")], tmp_path)
     assert result.returncode == 2

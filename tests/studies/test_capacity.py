@@ -1,6 +1,5 @@
 """The study of capacity: which runs there are, and what its page says of finished ones."""
 
-import sys
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,6 @@ from menagerie.studies.analysis.hidden import BINS, hidden_bins
 from menagerie.studies.capacity import PRESETS
 from menagerie.studies.frame.parts import Lines, Sentence
 from menagerie.studies.frame.records import Records
-from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
 
 STUDY = replace(
@@ -74,14 +72,6 @@ def test_accuracy_stands_along_the_number_of_things(parts):
         (clip, oc_clip) = (line for line in axis.get_lines() if len(line.get_xdata()) == len(TESTS))
         assert list(clip.get_xdata()) == list(oc_clip.get_xdata()) == [0, 1, 2]
         assert min(oc_clip.get_ydata()) > max(clip.get_ydata())
-
-
-def test_a_split_file_is_refused(tmp_path):
-    (tmp_path / "mine.h5").touch()
-    command = [sys.executable, str(ROOT / "studies/capacity.py"), "--preset", "smoke", "--split", "mine.h5"]
-    done = run_here(command, tmp_path, figures=False)
-    assert done.returncode == 2
-    assert "how many things training shows is varied here" in done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,9 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.codes.axes import ProbeAxes, axes_of, in_both_orders
-from menagerie.studies.codes.bits import bits
 from menagerie.studies.codes.geometry import geometry
 from menagerie.studies.codes.linear import held_out, readable
 from menagerie.studies.codes.probes import bound, control, shared
-from menagerie.studies.codes.products import products
 from menagerie.studies.codes.things import mask_means, same_object, shares
 from tests.studies.known_codes import WIDTH, axes, code, of_share, shown
 
@@ -196,28 +194,3 @@ def test_mask_means_weigh_patches_by_their_share():
         shares(masks, 60)
     with pytest.raises(UserError, match="no pixel in its mask"):
         mask_means(tokens, 0 * masks)
-
-
-def test_what_no_measure_is_made_for_is_refused():
-    pairs, z = MADE.animals, code("object", MADE)
-    for animals, line in (
-        (pairs[1:], "in both orders"),
-        (np.concatenate([pairs, pairs]), "repeat"),
-        (pairs + 1, "numbered from 0"),
-    ):
-        with pytest.raises(UserError, match=line):
-            ProbeAxes(animals, MADE.textures, np.zeros((2, len(animals), 12), int))
-    drawn = MADE.backgrounds.copy()
-    drawn[0, 0, 0] += 1
-    with pytest.raises(UserError, match="another background than its swap"):
-        ProbeAxes(pairs, MADE.textures, drawn)
-    for codes, line in ((z[:1], "of 1 views"), (z[:, :9], "don't fit"), (z * np.nan, "isn't finite")):
-        with pytest.raises(UserError, match=line):
-            bound(codes, MADE)
-    one = ProbeAxes(pairs, MADE.textures, MADE.backgrounds[:1])
-    with pytest.raises(UserError, match="2 views are needed"):
-        geometry(z[:1], one)
-    with pytest.raises(UserError, match="finite"):
-        bits(np.array([1.0, np.inf]))
-    with pytest.raises(UserError, match="need 3 textures"):
-        products(np.ones((4, 2, 5)))

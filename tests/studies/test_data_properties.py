@@ -136,17 +136,3 @@ def test_the_page_says_what_helps_and_judges_the_paper(records):
         *("undecided", "not tested", "confirmed"),  # a big batch, hard negatives; the right data
     ]
     assert "recognition" in verdicts[4][5]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"attributes": (1.0,)}, "--attributes must be two rising levels"),
-        ({"batches": (128, 32)}, "--batches must be two rising levels"),
-        ({"factors": ("attribute",)}, "did you mean 'attributes'"),
-        ({"salient": (0.5, 1.0)}, "mentions two things with their textures"),
-    ],
-)
-def test_designs_that_say_nothing_are_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        replace(STUDY, **options).check()

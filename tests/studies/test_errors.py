@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import RESULT, write_record
 from menagerie.envs.slots import place_of
 from menagerie.generators.benchmarks.split_tests import SplitTests
@@ -114,12 +113,6 @@ def test_a_table_names_a_test_without_records(made, tmp_path):
     name = "held_out 1: texture=red & animal=cat"
     found = breakdown((Source(0, cell(tmp_path / "a", tests, without_penguins), path),))
     assert set(table(found, [*tests, name])[name]) == {"–"}
-
-
-def test_damaged_predictions_are_named(made, tmp_path):
-    (tmp_path / "predictions.csv").write_text("subset,task\n")
-    with pytest.raises(UserError, match=r"predictions.csv can't be read .* delete its folder"):
-        breakdown((Source(0, tmp_path, made[0]),))
 
 
 def test_the_surest_records_are_shown_with_their_images(made, tmp_path):

@@ -281,36 +281,6 @@ def test_a_dry_run_says_what_would_be_scored_and_makes_nothing(folder):
     assert not (folder / "runs/dry").exists()
 
 
-def test_a_dry_run_counts_the_same_images_before_a_split_is_rendered(folder):
-    (file,) = folder.glob("store/*/spatial-*.h5")
-    images = []
-    for split in ("spatial.toml", str(file)):
-        done = run_here([*EVALUATE, *MODELS[1:], "--splits", split, "--resolution", "32", "--dry-run"], folder)
-        (line,) = (line for line in done.stdout.splitlines() if line.startswith("1 pieces of 1 models: "))
-        images.append(line)
-    assert images[0] == images[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["runs/none", "--splits", "packed.h5"], "is no file, no folder and no open_clip model"),
-        (["runs/a", "--splits", "packed.h5"], "its file is run only if you name it, as model=, code=[...] or --code"),
-        (["mine.py:Mine", "--splits", "bindin"], "unknown recipe 'bindin'; did you mean 'binding'"),
-        (["mine.py:Mine", "--splits", "none.h5"], "--splits none.h5: there is no such file; make it"),
-        (["mine.py:Mine", "mine.py:Mine", "--splits", "packed.h5"], "the model mine.py:Mine is given twice"),
-        (["mine.py:Mine", "--splits", "packed.h5", "packed.h5"], "one of --splits is given twice"),
-        (["mine.py:Mine", "--splits", "packed.h5", "--architecture", "nani"], "did you mean 'nano'"),
-    ],
-)
-def test_mistakes_are_one_line_before_anything_is_made(arguments, reason, folder):
-    done = run_here([*EVALUATE, *arguments, "--out", "runs/none"], folder)
-    assert done.returncode == 2
-    assert reason in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not results_of(folder / "runs" / "none")
-
-
 @pytest.mark.parametrize(
     "labels", [["a b", "a-b", "a-b-1"], ["a-b-1", "a b", "a-b"], ["CLIP", "clip"], ["!"], ["!", "?"]]
 )

@@ -1,6 +1,5 @@
 """The study of left and right: what each rung changes, how often a batch asks for the order, and what the page says."""
 
-import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -17,7 +16,6 @@ from menagerie.studies.frame.parts import Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.run import Running
 from menagerie.studies.left_right import PRESETS, TESTS
-from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
 
 STUDY = replace(PRESETS["laptop"], seeds=3)
@@ -103,14 +101,6 @@ def test_claims_are_held_against_the_records(parts):
     assert outcomes["more with fifteen labels than with five"] == "confirmed"
     assert outcomes["more with both orders than with one"] == "not tested"
     assert outcomes["at least 90% of unseen pairs right"] in ("confirmed", "undecided")
-
-
-def test_a_split_file_is_refused(tmp_path):
-    (tmp_path / "mine.h5").touch()
-    command = [sys.executable, str(ROOT / "studies/left_right.py"), "--preset", "smoke", "--split", "mine.h5"]
-    done = run_here(command, tmp_path)
-    assert done.returncode == 2
-    assert "rungs change the split here" in done.stderr
 
 
 def test_a_split_at_two_resolutions_has_a_file_of_each(tmp_path):

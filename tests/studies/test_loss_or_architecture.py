@@ -7,8 +7,6 @@ from itertools import product
 import pytest
 import torch
 
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import validate
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.contract import build, check_contract
 from menagerie.models.objectives import Targets
@@ -222,33 +220,6 @@ def test_effects_are_drawn_for_each_number_of_negatives(several):
     assert one.found["binding"]["loss",].value > -0.05
     assert three.found["binding"]["loss",].value < -0.2
     assert all(part.figure() for part in drawn)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"combinations": ("generative-late-patch",)}, "did you mean 'generative-late-patches'"),
-        ({"negatives": (16,)}, "a batch of 16 has fewer wrong texts"),
-        ({"alphas": (1.0,)}, "--alphas needs 0"),
-        ({"fused_device": "gpu"}, "gpu"),
-        ({"equal_operations": (0,)}, "at least 1"),
-    ],
-)
-def test_what_cannot_work_is_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        checked(replace(STUDY, **options))
-
-
-def checked(study):
-    study.check_given(STUDY)
-    validate(study)
-    study.check()
-
-
-def test_options_that_combinations_decide_are_refused():
-    scorers = STUDY.scorers.replaced("captioner", {"fusion": "late"})
-    with pytest.raises(UserError, match=r"--captioner.fusion is decided by --combinations"):
-        replace(STUDY, scorers=scorers).check_given(STUDY)
 
 
 def test_kinds_name_the_scorers_that_they_are():

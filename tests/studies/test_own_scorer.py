@@ -101,10 +101,7 @@ def test_two_runs_of_it_are_compared_wherever_its_file_lies(trained):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("NoConfig", "needs `config_class`, a dataclass of its options"),
         ("Nan", "not finite numbers"),
-        ("Neighbours", "the score of a pair depends on what else is in the batch"),
-        ("Absent", "has no class 'Absent' that extends menagerie.models.scorer.Scorer"),
     ],
 )
 def test_mistakes_are_named_before_rendering(name, message, folder):
@@ -113,9 +110,3 @@ def test_mistakes_are_named_before_rendering(name, message, folder):
     assert done.stderr.count("\n") == 1
     assert message in done.stderr
     assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == ["mine.py"]
-
-
-def test_an_option_of_a_model_that_is_not_chosen_is_refused(folder):
-    done = run_here([*GRID, *QUICK, "--models", "clip", "--oc-clip.dim", "16"], folder)
-    assert done.returncode == 2
-    assert "--oc-clip.* is given, but oc-clip is not among --models" in done.stderr

@@ -121,43 +121,13 @@ def test_a_study_of_multi_object_scenes(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("plain_recipe =", "other =", "coverage is a field of crowd splits, and those of this study are binding"),
-        ("coverage=self.coverage,", "coverage=0.75,", "several values, got 0.75; write coverage=(0.75,) for one"),
-        ('"world": "eight-textures"', '"recipe": "crowd"', "must be a Recipe, of training, got 'crowd'"),
-    ],
-)
-def test_a_mistake_about_splits_is_one_line(old, new, said, tmp_path):
-    assert old in CROWD
-    (tmp_path / "crowd.py").write_text(CROWD.replace(old, new))
-    done = run_here([sys.executable, str(tmp_path / "crowd.py"), *SHORT, "--dry-run"], tmp_path)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-    assert said in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
         ("views: Axis[int]", "steps: Axis[int]", "Views has two options --steps"),
         ("views=self.views)", "veiws=self.views)", "'veiws'; did you mean 'views'"),
         ('("model", "views"), against', '"vews", against', "no run has a label 'vews'; labels are model, pairs"),
         ('against={"views": self', 'against={"view": self', "line 27: against={'view': 1}: view must be among `by`"),
-        ('{"views": self.views[0]}', '{"views": 2}', "line 27: no run has views 2; there are 1, 4"),
-        (
-            '"views"), intervals',
-            '"views"), against={"pairs": 2}, intervals',
-            "the part 'levels' of the page: no run has pairs 2; there are 0.5, 1.0",
-        ),
         ('subset="unseen_pairs")', "vews=1)", "no run has a label 'vews'; labels are model, pairs"),
         ("self.pairs[-1]", "self.paris[-1]", "line 26: AttributeError: 'Views' object has no attribute 'paris'"),
-        ("records.where", "recrods.where", "NameError: name 'recrods' is not defined"),
-        (
-            "intervals=True",
-            "interval=True",
-            "unexpected keyword argument 'interval'",
-        ),
         ('panels=("model",)', 'panels=("mode",)', "the part 'views' of the page: no run has a label 'mode'"),
-        ('Table("levels"', 'Table("results"', "a part of the page can't be called 'results'"),
-        ('yield Table("levels', 'most.scores["acc"]\n        yield Table("levels', "KeyError: 'acc'"),
     ],
 )
 def test_a_mistake_is_one_line_before_anything_is_made(old, new, said, folder):

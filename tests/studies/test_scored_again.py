@@ -11,13 +11,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.study import grid
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Job, Start
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.training_log import FILE, read_training
 from menagerie.studies.runs.whole_job import run_job
-from tests.command import GRID, QUICK, run_here
 from tests.grid_cells import cells, render
 
 SMOKE = replace(
@@ -103,22 +100,6 @@ def test_a_training_that_failed_failed_for_all(ran, tmp_path):
     with pytest.raises(UserError, match="the loss was no number"):
         run_job(job, lambda step, text: None, lambda: None)
     assert job.problem == other.problem
-
-
-def test_who_takes_no_false_captions_is_left_out_with_a_word():
-    study = replace(SMOKE, models=("clip", "captioner"), recipe=Recipe(text_negatives=("swap",)))
-    arms: list[Arm] = list(grid(study, **study.axes))
-    assert {arm.cell.model for arm in arms} == {"clip"}
-    assert study.notes()["left out"].startswith("captioner: ")
-    assert "left out" not in replace(study, recipe=Recipe()).notes()
-    assert {arm.cell.model for arm in grid(replace(study, recipe=Recipe()), **study.axes)} == {"clip", "captioner"}
-
-
-def test_a_study_of_such_models_alone_is_refused(tmp_path):
-    result = run_here([*GRID, *QUICK, "--models", "captioner", "--text-negatives", "swap"], tmp_path)
-    assert result.returncode == 2
-    assert "no loss of captioner takes false captions" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
 
 
 def elsewhere(ran, folder, **options):

@@ -54,10 +54,3 @@ def test_one_relation_alone(folder):
     rows = list(csv.DictReader((folder / "runs/b/results.csv").open()))
     assert {row["subset"] for row in rows} == {"validation", "above_under_unseen_order", "above_under_unseen_pairs"}
     assert "replace relation" not in {row["task"] for row in rows}
-
-
-def test_a_misspelt_relation_is_one_line(tmp_path):
-    result = run_here([*SPATIAL, "--relations", "left/rigt"], tmp_path)
-    assert result.returncode == 2
-    assert "did you mean 'left/right'" in result.stderr
-    assert len(result.stderr.splitlines()) == 1

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.probe_scenes import from_left
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.frame.estimate import Estimate
@@ -108,11 +107,6 @@ def test_rows_take_equal_steps_on_both_grids_and_change_one_thing():
     assert (towers["CLIP"], towers[NONE], towers[ALL]) == ("mini", "deep-text", "mini")
     assert len({cell.id for cell in cells}) == len(cells) == 2 * len(study.lines)
     assert study.bits["spatial"].file() != study.bits["binding"].file()
-
-
-def test_the_row_that_others_are_measured_by_must_be_there():
-    with pytest.raises(UserError, match="whose lead over CLIP there can be; there are: swapped captions"):
-        replace(PRESETS["smoke"], rows=(SOME,)).settled().check()
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("place", 1.0), ("concept", 0.0), ("object", 0.0)])

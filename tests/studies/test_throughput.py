@@ -82,16 +82,6 @@ def test_parts_are_counted_and_timed(tmp_path):
     assert float(rows["oc-clip"][-1]) > 0
 
 
-def test_a_strange_row_is_named(tmp_path):
-    said_of = {"clip": "SCORER=TOWERS/CONTEXT", "clap=nano/20": "clap", "clip=nona/20": "nano", "": "one or more"}
-    for row, said in said_of.items():
-        command = [sys.executable, str(ROOT / "studies" / "throughput.py"), "parts", "--rows", *row.split()]
-        result = run_here(command, tmp_path)
-        assert result.returncode != 0
-        assert said in result.stderr
-        assert "Traceback" not in result.stderr
-
-
 def test_training_steps_are_timed(tmp_path):
     options = ["--models", "clip", "fdt", "--architecture", "nano", "--world", "tiny", "--resolution", "32"]
     options += ["--batch", "4", "--repeats", "2", "--sizes", "small", "--precision", "float32", "bf16"]

@@ -29,10 +29,9 @@ from menagerie.studies.frame.curves import Curve, training_curves
 from menagerie.studies.runs import dispatch, local
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import looks_after, sample_accuracy
-from menagerie.studies.runs.loggers import LOGGERS, check_loggers
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import run_cell
-from menagerie.studies.runs.training_log import COLUMNS, FILE, fields_of, read_training
+from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
 from tests.command import GRID, QUICK, run_here
 from tests.grid_cells import cells, chosen_alone, splits
 
@@ -205,16 +204,6 @@ def test_what_is_no_training_is_not_counted(monkeypatch):
     assert str(again.rows) == str(history.rows)
 
 
-def test_logs_and_states_from_before_waiting_was_measured_are_read(tmp_path):
-    (tmp_path / FILE).write_text("step,loss,learning_rate,validation,images_per_second\n1,0.5,0.1,,12\n")
-    assert {name: column.tolist() for name, column in read_training(tmp_path).items() if name != "validation"} == {
-        "step": [1], "loss": [0.5], "learning_rate": [0.1], "images_per_second": [12]
-    }  # fmt: skip
-    history = History(batch=10)
-    history.take([[1.0, 0.5, 0.1, 0.25, 12.0]])
-    assert fields_of(history.rows[0]) == ("1", "0.5", "0.1", "0.25", "12", "")
-
-
 def test_losses_until_it_diverged_are_kept(job_in, tmp_path):
     job = job_in(tmp_path)
     job = replace(job, cell=replace(job.cell, recipe=replace(RECIPE, learning_rate=1000.0)))
@@ -263,14 +252,6 @@ def test_a_diverged_cell_ends_nobody_else_and_is_known_for_what_it_is(job_in, tm
     assert sorted(ended, key=lambda job: job is good) == [bad] * 2 + [good] * 2
     assert finished(good.folder)
     assert "Score gives scores that are not finite" in bad.problem
-
-
-def test_a_missing_package_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setattr("menagerie.studies.runs.loggers.importlib.util.find_spec", lambda name: None)
-    for name in LOGGERS:
-        with pytest.raises(UserError, match=rf"--log {name} needs the package {name}: pip install '.*\[{name}\]'"):
-            check_loggers([name])
-    check_loggers([])
 
 
 def test_tensorboard_has_every_point_once(job_in, tmp_path):
@@ -396,19 +377,3 @@ def test_seeds_are_averaged_where_a_panel_would_be_full(undisturbed):
     lines = training_curves(many).axes[0].get_lines()
     assert len(lines) == 6
     assert lines[0].get_ydata().mean() == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
-
-
-def test_many_models_go_on_in_further_lines(undisturbed):
-    models = [f"model {k}" for k in range(5)]
-    figure = training_curves([Curve(model, "20%", undisturbed.folder) for model in models])
-    axes = np.array(figure.axes).reshape(2, 4, 3)
-    assert [axis.get_title() for axis in axes[:, 0].flat] == [*models, ""]
-    assert figure.get_figwidth() < 11
-    assert len({axis.get_ylim() for axis in axes[:, 0].flat[:5]}) == 1
-    assert [axis.get_ylabel() for axis in axes[1, :, 0]] == [axis.get_ylabel() for axis in axes[0, :, 0]] != [""] * 4
-
-
-def test_help_names_both_options(tmp_path):
-    shown = run_here([*GRID, "--help-all"], tmp_path).stdout
-    assert "--log" in shown
-    assert "--validate-every" in shown
