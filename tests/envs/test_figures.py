@@ -1,8 +1,5 @@
 """Figures as files, and what they must look like."""
 
-import io
-import re
-
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
@@ -12,17 +9,12 @@ from PIL import Image
 
 from menagerie.envs.core.figures import (
     ACCURACY,
-    CHANCE,
     DOTS_PER_INCH,
-    chance_line,
     colour_at,
-    count_axis,
     ink,
     legend_above,
     levelled,
     line_style,
-    png,
-    show_hidden,
     svg,
     write_figure,
 )
@@ -71,20 +63,6 @@ def test_below_chance_looks_different_from_chance():
     assert np.linalg.norm(np.subtract(to_rgb(colour_of(25)), to_rgb(colour_of(50)))) > 0.2
 
 
-@pytest.mark.parametrize(("low", "high"), [(28, 45), (12, 700), (300, 20_000)])
-@pytest.mark.parametrize("name", ["x", "y"])
-def test_counts_are_written_out(low, high, name):
-    figure = Figure()
-    axes = figure.subplots()
-    axes.plot([low, high], [low, high])
-    count_axis(axes, name)
-    figure.canvas.draw()
-    axis = getattr(axes, f"{name}axis")
-    texts = [label.get_text() for label in axis.get_ticklabels(which="both") if label.get_text()]
-    assert len(texts) >= 2
-    assert all(re.fullmatch(r"[\d,]+", text) for text in texts)
-
-
 def test_a_dozen_models_look_different():
     assert len({tuple(line_style(k).items()) for k in range(56)}) == 56
 
@@ -121,45 +99,6 @@ def test_a_legend_is_seen_in_a_narrow_window(names):
     box = figure.legends[0].get_window_extent()
     assert 0 <= box.x0 < box.x1 <= 3.6 * figure.dpi
     assert figure.axes[0].get_window_extent().height == pytest.approx(before, rel=0.1)
-
-
-def colours_in(figure):
-    """How many pixels of the left part have each of the first colours of lines."""
-    image = np.asarray(Image.open(io.BytesIO(png(figure))).convert("RGB")).astype(int)
-    pixels = image[:, : image.shape[1] * 45 // 100].reshape(-1, 3)
-    colours = (np.multiply(255, to_rgb(line_style(k)["color"])) for k in range(3))
-    return [int((abs(pixels - colour).max(1) < 30).sum()) for colour in colours]
-
-
-def lines_of(*heights):
-    """A figure with a line of each label at each height."""
-    figure = Figure((4, 3))
-    axis = figure.subplots()
-    axis.set_ylim(0, 10)
-    for number, height in enumerate(heights):
-        axis.plot(
-            range(100), [height] * 50 + [height + number] * 50, color=line_style(number)["color"], label=str(number)
-        )
-    return figure, axis
-
-
-def test_lines_on_one_another_are_all_seen():
-    """Three that part after half of their way; before that each on a third of it."""
-    figure, axis = lines_of(5, 5, 5)
-    assert colours_in(figure)[:2] == [0, 0], "hidden"
-    show_hidden(axis)
-    seen = colours_in(figure)
-    assert max(seen) < 2 * min(seen)
-
-
-def test_chance_is_marked_alike_and_where_it_belongs():
-    for values, stretch, expected in (([80, 90], False, 0), ([80, 90], True, 1), ([40, 90], False, 1)):
-        axis = Figure().subplots()
-        axis.plot(values, values)
-        chance_line(axis, "x", stretch=stretch)
-        dots = [line for line in axis.get_lines() if list(line.get_xdata()) == [50, 50]]
-        assert len(dots) == expected
-        assert all(line.get_color() == CHANCE["color"] and line.is_dashed() for line in dots)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 
 from menagerie.envs.core import machine
 from menagerie.envs.core.errors import UserError, run_command
-from menagerie.envs.core.files import write_text
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.processes import call
 from menagerie.generators.audit.rendered import at_once
@@ -184,8 +183,3 @@ def test_any_text_can_be_printed(encoding, text, written, monkeypatch):
     with pytest.raises(SystemExit, match="0"):
         run_command(lambda: print(text, end=""))
     assert out.getvalue() == written
-
-
-def test_a_path_of_other_bytes_is_written_readably(tmp_path):
-    write_text(tmp_path / "report.html", "of r\udcff and rü")
-    assert (tmp_path / "report.html").read_text("utf-8") == "of r\\udcff and rü"

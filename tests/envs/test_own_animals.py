@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.limits import advice, measures, misplaced, required
+from menagerie.envs.custom.limits import advice, measures, required
 from menagerie.envs.custom.world_file import own_animals
 from menagerie.envs.render import entry_identity, image_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.mesh import animal_mesh
-from menagerie.envs.shapes.sdf import Ellipsoid
 from menagerie.envs.worlds import load_world
 from tests.command import run_here
 from tests.helpers.own_animals import LYNX
@@ -153,38 +151,6 @@ def test_an_animal_that_does_not_fit_says_which_side_and_which_size_would(tmp_pa
     load_world(path)
     write(tmp_path, own, beast(radii, fitting + 0.05))
     assert not fits(path, own), "no smaller than it must be"
-
-
-def test_advice_is_for_the_pose_in_which_an_animal_rests():
-    """A squirrel of one's own leans back as the built-in one does."""
-
-    def problem(size):
-        return misplaced("squirrel", Animal((Ellipsoid((0, 0, 0.6), (0.3, 1, 0.3)),), size=size))
-
-    fitting = float(re.search(r"smaller size, (\d\.\d\d) instead", problem(2.9))[1])
-    assert not problem(fitting)
-    assert problem(fitting + 0.05), "no smaller than it must be"
-
-
-WIDTHS = [
-    ("1, 0.3, 0.5", 0.6, "width in a pair, least", "give it a greater size"),
-    ("0.2, 0.2, 1", 1.4, "width in a pair, least", "make it longer for its height"),
-    ("1, 0.5, 0.5", 1.7, "width in a pair, greatest", "reduce its length, or give it a smaller size"),
-]
-
-
-@pytest.mark.parametrize(("radii", "size", "limit", "remedy"), WIDTHS)
-def test_a_width_that_is_missed_says_what_to_change(tmp_path, own, radii, size, limit, remedy):
-    path = write(tmp_path, own, beast(radii, size))
-    (missed,) = (measure for measure in measured(path, own) if not measure.kept)
-    assert missed.name == limit
-    animal = own_animals(Path(path))[own]
-    text = advice(missed, animal.size, animal_mesh(animal))
-    assert text.startswith(remedy)
-    if better := re.search(r"size, (\d\.\d\d) instead", text):
-        write(tmp_path, own, beast(radii, float(better[1])))
-        (again,) = (measure for measure in measured(path, own) if measure.name == limit)
-        assert abs(again.value - (again.low if limit.endswith("least") else again.high)) < 1
 
 
 MISTAKES = [

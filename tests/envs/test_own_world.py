@@ -10,13 +10,11 @@ import pytest
 import trimesh
 from PIL import Image
 
-from menagerie.envs.checks.against_direct import TOUCHED_WORST, compare
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.mesh_file import read_mesh
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
 
 WORLD = """
@@ -117,14 +115,6 @@ def test_workers_refuse_files_that_changed(folder, request):
     things = (Thing(f"blob {own}", "red", "left"), Thing("penguin", "red", "right"))
     with pytest.raises(UserError, match="changed while it started"):
         Renderer(world, 32, folder / "cache", workers=2).prepare([Scene("desert", things)])
-
-
-def test_a_refused_world_can_be_mended(folder, request):
-    path, _ = write(folder, request, replaced("size = 1.2", "size = 2.9"))
-    with pytest.raises(UserError, match="smaller size"):
-        load_world(path)
-    path, _ = write(folder, request)
-    assert len(load_world(path).animals) == 2
 
 
 def test_captions_stay_unambiguous(folder, request):
@@ -250,32 +240,6 @@ def test_a_function_of_ones_own_is_a_texture(folder, request):
     world = load_world(path)
     scene = Scene("desert", (Thing("penguin", f"tiles {own}", "center"),))
     assert Renderer(world, 32).render([scene]).masks.any()
-
-
-BLUE = """
-extends = "tiny"
-textures = ["red", "blue"]
-
-[texture.blue]
-image = "tiles.png"
-"""
-
-
-def test_an_own_texture_keeps_a_name_that_came_to_be_built_in(folder):
-    """Worlds may have a blue of their own from before there was one; it is drawn in theirs alone."""
-    (folder / "blue.toml").write_text(BLUE)
-    own, shipped = load_world(str(folder / "blue.toml")), replace(WORLDS["tiny"], textures=("red", "blue"))
-    scene = Scene("city", (Thing("rabbit", "blue", "left"), Thing("penguin", "red", "right")))
-    renderer = Renderer(own, 48)
-    (mine,), (mask,) = renderer.render([scene])
-    (theirs,) = Renderer(shipped, 48).render([scene]).images
-    differ = (mine != theirs).any(-1)
-    assert differ[mask == 1].mean() > 0.9, "the rabbit"
-    assert not differ[mask == 2].any(), "the penguin"
-    assert own.textures == ("red", "blue")
-    assert compare(scene, mine, mask, *renderer.areas([scene]), own).touched > TOUCHED_WORST
-    (folder / "more.toml").write_text('extends = "blue.toml"\ntextures = ["blue", "white"]\n')
-    assert load_world(str(folder / "more.toml")).replaced == own.replaced
 
 
 def test_an_edit_of_the_extended_file_is_seen(tmp_path):

@@ -6,23 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.reading import read_json
 from menagerie.envs.core.records import check_file, write_record, write_records
 from menagerie.envs.render.entry import read_entry
-from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.sources.shard_index import FOLDER, index_of
-from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.pixels import PixelReader, open_split
-from menagerie.generators.storage.split_file import check_store
-from menagerie.generators.storage.store_index import INDEX, JOURNAL, KEYS
+from menagerie.generators.storage.store_index import INDEX
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.evaluation.code_store import CodeFolder, Shelf
 from menagerie.models.judges.answers import AnswerStore
@@ -239,31 +235,6 @@ def index(folder: Path) -> Path:
     return make_store(folder).parent / INDEX
 
 
-def make_large_store(folder: Path) -> Path:
-    """The journal of a store that is large enough to have one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("menagerie.generators.storage.store_index.LARGE", 8)
-        patch.setattr("menagerie.generators.storage.image_store.SHARD_ROWS", 24)
-        return make_store(folder).parent / JOURNAL
-
-
-def read_entries(path: Path) -> Any:
-    """The shards, and the scenes of each."""
-    shards, scenes = ImageStore(path.parents[1], load_world(RECIPE.world), RESOLUTION).index()
-    return [[shard, scenes[shard.start : shard.start + shard.rows]] for shard in shards]
-
-
-def is_start(found: Any, intact: Any) -> bool:
-    """Whether a journal ends earlier, as if its last append had been interrupted."""
-    return len(found) > 0 and found == intact[: len(found)]
-
-
-def read_keys(path: Path) -> Any:
-    """The row of each scene."""
-    store = ImageStore(path.parents[1], load_world(RECIPE.world), RESOLUTION)
-    return store.rows(store.vocabulary.decode(store.index()[1]))
-
-
 def packed(folder: Path) -> Path:
     split = make_store(folder / "store")
     (folder / "out").mkdir()
@@ -285,17 +256,6 @@ def read_whole_split(path: Path) -> Any:
             pixels[f"{name} {table}"] = reader.read_all(records.rows, table)
         reader.digests(records.rows)
     return split.recipe, {name: list(map(repr, vars(r).values())) for name, r in split.subsets.items()}, pixels
-
-
-def split_beside(path: Path) -> Any:
-    return read_whole_split(min(path.parent.glob("binding-*.h5")))
-
-
-def read_index(path: Path) -> Any:
-    store = ImageStore(path.parents[1], load_world(RECIPE.world), RESOLUTION)
-    shards, scenes = store.index()
-    check_store(open_split(min(path.parent.glob("binding-*.h5"))))
-    return (shards, scenes) if shards else ANEW
 
 
 def shelf(folder: Path) -> Shelf:
@@ -447,10 +407,6 @@ OURS = [
         read_whole_split,
         (*STORES, "menagerie.generators.storage.pixels", "menagerie.generators.vocabulary"),
     ),
-    FileKind("shard of a store", shard, split_beside, STORES),
-    FileKind("index of a store", index, read_index, STORES),
-    FileKind("journal of a large store", make_large_store, read_entries, STORES, is_start),
-    FileKind("keys of a large store", lambda f: make_large_store(f).parent / KEYS, read_keys, STORES),
     FileKind("card", make_card, read_card, ("menagerie.studies.cards.card", "menagerie.studies.cards.verify")),
     FileKind(
         "scores of a card",

@@ -1,7 +1,6 @@
 """Judges against a local server: one that knows the truth, one that likes a letter, and ones that fail in every way."""
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -201,13 +200,6 @@ def test_what_a_server_cant_do_is_said_before_anything_is_asked(refuses, form, w
             assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
 
 
-def test_requests_keep_a_pace(tmp_path):
-    with VisionService(truth(BENCH)) as service:
-        begin = time.monotonic()
-        score_items(judge_of(service, tmp_path, per_minute=1200.0), BENCH)
-        assert time.monotonic() - begin > 5 * 60 / 1200
-
-
 def test_the_prior_is_taken_off_a_likelihood(tmp_path):
     def fit(image, text):
         return 8.0 if not image and "green" in text else 0.0  # a caption that is likely by itself
@@ -364,37 +356,6 @@ def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
 def test_log_probabilities_are_those_of_the_word_that_is_said(text, tokens, words, expected):
     verdict = read_words(reply_of(text, tokens), words)
     assert (verdict.problem or verdict.value) == (expected if isinstance(expected, str) else pytest.approx(expected))
-
-
-SENT = """{"choices": [{"message": {"content": CONTENT}, "logprobs": {"content": [
-    {"token": "Yes", "logprob": -0.1, "top_logprobs": [{"token": "No", "logprob": LOGPROB}]}]}}],
-    "prompt_logprobs": [{"7": {"logprob": PROMPT, "decoded_token": "Yes"}}],
-    "usage": {"prompt_tokens": TOKENS, "completion_tokens": TOKENS}}"""
-PLAIN = {"CONTENT": '"Yes"', "LOGPROB": "-2.5", "PROMPT": "-0.2", "TOKENS": "3"}
-NUMBERS = ("0.5", "1e999", "NaN", "true", '"-1"', "null", "1" + 400 * "0", "-1" + 400 * "0")
-ODD = {
-    "CONTENT": ("5", "{}", "false", '["Yes"]', '[{"type": "text", "text": 5}]', '[{"type": "image_url"}]'),
-    "LOGPROB": NUMBERS,
-    "PROMPT": NUMBERS,
-    "TOKENS": ("1e999", "-1", "1.5", "NaN", "true", '"7"', "1" + 30 * "0"),
-}
-
-
-def read_sent(**changes):
-    """What is read of an answer in which some values are others."""
-    text = SENT
-    for name, value in {**PLAIN, **changes}.items():
-        text = text.replace(name, value)
-    return chat_server.protocol(text.encode(), read_answer("Yes"))
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_what_is_not_understood_is_one_error(name):
-    assert read_sent()[:3] == ("Yes", (("No", -2.5), ("Yes", -0.1)), -0.2)
-    for value in ODD[name]:
-        with pytest.raises(ValueError, match="isn't of the protocol") as error:
-            read_sent(**{name: value})
-        assert len(str(error.value)) < 300
 
 
 @pytest.mark.parametrize(("most", "asked"), [(5, 5), (1, 1)])

@@ -13,11 +13,11 @@ import torch.nn.functional as F
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks.fdt import sparsemax
-from menagerie.models.networks.read_outs import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
+from menagerie.models.networks.read_outs import ATTENTIONAL_POOLING, HeadReadOut, Sizes
 from menagerie.models.scorers.read_outs import Attention, SPAROConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.towers import Tokens, ends_of
+from menagerie.models.towers.towers import ends_of
 from tests.helpers.scorers import OPTIONS, TEXTS, TOWERS, WORDS, caption, graph, images, scorer
 
 READ_OUTS = ("clip-attpool", "clip-linear", "fdt", "sparo")
@@ -421,9 +421,3 @@ def test_parameters_of_table_6(vit):
     assert vit("clip-attpool") == vit(
         "sparo", slots=128, replace_block=False, attention="multi", slot_norm=False, slot_projection=False
     )
-
-
-def test_a_read_out_of_no_text_is_empty():
-    read_out = HeadReadOut(8, Sizes(2, 3, 4), Separation(heads=True, norm=True, projection=True))
-    nothing = Tokens(torch.zeros(0, 5, 8), torch.zeros(0, 5, dtype=torch.bool), torch.zeros(0, 8))
-    assert read_out(nothing).shape == (0, 6)

@@ -129,7 +129,7 @@ def test_swapped_edges_are_the_other_way_round():
 
 
 @pytest.mark.parametrize(
-    ("n_nodes", "subject", "object_"), [(n, *ends) for n in (2, 3, 4, 5) for ends in permutations(range(n), 2)]
+    ("n_nodes", "subject", "object_"), [(n, *ends) for n in (2, 3, 4) for ends in permutations(range(n), 2)]
 )
 def test_shuffled_edges_are_uniform_over_what_equation_9_allows(n_nodes, subject, object_):
     """Neither end stays, both are different nodes, and it isn't the swap; every such edge equally often."""
@@ -296,7 +296,7 @@ def vague(rng, n_things):
     return SceneGraph(tuple(nodes), (Edge(str(rng.choice(["to the left of", "to the right of", "above"])), *ends),))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_targets_are_what_comparing_pair_by_pair_finds(seed):
     """Also where claims are known from batches before, and with negatives behind the images' own texts."""
     rng, known = np.random.default_rng(seed), Claims()

@@ -58,12 +58,11 @@ def undisturbed(data):
     return ended
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_another_seed_gives_other_weights(name, data, undisturbed):
+def test_another_seed_gives_other_weights(data, undisturbed):
     """The same seed gives the same: so do runs that are resumed, below."""
-    model = fresh(name, data)
+    model = fresh("clip", data)
     train(model, data, RECIPE, 1)
-    assert not torch.equal(weights(model), undisturbed(name))
+    assert not torch.equal(weights(model), undisturbed("clip"))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_stopped_and_resumed_ends_the_same(name, error, left, data, undisturbed,
 
 @pytest.mark.parametrize("name", ["clip", "oc-clip"])
 def test_processes_that_prepare_batches_change_nothing(name, data, undisturbed):
-    """Nor do they change a batch of any other scorer: tests/models/test_step.py."""
+    """Nor do they change a batch of other readers: tests/models/test_step.py."""
     model = fresh(name, data)
     train(model, data, RECIPE, 0, workers=2)
     assert torch.equal(weights(model), undisturbed(name))
@@ -269,7 +268,7 @@ def score_subset(model, data):
     return summaries(test, scores), dict(zip(test.items, scores, strict=True))
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", ["clip", "oc-clip"])
 def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
     """A constant scorer gets one half by ties alone, and the tie rate says so."""
     model = fresh(name, data)
@@ -356,7 +355,7 @@ def direct(model, data, indices, captions):
     return model.similarity(code, model.encode_texts(model.read(texts, graphs))).diagonal().numpy()
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", ["clip", "oc-clip"])
 def test_every_score_is_that_of_its_image_and_text(name, data):
     """Whatever blocks it was scored in; partners' images among them."""
     subset = SplitDataset(data.split, "unseen_pairs")

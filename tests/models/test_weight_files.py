@@ -19,16 +19,14 @@ from safetensors.torch import save_file
 
 from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
-from menagerie.models.carry_over import carry_over, check_start
-from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.library.load import find_source
 from menagerie.models.towers.build import check_weights
-from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.preparation import preparation_of, recorded
 from menagerie.models.towers.weight_file import check_weight_file
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import own_files
-from menagerie.studies.runs.folder import claim
 from tests.grid_cells import cells
 from tests.helpers.scorers import SMALL_CLIP, small_open_clip
 
@@ -119,29 +117,6 @@ def test_a_checkpoint_does_not_need_a_file_with_the_sign_in_its_name(name, tmp_p
     assert preparation_of(old) == preparation_of(usual)
 
 
-def test_a_run_is_carried_over_however_its_file_was_spelled(small, tmp_path, monkeypatch):
-    usual = preparation_of(TowerConfig(small)).pictures
-    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED, "a": usual})
-    file = tmp_path / "weights@b"
-    torch.save(open_clip.create_model(small).state_dict(), file)
-    towers = {tag: TowerConfig(small, f"{file}@{tag}", 48) for tag in ("default", "a", "b")}
-    texts = TextSpace((), 16)
-    for tag, its in towers.items():
-        save_checkpoint(tmp_path / tag, "clip", build_scorer("clip", its, texts))
-    for there in ("default", "a"):
-        for here in ("default", "a"):
-            check_start(tmp_path / there, "clip", towers[here], {})
-            start = replace(recorded(towers[here], elsewhere=True), load=False)
-            assert carry_over(build_scorer("clip", start, texts), "clip", tmp_path / there).positions == 16
-        with pytest.raises(UserError, match=r"pretrained is .* there and .*@b here"):
-            check_start(tmp_path / there, "clip", towers["b"], {})
-    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED})
-    check_start(tmp_path / "b", "clip", TowerConfig(small, str(file), 48), {})
-    file.unlink()
-    squashed = {tag: load_checkpoint(tmp_path / tag).pixel_scale.framing.squashed for tag in towers}
-    assert squashed == {"default": False, "a": False, "b": True}
-
-
 def test_a_loaded_file_and_its_checkpoint_are_prepared_so(small, tmp_path, monkeypatch):
     """A checkpoint says it itself; one of before, read by default, still is."""
     monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED, "a": SQUASHED})
@@ -179,28 +154,6 @@ def test_what_is_read_otherwise_has_another_name(file):
     assert [its["towers"]["pretrained"] for its in own[2:]] == [f"{file}@openai", str(file)]
     assert {its["files"] for its in own} == {own_files(str(file))}
     assert own_files(f"{file}@openai+{file}") == own_files(f"{file}+{file}") != own_files(str(file))
-
-
-SPELLED = [
-    ("ViT-B-32", "{0}", "{0}@laion2b_s34b_b79k"),
-    ("ViT-B-32", "{0}@default", "{0}"),
-    ("ViT-B-16-SigLIP", "{0}@webli", "{0}"),
-    ("ViT-B-16-SigLIP", "{0}", "{0}@webli"),
-    ("ViT-B-14-DINOv2", "{0}+{0}", "{0}@default+{0}"),
-]
-
-
-@pytest.mark.parametrize(("architecture", "before", "now"), SPELLED)
-def test_a_run_goes_on_with_its_file_in_other_words(architecture, before, now, file, tmp_path):
-    grid = replace(PRESETS["smoke"], architecture=architecture, pretrained=before.format(file))
-    claim(tmp_path, grid, frozenset())
-    (tmp_path / "cells").mkdir()
-    claim(tmp_path, replace(grid, pretrained=now.format(file)), frozenset())
-    for other in ("{0}2", "openai"):
-        with pytest.raises(UserError, match="belongs to another configuration: pretrained"):
-            claim(tmp_path, replace(grid, pretrained=other.format(file)), frozenset())
-    with pytest.raises(UserError, match="belongs to another configuration: architecture"):
-        claim(tmp_path, replace(grid, architecture="ViT-S-32", pretrained=now.format(file)), frozenset())
 
 
 WEIGHTS = {"a": torch.zeros(1)}
@@ -292,11 +245,3 @@ def test_weights_of_another_image_size_are_read_at_theirs(tower, tmp_path):
         assert scorer.encode_images(torch.zeros(1, 3, side, side)).shape == (1, 16)
         names[side] = source.identity()
     assert names[32] != names[side]
-
-
-@pytest.mark.parametrize("name", ["{0}", "ViT-B-32/{0}", "ViT-B-32/{0}/adapter_model.safetensors"])
-def test_an_adapter_is_no_model(name, tmp_path):
-    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
-    save_file({"base_model.model.a.lora_A.weight": torch.zeros(2, 2)}, tmp_path / "adapter_model.safetensors")
-    with pytest.raises(UserError, match=r"is an adapter .* merge it"):
-        load_scorer(name.format(tmp_path))

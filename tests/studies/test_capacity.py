@@ -13,7 +13,7 @@ from menagerie.generators.storage.pixels import PixelReader
 from menagerie.generators.storage.split_file import make_split, read_split
 from menagerie.studies.analysis.hidden import BINS, hidden_bins
 from menagerie.studies.capacity import PRESETS
-from menagerie.studies.frame.parts import Lines, Sentence
+from menagerie.studies.frame.parts import Lines
 from menagerie.studies.frame.records import Records
 from tests.studies.stored import stored_run
 
@@ -52,13 +52,6 @@ def parts(tmp_path_factory):
         for seed in range(2) for model in skill for things in STUDY.trained
     ]  # fmt: skip
     return list(STUDY.page(Records(tuple(arms), out)))
-
-
-def test_a_sentence_says_how_many_things_a_model_binds(parts):
-    said = [part.text for part in parts if isinstance(part, Sentence)]
-    assert len(said) == 2
-    assert "CLIP doesn't bind even two things" in said[0]
-    assert "OC-CLIP binds up to" in said[1]
 
 
 def test_accuracy_stands_along_the_number_of_things(parts):

@@ -293,28 +293,6 @@ def test_a_task_that_slurm_will_queue_again_has_not_failed(state, tmp_path, sque
     assert look(state, 200) == ([], ["lucky"])
 
 
-@pytest.mark.parametrize(("state", "again"), [("COMPLETED", True), ("TIMEOUT", True), ("CANCELLED", False)])
-def test_an_earlier_commands_task_is_submitted_again_if_it_lacks_what_is_asked_now(state, again, tmp_path, squeue):
-    """Such as states that `--keep-states` asks for since; once, and not if the user ended it."""
-    tasks = unlucky_tasks(Cluster("slurm"), tmp_path, "lucky")
-    tasks.earlier = {"lucky": Handle("slurm", "7_0", str(tmp_path / "cluster/7_0_0_log.out"))}
-    tasks.add(tasks.arguments)
-
-    def end():
-        squeue.write_text(f"7_0|{state}|None\n8_0|{state}|None\n")
-        tasks.look()
-        tasks.ended = {name: since - 100 for name, since in tasks.ended.items()}
-        tasks.look()
-
-    end()
-    assert (list(tasks.running), tasks.waiting, list(tasks.failed)) == (
-        ([], ["lucky"], []) if again else ([], [], ["lucky"])
-    )
-    tasks.waiting, tasks.running = [], {"lucky": Handle("slurm", "8_0", str(tmp_path / "cluster/8_0_0_log.out"))}
-    end()
-    assert (tasks.running, tasks.waiting, list(tasks.failed)) == ({}, [], ["lucky"])
-
-
 @pytest.mark.parametrize("log", ["", "1_0_log.out", "/", "/1_0_log.out", "../1_0_log.out"])
 def test_a_strangers_record_of_tasks_ends_nothing(log, tmp_path):
     """It names a process of ours whose command line has all of these folders in it."""

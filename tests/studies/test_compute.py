@@ -29,8 +29,6 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.costs import run_flops, step_flops
 from menagerie.studies.frame.dry_run import steps_of
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.page import write_report
-from menagerie.studies.frame.parts import Lines, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.compute import DASH, Line, Point, verdict
 from menagerie.studies.runs import shared
@@ -358,46 +356,6 @@ def written(tmp_path_factory):
 @pytest.fixture(scope="module")
 def parts(written):
     return list(WRITTEN.page(written))
-
-
-def tables(parts: list) -> dict[str, list[dict[str, str]]]:
-    """The rows of all tables of texts."""
-    named = {part.name: part for part in parts if isinstance(part, Rows)}
-    return {name: [dict(zip(part.header, row, strict=True)) for row in part.rows] for name, part in named.items()}
-
-
-def test_tables_say_what_was_chosen_and_from_what(written, parts):
-    found = tables(parts)
-    clip, other = found["best"]
-    assert (clip["steps"], clip["CPU-seconds"], clip["above the first"], clip["outcome"]) == (
-        *("20", DASH, DASH, "does not bind"),
-    )
-    assert (other["steps"], other["CPU-seconds"], other["outcome"]) == ("40", "5", "binds")
-    level = written.where(model="clip", steps=20, learning_rate=1e-3, subset="unseen_pairs", task="swap").points.value
-    assert clip["unseen (%)"].startswith(f"{100 * level.mean():.1f} [")
-    assert [row["steps"] for row in found["compute"]] == ["10", "20", "40", "80"] * 2
-    rates = {row["choice"].rpartition(" ")[2]: row for row in found["choices"] if row["model"] == "OC-CLIP"}
-    assert (rates["0.004"]["10"], rates["0.004"]["20"]) == ("0.0", DASH)  # it diverged
-    assert DASH not in (rates["0.001"]["10"], rates["0.001"]["40"])
-
-
-def test_a_page_says_which_runs_diverged_and_has_all_figures(written):
-    page = write_report(WRITTEN, written).read_text()
-    assert page.index("CLIP prefers the true caption") < page.index("The budget of each model")
-    assert "the loss is no number" in page
-    drawn = {name: written.out / "figures" / f"{name}.csv" for name in ("operations", "images", "cpu_seconds", "tests")}
-    models = {name: {row["model"] for row in csv.DictReader(file.open())} for name, file in drawn.items()}
-    assert models == {name: {"clip", "oc-clip"} for name in drawn} | {"cpu_seconds": {"oc-clip"}}
-    tests = {row["subset"] for row in csv.DictReader(drawn["tests"].open())}
-    assert tests == {"validation", *written.tests}
-
-
-def test_nothing_is_said_before_a_budget_is_finished_with_all_seeds(written):
-    arms = tuple(arm for arm in written.arms if arm.cell.seed == 0 and arm.labels["steps"] == 10)
-    fewer = replace(WRITTEN, budgets=(10,), seeds=4)
-    parts = list(fewer.page(replace(written, arms=arms)))
-    assert not [part for part in parts if isinstance(part, Sentence | Lines)]
-    assert {row["outcome"] for row in tables(parts)["best"]} == {DASH}
 
 
 @pytest.fixture(scope="module")

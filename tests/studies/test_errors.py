@@ -20,7 +20,6 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pixels import PixelReader
 from menagerie.studies.analysis.errors import COLUMNS, FACTORS, SHOWN, Source, breakdown, factors, surest, table
 from menagerie.studies.analysis.two_levels import FEWEST
-from menagerie.studies.analysis.words import explained
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cases import scored
 from menagerie.studies.frame.draw import written
@@ -108,13 +107,6 @@ def test_ties_count_half_and_cells_are_pooled(made, tmp_path):
     assert cells <= {"100.0 [none: no interval]", "–"}
 
 
-def test_a_table_names_a_test_without_records(made, tmp_path):
-    path, tests = made
-    name = "held_out 1: texture=red & animal=cat"
-    found = breakdown((Source(0, cell(tmp_path / "a", tests, without_penguins), path),))
-    assert set(table(found, [*tests, name])[name]) == {"–"}
-
-
 def test_the_surest_records_are_shown_with_their_images(made, tmp_path):
     path, tests = made
     found = surest(Source(0, cell(tmp_path / "a", tests, without_penguins), path), tuple(tests))
@@ -191,9 +183,3 @@ def test_images_of_several_tests_have_the_scores_of_each_model(made, tmp_path):
         assert ("<" in clip) == ("penguin" in its["true"])
         assert own == "own.py:Own: 0.5000 > 0.2500"
     assert scored(Records(tuple(arm._replace(file=None) for arm in arms), tmp_path)) == []
-
-
-def test_every_task_has_its_words():
-    tasks = [*TASKS, *(f"quad {part}" for part in ("text", "image", "group"))]
-    assert list(explained(tasks, "the textures swapped")) == tasks
-    assert explained(["swap"], "the textures swapped") == {"swap": "the textures swapped"}

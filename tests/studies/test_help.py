@@ -120,13 +120,6 @@ def test_make_shows_its_recipes_and_the_options_of_every_kind():
     assert {flag for usage in own for flag in re.findall(FLAGS, usage)} < everything
 
 
-def test_make_of_a_recipe_shows_the_options_of_its_kind():
-    text = printed("make", "spatial", "--help")
-    assert re.search(r"--pairs X [^-]*default: 0\.4\)", text)
-    assert "--relations TEXT ..." in text
-    assert "--negated" not in text
-
-
 def test_the_command_lists_what_it_runs():
     """Without a command, and for --help."""
     text = printed()

@@ -171,18 +171,6 @@ def test_options_that_change_nothing_or_tell_a_key_are_refused(models, options, 
     assert "secret" not in done.stderr
 
 
-def test_options_that_change_something_are_taken(split, tmp_path, monkeypatch):
-    """One server may get its key under several paths and names, and a scorer may stand beside a judge."""
-    monkeypatch.setenv("MY_KEY", "secret")
-    alike = ["chat:http://LOCALHOST/v1#m", "chat:http://localhost:80/v2#n"]
-    for models, options in (
-        ([*alike, "ViT-B-32"], ["--judge.key", "MY_KEY", "--judge.tokens", "9"]),
-        ([CHAT, OTHER], ["--judge.forms", "likelihood", "--judge.prior", "1", "--judge.blind"]),
-    ):
-        done = run_here([*EVALUATE, *models, "--splits", str(split[0]), *options, "--dry-run"], tmp_path)
-        assert (done.returncode, done.stderr) == (0, "")
-
-
 def refusing(request):
     return GOES_ON if request.caption.startswith("Is this grey?") else Sent(status=400, body=b"policy")
 

@@ -12,7 +12,7 @@ from menagerie.generators.storage.split_file import read_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, changes, met
 from menagerie.studies.frame.cells import read_tuned
-from menagerie.studies.frame.parts import Rows, Sentence, Table
+from menagerie.studies.frame.parts import Rows
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.run import Running
 from menagerie.studies.left_right import PRESETS, TESTS
@@ -78,21 +78,6 @@ def parts(tmp_path_factory):
         for seed in range(3) for rung in rungs
     ]  # fmt: skip
     return list(replace(STUDY, rungs=rungs).page(Records(tuple(arms), out)))
-
-
-def test_a_sentence_says_where_it_breaks(parts):
-    (said,) = (part.text for part in parts if isinstance(part, Sentence))
-    assert f"CLIP tells left from right in unseen pairs at “{PATH[0]}”" in said
-    assert f"; it breaks at “{PATH[3]}”" in said
-    assert f"after “{PATH[2]}”" in said
-    assert "recovers" not in said
-
-
-def test_tables_have_a_row_for_each_rung(parts):
-    path, beside = (part for part in parts if isinstance(part, Table))
-    assert path.records.labels("rung") == list(PATH[:5])
-    assert beside.records.labels("rung") == ["5 names"]
-    assert path.beside["changes"]["clip", "both words"] == RUNGS["both words"].says
 
 
 def test_claims_are_held_against_the_records(parts):

@@ -49,13 +49,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_it_has_flags_and_help(folder):
-    shown = run_here([*GRID, "--models", "clip", "mine.py:Mine", "--help-all"], folder)
-    assert shown.returncode == 0
-    assert "--mine.width N" in shown.stdout
-    assert "Some width of mine." in shown.stdout
-
-
 def test_it_has_one_name_in_tables_and_sentences(folder):
     model = f"{folder}/mine.py:Mine"
     assert title_of(model) == text_of("model", model) == "mine.py:Mine"

@@ -1,7 +1,6 @@
 """A study in a file of a user's own: the one that `menagerie new` writes, that of the docs, and mistakes in one."""
 
 import csv
-import json
 import re
 import sys
 
@@ -155,26 +154,6 @@ def test_a_value_that_no_run_has_is_told_before_anything_is_made(folder, tmp_pat
         done = run_here([sys.executable, str(tmp_path / name), *SHORT, "--dry-run"], tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count(f"{said}; nothing is shown of it") == 1
-
-
-def test_a_preset_may_have_a_scorer_of_ones_own(folder):
-    text = (folder / "views.py").read_text().replace("Views(**SMOKE)", 'Views(**SMOKE, models=("mine.py:Mine",))')
-    (folder / "with_mine.py").write_text(text)
-    few = ["--steps", "4", "--batch", "8", "--test-scenes", "12", "--pairs", "1", "--views", "1"]
-    done = run_here([*MENAGERIE, "run", str(folder / "with_mine.py"), "--preset", "smoke", *few], folder, figures=False)
-    assert done.returncode == 0, done.stderr
-    out = folder / "runs/with_mine-smoke"
-    assert json.loads((out / "cells.jsonl").read_text())["model"].endswith("mine.py:Mine")
-    assert "CLIP by another name" in (out / "report.html").read_text()
-
-
-def test_a_page_of_records_that_nobody_has_says_so(folder):
-    text = (folder / "views.py").read_text().replace('"unseen_pairs"', '"unseen"')
-    (folder / "unseen.py").write_text(text)
-    few = ["--pairs", "1", "--views", "1"]
-    done = run_here([*MENAGERIE, "run", str(folder / "unseen.py"), *SHORT, *few], folder)
-    assert done.returncode == 0, done.stderr
-    assert "Nothing is there to draw yet" in (folder / "runs/unseen-smoke/report.html").read_text()
 
 
 def test_no_name_of_the_frame_is_hidden_by_a_module():

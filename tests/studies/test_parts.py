@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import re
 import shutil
 from dataclasses import dataclass
 
@@ -165,20 +164,6 @@ def test_tasks_have_their_own_chance_and_empty_columns_are_left_out(records, tmp
     empty = Sheet(Table("empty", records.where(pairs=0.2, task="swap"), ("model",)))
     assert empty.empty == "train pairs"
     assert list(empty.frame.columns) == ["model", "seen pairs", "unseen pairs"]
-
-
-def test_a_table_says_of_how_many_records_and_pairs_it_is(swaps):
-    """Of one run: ranges go over all of them."""
-    by_run = swaps.points.groupby(["model", "pairs", "seed", "subset"])["animals"].agg(["size", "nunique"])
-    found = {}
-    for text in Sheet(Table("sizes", swaps, ("model", "pairs"))).sizes.split(", "):
-        subset, numbers = re.fullmatch(r"(\D+) (.+)", text).groups()
-        found[subset.replace(" ", "_")] = numbers
-    for subset in ("seen_pairs", "unseen_pairs"):
-        least, most = by_run.xs(subset, level="subset").agg(["min", "max"])["size"]
-        (pairs,) = {*by_run.xs(subset, level="subset")["nunique"]}
-        assert found[subset] == (f"{least} ({pairs})" if least == most else f"{least} to {most} ({pairs})")
-    assert Sheet(Table("one", swaps.where(seed=0, subset="seen_pairs"), ("model",), ())).sizes.startswith("all ")
 
 
 def test_a_page_of_a_plan_without_results_waits(records, tmp_path):

@@ -26,7 +26,7 @@ from menagerie.studies.pages.photo_transfer import said, table
 from menagerie.studies.photo_transfer import PRESETS
 from menagerie.studies.photographs import answers
 from menagerie.studies.photographs.answers import KNOWN, RECOGNITION, SWAPS
-from menagerie.studies.photographs.cells import left_out, prepared, steps_of
+from menagerie.studies.photographs.cells import prepared, steps_of
 from menagerie.studies.photographs.data import BareTests
 from menagerie.studies.photographs.trainings import (
     HELD_OUT,
@@ -45,7 +45,6 @@ from menagerie.studies.photographs.trainings import (
 )
 from menagerie.studies.photographs.worlds import (
     photographs_of,
-    read_photographs,
     shared_photographs,
     write_worlds,
 )
@@ -156,26 +155,6 @@ def test_a_photograph_under_two_names_is_refused(tmp_path, one, other):
     with pytest.raises(UserError, match="are the same photograph") as error:
         prepared(config, tmp_path)
     assert {one, other} <= set(re.findall(r"[a-z]+-?\d?(?=-[0-9a-f]{12}\.png)", str(error.value)))
-
-
-def test_too_few_photographs_are_refused_or_leave_questions_out(tmp_path):
-    write_photos(PhotosConfig(tmp_path / "one", cutouts=draw_all(tmp_path / "single", 1, ()), resolution=32))
-    config = replace(SMOKE, photos=tmp_path / "one", factors=("backgrounds", "views"))
-    photographs = photographs_of(config, tmp_path)
-    material = material_of(config, photographs)
-    assert material[:2] == (0, 0)
-    assert [line.partition(";")[0] for line in left_out(config, photographs, material)] == [
-        "left out: photographs of tested animals in training, for which 3 animals need two photographs or more",
-        "left out: photographs of other animals in training",
-        "left out: factor backgrounds",
-    ]
-    assert {its.world for its in all_trainings(config, material)} == {SYNTHETIC}
-    with pytest.raises(UserError, match="nothing is left to train; left out: photographs of tested animals"):
-        prepared(replace(config, parts=("worth",)), tmp_path)
-    with pytest.raises(UserError, match=r"has no photos\.toml"):
-        read_photographs(tmp_path, load_world("tiny"))
-    with pytest.raises(UserError, match="photographs of 0 animals of world 'synthetic'"):
-        read_photographs(tmp_path / "one", replace(load_world("tiny"), name="synthetic", animals=("cat", "lion")))
 
 
 def test_the_package_gives_what_the_study_needs(tmp_path):

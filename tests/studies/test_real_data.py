@@ -339,17 +339,6 @@ def test_a_run_of_several_seeds_gives_each_cell_its_own(folder, tmp_path):
         jobs_of(folder, starts=(str(tmp_path / "run"),), seeds=3)
 
 
-def test_check_says_what_to_get(folder, capsys):
-    config = replace(PLAIN, data_root=folder / "data", sources=("coco+visual_genome",), check_only=True)
-    assert config.instead() == 1
-    printed = capsys.readouterr().out
-    assert "source coco: incomplete\n" in printed
-    assert f"train2017 has {IMAGES} files, not 118287" in printed
-    assert "source visual genome: incomplete\n" in printed
-    assert "get it: homes.cs.washington.edu" in printed
-    assert "benchmark sugarcrepe: incomplete" in printed  # two records of each file
-
-
 def test_rendered_files_take_the_place_of_photographs(study):
     """The smoke preset in small: the same readers read what was exported."""
     out = study("rehearsed", rehearse=True, benchmarks=("retrieval-coco-val2017",), mix=(0.0, 0.5))

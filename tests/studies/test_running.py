@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.progress import PlainLines, Sparing, progress_bar
+from menagerie.envs.core.progress import Sparing
 from menagerie.studies import capacity
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.records import Records
@@ -47,22 +47,6 @@ def test_a_plan_is_asked_again_when_a_run_has_ended(tmp_path):
             running.records()
         assert (len(running.study.asked), running.grows) == (asked, grows)
         end(running, running.arms()[-1]) if running.waiting() else None
-
-
-def test_what_is_left_of_a_plan_that_grows_is_the_least(tmp_path, monkeypatch, capsys):
-    jobs = []
-    monkeypatch.setattr("menagerie.studies.runs.dispatch.run_jobs", lambda *_, grows: jobs.append(grows))
-    monkeypatch.setattr(Running, "render", lambda self, arms: None)
-    monkeypatch.setattr(Running, "job", lambda self, arm: arm)
-    for study in (Rising(**SMOKE), replace(capacity.PRESETS["smoke"], store=tmp_path)):
-        running = Running(study, tmp_path)
-        running.train(running.arms())
-    assert jobs == [True, False]
-    for grows in jobs:
-        with progress_bar() as bar:
-            PlainLines(0.0, grows=grows).report(bar, bar.add_task("runs", total=4))
-    told = capsys.readouterr().out.splitlines()
-    assert ["at least" in line for line in told if line.startswith("runs: 0 of 4")] == [True, False]
 
 
 def test_the_page_of_a_stopped_study_has_its_finished_run(tmp_path, monkeypatch):

@@ -9,10 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import optuna
 import pytest
-from optuna.trial import TrialState
 
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.studies.analysis.pareto import Bound
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.sampling import from_cube, to_cube
@@ -28,8 +26,6 @@ from menagerie.studies.sample_search.points import (
     capped_of,
     importances,
     on_the_test,
-    ratio_rows,
-    reached_of,
 )
 from tests.helpers.splits import failed, make_split
 
@@ -272,19 +268,6 @@ def test_a_lucky_seed_does_not_win():
     point = made("clip", 0, 100, [0.5, 1.0, 0.6], [0.5] * 3)
     assert point.test(FIXED) == pytest.approx(0.6)
     assert point.test(CONVERGED) == pytest.approx(0.7)
-
-
-def test_what_is_needed_is_known_of_settings_that_have_ended():
-    running = made("clip", 0, 800, [0.5] * 3, [0.5] * 3)._replace(
-        trial=optuna.trial.create_trial(state=TrialState.RUNNING)
-    )
-    assert reached_of(CONVERGED, [running], "clip") == (None, None, None)
-    study = replace(CONVERGED, seeds=3)
-    elsewhere = made("clip", 1, 100, [1.0] * 3, [1.0] * 3)
-    elsewhere = elsewhere._replace(judged=elsewhere.judged._replace(validations=[]))
-    missed, reached = made("clip", 2, 50, [0.5] * 3, [0.5] * 3), made("clip", 3, 200, [1.0] * 3, [1.0] * 3)
-    assert reached_of(study, [running, elsewhere, missed, reached], "clip") == (Bound(200, False), reached, 50)
-    assert ratio_rows(replace(study, models=("clip", "oc-clip")), [running, reached]) == []
 
 
 def searched(accuracy, number, seed=0):

@@ -13,7 +13,6 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Job, Start
 from menagerie.studies.runs.results import finished
-from menagerie.studies.runs.training_log import FILE, read_training
 from menagerie.studies.runs.whole_job import run_job
 from tests.grid_cells import cells, render
 
@@ -114,22 +113,6 @@ def run(job):
     steps = []
     run_job(job, lambda step, text: steps.append(step), lambda: None)
     return [step for step in steps if step]
-
-
-def test_without_the_log_only_the_curves_are_lost(ran, tmp_path):
-    """To delete it is the advice if it was changed. What the cell logged itself before is no log of these weights."""
-    job = elsewhere(ran, tmp_path, alpha=0.25)
-    log = replace(job, cell=job.cell.trained_as).folder / FILE
-    log.write_text(log.read_text().replace("\n2,", "\n2,9"))
-    with pytest.raises(UserError, match="delete it: only its curves are lost"):
-        run(job)
-    assert not (job.folder / FILE).exists()
-    log.unlink()
-    job.folder.mkdir(exist_ok=True)
-    (job.folder / FILE).write_text("step,loss\n1,0.5\n")
-    assert run(job) == []
-    assert finished(job.folder)["subsets"]
-    assert read_training(job.folder) == {}
 
 
 def test_scored_options_of_the_starting_weights_do_not_matter(ran, tmp_path):

@@ -1,7 +1,6 @@
 """The study of remedies for text codes: its rows, the share of a lead, its page, and the question of places."""
 
 import csv
-import math
 import sys
 from dataclasses import replace
 
@@ -10,7 +9,6 @@ import pytest
 
 from menagerie.generators.splits.probe_scenes import from_left
 from menagerie.models.towers.pixels import Framing
-from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.measure import write_rows
 from menagerie.studies.frame.parts import Sentence
 from menagerie.studies.frame.records import Records
@@ -18,9 +16,7 @@ from menagerie.studies.measures.related import RelatedSplit, which_is_left
 from menagerie.studies.pages.text_codes import (
     UNDECIDED,
     Recovered,
-    Remedy,
     export,
-    of_row,
     parts,
     recovered,
     remedies,
@@ -81,11 +77,6 @@ def test_what_a_remedy_recovers_is_told_from_chance(tmp_path):
     rows = {row["row"]: row for row in csv.DictReader((tmp_path / "remedies.csv").open())}
     assert float(rows[SOME]["share"]) == pytest.approx(share)
     assert rows[NONE]["outcome"] == UNDECIDED
-
-
-def test_a_share_without_an_interval_says_why():
-    its = Estimate(0.5, math.nan, math.nan, 90, 30, 2, 0.1)
-    assert of_row(Remedy("binding", SOME, its, its)) == "50 [only 2 seeds: no interval]"
 
 
 def test_without_a_lead_all_is_undecided(tmp_path):

@@ -1,13 +1,7 @@
 """The training log: every step once, the same numbers however a run came about, and nothing changed by writing it."""
 
-import json
 import math
-import re
-import struct
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,9 +18,8 @@ from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, Row
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.frame.curves import Curve, training_curves
-from menagerie.studies.runs import dispatch, local
+from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import looks_after, sample_accuracy
 from menagerie.studies.runs.results import finished
@@ -271,48 +264,6 @@ def test_tensorboard_has_every_point_once(job_in, tmp_path):
         assert [point.value for point in points] == pytest.approx(table[name][seen], rel=1e-3)
 
 
-def test_wandb_offline_has_every_point_once(job_in, tmp_path, monkeypatch):
-    pytest.importorskip("wandb", reason="no wandb here")
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    job = job_in(tmp_path, log=("wandb",))
-    stop_at(job, 117, RuntimeError)
-    run_cell(job, lambda step: None)
-    (file,) = tmp_path.glob(f"wandb/offline-run-*/run-*{job.cell.id}.wandb")
-    table = read_training(job.folder)
-    rows = wandb_rows(file)
-    assert [row["_step"] for row in rows] == table["step"].tolist()
-    assert [row["loss"] for row in rows] == pytest.approx(table["loss"], rel=1e-6)
-    assert [row["_step"] for row in rows if "validation" in row] == [100, 130]
-
-
-def wandb_rows(file: Path) -> list[dict[str, float]]:
-    """The history in a file of Weights & Biases."""
-    from wandb.proto import wandb_internal_pb2
-
-    rows = []
-    for data in leveldb_records(file.read_bytes()):
-        record = wandb_internal_pb2.Record.FromString(data)
-        if record.WhichOneof("record_type") == "history":
-            items = record.history.item
-            rows.append({item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in items})
-    return rows
-
-
-def leveldb_records(content: bytes) -> Iterator[bytes]:
-    """The records of a log in LevelDB's format: blocks of 32 KB with parts of checksum, length, kind and data."""
-    block, whole, position, data = 32768, (1, 4), 7, b""  # a file begins with seven bytes of wandb's own
-    while position + 7 <= len(content):
-        if block - position % block < 7:
-            position += block - position % block
-            continue
-        length, kind = struct.unpack_from("<HB", content, position + 4)
-        data += content[position + 7 : position + 7 + length]
-        position += 7 + length
-        if kind in whole:
-            yield data
-            data = b""
-
-
 def test_a_study_logs_where_it_is_told(tmp_path):
     pytest.importorskip("tensorboard", reason="no tensorboard here")
     command = [*GRID, *QUICK, "--models", "clip", "--steps", "30", "--log", "tensorboard", "--out", "runs/l"]
@@ -325,21 +276,6 @@ def test_a_study_logs_where_it_is_told(tmp_path):
     again = run_here([*command, "--log", "--validate-every", "5"], tmp_path, page=False)  # neither decides results
     assert again.returncode == 0, again.stderr
     assert "1 of them finished before" in again.stdout
-
-
-LINE = r"loss [\d.]+(, validation [\d.]+%)?, \d+ images/s, \d+% waiting for batches"
-
-
-def test_a_line_now_and_then_without_a_terminal(job_in, tmp_path, monkeypatch, capsys):
-    """Of a task or a worker of a search, and of the command that waits for its workers."""
-    monkeypatch.setattr(dispatch, "PlainLines", partial(PlainLines, 0.0))
-    dispatch.run_interruptible(job_in(tmp_path / "a"), Interruption())
-    said = capsys.readouterr().out
-    assert re.search(rf"clip 50% pairs 0% negatives seed 0: step 130 of 130, {LINE}\n", said)
-    monkeypatch.setattr(local, "PlainLines", partial(PlainLines, 0.0))
-    local.run_here([job_in(tmp_path / "b")], 1, lambda job: [])
-    said = capsys.readouterr().out
-    assert re.search(rf"1 runs, steps: \d+ of 130, \S+ minutes left; clip 50% .* seed 0: {LINE}\n", said)
 
 
 def test_lines_are_ten_seconds_apart(monkeypatch):
