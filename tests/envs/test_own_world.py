@@ -227,13 +227,6 @@ def test_closed_bodies_may_touch(kind, tmp_path):
     assert all(body.volume > 0 for body in solid.split(only_watertight=False) if body.is_watertight)
 
 
-@pytest.mark.parametrize("fault", [[*range(1, 24)], [*range(24), 0]], ids=["a hole", "a face twice"])
-def test_bodies_that_touch_are_open_if_one_of_them_is(fault, tmp_path):
-    boxes((1, 1, 0), boxes((1, 1, 0)).faces[fault]).export(tmp_path / "a.ply")
-    with pytest.raises(UserError, match="is open"):
-        read_mesh(tmp_path / "a.ply", 1.0, 0.0, (0, 0, 0))
-
-
 def test_a_function_of_ones_own_is_a_texture(folder, request):
     (folder / "lava.py").write_text("def glow(noise):\n    return noise[:, :3].clip(0, 1)\n")
     path, own = write(folder, request, replaced('image = "tiles.png"\ntile = 0.4', 'function = "lava.py:glow"'))

@@ -114,20 +114,6 @@ def test_a_folder_of_ones_own(tmp_path, capsys):
     for name in ("photos", "photos-natural"):
         assert load_world(str(tmp_path / "out" / f"{name}.toml")).animals == ("dodo", "lion", "snow leopard")
         assert "GPL" not in (tmp_path / "out" / f"{name}.toml").read_text(), "that is the package's licence"
-    draw(pictures / "lion/2.png", ORANGE)
-    with pytest.raises(UserError, match="would both be copied"):
-        main(PhotosConfig(tmp_path / "again", cutouts=pictures))
-    (pictures / "lion/2.png").unlink()
-    with pytest.raises(UserError, match="leave out --package"):
-        main(PhotosConfig(tmp_path / "out", package=tmp_path, cutouts=pictures))
-    draw(pictures / "r2d2.png")
-    with pytest.raises(UserError, match="is no name for captions"):
-        main(PhotosConfig(tmp_path / "out", cutouts=pictures))
-    with pytest.raises(UserError, match="is no folder"):
-        main(PhotosConfig(tmp_path / "out", cutouts=tmp_path / "none"))
-    (tmp_path / "bare").mkdir()
-    with pytest.raises(UserError, match="pictures of 0 things"):
-        main(PhotosConfig(tmp_path / "out", cutouts=tmp_path / "bare"))
 
 
 def test_the_command(package, tmp_path):

@@ -246,22 +246,9 @@ class Twice(CLIPScorer):
     def encode_images(self, pixels):
         return F.normalize(super().encode_images(pixels) + super().encode_images(pixels.flip(3)), dim=-1)
 
-class Taken(CLIPScorer):
-    def __init__(self, *given):
-        super().__init__(*given)
-        self.layers = torch.nn.Linear(3, 3)
-
 class Neighbours(CLIPScorer):
     def image_parts(self, code, tokens):
         return {"odd": Layer(tokens.states - tokens.states.mean(0))}
-
-class Vectors(CLIPScorer):
-    def image_parts(self, code, tokens):
-        return {"flat": Layer(code)}
-
-class Vector(CLIPScorer):
-    def image_parts(self, code, tokens):
-        return {"code": Layer(2 * code[:, None])}
 
 class Fewer(CLIPScorer):
     def image_parts(self, code, tokens):
@@ -294,10 +281,7 @@ def test_a_tower_that_reads_other_rows_gives_no_layers(own):
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("Taken", "self.layers of a scorer is taken"),
         ("Neighbours", "the image layer 'odd' depends on what else is in the batch"),
-        ("Vectors", r"the layer 'flat' has the shape \(4, 32\), not \(n, t, d\)"),
-        ("Vector", "Vector adds a layer 'code', which is taken"),
         ("Fewer", r"the image layer 'few' must have finite numbers of shape \(4, t, d\), not \(1, 17, 32\)"),
     ],
 )

@@ -169,12 +169,3 @@ def test_its_identity_is_that_of_files_in_folders_too(folder):
         assert (after == before) == place.startswith(".")
     (folder / "additional_chat_templates/default.jinja").write_text("two")
     assert find_source(folder).identity() not in (before, after)
-
-
-def test_other_kinds_and_broken_folders_are_named(folder, tmp_path):
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(UserError, match="can't be loaded by transformers"):
-        load_scorer(folder)
-    transformers.BertConfig().save_pretrained(tmp_path / "bert")
-    with pytest.raises(UserError, match="is a 'bert' of Hugging Face; this reads clip and siglip"):
-        load_scorer(tmp_path / "bert")

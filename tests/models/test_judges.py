@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.benchmark import Item, group_chosen, images_chosen, judged, texts_chosen
+from menagerie.generators.benchmarks.benchmark import group_chosen, images_chosen, judged, texts_chosen
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.parsers import chat_server
 from menagerie.models.evaluation.scoring import score_items
@@ -16,7 +16,7 @@ from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.judges.questions import LETTERS, YES_NO, Answer, read_words
 from menagerie.models.library.judged import judges_named
 from tests.helpers.chat_service import Sent
-from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, Colours, VisionService, answered, truth
+from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, VisionService, answered, truth
 
 FORMS = ("yes", "choice", "likelihood")
 
@@ -230,17 +230,6 @@ def test_pools_are_asked_pair_by_pair(tmp_path):
         assert np.isnan(scores[~known]).all()
         with pytest.raises(UserError, match="choices are between a few texts"):
             judge_of(service, tmp_path, "choice").pool(BENCH, pool)
-
-
-def test_choices_refuse_what_compares_images(tmp_path):
-    class Images(Colours):
-        items = (Item("1", "image", (0, 1), (RED, GREEN)),)
-
-        def outcome(self, item, scores):
-            return images_chosen(scores)
-
-    with VisionService(truth(BENCH)) as service, pytest.raises(UserError, match="'image' compares images"):
-        score_items(judge_of(service, tmp_path, "choice"), Images())
 
 
 @pytest.mark.parametrize(

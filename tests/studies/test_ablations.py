@@ -14,7 +14,7 @@ from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import TextSpace
 from menagerie.studies.ablations import PRESETS
-from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes, chosen_rows, matters, rows_of
+from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes, matters
 from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.frame.adaptive import Imagined
 from menagerie.studies.frame.claims import columns_of
@@ -65,12 +65,6 @@ def test_rows_without_a_part_in_binding_are_not_trained_there():
     assert idle == {row for row, names in fields.items() if names and names <= PAPER.relational}
     assert {"no local loss", "joint relation"} <= idle
     assert all(matters(SPEC, line, "spatial") for line in ALL.values())
-
-
-def test_a_row_of_ones_own():
-    rows = chosen_rows(SPEC, ("dim=16 learning_rate=0.001 relation=joint",))
-    assert next(iter(rows)) == BASE
-    assert changes(SPEC, list(rows.values())[1]) == {"dim": 16, "learning_rate": 0.001, "relation": "joint"}
 
 
 def test_a_row_may_give_a_field_its_default_back():
@@ -178,17 +172,6 @@ def test_orders_of_train_are_tested_where_there_are_any():
         assert columns_of(cells_of((), "spatial", preset)[BASE].data)[-2:] == SEEN
         assert not set(columns_of(cells_of((), "binding", preset)[BASE].data)) & set(SEEN)
     assert not set(columns_of(cells_of((), "spatial")[BASE].data)) & set(SEEN)
-
-
-def test_a_row_whose_parser_isnt_installed_is_left_out_with_the_reason(monkeypatch):
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    rows_of.cache_clear()
-    try:
-        config = study(("graphs of spacy-rules", "graphs of rules"))
-        assert set(config.lines) == {BASE, "graphs of rules"}
-        assert "pip install 'binding-menagerie[spacy]'" in config.notes()["row graphs of spacy-rules"]
-    finally:
-        rows_of.cache_clear()
 
 
 def test_rows_that_score_others_weights_come_after_them():

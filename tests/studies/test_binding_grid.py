@@ -230,12 +230,3 @@ def test_sigterm_and_ctrl_c_end_in_one_line_and_leave_everything_usable(finished
     assert (out / "report.html").exists()
     assert run_here(command, tmp_path, page=False).returncode == 0
     assert outcome(out) == outcome(finished / "runs/a")
-
-
-def test_output_folder_of_another_configuration(finished):
-    before = outcome(finished / "runs" / "a")
-    result = run_here([*GRID, *QUICK, "--out", "runs/a", "--batch", "9"], finished)
-    assert result.returncode == 2
-    assert "belongs to another configuration: recipe" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-    assert outcome(finished / "runs" / "a") == before

@@ -376,17 +376,6 @@ def test_what_slurm_reads_otherwise_is_refused_as_it_is_submitted(name, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("engine", ["local", "slurm"])
-def test_other_characters_are_only_part_of_a_name(engine, tmp_path, request):
-    if engine == "slurm":
-        request.getfixturevalue("slurm")
-    folder = tmp_path / """ü {0} 'a' "b" #c $HOME `id`;&|,=*~ \t"""
-    folder.mkdir()
-    unlucky_tasks(Cluster(engine), folder, "lucky").run(lambda name: None, lambda states: None)
-    (log,) = folder.glob("cluster/*_log.out")
-    assert read_tasks(folder / "cluster")["lucky"].log == str(log)
-
-
 def test_what_slurm_would_refuse_is_told_before_anything_is_made(tmp_path, slurm):
     result = run_here([*GRID, *QUICK, "--cluster", "slurm", "--slurm.partition", "nope"], tmp_path)
     assert result.returncode == 2

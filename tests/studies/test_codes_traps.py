@@ -87,15 +87,6 @@ def test_backgrounds_take_no_variance_of_few_quartets_away(animals, textures, ba
     assert np.mean(found) == pytest.approx(0.3, abs=0.006)
 
 
-@pytest.mark.parametrize(("animals", "textures", "backgrounds"), [(4, 2, 5), (5, 2, 5)])
-def test_the_share_is_refused_where_backgrounds_have_too_few_quartets(animals, textures, backgrounds):
-    made = axes(animals, textures, backgrounds=backgrounds)
-    found = geometry(of_share(made, 0.3, np.random.default_rng(0)), made)
-    assert found.share.value is None
-    assert "more animals or textures" in found.share.refused
-    assert found.objects.refused == ""
-
-
 def test_codes_without_noise_differ_by_rounding_alone():
     z = code("concept", MADE, noise=0)[:1].repeat(2, 0)
     scaled = z * 1e3 + 1e-4 * np.random.default_rng(0).normal(size=z.shape[1:])

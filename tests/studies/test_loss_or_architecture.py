@@ -1,6 +1,5 @@
 """The eight combinations of loss, fusion and tokens: scorers, runs, the decomposition, and what the page says."""
 
-import re
 from dataclasses import replace
 from itertools import product
 
@@ -11,15 +10,11 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.contract import build, check_contract
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame import dry_run
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.contrasts import contrasts, helps
 from menagerie.studies.frame.costs import run_flops
-from menagerie.studies.frame.dry_run import training
-from menagerie.studies.frame.parts import Lines, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.sampled_costs import Costs
-from menagerie.studies.loss_or_architecture import LEVELS, PRESETS, Kind
+from menagerie.studies.loss_or_architecture import LEVELS, PRESETS
 from menagerie.studies.pages.loss_or_architecture_effects import alone, clear_alone
 from tests.command import ROOT
 from tests.helpers.scorers import TOWERS, images, scorer
@@ -67,15 +62,6 @@ def test_contrastive_ones_have_equally_many_negatives_and_priors_train_nothing()
     assert {arm.cell.trained_as.id for arm in arms if arm.labels["alpha"] == 1} == trained
 
 
-def test_a_dry_run_counts_steps_of_shared_weights_once(monkeypatch):
-    arms = all_arms(replace(STUDY, seeds=1))
-    monkeypatch.setattr(dry_run, "measured", lambda cell, data: Costs(1.0, 0.0, 0.0, 0))
-    monkeypatch.setattr(dry_run, "scoring_seconds", lambda *_: 0.0)
-    trained = {arm.cell.trained_as.id for arm in arms}
-    assert len(trained) == 8 < len(arms)
-    assert training(STUDY, arms) == 8 * STUDY.budgets[0]
-
-
 def test_equal_operations_are_those_of_clip():
     study = replace(STUDY, seeds=1, equal_operations=(24,))
     arms = {tuple(arm.labels[name] for name in LEVELS): arm for arm in all_arms(study) if arm.labels["steps"] != 24}
@@ -90,10 +76,6 @@ def test_only_combinations_that_read_all_pairs_move_to_their_own_device():
     assert {(arm.labels["loss"], arm.labels["fusion"]) for arm in arms if arm.cell.device == "cuda"} == {
         ("contrastive", "early")
     }
-
-
-def measured(arm, records):
-    return {"flops": 1e12 * (1 + arm.labels["negatives"]), "cpu_seconds": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -137,23 +119,3 @@ def test_runs_without_partner_images_have_no_quads(records):
     quads = records.where(subset="unseen_pairs").quads("image")
     assert len(quads.scores)
     assert not quads.estimates(("split", "task"))
-
-
-def test_one_varied_factor_and_several_numbers_of_negatives(tmp_path):
-    two = ("contrastive-late-patches", "contrastive-early-patches")
-    study = replace(STUDY, negatives=(1, 3), combinations=two, alphas=(0.0,))
-    arms = list(all_arms(study))
-    for arm in arms:
-        skill = 0.5 + 0.1 * arm.labels["negatives"]
-        stored_run(tmp_path, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id)
-    parts = list(study.page(Records(tuple(arms), tmp_path).labelled(measured)))
-    sentences = [part.text for part in parts if isinstance(part, Sentence)]
-    assert ["with 3 points" in text for text in sentences] == [False, False, True, True]
-    assert all(10 < float(re.search(r"\+([\d.]+) \[", text)[1]) < 30 for text in sentences[2:])
-    assert [part.name for part in parts if isinstance(part, Lines)] == ["negatives"]
-
-
-def test_kinds_name_the_scorers_that_they_are():
-    models = {kind[:3]: kind.model for kind in STUDY.kinds}
-    assert models["contrastive", "late", "pooled"] == models["contrastive", "late", "patches"] == "filip"
-    assert Kind("contrastive", "early", "patches", 63).options(64, 0.0)["negatives"] == 0

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.figures import line_style
@@ -27,7 +26,6 @@ from menagerie.studies.frame.parts import (
     Heading,
     HeatMap,
     Lines,
-    OwnFigure,
     Paragraph,
     Rows,
     Scatter,
@@ -260,30 +258,6 @@ def test_a_front_goes_through_what_no_other_beats_and_is_judged_elsewhere(record
     assert list(points[0].get_ydata()) == pytest.approx(judged)
     plain = scatter(Scatter("all", test, x="cost", points=("pairs",))).figure.axes[0]
     assert sum(len(line.get_xdata()) for line in plain.get_lines() if line.get_marker() in "osD") == 5
-
-
-@dataclass(frozen=True)
-class Own(OwnFigure):
-    """Draws a line, where there is anything."""
-
-    values: tuple[float, ...] = ()
-
-    def figure(self):
-        if not self.values:
-            return None
-        figure = Figure()
-        figure.subplots().plot(self.values)
-        return figure
-
-    def numbers(self):
-        return [{"value": value} for value in self.values]
-
-
-def test_a_study_draws_its_own_figure_or_says_that_there_is_none(tmp_path):
-    assert written(Own("mine", (1.0, 2.0), says="Mine."), tmp_path)["kind"] == "figure"
-    assert pd.read_csv(tmp_path / "figures/mine.csv").value.tolist() == [1, 2]
-    assert written(Own("other"), tmp_path)["kind"] == "paragraph"
-    assert not (tmp_path / "figures/other.png").exists()
 
 
 def test_texts_are_escaped_and_have_code():

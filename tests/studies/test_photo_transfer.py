@@ -51,7 +51,6 @@ from menagerie.studies.photographs.worlds import (
 from menagerie.studies.runs.split_file import make_splits
 from tests.command import ROOT, run_here
 from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
-from tests.studies.browser import CHROMIUM, assert_readable
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "photo_transfer.py")]
 SMOKE = PRESETS["smoke"]
@@ -311,13 +310,3 @@ def test_a_whole_study(study):
     assert {row["photographs in training"] for row in steps} == {"none", "1 of each animal", "of 4 other animals"}
     assert {row["target (%)"] for row in rows_of(study / "worth.csv")} == {"55", "70"}
     assert {row["changed"] for row in rows_of(study / "factors.csv")} == {"augmentation"}
-
-
-def test_the_report(study, tmp_path):
-    page = (study / "report.html").read_text()
-    for words in ("A rehearsal", "What a few photographs give", "What a synthetic image is worth", "What helps"):
-        assert words in page
-    assert page.count("<figcaption>") == 4 + 1 + 7 + 5  # and how all trained, images of each test, and five with scores
-    if CHROMIUM is None:
-        pytest.skip("no Chromium")
-    assert_readable(study / "report.html", tmp_path)

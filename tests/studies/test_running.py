@@ -9,7 +9,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import Sparing
 from menagerie.studies import capacity
 from menagerie.studies.frame.grids import SMOKE
-from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.run import Running, run
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.folder import run_folder
@@ -68,14 +67,6 @@ def test_an_impossible_split_is_that_of_an_arm(tmp_path):
     running = Running(replace(capacity.PRESETS["smoke"], train_scenes=100_000, store=tmp_path), tmp_path)
     with pytest.raises(UserError, match=r"^clip, things .*seed 0: train_scenes 100000 asks for 50000 scenes"):
         running.render(running.arms())
-
-
-def test_runs_on_crowds_name_no_pairs(tmp_path):
-    nothing = Records((), tmp_path)
-    arms = list(capacity.PRESETS["smoke"].plan(nothing))
-    assert not any("pairs" in arm.cell.name or "negatives" in arm.cell.name for arm in arms)
-    (arm,) = Rising(**SMOKE).plan(nothing)
-    assert "20% pairs 0% negatives" in arm.cell.name
 
 
 def test_a_folder_in_which_nothing_was_made_is_taken(tmp_path):

@@ -64,21 +64,6 @@ def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
         assert finished(cell)["subsets"] == finished(study / "cells" / cell.name)["subsets"]
 
 
-def test_budgets_grow_until_validation_stops_and_both_ratios_are_reported(study):
-    budgets = ["--budgets", "8", "16", "24", "--decay", "0.25", "--rise", "0", "--models", "clip", "oc-clip"]
-    command = [*STUDY, *QUICK, *budgets, "--trials", "2", "--warmup", "2", "--out", "runs/budgets"]
-    result = run_here(command, study.parents[1], figures=False)
-    assert result.returncode == 0, result.stderr
-    out = study.parent / "budgets"
-    rows = list(csv.DictReader((out / "trials.csv").open()))
-    assert {row["images_seen"] for row in rows} <= {str(steps * 16) for steps in (8, 16, 24)}
-    assert {row["state"] for row in rows} <= {"complete", "missed"}, "nothing is pruned"
-    ratios = [row["compared"] for row in csv.DictReader((out / "ratios.csv").open())]
-    assert ratios == ["at convergence", "at equal compute, 16 steps"]
-    page = plain(out / "report.html")
-    assert "Settings that got the cap before validation had stopped rising" in page
-
-
 def test_a_password_is_nowhere_in_the_folder(tmp_path):
     url = "postgresql+psycopg://me:secret@127.0.0.1:1/none"
     result = run_here([*STUDY, *QUICK, "--storage", url, "--out", "runs/p"], tmp_path, figures=False)

@@ -1,8 +1,7 @@
 """The measurements run and report what they could not measure; what is counted is what formulas say."""
 
-import csv
 import sys
-from itertools import count, islice, product
+from itertools import count
 
 import pytest
 import torch
@@ -12,12 +11,10 @@ from menagerie.envs.worlds import load_world
 from menagerie.models.training.batch_loss import pixels_of
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
-from menagerie.studies.analysis.growth_parts import Growth
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
 from menagerie.studies.analysis.peers import Peers, clips, open_clip_optimizer, open_clip_step, scoring
 from menagerie.studies.analysis.scale import Scale, cost, counts, fitted
 from menagerie.studies.analysis.step_stages import staged_step
-from menagerie.studies.frame.report_growth import report_growth
 from tests.command import ROOT, run, run_here
 from tests.models.test_precision import RECIPE, built, spatial  # noqa: F401, a fixture
 
@@ -138,15 +135,6 @@ def test_growth_is_measured_by_exponents(tmp_path):
     assert all(value > 0 for name in ("clip", "oc-clip") for value in rows[f"a step of {name}, ms"][:2])
     assert all(0.9 < share < 1.1 for share in rows["... memory over that of the images"][:2])
     assert not list(tmp_path.iterdir())
-
-
-def test_growth_of_reports_looks_up_runs_and_writes_tables(tmp_path):
-    rows = dict(islice(report_growth(Growth(world="tiny"), tmp_path, 20), 2))
-    assert all(value > 0 for value in rows.values())
-    with (tmp_path / "results.csv").open() as text:
-        assert {(row["model"], row["pairs"], row["seed"]) for row in csv.DictReader(text)} == set(
-            product(("clip", "oc-clip"), ("0.05", "1.0"), "01234")
-        )
 
 
 def test_a_long_training_is_foreseen_from_short_ones(tmp_path):
