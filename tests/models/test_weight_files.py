@@ -100,23 +100,6 @@ def test_open_clip_is_bounded_by_what_was_tried():
     assert not any(its in wanted.specifier for its in later)
 
 
-@pytest.mark.parametrize("name", ["mine@v2", "mine@openai", "mine@default"])
-def test_a_checkpoint_does_not_need_a_file_with_the_sign_in_its_name(name, tmp_path):
-    """Nor does it become the checkpoint of a tag once the file has gone."""
-    torch.save({"a": torch.zeros(1)}, tmp_path / name)
-    given = str(tmp_path / name)
-    plain, tagged = TowerConfig("ViT-S-32", given), TowerConfig("ViT-B-32", f"{given}@openai")
-    usual = TowerConfig("ViT-B-32", f"{given}@default")
-    assert [recorded(its).pretrained for its in (plain, usual)] == [given, given]  # as cells are named
-    towers = [replace(recorded(its, elsewhere=True), load=False) for its in (plain, usual, tagged)]
-    there = [preparation_of(its) for its in (plain, usual, tagged)]
-    (tmp_path / name).unlink()
-    assert [preparation_of(its) for its in towers] == there
-    assert [recorded(its).pretrained for its in towers] == [given, given, f"{given}@openai"]
-    old = TowerConfig("ViT-B-32", str(tmp_path / "mine@v2"), load=False)  # of before tags were written
-    assert preparation_of(old) == preparation_of(usual)
-
-
 def test_a_loaded_file_and_its_checkpoint_are_prepared_so(small, tmp_path, monkeypatch):
     """A checkpoint says it itself; one of before, read by default, still is."""
     monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED, "a": SQUASHED})

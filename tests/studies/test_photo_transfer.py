@@ -156,20 +156,6 @@ def test_a_photograph_under_two_names_is_refused(tmp_path, one, other):
     assert {one, other} <= set(re.findall(r"[a-z]+-?\d?(?=-[0-9a-f]{12}\.png)", str(error.value)))
 
 
-def test_the_package_gives_what_the_study_needs(tmp_path):
-    config = replace(PRESETS["laptop"], resolution=32)
-    try:
-        photographs = photographs_of(config, tmp_path)
-    except UserError as error:
-        pytest.skip(str(error))
-    assert len(photographs.tested) == 14
-    assert len(photographs.several) >= 6
-    assert len(photographs.others) > 80
-    material = material_of(config, photographs)
-    files = write_worlds(replace(config, other_animals=(8,)), photographs, tmp_path / "worlds")
-    assert not any(row.both for row in shared_photographs(replace(config, other_animals=(8,)), material, files))
-
-
 def test_captions_of_natural_colours_name_none(photos, tmp_path):
     world = load_world(str(photos / "photos-natural.toml"))
     recipe = SpatialRecipe(world=str(photos / "photos-natural.toml"), views=1, test_views=1, pairs=0.0, reserve=0.4)

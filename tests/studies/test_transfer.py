@@ -18,7 +18,7 @@ from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.transfer import Transfer
-from tests.command import ROOT, WITH_TESTS, run, run_here
+from tests.command import ROOT, run_here
 from tests.forked import kill_when
 from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.helpers.source_files import png_header
@@ -180,36 +180,6 @@ def test_a_benchmark_in_a_file_of_ones_own_is_checked_like_any(tmp_path):
     done = run_here(check, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 records" in done.stdout
-
-
-# The command, where the counts of the fixtures are the official ones. It does none of what takes long: it neither loads
-# models nor opens a photograph.
-OWN_COUNTS = """
-import json, sys
-from dataclasses import replace
-from menagerie.generators.benchmarks import registry
-from menagerie.studies import transfer
-from menagerie.studies.frame import command
-counts, load = json.loads(sys.argv.pop(1)), registry.load
-registry.load = lambda name: replace(load(name), counts=counts[name], sets={})
-opened = []
-sys.addaudithook(lambda event, its: event == "open" and opened.append(str(its[0])))
-status = command.start("transfer", "", transfer.PRESETS, "all")
-assert not {"models", "open_clip", "torchvision", "transformers", "spacy", "scipy"} & sys.modules.keys()
-assert any(name.endswith(".json") for name in opened)
-assert not [name for name in opened if name.lower().endswith((".jpg", ".jpeg", ".png"))]
-sys.exit(status)
-"""
-
-
-def test_check_on_all_fixtures_says_complete_and_loads_no_models_and_photographs(tmp_path):
-    counts = every_benchmark(tmp_path / "data")
-    command = [sys.executable, "-c", OWN_COUNTS, json.dumps(counts), "--check", "--data-root", "data"]
-    done = run(command, tmp_path, WITH_TESTS)
-    assert (done.returncode, done.stderr) == (0, "")
-    *lines, last = done.stdout.splitlines()
-    assert [line.partition(": complete, ")[0] for line in lines] == list(names())
-    assert last == f"{len(names())} of {len(names())} benchmarks are complete in data"
 
 
 def test_without_names_all_that_can_be_read_are_taken(tmp_path, capsys):
