@@ -45,11 +45,3 @@ def test_check_of_a_layout_says_what_is_hidden_and_how_relations_hold():
     assert done.returncode == 0, done.stdout + done.stderr
     assert "hidden shares agree" in done.stdout
     assert "scenes whose relations hold, share" in done.stdout
-
-
-@pytest.mark.parametrize("arguments", [("--resolution", 0), ("--world", "pog")])
-def test_a_mistake_is_reported_in_one_line(arguments):
-    done = _run("check-renderer", "--scenes", 1, *arguments)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from menagerie.envs.animals import load_animal
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.crowd_limits import advice_in_crowds, crowd_measures, neighbours
 from menagerie.envs.layouts import LAYOUTS, NEAR, Relation, holds, layout_of, relations_of, stated
 from menagerie.envs.scene import Scene, Thing
@@ -50,12 +49,6 @@ def test_a_choice_is_drawn_as_often_as_any_other():
     counts = [drawn.count(places) for places in layout.choices(3)]
     assert sum(counts) == 800
     assert min(counts) > 70
-
-
-def test_a_layout_has_no_more_than_six_places():
-    for n in (0, 7):
-        with pytest.raises(UserError, match=f"not for {n}"):
-            LAYOUTS["rows"].choices(n)
 
 
 def test_overlap_hides_by_the_front_place_of_the_column_and_near_things_are_apart():

@@ -8,17 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import trimesh
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.limits import advice, measures, misplaced, required
+from menagerie.envs.custom.limits import advice, measures, required
 from menagerie.envs.custom.world_file import own_animals
 from menagerie.envs.render import entry_identity, image_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.mesh import animal_mesh
-from menagerie.envs.shapes.sdf import Ellipsoid
 from menagerie.envs.worlds import load_world
 from tests.command import run_here
 from tests.helpers.own_animals import LYNX
@@ -122,14 +119,6 @@ def test_groups_decide_no_image(tmp_path, own):
     assert entry_identity(64, grouped) == entry_identity(64, plain)
 
 
-def test_a_mesh_has_the_identity_that_it_had_before_files(tmp_path, own):
-    trimesh.creation.icosphere(3, 0.5).export(tmp_path / "egg.ply")
-    world = load_world(write(tmp_path, own, world=f'extends = "tiny"\n[animal.{own}]\nmesh = "egg.ply"\nsize = 1.1\n'))
-    entry = {"mesh": "egg.ply", "size": 1.1, "hover": 0.0, "turn": [0, 0, 0]}
-    content = repr(("animal", own, sorted(entry.items()))).encode() + (tmp_path / "egg.ply").read_bytes()
-    assert world.own == hashlib.sha256(content).hexdigest()[:16]
-
-
 def test_check_reports_every_limit(tmp_path, own):
     done = check(write(tmp_path, own))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -164,80 +153,12 @@ def test_an_animal_that_does_not_fit_says_which_side_and_which_size_would(tmp_pa
     assert not fits(path, own), "no smaller than it must be"
 
 
-def test_advice_is_for_the_pose_in_which_an_animal_rests():
-    """A squirrel of one's own leans back as the built-in one does."""
-
-    def problem(size):
-        return misplaced("squirrel", Animal((Ellipsoid((0, 0, 0.6), (0.3, 1, 0.3)),), size=size))
-
-    fitting = float(re.search(r"smaller size, (\d\.\d\d) instead", problem(2.9))[1])
-    assert not problem(fitting)
-    assert problem(fitting + 0.05), "no smaller than it must be"
-
-
-def test_check_reports_an_animal_that_is_refused(tmp_path, own):
-    done = check(write(tmp_path, own, beast("1, 0.3, 0.3", 2.4)))
-    assert done.returncode == 2
-    assert re.search(
-        r"distance to the frame .*MISSED\n    reduce its length, or give it a smaller size, 1", done.stdout
-    )
-    assert "distance to the half above" in done.stdout, "all limits are reported, not the first that is missed"
-    assert done.stderr.count("\n") == 1
-
-
-WIDTHS = [
-    ("1, 0.3, 0.5", 0.6, "width in a pair, least", "give it a greater size"),
-    ("0.2, 0.2, 1", 1.4, "width in a pair, least", "make it longer for its height"),
-    ("1, 0.5, 0.5", 1.7, "width in a pair, greatest", "reduce its length, or give it a smaller size"),
-]
-
-
-@pytest.mark.parametrize(("radii", "size", "limit", "remedy"), WIDTHS)
-def test_a_width_that_is_missed_says_what_to_change(tmp_path, own, radii, size, limit, remedy):
-    path = write(tmp_path, own, beast(radii, size))
-    (missed,) = (measure for measure in measured(path, own) if not measure.kept)
-    assert missed.name == limit
-    animal = own_animals(Path(path))[own]
-    text = advice(missed, animal.size, animal_mesh(animal))
-    assert text.startswith(remedy)
-    if better := re.search(r"size, (\d\.\d\d) instead", text):
-        write(tmp_path, own, beast(radii, float(better[1])))
-        (again,) = (measure for measure in measured(path, own) if measure.name == limit)
-        assert abs(again.value - (again.low if limit.endswith("least") else again.high)) < 1
-
-
-def test_a_greater_size_is_great_enough():
-    """Where the nearest hundredth would be too small."""
-
-    def least(size):
-        animal = Animal((Ellipsoid((0, 0, 0.6), (1, 0.36, 0.5)),), size=size)
-        found = next(measure for measure in measures("egg", animal) if measure.name == "width in a pair, least")
-        return found, advice(found, animal.size, animal_mesh(animal))
-
-    missed, text = least(1.27)
-    assert not missed.kept
-    assert least(float(re.search(r"size, (\d\.\d\d) instead of 1\.27", text)[1]))[0].kept
-
-
-def test_check_reports_a_width_and_goes_on(tmp_path, own):
-    done = check(write(tmp_path, own, beast("1, 0.5, 0.5", 1.7)))
-    assert done.returncode == 1
-    assert re.search(r"width in a pair, greatest .*MISSED\n    reduce its length", done.stdout), done.stdout
-    assert "whole image, mean dB" in done.stdout
-
-
 MISTAKES = [
     ("", "has no animal: it must set ANIMAL = Animal"),
-    ("ANIMAL = 5", "has no animal"),
     ("raise SystemExit", "can't be run .SystemExit"),
-    ("import nonsense", "can't be run .ModuleNotFoundError"),
     ("ANIMAL = (", "can't be run .SyntaxError"),
     (LYNX.replace("size=1.5", "size=9"), "size of the animal in .* must be at most 3, got 9"),
-    (LYNX.replace("size=1.5", "size=1.5, hover=-1"), "hover of the animal in .* must be at least 0, got -1"),
-    (LYNX.replace("BODY + HEAD", "()"), "can't be built"),
-    (LYNX.replace('tag="eye"', 'tag="eyes"'), "can't be built .ValueError"),
     (LYNX.replace("return np.where", "return 2 + np.where"), "paint of the animal in .* one number from 0 to 1"),
-    (LYNX.replace("def spots(points):", "def spots(points):\n    return {}['cat']"), "can't be built .KeyError"),
     (LYNX.replace("(0.32, 0.38, 0.32)", "(0.32, float('nan'), 0.32)"), "can't be built|is open"),
 ]
 
@@ -255,20 +176,9 @@ WORLDS = [
     ('animals = ["penguin", "none.py"]', "animal 'none' needs .*none.py, which is not there"),
     ('animals = ["penguin", "../OWN.py"]', "lies outside"),
     ('animals = ["penguin", "cat.py"]', "animal 'cat' is built in"),
-    ('animals = ["penguin", "giant_tortoise.py"]', "'giant tortoise' is built in"),
-    ('animals = ["penguin", "Lynx2.py"]', "a name is lower-case words"),
-    ('animals = ["penguin", "OWN.py", "OWN.py"]', "at least 2 different names"),
-    ('animals = ["penguin", "OWN.py"]\n[animal.OWN]\nfile = "OWN.py"', "listed as a file and has a table"),
-    ('[animal.OWN]\nfile = "OWN.py"\nsize = 1.2', "has its size, hover and direction in OWN.py"),
     ('[animal.OWN]\nfile = "OWN.py"\nmesh = "a.ply"', "needs one mesh or file"),
-    ('[animals]\nOWN = "OWN.py"', "animals must be a list of texts"),
-    ("groups = 5", "groups must be a table of lists"),
-    ('[groups]\nbirds = "penguin"', "groups must be a table of lists"),
     ('[groups]\nbirds = ["pengin"]', "group 'birds': unknown animal 'pengin'; did you mean 'penguin'"),
-    ("[groups]\nbirds = []", "group 'birds' is empty"),
     ('[groups]\npenguin = ["rabbit"]', "group 'penguin' is named like an animal"),
-    ('[groups]\nBirds = ["penguin"]', "group 'Birds': a name is lower-case words"),
-    ('[groups]\nbirds = ["penguin", "penguin"]', "names an animal twice"),
 ]
 
 
