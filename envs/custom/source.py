@@ -1,13 +1,13 @@
 """The files that a world file names: where they may lie, how large they may be, and a check that pictures lie
 upright."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import inside
 from menagerie.envs.core.validation import Range
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class Source:
 
     def file(self, kind: str, name: str, relative: str) -> Path:
         """Return the path of a file that an entry names; raises if it is outside the folder, missing or too large."""
-        root = self.path.parent
-        path = Path(os.path.realpath(root / relative.replace("\0", "")))  # `resolve` raises for links in a circle
-        if not path.is_relative_to(root):
-            raise self.error(f"the file of {kind} {name!r} lies outside {root}: {relative!r}; move it there")
+        try:
+            path = inside(self.path.parent, relative)
+        except UserError as error:
+            raise self.error(f"{kind} {name!r}: {error}") from error
         if not path.is_file():
             raise self.error(f"{kind} {name!r} needs {path}, which is not there")
         if path.stat().st_size > LARGEST_FILE:

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, images_chosen, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.csv_file import Row, read_csv
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_csv
 
 FILE, IMAGES = "mmvp_vlm/Questions.csv", "mmvp_vlm/MLLM_VLM Images"
 NUMBER, PATTERN, STATEMENT = "Question ID", "Type", "Statement"

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, of_groups
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.folders import files_in
+from menagerie.generators.sources.place import Place
 
 FOLDER = "ncd/images"
 IMAGE = re.compile(r"(?!.*MIRROR).+\.(?i:png|jpe?g|webp)", re.DOTALL)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import read_json_rows
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import read_json_rows
 
 SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
 MACRO = "macro over one object and two"

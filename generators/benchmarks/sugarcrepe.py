@@ -9,10 +9,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import read_json
 from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import read_json
 
 COUNTS = MappingProxyType(
     {
@@ -45,7 +46,7 @@ def build(place: Place) -> SugarCrepe:
 
 def read_part(place: Place, name: str) -> list[Record]:
     records = []
-    for entry in read_json(place.path(f"{FOLDER}/{name}.json")).values():
+    for entry in read_json(place.path(f"{FOLDER}/{name}.json")).rows():
         texts = tuple(entry.text(key) for key in ("caption", "negative_caption"))
         image = Photograph(entry.text("filename"))
         records.append(Record(f"{name} {entry.place}", name, (image,), texts, image.file))
@@ -53,7 +54,7 @@ def read_part(place: Place, name: str) -> list[Record]:
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
-    return file_numbers(COCO, path, (entry.text("filename") for entry in read_json(path).values()))
+    return file_numbers(COCO, path, (entry.text("filename") for entry in read_json(path).rows()))
 
 
 BENCHMARK = BenchmarkSpec(

@@ -9,11 +9,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores
-from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.sugarcrepe import IMAGES, SugarCrepe
-from menagerie.generators.sources.json_file import read_json_list
 from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import read_json_list
 
 FOLDER = "sugarcrepe_pp"
 COUNTS: Mapping[str, int] = MappingProxyType(

@@ -9,10 +9,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import Entry, checked, read_json
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_json
 
 FOLDER, IMAGES = "valse/data", "valse/images"
 COUNTS: Mapping[str, int] = MappingProxyType(
@@ -48,11 +49,10 @@ def read_part(place: Place, name: str) -> Iterator[Record]:
         yield Record(f"{name} {entry.place}", name, (image,), (entry.text("caption"), entry.text("foil")), image.file)
 
 
-def confirmed(path: Path) -> Iterator[Entry]:
+def confirmed(path: Path) -> Iterator[Row]:
     """Yield the records of a file for which enough annotators chose the caption."""
-    for entry in read_json(path).values():
-        votes = checked(Entry(path, entry.place, entry.field("mturk", dict)))
-        if votes.number("caption") >= VOTES:
+    for entry in read_json(path).rows():
+        if entry.inside("mturk").number("caption") >= VOTES:
             yield entry
 
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.class_folders import lines
 from menagerie.generators.benchmarks.known_classes import AS_THEY_ARE, known, known_templates
-from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot
-from menagerie.generators.sources.json_file import is_text, read_json
+from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.raw_images import RawImages, labels_in, names_in, read_bytes, same_number
+from menagerie.generators.sources.rows import is_text, read_json
 
 FOLDER = "torchvision"
 

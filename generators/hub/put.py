@@ -24,11 +24,6 @@ def own_name(folder: Path) -> str:
     return name.rpartition(BETWEEN)[2] if name.startswith(KIND) else name
 
 
-def is_cached(folder: Path) -> bool:
-    """Whether a folder lies in the hub's cache, where files are links."""
-    return SNAPSHOTS in folder.resolve().parent.parts
-
-
 class Made(NamedTuple):
     """The benchmark files made from a folder of the hub."""
 

@@ -46,7 +46,7 @@ class ImageFiles:
         """
         if resolution < 1:
             raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
-        self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root).resolve())
+        self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root))
         self.root, self.names, self.resolution = self.folders.home, list(names), resolution
         self._places: dict[str, Located] = {}  # of files that lie elsewhere, or are spelled otherwise
         self._cache = cache

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import open_image
 from menagerie.envs.core.reading import Unreadable, decoded, is_litter, open_file, parse_json
-from menagerie.generators.sources.json_file import writable
 from menagerie.generators.sources.kept_out import flickr_number
 from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
+from menagerie.generators.sources.rows import writable
 from menagerie.generators.sources.texts import refusal
 
 IMAGES = ("jpg", "jpeg", "png", "webp")

@@ -23,12 +23,13 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import check_accessible, is_litter
 from menagerie.generators.captioned import Indices, all_texts
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.json_file import read_text
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
 from menagerie.generators.sources.nearby import or_instead
 from menagerie.generators.sources.photographs import Photographs, some_left
 from menagerie.generators.sources.pictures import open_picture, square
-from menagerie.generators.sources.registry import SourcePlace, SourceSpec, one_node
+from menagerie.generators.sources.place import Place, one_node
+from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.rows import read_text
 from menagerie.generators.sources.shard_index import Index, indexes
 from menagerie.generators.sources.texts import Texts, graphs_of
 
@@ -93,7 +94,7 @@ class ShardImages:
 class TarShards(Photographs):
     """The samples in all .tar files of a folder, in the order of the files' names: `TarShards(place)`."""
 
-    def __init__(self, place: SourcePlace) -> None:
+    def __init__(self, place: Place) -> None:
         """Read all shards, or their indexes if these are saved. Raises for a folder without shards, and for a shard
         that is cut short."""
         place.kept_out.require(FLICKR)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.known_classes import key_of
-from menagerie.generators.benchmarks.photographs import PhotographSet, Place
+from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.nearby import found_instead, hint
+from menagerie.generators.sources.nearby import found_instead
+from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import SourceState
 
 
@@ -98,10 +99,9 @@ def absent(spec: BenchmarkSpec, place: Place) -> str:
     lacking = [name for name in (*spec.files, *spec.images) if not place.path(name).exists()]
     if lacking:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        return f"there is no {place.path(lacking[0])}{more}{near(lacking[0], place)}"
+        return f"there is no {place.path(lacking[0])}{more}"
     if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
-        hints = "".join(near(name, place) for name in spec.one_of)
-        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}{hints}"
+        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}"
     return ""
 
 
@@ -109,13 +109,6 @@ def instead(spec: BenchmarkSpec, place: Place) -> str:
     """Return what lies in the benchmark's folders in place of its files, if that is known."""
     names = (*spec.files, *spec.one_of, *spec.images)
     return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
-
-
-def near(name: str, place: Place) -> str:
-    """Return a clause that says where a missing file or folder lies nearby, if it does. A place in the data root is
-    given relative to it."""
-    path = place.path(name)
-    return hint(place.root, name) if path == place.root / name else hint(path.parent, path.name)
 
 
 def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:

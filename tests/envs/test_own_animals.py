@@ -253,7 +253,7 @@ def test_a_bad_file_is_refused(tmp_path, own, animal, message):
 
 WORLDS = [
     ('animals = ["penguin", "none.py"]', "animal 'none' needs .*none.py, which is not there"),
-    ('animals = ["penguin", "../OWN.py"]', "lies outside"),
+    ('animals = ["penguin", "../OWN.py"]', "leads out of"),
     ('animals = ["penguin", "cat.py"]', "animal 'cat' is built in"),
     ('animals = ["penguin", "giant_tortoise.py"]', "'giant tortoise' is built in"),
     ('animals = ["penguin", "Lynx2.py"]', "a name is lower-case words"),

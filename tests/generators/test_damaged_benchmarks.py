@@ -10,9 +10,9 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.sources.coco import CocoCaptions
+from menagerie.generators.sources.place import Place
 from tests.generators.damage import OF_TEXTS, RUNS, mutated
 from tests.helpers.benchmark_files import MAKERS, MATRICES, make_karpathy_test, tiny_tags, write_csv
 from tests.helpers.source_files import png_header
@@ -142,7 +142,7 @@ def test_a_path_that_climbs_out_of_the_images_is_refused(name, tmp_path):
     for file in files:
         file.write_text(file.read_text().replace(image, f"../../../../{image}"))
     (tmp_path / image).write_bytes(b"secret")
-    with pytest.raises(UserError, match=r"leads out of the image folder .* do not trust"):
+    with pytest.raises(UserError, match=r"leads out of the folder .* do not trust"):
         load(name).build(Place(tmp_path, 16, allow_missing=True))
 
 

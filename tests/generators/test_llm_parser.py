@@ -22,7 +22,7 @@ from menagerie.generators.parsers.llm import CLOSE, EXAMPLES, OPEN, RULES, NotAG
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser
 from menagerie.generators.parsers.reply import read_reply
-from menagerie.generators.sources.coco import one_node
+from menagerie.generators.sources.place import one_node
 from tests.command import WAIT_SECONDS
 from tests.helpers.chat_service import ChatService, Request, Sent, written
 

@@ -8,10 +8,11 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import mmvp_vlm, valse
 from menagerie.generators.benchmarks.benchmark import Outcome, Result, first_of_best, texts_chosen
-from menagerie.generators.benchmarks.photographs import Photographs, Place
+from menagerie.generators.benchmarks.photographs import Photographs
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.sugarcrepe_pp import both_above
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
+from menagerie.generators.sources.place import Place
 from menagerie.studies.scoring.benchmark_piece import preferences
 from tests.helpers.benchmark_files import MAKERS, write_csv, write_json, write_json_lines
 

@@ -21,7 +21,7 @@ from menagerie.generators.parsers.graph_json import NotAGraph, ParseCache, as_js
 from menagerie.generators.parsers.parser import CaptionParser, Parsed
 from menagerie.generators.parsers.registry import describe, load, names, open_parser
 from menagerie.generators.sources.captions_file import agreement, parse_file, parts, read_captions
-from menagerie.generators.sources.coco import one_node
+from menagerie.generators.sources.place import one_node
 from menagerie.generators.vocabulary import Vocabulary
 from menagerie.models.training.targets import Claims, targets_of
 from tests.command import run_here

@@ -233,40 +233,9 @@ def test_decoded_images_are_kept_where_asked(coco_folder, tmp_path):
     assert "b.png" in refusal(pickle.loads(pickle.dumps(kept)).read, [1])
 
 
-LEADING_OUT = ("../secret.png", "below/../../secret.png", "{outside}/secret.png", "link.png", "up/secret.png")
-
-
-@pytest.mark.parametrize("name", LEADING_OUT)
-def test_no_path_leads_out_of_the_folder(tmp_path, name):
-    (tmp_path / "images/below").mkdir(parents=True)
-    Image.new("RGB", (8, 8)).save(tmp_path / "secret.png")
-    (tmp_path / "images/link.png").symlink_to(tmp_path / "secret.png")
-    (tmp_path / "images/up").symlink_to(tmp_path)
-    name = name.format(outside=tmp_path)
-    assert "do not trust" in refusal(ImageFiles, tmp_path / "images", [name], SIDE)
-
-
 @pytest.mark.parametrize("name", ["a\0.png", "\ud800.png"])
 def test_what_names_no_file_is_refused(tmp_path, name):
     refusal(ImageFiles, tmp_path, [name], SIDE)
-
-
-def test_a_link_put_there_later_is_not_followed(tmp_path):
-    (tmp_path / "images").mkdir()
-    for path in ("secret.png", "images/a.png"):
-        Image.new("RGB", (8, 8)).save(tmp_path / path)
-    files = ImageFiles(tmp_path / "images", ["a.png"], SIDE)
-    (tmp_path / "images/a.png").unlink()
-    (tmp_path / "images/a.png").symlink_to(tmp_path / "secret.png")
-    assert "do not trust" in refusal(files.read, [0])
-
-
-def test_links_within_the_folder_are_followed(coco_folder, tmp_path):
-    shutil.copytree(coco_folder / "images", tmp_path / "images")
-    (tmp_path / "images/same.jpg").symlink_to("a.jpg")
-    (tmp_path / "link").symlink_to(tmp_path / "images")
-    one, other = ImageFiles(tmp_path / "link", ["a.jpg", "same.jpg"], SIDE).read([0, 1])
-    assert torch.equal(one, other)
 
 
 def test_missing_images_are_counted(coco_folder, tmp_path):

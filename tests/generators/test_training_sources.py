@@ -27,7 +27,8 @@ from menagerie.generators.sources.annotated import (
 )
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.generators.sources.registry import SourcePlace, one_node, state
+from menagerie.generators.sources.place import Place, one_node
+from menagerie.generators.sources.registry import state
 from menagerie.generators.sources.visual_genome import UNKNOWN
 from tests.helpers.source_files import GENOME, MAKERS, Numbers, make_scene_graphs
 
@@ -62,7 +63,7 @@ def copy(roots, tmp_path) -> Callable[[str], Path]:
 
 
 def opened(name: str, root: Path, **place: object) -> Photographs:
-    return registry.load(name).open(SourcePlace(root, SIDE, **place))
+    return registry.load(name).open(Place(root, SIDE, **place))
 
 
 def refusal(name: str, root: Path, **place: object) -> str:
@@ -219,14 +220,6 @@ class TestImageFiles:
         with pytest.raises(UserError, match=r"the image '\d+.jpg' in .* get it again"):
             opened(name, root).images([0])
 
-    def test_links_that_lead_out_are_refused(self, copy, name, tmp_path):
-        root = copy(name)
-        shutil.copy(next(root.rglob("*.jpg")), tmp_path / "secret.jpg")
-        for image in root.rglob("*.jpg"):
-            image.unlink()
-            image.symlink_to(tmp_path / "secret.jpg")
-        assert "do not trust" in refusal(name, root)
-
 
 # What is on disk
 
@@ -234,12 +227,12 @@ class TestImageFiles:
 @pytest.mark.parametrize("name", NAMES)
 def test_state_of_whole_files(roots, tmp_path, name):
     spec = registry.load(name)
-    found = state(spec, SourcePlace(roots[name], SIDE))
+    found = state(spec, Place(roots[name], SIDE))
     assert found.problem == ("" if name != "coco" else f"{roots[name]}/coco/train2017 has 4 files, not 118287")
     assert found.complete == (not found.problem)
     assert found.get
     assert found.licence
-    empty = state(spec, SourcePlace(tmp_path, SIDE))
+    empty = state(spec, Place(tmp_path, SIDE))
     assert not empty.complete
     assert str(tmp_path) in empty.problem
 
@@ -248,7 +241,7 @@ def test_state_of_torn_files(copy):
     root = copy("gqa")
     path = root / "gqa/train_sceneGraphs.json"
     path.write_bytes(path.read_bytes()[:-5])
-    assert state(registry.load("gqa"), SourcePlace(root, SIDE)).problem == f"{path} ends in the middle"
+    assert state(registry.load("gqa"), Place(root, SIDE)).problem == f"{path} ends in the middle"
 
 
 # COCO

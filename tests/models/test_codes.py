@@ -11,7 +11,8 @@ import torch
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.sources.place import Place
 from menagerie.models.evaluation.code_store import DIGEST, CodeFolder, Shelf
 from menagerie.models.evaluation.codes import Codes, form_of
 from menagerie.models.evaluation.scoring import BLOCK, score_items
