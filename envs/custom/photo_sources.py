@@ -95,14 +95,14 @@ def named(folder: Path) -> Iterator[Stamp]:
 def is_photograph(path: Path) -> bool:
     """Whether a picture is in colour and isn't a drawing. A drawing has an `.svg` file beside it, or a mark in its
     `.dat` file."""
-    from menagerie.envs.core.pictures import open_image
+    from menagerie.envs.core.pictures import Limits, open_picture
 
     data = path.with_suffix(".dat")
     words = set(data.read_text(errors="replace").split()) if data.is_file() else set()
     if path.with_suffix(".svg").exists() or words & set(COLORED_IN):
         return False
     try:
-        with open_image(path) as picture:
+        with open_picture(path, Limits()) as picture:
             return picture.mode in ("RGBA", "RGB")
     except Exception:  # decoders raise anything for files that they can't read
         return False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from menagerie.envs.catalog import OwnIngredient
 
 SIZE, HOVER = Range(0.1, 3.0), Range(0.0, 1.0)  # of an animal, metres
-LARGEST_FILE = 64 << 20  # bytes
+LARGEST = 64 << 20  # bytes
 # Fields of entries that name files: one file, or a list.
 FILES = ("mesh", "file", "image", "function", "cutouts")
 
@@ -42,8 +42,8 @@ class Source:
             raise self.error(f"{kind} {name!r}: {error}") from error
         if not path.is_file():
             raise self.error(f"{kind} {name!r} needs {path}, which is not there")
-        if path.stat().st_size > LARGEST_FILE:
-            raise self.error(f"{path} has more than {LARGEST_FILE >> 20} MB; simplify it")
+        if path.stat().st_size > LARGEST:
+            raise self.error(f"{path} has more than {LARGEST >> 20} MB; simplify it")
         return path
 
     def files(self, kind: str, name: str, relative: Sequence[str], most: int) -> list[Path]:
@@ -74,11 +74,11 @@ def listed(value: object) -> list[str]:
 def check_upright(paths: Iterable[Path]) -> None:
     """Raise for a picture that viewers show rotated or mirrored. Files that aren't pictures pass, because the code that
     reads them reports them."""
-    from menagerie.envs.core.pictures import UPRIGHT, open_image, orientation_of
+    from menagerie.envs.core.pictures import UPRIGHT, Limits, open_picture, orientation_of
 
     for path in paths:
         try:
-            with open_image(path) as picture:
+            with open_picture(path, Limits()) as picture:
                 orientation = orientation_of(picture)
         except Exception:  # decoders raise anything for files that they can't read
             continue

@@ -4,15 +4,11 @@ folder.
 
 import hashlib
 import re
-from io import BytesIO
 from pathlib import Path
 
-from PIL import UnidentifiedImageError
-
-from menagerie.envs.core.pictures import open_image
+from menagerie.envs.core.pictures import LARGEST_FILE, open_picture, reason
 from menagerie.envs.core.reading import inside, open_file
 from menagerie.generators.sources.folders import spellings
-from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
 from menagerie.generators.sources.rows import Row
 
 SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}
@@ -60,8 +56,6 @@ class PictureFolder:
             raise row.error(f"has no picture in {column!r}")
         if not isinstance(content, bytes):
             content = self.read_file(row, column, path)
-        if len(content) > LARGEST_FILE:
-            raise row.error(f"has a picture in {column!r} of more than {LARGEST_FILE >> 20} MB")
         return content, path
 
     def read_file(self, row: Row, column: str, path: str) -> bytes:
@@ -78,11 +72,7 @@ def suffix_of(row: Row, column: str, content: bytes) -> str:
     """The file ending for a picture's format, from its header; raises for a format that isn't allowed and for one too
     large."""
     try:
-        with open_image(BytesIO(content), FORMATS) as picture:
-            check_picture(picture)
+        with open_picture(content) as picture:
             return SUFFIXES.get(picture.format or "", ".jpg")
-    except UnidentifiedImageError:
-        reason = "it is no JPEG, PNG or WebP"
     except Exception as error:  # decoders raise exceptions of many types
-        reason = str(error)
-    raise row.error(f"has a picture in {column!r} that can't be used: {reason}")
+        raise row.error(f"has a picture in {column!r} that can't be used: {reason(error)}") from error

@@ -11,15 +11,17 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image, UnidentifiedImageError, features
+from PIL import Image, features
 from torch import Tensor
 
+from menagerie.envs.core import pictures
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.pictures import LARGEST_FILE, read_upright, reason
 from menagerie.envs.core.reading import Unreadable, check_regular, open_file
 from menagerie.generators.captioned import Indices
-from menagerie.generators.sources import pictures
+from menagerie.generators.sources import pictures as squares
 from menagerie.generators.sources.folders import Located, SearchedFolders
-from menagerie.generators.sources.pictures import LARGEST_FILE, cut, open_picture, square
+from menagerie.generators.sources.pictures import cut, square
 
 # All images of a set below this size are kept once they are decoded; above it, none.
 CACHE_BYTES = 1 << 30
@@ -131,15 +133,13 @@ class ImageFiles:
             return pixels(picture if box is None else cut(picture, *box))
         except UserError:
             raise
-        except UnidentifiedImageError:
-            problem = "is no JPEG, PNG or WebP"
-        except Exception as error:  # truncated, too large, a foreign file: each raises its own
-            problem = f"can't be read ({type(error).__name__}: {error})"
-        raise UserError(f"the image {name!r} in {self.folders} {problem}; get it again, or take it out of the data")
+        except Exception as error:  # decoders raise exceptions of many types
+            way = "get it again, or take it out of the data"
+            raise UserError(f"the image {name!r} in {self.folders} can't be read ({reason(error)}); {way}") from error
 
     def _open(self, name: str) -> Image.Image:
         """The picture of an image, in RGB."""
-        return open_picture(self.place(name).path)
+        return read_upright(self.place(name).path)
 
     def _content(self, name: str) -> str:
         """Hash of the bytes of an image."""
@@ -173,6 +173,6 @@ def content_of(path: Path) -> str:
 def readers(kind: type[ImageFiles]) -> str:
     """Hash of everything that turns files into pixels: our code, and the versions of the libraries that it uses."""
     libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
-    parts = [pictures, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
+    parts = [pictures, squares, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
     code = b"".join(Path(inspect.getfile(part)).read_bytes() for part in parts)
     return hashlib.sha256(code + repr(libraries).encode()).hexdigest()

@@ -51,7 +51,7 @@ REFUSED = {
     "cut at the top": (lambda: block(slice(0, 60), slice(20, 80)), "60% of the upper edge"),
     "cut at the bottom": (lambda: block(slice(40, 100), slice(5, 95)), "90% of the lower edge"),
     "small": (lambda: block(slice(40, 60), slice(40, 60)), "must have at least 24"),
-    "enormous": (lambda: png(5000, 100, zlib.compress(bytes(100))), "5000 x 100 pixels, at most 4096"),
+    "enormous": (lambda: png(5000, 100, zlib.compress(bytes(100))), "5000 x 100 pixels; it must have 1 to 4096"),
     "bomb": (lambda: BOMB, "DecompressionBombError"),
     "cut short": (lambda: draw_bytes()[:300], "can't be read as a cut-out"),
     "no picture": (lambda: b"lion", "can't be read as a cut-out"),

@@ -136,7 +136,7 @@ def test_the_judge_ends_what_hangs(tmp_path, monkeypatch):
 
 
 # What opens a file however it is called, and what parses its text.
-ENDS = (".read_text", ".read_bytes", "Image.open", "open_image", "tarfile.open", "h5py.File")
+ENDS = (".read_text", ".read_bytes", "Image.open", "open_picture", "read_upright", "tarfile.open", "h5py.File")
 ENDS += ("torch.load", "load_file", "np.load")
 PARSERS = {"json.load", "json.loads", "tomllib.load", "tomllib.loads", "np.load", "pickle.load", "pickle.loads"}
 

@@ -147,9 +147,9 @@ def test_a_path_that_climbs_out_of_the_images_is_refused(name, tmp_path):
 
 
 BAD_IMAGES = {
-    "corrupt": (lambda good: good[:200] + bytes(50), "can't be read|is no JPEG"),
+    "corrupt": (lambda good: good[:200] + bytes(50), "can't be read"),
     "of 100 million pixels": (lambda good: png_header(10_000, 10_000), "more than 64 million"),
-    "a page": (lambda good: b"<!DOCTYPE html><html>404</html>", "is no JPEG, PNG or WebP"),
+    "a page": (lambda good: b"<!DOCTYPE html><html>404</html>", "is no JPEG, PNG or WEBP"),
 }
 
 

@@ -177,7 +177,7 @@ def test_numbers_are_linked(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"no {SHARED}: set MENAGERIE_SHARED to the folder of shared data")
 def test_real_sugarcrepe():
-    place = Place(SHARED / "data", 16, folders={"coco": SHARED / "data/coco-mini"})
+    place = Place(SHARED / "data", 16, folders={"coco": (SHARED / "data/coco-mini",)})
     kept = images_of_tests(place)
     assert sum(n.collection == COCO and why == "COCO val2017" for n, why in kept.images.items()) == 25
     assert sum(number.collection == COCO for number in kept.images) >= 1560

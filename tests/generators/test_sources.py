@@ -246,8 +246,8 @@ def test_missing_images_are_counted(coco_folder, tmp_path):
 
 
 BAD_IMAGES = {
-    "text": (lambda good: b"hello", "is no JPEG, PNG or WebP"),
-    "empty": (lambda good: b"", "is no JPEG, PNG or WebP"),
+    "text": (lambda good: b"hello", "is no JPEG, PNG or WEBP"),
+    "empty": (lambda good: b"", "is no JPEG, PNG or WEBP"),
     "truncated": (lambda good: good[: len(good) // 2], "truncated"),
     "too many pixels": (lambda good: png_header(9000, 9000), "more than 64 million"),
     "a bomb": (lambda good: png_header(60000, 60000), "can't be read"),

@@ -274,7 +274,7 @@ def test_no_shards_are_refused(tmp_path):
 
 
 def test_shards_may_lie_elsewhere(root, tmp_path):
-    assert opened(tmp_path / "nowhere", folders={"shards": root / "shards"}).identity == opened(root).identity
+    assert opened(tmp_path / "nowhere", folders={"shards": (root / "shards",)}).identity == opened(root).identity
 
 
 def test_images_that_break_later_are_named_and_may_be_listed(root):

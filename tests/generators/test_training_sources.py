@@ -257,9 +257,9 @@ def test_coco_by_flickr_number(roots):
 def test_cocos_folders_may_lie_elsewhere(roots, tmp_path):
     whole = opened("coco", roots["coco"])
     own = opened("coco", roots["coco"] / "coco")
-    folder = opened("coco", tmp_path, folders={"coco": roots["coco"] / "coco"})
+    folder = opened("coco", tmp_path, folders={"coco": (roots["coco"] / "coco",)})
     shutil.copytree(roots["coco"] / "coco/annotations", tmp_path / "coco/annotations")
-    images = opened("coco", tmp_path, folders={"coco/train2017": roots["coco"] / "coco/train2017"})
+    images = opened("coco", tmp_path, folders={"coco/train2017": (roots["coco"] / "coco/train2017",)})
     assert own.identity == folder.identity == images.identity == whole.identity
 
 
@@ -303,7 +303,7 @@ def test_real_photographs(tmp_path):
     data = opened("coco", MINI)
     assert data.counts() == {"images": 26, "captions": 130}
     assert Counter(name.partition(" ")[0] for name in data.names_of_images) == {COCO: 26}
-    assert opened("coco", tmp_path, folders={"coco": MINI}).identity == data.identity
+    assert opened("coco", tmp_path, folders={"coco": (MINI,)}).identity == data.identity
 
 
 # Visual Genome
@@ -377,7 +377,7 @@ BAD_GENOME = {
     "no regions": (lambda c: c[1].pop("regions"), "[1] has no 'regions'"),
     "a region of text": (lambda c: c[1]["regions"].append("sky"), "[1].regions[4] is no object"),
     "a phrase of null": (lambda c: c[1]["regions"][2].update(phrase=None), "[1].regions[2] has a 'phrase' that is no"),
-    "an object": (lambda c: {"1": {}}, "holds no JSON list"),
+    "an object": (lambda c: {"1": {}}, "is not of its form"),
 }
 
 

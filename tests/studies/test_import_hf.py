@@ -378,7 +378,7 @@ BAD = {
     ),
     "no text": (lambda f: in_swap_obj(f, crepe_row(caption=None)), "row 0 has a 'caption' that is no str"),
     "no picture": (lambda f: in_swap_obj(f, crepe_row(image=held(None))), "row 0 has no picture in 'image'"),
-    "text for a picture": (lambda f: in_swap_obj(f, crepe_row(image=held(b"<html>404"))), "no JPEG, PNG or WebP"),
+    "text for a picture": (lambda f: in_swap_obj(f, crepe_row(image=held(b"<html>404"))), "no JPEG, PNG or WEBP"),
     "a number for a picture": (lambda f: in_swap_obj(f, crepe_row(image=7)), "row 0 has no picture in 'image'"),
     "a missing picture": (lambda f: in_swap_obj(f, crepe_row(image="a.jpg")), "a picture in 'image' that isn't in"),
     "a climbing path": (lambda f: in_swap_obj(f, crepe_row(image="../out.jpg")), "leads out of"),
