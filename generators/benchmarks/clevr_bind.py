@@ -6,11 +6,11 @@ file's order, so that a constant scorer is always right; for relations in a rand
 authors' code does.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_best, first_of_drawn
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, of_groups
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_drawn
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import Row, read_csv, read_json
@@ -33,12 +33,11 @@ PROMPT = "a photo of"
 class ClevrBind(Photographs):
     """CLEVR-bind; groups are tables of attributes or lists of relations, per split."""
 
+    figures = ()
+
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; of equal scores the first in the file wins, but ties of relations are broken at random."""
         return first_of_drawn(scores, item.record) if item.group in RELATIONS else first_of_best(scores)
-
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        return of_groups(items, outcomes)
 
 
 def build(place: Place) -> ClevrBind:

@@ -53,6 +53,9 @@ class Record(NamedTuple):
 class PhotographSet(Benchmark):
     """The base of benchmarks with records of image files."""
 
+    figures: tuple[str, ...] = ("all",)
+    """The figures that papers report besides the groups: the mean over groups if a name begins with "macro", else the
+    mean over all records. Without any, the groups are reported."""
     made_texts: bool = False
     """Whether our code made the texts; results then keep them."""
     reader: type[ImageFiles] = ImageFiles
@@ -120,11 +123,13 @@ class PhotographSet(Benchmark):
         """A copy in which `texts` maps each text to another, without tests of which a text becomes empty."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The figures that papers report besides the groups; for most benchmarks the mean over all records.
+        """The `figures`, or others.
 
         To make intervals it is called with some of the items, so `self.items` decides which records or groups count.
         """
-        return {"all": summarise(outcomes)}
+        groups = of_groups(items, outcomes)
+        means = {"macro": macro(list(groups.values())), "all": summarise(outcomes)}
+        return {name: means["macro" if name.startswith("macro") else "all"] for name in self.figures} or groups
 
 
 class Photographs(PhotographSet):

@@ -8,11 +8,11 @@ animals in one place or texture, or with the two places or textures in the other
 are broken at random.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from reprlib import repr as shown
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_drawn
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, of_groups
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_drawn
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import Row, read_csv
@@ -37,12 +37,11 @@ KNOWN = {POSITIONS: ("left", "right", "bottom", "top"), TEXTURES: (DEFAULT, "blu
 class PugSpar(Photographs):
     """PUG:SPAR; groups are pairs of places or of textures."""
 
+    figures = ()
+
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; ties are broken at random, with the record as seed."""
         return first_of_drawn(scores, item.record)
-
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        return of_groups(items, outcomes)
 
 
 def build(place: Place) -> PugSpar:

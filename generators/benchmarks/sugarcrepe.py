@@ -4,12 +4,11 @@ Seven files of captions of COCO val2017 images, each with one hard negative. An 
 strictly higher.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
@@ -33,9 +32,7 @@ class SugarCrepe(Photographs):
     """SugarCrepe, with two overall accuracies: over all records (micro), as its paper reports, and the mean of its
     seven files (macro), as SPARO's paper reports."""
 
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        parts = by_group(items, outcomes)
-        return {"micro": summarise(outcomes), "macro": macro(list(map(summarise, parts.values())))}
+    figures = ("micro", "macro")
 
 
 def build(place: Place) -> SugarCrepe:
