@@ -1,9 +1,7 @@
 """Options of dataclasses, and their help."""
 
 import re
-import subprocess
 import sys
-from ast import literal_eval
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,10 +9,9 @@ from typing import Annotated, Literal
 import pytest
 import tyro
 
-from menagerie.envs.core import options
 from menagerie.envs.core.command_help import chosen_command, help_text, read_options
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.options import DATA, FIRST, OTHER, PLACE, Option, docstring, options_of
+from menagerie.envs.core.options import DATA, FIRST, OTHER, PLACE, Option, options_of
 from tests.flags import flags_read
 
 
@@ -141,14 +138,3 @@ def test_a_command_is_chosen_by_name(monkeypatch, capsys):
         chosen_command("x", "About it.", ("good",))
     assert not end.value.code
     assert capsys.readouterr().out == "usage: x {good} [OPTIONS]\n\nAbout it.\n"
-
-
-def test_docstrings_are_there_where_python_drops_them():
-    """A dataclass without one would be described by its signature."""
-    names = ("options", "options.Option", "options.docstring", "errors.UserError")
-    code = f"""
-from menagerie.envs.core import errors, options
-print([options.docstring(of) for of in ({", ".join(names)})])
-"""
-    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
-    assert literal_eval(done.stdout) == [docstring(of) for of in (options, Option, docstring, UserError)]
