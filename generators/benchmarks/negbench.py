@@ -11,7 +11,7 @@ from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Sum
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.retrieval import Retrieval, records_of
-from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers, named_in
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import Row, read_csv
 
@@ -117,10 +117,6 @@ def build_retrieval(place: Place) -> Retrieval:
     return Retrieval("negbench-retrieval", IMAGES, records, place)
 
 
-def shown_in_retrieval(path: Path) -> Iterator[PhotographId]:
-    return file_numbers(COCO, path, (row.text("filepath") for row in read_csv(path, ("filepath",))))
-
-
 BENCHMARK_NEGBENCH_RETRIEVAL = BenchmarkSpec(
     name="negbench-retrieval",
     about="which of all captions is an image's, and which of all images a caption's, when captions also deny",
@@ -129,5 +125,5 @@ BENCHMARK_NEGBENCH_RETRIEVAL = BenchmarkSpec(
     source="github.com/m1k2zoo/negbench (links in its datasets.md); images of COCO val2017 in one folder",
     licence="MIT; images: see COCO",
     build=build_retrieval,
-    photographs=shown_in_retrieval,
+    photographs=named_in(COCO, lambda path: read_csv(path, ("filepath",)), "filepath"),
 )

@@ -4,13 +4,11 @@ Seven files of captions of COCO val2017 images, each with one hard negative. An 
 strictly higher.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
 from types import MappingProxyType
 
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.sources.kept_out import COCO, named_in
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import read_json
 
@@ -50,10 +48,6 @@ def read_part(place: Place, name: str) -> list[Record]:
     return records
 
 
-def shown(path: Path) -> Iterator[PhotographId]:
-    return file_numbers(COCO, path, (entry.text("filename") for entry in read_json(path).rows()))
-
-
 BENCHMARK = BenchmarkSpec(
     name="sugarcrepe",
     about="captions with an attribute (att), an object (obj) or a relation (rel) added, replaced or swapped",
@@ -62,6 +56,6 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/RAIVNLab/sugar-crepe (data/*.json); images: cocodataset.org, 2017 Val images",
     licence="MIT; images: Flickr's terms, see COCO",
     build=build,
-    photographs=shown,
+    photographs=named_in(COCO, lambda path: read_json(path).rows(), "filename"),
     counts=COUNTS,
 )

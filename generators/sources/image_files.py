@@ -17,7 +17,8 @@ from torch import Tensor
 from menagerie.envs.core import pictures
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import LARGEST_FILE, read_upright, reason
-from menagerie.envs.core.reading import Unreadable, check_regular, open_file
+from menagerie.envs.core.reading import Unreadable, check_regular
+from menagerie.envs.core.records import sha256
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources import pictures as squares
 from menagerie.generators.sources.folders import Located, SearchedFolders
@@ -55,7 +56,6 @@ class ImageFiles:
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
         self.boxes = list(boxes) if boxes is not None else [None] * len(self.names)
         self._decoded: dict[int, np.ndarray] = {}
-        self._contents: dict[str, str] = {}
         self._check()
 
     def __getstate__(self) -> dict:
@@ -92,10 +92,8 @@ class ImageFiles:
         """Hash of everything that decides an image's pixels: the bytes of its file, its box, how it is cropped and
         scaled, and the code and libraries that read it."""
         name, box = self.names[index], self.boxes[index]
-        if name not in self._contents:
-            self._contents[name] = self._content(name)
         reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), readers(type(self))
-        return hashlib.sha256(repr((self._contents[name], *reading)).encode()).hexdigest()
+        return hashlib.sha256(repr((self._content(name), *reading)).encode()).hexdigest()
 
     def place(self, file: str) -> Located:
         return self._places.get(file) or Located(self.root, file)
@@ -161,10 +159,8 @@ def content_of(path: Path) -> str:
     """Hash of the bytes of an image file, or for a file too large to be decoded its size; raises if it can't be
     read."""
     try:
-        if (size := check_regular(path)) > LARGEST_FILE:
-            return f"{size} bytes"  # its decoder refuses it
-        with open_file(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        size = check_regular(path)
+        return f"{size} bytes" if size > LARGEST_FILE else sha256(path).hex()  # its decoder refuses a larger one
     except Unreadable as error:
         raise UserError(f"the image {error}; get it again") from error
 
