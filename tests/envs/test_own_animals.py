@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import trimesh
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.limits import advice, measures, misplaced, required
@@ -120,14 +119,6 @@ def test_groups_decide_no_image(tmp_path, own):
     assert grouped != plain, "rules of one are not those of the other"
     assert image_identity(grouped, 64) == image_identity(plain, 64)
     assert entry_identity(64, grouped) == entry_identity(64, plain)
-
-
-def test_a_mesh_has_the_identity_that_it_had_before_files(tmp_path, own):
-    trimesh.creation.icosphere(3, 0.5).export(tmp_path / "egg.ply")
-    world = load_world(write(tmp_path, own, world=f'extends = "tiny"\n[animal.{own}]\nmesh = "egg.ply"\nsize = 1.1\n'))
-    entry = {"mesh": "egg.ply", "size": 1.1, "hover": 0.0, "turn": [0, 0, 0]}
-    content = repr(("animal", own, sorted(entry.items()))).encode() + (tmp_path / "egg.ply").read_bytes()
-    assert world.own == hashlib.sha256(content).hexdigest()[:16]
 
 
 def test_check_reports_every_limit(tmp_path, own):

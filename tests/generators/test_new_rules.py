@@ -207,7 +207,7 @@ def spoilt(root, name):
     if name == "valse":
         record = {"image_file": "v7w_0.jpg", "caption": "a", "foil": "b", "mturk": {"caption": "3"}}
         write_json(root / "valse/data/plurals.json", {"a": record})
-        return "a has a 'caption' that is no int or float"
+        return r"a\.mturk has a 'caption' that is no int or float"
     if name == "cola":
         write_json(root / "cola/COLA_multiobjects_matching_benchmark.json", [["1.jpg", "a cat", "2.jpg"]])
         return r"\[0\] is no list of 4"

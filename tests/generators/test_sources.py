@@ -275,47 +275,6 @@ def test_foreign_images_are_refused(tmp_path, form, mode):
 # COCO files
 
 
-def without(content: dict, *path: str | int) -> dict:
-    """`content` without what stands at `path`."""
-    inner = content
-    for step in path[:-1]:
-        inner = inner[step]
-    del inner[path[-1]]
-    return content
-
-
-def changed(content: dict, key: str, index: int, **fields: object) -> dict:
-    """`content` with other fields in one entry."""
-    content[key][index] |= fields
-    return content
-
-
-BAD_COCO = {
-    "no annotations": (lambda c: without(c, "annotations"), "has no 'annotations'"),
-    "a list": (lambda c: c["images"], "list"),
-    "no file name": (lambda c: without(c, "images", 1, "file_name"), "images[1] has no 'file_name'"),
-    "a number for a name": (lambda c: changed(c, "images", 1, file_name=7), "images[1] has a 'file_name'"),
-    "a caption of null": (lambda c: changed(c, "annotations", 2, caption=None), "annotations[2] has a 'caption'"),
-    "an id that is true": (lambda c: changed(c, "images", 0, id=True), "images[0] has a 'id'"),
-    "no text": (lambda c: changed(c, "annotations", 2, caption=" \n"), "annotations[2] has an empty 'caption'"),
-    "an id twice": (lambda c: changed(c, "images", 1, id=0), "images[1] has the 'id'"),
-    "an annotation twice": (lambda c: changed(c, "annotations", 1, id=0), "annotations[1] has the 'id'"),
-    "an unknown image": (lambda c: changed(c, "annotations", 3, image_id=7), "annotations[3] has an 'image_id'"),
-    "an entry of text": (lambda c: c | {"images": ["a.jpg"]}, "images[0] is no object"),
-    "no images": (lambda c: {"images": [], "annotations": []}, "has no images"),
-    "no captions": (lambda c: c | {"annotations": c["annotations"][1:5]}, "no captions for 1 of 5 images"),
-}
-
-
-@pytest.mark.parametrize("fault", BAD_COCO)
-def test_bad_coco_files_are_refused(coco_folder, tmp_path, fault):
-    spoil, problem = BAD_COCO[fault]
-    path = write_coco(tmp_path, spoil(coco_content()))
-    text = refusal(CocoCaptions, path, coco_folder / "images", SIDE)
-    assert problem in text
-    assert str(path) in text
-
-
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[" * 200_000])
 def test_what_is_no_json_is_refused(coco_folder, tmp_path, content):
     (tmp_path / "bad.json").write_bytes(content)
