@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.generators.benchmarks.tagging import Tagger, spacy_tags
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.tagging import Tagger, spacy_tags
 from menagerie.generators.sources.folders import ITSELF, Given, SearchedFolders
 from menagerie.generators.sources.kept_out import KeptOut
 

@@ -178,7 +178,7 @@ def test_a_cell_that_is_no_list_of_texts_is_refused_and_not_run(code, tmp_path, 
     MAKE["negbench-retrieval"](tmp_path)
     for file in (tmp_path / "negbench").glob("*.csv"):
         write_csv(file, ("filepath", "captions"), [("0.jpg", code), ("1.jpg", code)])
-    with pytest.raises(UserError, match="record 1 has a 'captions' that is no list of texts"):
+    with pytest.raises(UserError, match="record 1 has a 'captions' that is no list of one or more texts"):
         read("negbench-retrieval", tmp_path)
     assert not (tmp_path / "PWNED").exists()
 
