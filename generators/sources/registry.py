@@ -48,25 +48,31 @@ TAIL = 64  # bytes at the end of a file
 ENDS = (b"]", b"}")
 
 
-class SourceState(NamedTuple):
-    """The state of a source's files on disk."""
+class State(NamedTuple):
+    """The state of the files of a source, or of a benchmark, on disk."""
 
     name: str
-    complete: bool
     problem: str
     """What is missing or obviously wrong; empty if nothing is."""
     get: str
     licence: str
+    records: int = 0
+    """Records of a benchmark that could be read."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.problem
 
 
-def state(spec: SourceSpec, place: Place) -> SourceState:
+def state(spec: SourceSpec, place: Place) -> State:
     """Whether a source's files and folders exist and look complete, judged by file ends and numbers of files.
 
     It takes under a second because no file is read whole: opening the source may still find faults, such as missing
     images.
     """
     problem = "; ".join(problems(spec, place))
-    return SourceState(spec.name, not problem, problem, spec.get, spec.licence)
+    return State(spec.name, problem, spec.get, spec.licence)
 
 
 def problems(spec: SourceSpec, place: Place) -> Iterator[str]:

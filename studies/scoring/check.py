@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.known_classes import key_of
@@ -12,29 +11,16 @@ from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.nearby import found_instead
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.registry import SourceState
-
-
-class State(NamedTuple):
-    """The state of a benchmark's files on disk."""
-
-    name: str
-    complete: bool
-    problem: str
-    """What is missing or wrong; empty where nothing is."""
-    records: int
-    """Records that could be read."""
-    get: str
-    licence: str
+from menagerie.generators.sources.registry import State
 
 
 def states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
     for spec in specs:
         problem, records = state_of(spec, replace(place, allow_missing=True, tag=None))
-        yield State(spec.name, not problem, problem, records, spec.source, spec.licence)
+        yield State(spec.name, problem, spec.source, spec.licence, records)
 
 
-def reported(name: str, state: State | SourceState, count: str = "") -> bool:
+def reported(name: str, state: State, count: str = "") -> bool:
     """Print the state of a benchmark or a source, and what to get for it; return whether it is complete."""
     print(f"{name}: {'complete' if state.complete else 'incomplete'}{count}", flush=True)
     if not state.complete:
