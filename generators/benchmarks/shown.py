@@ -1,7 +1,6 @@
 """Collects the photographs of COCO, Visual Genome and Flickr that tests show, so that training leaves them out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.sources.coco import numbers_of
@@ -12,7 +11,7 @@ from menagerie.generators.sources.rows import read_json
 from menagerie.generators.sources.visual_genome import IMAGE_DATA, image_numbers
 
 # COCO's validation sets and their numbers of images. 35 504 images of the 2014 set are in the training set of 2017.
-VALIDATION: Mapping[str, int] = MappingProxyType({"val2017": 5000, "val2014": 40504})
+VALIDATION: Mapping[str, int] = {"val2017": 5000, "val2014": 40504}
 
 Numbers = Sequence[PhotographId]
 

@@ -5,7 +5,6 @@ Chance is 1/3. The text-only task is missing, because it compares texts with eac
 """
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores
 from menagerie.generators.benchmarks.photographs import Photograph, Record
@@ -16,9 +15,10 @@ from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import read_json_list
 
 FOLDER = "sugarcrepe_pp"
-COUNTS: Mapping[str, int] = MappingProxyType(
-    {"replace_att": 788, "replace_obj": 1652, "replace_rel": 1406, "swap_att": 666, "swap_obj": 245}
-)
+COUNTS: Mapping[str, int] = {
+    **{"replace_att": 788, "replace_obj": 1652, "replace_rel": 1406},
+    **{"swap_att": 666, "swap_obj": 245},
+}
 TEXTS = ("caption", "caption2", "negative_caption")
 
 

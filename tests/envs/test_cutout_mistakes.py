@@ -85,7 +85,7 @@ ENTRIES = {
     'cutouts = ["lion.png"]\nmirrored = 1': "'lion': mirrored must be true or false",
     'cutouts = ["lion.png"]\ntexture = "red"': "'lion': unknown texture 'red'; did you mean|known",
     'cutouts = ["lion.png"]\nsize = 9': "'lion': size must be at most 3",
-    'cutouts = ["lion.png"]\nsize = 2.9': "smaller size, 1",
+    'cutouts = ["lion.png"]\nsize = 2.9': "smaller size",
     'cutouts = ["lion.png"]\nturn = [0, 0, 0]': "cut-out 'lion': unknown field 'turn'",
     'cutouts = ["lion.png"]\ntexture = "own"': "'penguin' must be a cut-out with texture = \"own\"",
     'cutout = ["lion.png"]': "did you mean 'cutouts'",
