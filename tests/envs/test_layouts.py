@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from menagerie.envs.animals import load_animal
-from menagerie.envs.custom.crowd_limits import advice_in_crowds, crowd_measures, neighbours
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.custom.crowd_limits import crowd_measures, neighbours
+from menagerie.envs.custom.limits import advice
 from menagerie.envs.layouts import LAYOUTS, NEAR, Relation, holds, layout_of, relations_of, stated
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import CROWD, PAIR_SLOTS, RELATIONS, SLOTS
@@ -49,6 +51,12 @@ def test_a_choice_is_drawn_as_often_as_any_other():
     counts = [drawn.count(places) for places in layout.choices(3)]
     assert sum(counts) == 800
     assert min(counts) > 70
+
+
+def test_a_layout_has_no_more_than_six_places():
+    for n in (0, 7):
+        with pytest.raises(UserError, match=f"not for {n}"):
+            LAYOUTS["rows"].choices(n)
 
 
 def test_overlap_hides_by_the_front_place_of_the_column_and_near_things_are_apart():
@@ -142,7 +150,7 @@ def test_the_built_in_animals_that_come_nearest_keep_the_limits_of_crowds(name):
 @pytest.mark.parametrize(("size", "missed"), [(2.2, ["frame", "neighbours"]), (0.9, ["width"])])
 def test_an_animal_that_does_not_fit_is_reported(size, missed):
     animal = replace(load_animal("squirrel"), size=size)
-    lines = {m.name: advice_in_crowds(m) for m in crowd_measures("squirrel", animal) if not m.kept}
+    lines = {m.name: advice(m) for m in crowd_measures("squirrel", animal) if not m.kept}
     assert [name.split()[-1] for name in lines] == missed
     assert all(("greater" if missed == ["width"] else "smaller") in line for line in lines.values())
 

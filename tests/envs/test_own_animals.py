@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.limits import advice, measures, required
+from menagerie.envs.custom.limits import advice, measures
 from menagerie.envs.custom.world_file import own_animals
 from menagerie.envs.render import entry_identity, image_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.worlds import load_world
 from tests.command import run_here
 from tests.helpers.own_animals import LYNX
@@ -44,16 +43,6 @@ def write(folder, own, animal=LYNX, world='extends = "tiny"\nanimals = ["penguin
     (folder / f"{own}.py").write_text(animal)
     (folder / "mine.toml").write_text(world.replace("OWN", own))
     return str(folder / "mine.toml")
-
-
-def measured(path, own):
-    """All limits of the animal as its file is now."""
-    return measures(own, own_animals(Path(path))[own])
-
-
-def fits(path, own):
-    """The limits on where the animal may be, as its file is now."""
-    return all(measure.kept for measure in required(animal_mesh(own_animals(Path(path))[own])))
 
 
 def check(world, *options):
@@ -131,34 +120,52 @@ def test_check_reports_every_limit(tmp_path, own):
 
 
 @pytest.mark.parametrize(
-    ("radii", "size", "limit", "side"),
+    ("radii", "size", "limit", "remedy"),
     [
-        ("1, 0.3, 0.3", 2.4, "distance to the frame", "length"),
-        ("0.3, 1, 0.3", 2.9, "distance to the half beside", "width"),
-        ("0.7, 0.7, 1", 1.9, "distance to the half above", "height"),
+        ("1, 0.3, 0.3", 2.4, "distance to the frame", "smaller size, or reduce its length or width"),
+        ("0.3, 1, 0.3", 2.9, "distance to the half beside", "smaller size, or reduce its length or width"),
+        ("0.7, 0.7, 1", 1.9, "distance to the half above", "smaller size, or reduce its height"),
+        ("1, 0.3, 0.5", 0.6, "width in a pair, least", "greater size"),
+        ("1, 0.5, 0.5", 1.7, "width in a pair, greatest", "smaller size"),
     ],
 )
-def test_an_animal_that_does_not_fit_says_which_side_and_which_size_would(tmp_path, own, radii, size, limit, side):
+def test_an_animal_that_misses_a_limit_says_what_to_change(tmp_path, own, radii, size, limit, remedy):
     path = write(tmp_path, own, beast(radii, size))
-    with pytest.raises(UserError, match=f"{own!r} doesn't fit: its ") as raised:
-        load_world(path)
-    found = {measure.name: measure for measure in measured(path, own)}
+    found = {measure.name: measure for measure in measures(own, own_animals(Path(path))[own])}
     assert not found[limit].kept
-    animal = own_animals(Path(path))[own]
-    assert advice(found[limit], animal.size, animal_mesh(animal)).startswith(f"reduce its {side}, or give it a smaller")
-    fitting = float(re.search(r"smaller size, (\d\.\d\d) instead", str(raised.value))[1])
-    write(tmp_path, own, beast(radii, fitting))
-    load_world(path)
-    write(tmp_path, own, beast(radii, fitting + 0.05))
-    assert not fits(path, own), "no smaller than it must be"
+    assert remedy in advice(found[limit])
+    if limit.startswith("distance"):
+        with pytest.raises(UserError, match=f"{own!r} doesn't fit: its .* smaller size"):
+            load_world(path)
+
+
+def test_check_reports_an_animal_that_is_refused(tmp_path, own):
+    done = check(write(tmp_path, own, beast("1, 0.3, 0.3", 2.4)))
+    assert done.returncode == 2
+    assert re.search(r"distance to the frame .*MISSED\n    give it a smaller size, or reduce its length", done.stdout)
+    assert "distance to the half above" in done.stdout, "all limits are reported, not the first that is missed"
+    assert done.stderr.count("\n") == 1
+
+
+def test_check_reports_a_width_and_goes_on(tmp_path, own):
+    done = check(write(tmp_path, own, beast("1, 0.5, 0.5", 1.7)))
+    assert done.returncode == 1
+    assert re.search(r"width in a pair, greatest .*MISSED\n    give it a smaller size", done.stdout), done.stdout
+    assert "whole image, mean dB" in done.stdout
 
 
 MISTAKES = [
     ("", "has no animal: it must set ANIMAL = Animal"),
+    ("ANIMAL = 5", "has no animal"),
     ("raise SystemExit", "can't be run .SystemExit"),
+    ("import nonsense", "can't be run .ModuleNotFoundError"),
     ("ANIMAL = (", "can't be run .SyntaxError"),
     (LYNX.replace("size=1.5", "size=9"), "size of the animal in .* must be at most 3, got 9"),
+    (LYNX.replace("size=1.5", "size=1.5, hover=-1"), "hover of the animal in .* must be at least 0, got -1"),
+    (LYNX.replace("BODY + HEAD", "()"), "can't be built"),
+    (LYNX.replace('tag="eye"', 'tag="eyes"'), "can't be built .ValueError"),
     (LYNX.replace("return np.where", "return 2 + np.where"), "paint of the animal in .* one number from 0 to 1"),
+    (LYNX.replace("def spots(points):", "def spots(points):\n    return {}['cat']"), "can't be built .KeyError"),
     (LYNX.replace("(0.32, 0.38, 0.32)", "(0.32, float('nan'), 0.32)"), "can't be built|is open"),
 ]
 
@@ -174,11 +181,22 @@ def test_a_bad_file_is_refused(tmp_path, own, animal, message):
 
 WORLDS = [
     ('animals = ["penguin", "none.py"]', "animal 'none' needs .*none.py, which is not there"),
-    ('animals = ["penguin", "../OWN.py"]', "lies outside"),
+    ('animals = ["penguin", "../OWN.py"]', "leads out of"),
     ('animals = ["penguin", "cat.py"]', "animal 'cat' is built in"),
+    ('animals = ["penguin", "giant_tortoise.py"]', "'giant tortoise' is built in"),
+    ('animals = ["penguin", "Lynx2.py"]', "a name is lower-case words"),
+    ('animals = ["penguin", "OWN.py", "OWN.py"]', "at least 2 different names"),
+    ('animals = ["penguin", "OWN.py"]\n[animal.OWN]\nfile = "OWN.py"', "listed as a file and has a table"),
+    ('[animal.OWN]\nfile = "OWN.py"\nsize = 1.2', "has its size, hover and direction in OWN.py"),
     ('[animal.OWN]\nfile = "OWN.py"\nmesh = "a.ply"', "needs one mesh or file"),
+    ('[animals]\nOWN = "OWN.py"', "animals must be a list of texts"),
+    ("groups = 5", "groups must be a table of lists"),
+    ('[groups]\nbirds = "penguin"', "groups must be a table of lists"),
     ('[groups]\nbirds = ["pengin"]', "group 'birds': unknown animal 'pengin'; did you mean 'penguin'"),
+    ("[groups]\nbirds = []", "group 'birds' is empty"),
     ('[groups]\npenguin = ["rabbit"]', "group 'penguin' is named like an animal"),
+    ('[groups]\nBirds = ["penguin"]', "group 'Birds': a name is lower-case words"),
+    ('[groups]\nbirds = ["penguin", "penguin"]', "names an animal twice"),
 ]
 
 

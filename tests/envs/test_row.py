@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.render import image_identity
-from menagerie.envs.render.renderer import Pictures, Renderer
+from menagerie.envs.render.renderer import Pictures
 from menagerie.envs.render.row import NOISE, RowRenderer, columns_of, pattern, renderer_of
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import WORLDS

@@ -15,8 +15,8 @@ from safetensors.torch import save_file
 import menagerie
 from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.pictures import read_upright
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.sources.pictures import open_picture
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.models.kept_states import keep_state
 from menagerie.models.library.cells import place_of
@@ -118,7 +118,7 @@ def test_a_photograph_is_turned_however_it_is_given(form, tmp_path):
             assert torch.equal(framed_images(Image.open(BytesIO(path.read_bytes())), whole), one)
             assert torch.equal(framed_images(turned(np.asarray(raw.convert("RGB"))), whole), one)
         assert torch.equal(framed_images(picture_of(path), whole), one)  # which is upright, and says so
-        assert torch.equal(framed_images(open_picture(BytesIO(path.read_bytes())), whole), one)
+        assert torch.equal(framed_images(read_upright(path.read_bytes()), whole), one)
 
 
 def test_captions_of_closed_vocabularies_lose_capitals_and_punctuation(checkpoint):

@@ -11,9 +11,9 @@ import pytest
 
 from menagerie.generators.benchmarks.benchmark import QUADS, Outcome, Result
 from menagerie.generators.benchmarks.matrix import Pool
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.sources.place import Place
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.library.judged import judges_named

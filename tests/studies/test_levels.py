@@ -8,9 +8,10 @@ import pytest
 
 from menagerie.generators.benchmarks import aro, vl_checklist
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Result, summarise
-from menagerie.generators.benchmarks.photographs import Place, macro, of_groups
+from menagerie.generators.benchmarks.photographs import macro, of_groups
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.captions.templates import Caption
+from menagerie.generators.sources.place import Place
 from menagerie.studies.analysis.jackknife import PARTS, intervals
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.scoring.benchmark_piece import cluster_of, headlines_of

@@ -14,8 +14,8 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.plugins import own_module
 from menagerie.generators.benchmarks import registry
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
+from menagerie.generators.sources.place import Place
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.transfer import Transfer
 from tests.command import ROOT, run_here
