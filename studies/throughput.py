@@ -16,7 +16,8 @@ other included), our own direct renderer, pyrender (OpenGL, with shadows), pybul
 TinyRenderer and, where `blender` is on the path, Cycles. They take turns, so that what else the
 machine does falls on all alike; CPU time counts all threads of a process.
 
-`atlas`: what the factors of scenes cost, which our compositor renders once: every animal in every place of a crowd.
+`atlas`: what the factors of scenes cost, which our compositor renders once: every animal in every place of a crowd;
+then what the backgrounds of a view and an entry cost in one process.
 
 `training`: what a step of each model costs, part by part, and how long it takes to find which texts of a batch
 are right of which images, at batch 64, 256 and 1 024.
@@ -240,7 +241,42 @@ def atlas(config: Atlas) -> int:
         size_in_bytes = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
     print(f"{config.world}, {config.resolution} px, {len(CROWD)} places, {config.views} views, {processor()}")
     print(f"{len(scenes)} entries, {seconds / 60:.1f} CPU minutes, {size_in_bytes / 1e9:.2f} GB")
+    for what, milliseconds in entry_costs(world, scenes, config.resolution).items():
+        print(f"{what:<32}{milliseconds:>8.1f} CPU-ms")
     return 0
+
+
+def entry_costs(world: "World", scenes: list["Scene"], resolution: int) -> dict[str, float]:
+    """Return the processor milliseconds of a view's backgrounds and of an entry, medians over some scenes of one
+    thing, and the mean of an entry when the views come in random order."""
+    from random import Random
+    from statistics import mean, median
+
+    from menagerie.envs.drawing.camera import view_of
+    from menagerie.envs.render.entry import build_entry
+    from menagerie.envs.render.stage import EntryKey, ground
+
+    def build(scene: "Scene") -> None:
+        key = EntryKey.of(scene.things[0], scene.view)
+        build_entry(key, world.textures, world.backgrounds, resolution, dict(world.cutouts))
+
+    def draw(scene: "Scene") -> None:
+        ground.cache_clear()
+        for name in world.backgrounds:
+            ground(name, resolution, view_of(scene.view))
+
+    def cost(do: Callable[["Scene"], None], scene: "Scene") -> float:
+        before = time.process_time()
+        do(scene)
+        return 1000 * (time.process_time() - before)
+
+    chosen = Random(0).sample(scenes, min(48, len(scenes)))
+    grounds, entries = zip(*((cost(draw, scene), cost(build, scene)) for scene in chosen), strict=True)
+    return {
+        "the backgrounds of a view": median(grounds),
+        "an entry, backgrounds drawn": median(entries),
+        "an entry, views in random order": mean(cost(build, scene) for scene in chosen),
+    }
 
 
 # By the word that chooses it: its options and what prints it.

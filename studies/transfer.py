@@ -27,12 +27,12 @@ from menagerie.envs.core.validation import POSITIVE, Range
 from menagerie.generators.benchmarks.registry import check_benchmark, chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
+from menagerie.generators.sources.place import Place
 from menagerie.studies.frame.command import main
 from menagerie.studies.runs.machine import check_device
 from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
-    from menagerie.generators.benchmarks.photographs import Place
     from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject
     from menagerie.studies.scoring.rerank import FirstPass
 
@@ -105,7 +105,6 @@ class Transfer(ScoringStudy):
     @property
     def place(self) -> "Place":
         """Where benchmarks' files are, and how they are read."""
-        from menagerie.generators.benchmarks.photographs import Place
 
         threads = max(1, usable_cores() // self.at_once)
         return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=self.folders)

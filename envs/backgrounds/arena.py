@@ -2,36 +2,46 @@
 
 import numpy as np
 
-from menagerie.envs.drawing.background import Backdrop, Background, Rays, ground_noise, lay_ground, paint, scatter
+from menagerie.envs.drawing.background import (
+    Backdrop,
+    Background,
+    Rays,
+    draw_ground,
+    fraction,
+    ground_noise,
+    paint,
+    scatter,
+    tinted,
+)
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.texture import color
+from menagerie.envs.shapes.vectors import in_planes
 
 _RADIUS = 8.0  # metres, of the stands
 _SEAT, _ROW = 0.24, 0.30  # metres
 _BARRIER = 0.9  # metres high
 
 
-def _stands(rays: Rays, along: np.ndarray, height: np.ndarray) -> np.ndarray:
+def _stands(along: np.ndarray, height: np.ndarray) -> np.ndarray:
     row = np.floor((height - _BARRIER) / _ROW)
     place = along / _SEAT + 0.5 * (row % 2)
-    seat, across, up = np.floor(place), place % 1 - 0.5, ((height - _BARRIER) / _ROW) % 1 - 0.5
+    seat, across, up = np.floor(place), fraction(place) - 0.5, fraction((height - _BARRIER) / _ROW) - 0.5
     person = (across / 0.36) ** 2 + ((up + 0.1) / 0.42) ** 2 < 1
-    clothes = np.stack([0.10 + 0.45 * scatter(seat, row, np.full_like(row, k)) for k in range(3)], -1) * 0.5
-    crowd = paint(np.broadcast_to(color(0.035, 0.04, 0.06), clothes.shape), person, clothes)
-    return crowd * (1.1 - 0.07 * np.clip(height, 0, 9))[..., None]
+    clothes = in_planes([0.10 + 0.45 * scatter(seat, row, np.full_like(row, k)) for k in range(3)]) * 0.5
+    crowd = paint(clothes, ~person, color(0.035, 0.04, 0.06))
+    return tinted(crowd, 1.1 - 0.07 * np.clip(height, 0, 9))
 
 
-def _surround(rays: Rays, distance: np.ndarray) -> np.ndarray:
-    point = rays.at(distance)
+def _surround(rays: Rays) -> np.ndarray:
+    point = rays.at(rays.to_ring(_RADIUS))
     height, along = point[..., 2], np.arctan2(point[..., 0], point[..., 1] - 1) * _RADIUS
-    picture = _stands(rays, along, height)
-    panels = paint(
-        np.broadcast_to(color(0.42, 0.05, 0.05), picture.shape), (along / 2.2) % 1 < 0.5, color(0.05, 0.10, 0.35)
-    )
-    panels = paint(panels, np.abs(height - _BARRIER + 0.12) < 0.08, color(0.75, 0.75, 0.72))
-    picture = paint(picture, height < _BARRIER, panels)
-    glow = np.exp(-(((along / 2.4) % 1 - 0.5) ** 2 * 60 + (height - 3.55) ** 2 * 30))[..., None]
-    return paint(picture, height > 3.1, color(0.02, 0.022, 0.03) + 2 * glow * color(1, 0.97, 0.88))
+    picture = _stands(along, height)
+    low, blue = height < _BARRIER, fraction(along / 2.2) < 0.5
+    picture = paint(picture, low & blue, color(0.05, 0.10, 0.35))
+    picture = paint(picture, low & ~blue, color(0.42, 0.05, 0.05))
+    picture = paint(picture, low & (np.abs(height - _BARRIER + 0.12) < 0.08), color(0.75, 0.75, 0.72))
+    glow = np.exp(-((fraction(along / 2.4) - 0.5) ** 2 * 60 + (height - 3.55) ** 2 * 30))
+    return paint(picture, height > 3.1, color(0.02, 0.022, 0.03) + tinted(color(1, 0.97, 0.88), 2 * glow))
 
 
 def _court(rays: Rays) -> np.ndarray:
@@ -39,15 +49,14 @@ def _court(rays: Rays) -> np.ndarray:
     x, y = ground[..., 0], ground[..., 1]
     plank = np.floor(x / 0.28)
     tone = scatter(plank, np.floor(y / 1.8 + plank * 0.37))
-    wood = color(0.50, 0.29, 0.13) * (0.85 + 0.22 * tone + 0.03 * fine[..., 2])[..., None]
+    wood = tinted(color(0.50, 0.29, 0.13), 0.85 + 0.22 * tone + 0.03 * fine[..., 2])
     circle = np.abs(np.hypot(x, y - 0.5) - 2.6) < 0.05
     lines = circle | (np.abs(y - 1.9) < 0.05) | (np.abs(np.abs(x) - 5) < 0.05)
     return paint(wood, lines, color(0.8, 0.8, 0.78))
 
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
-    distance = rays.to_ring(_RADIUS)
-    return lay_ground(_surround(rays, distance), distance, rays, light, _court(rays))
+    return draw_ground(rays, light, rays.to_ring(_RADIUS), _surround, _court)
 
 
 BACKGROUND = Background(Light((1.05, 1.02, 0.98), (0.38, 0.38, 0.40), (0.22, 0.17, 0.12)), _draw)

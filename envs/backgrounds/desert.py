@@ -8,12 +8,13 @@ from menagerie.envs.drawing.background import (
     Prop,
     Rays,
     blend,
+    draw_ground,
     fog,
     ground_noise,
-    lay_ground,
     paint,
     set_props,
     smoothstep,
+    tinted,
 )
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
@@ -38,7 +39,7 @@ def _sky_and_dunes(rays: Rays) -> np.ndarray:
         along = np.stack([rays.azimuth * stretch, np.full_like(rays.azimuth, index * 0.3), 0 * rays.azimuth], -1)
         crest = height * (0.55 + 0.3 * noise(along)[..., 0])
         shade = 0.75 + 0.25 * np.tanh(2 * noise(along + color(0.01, 0, 0))[..., 0] + 10 * (crest - rays.height))
-        picture = paint(picture, rays.height < crest, color(*sand) * shade[..., None])
+        picture = paint(picture, rays.height < crest, tinted(color(*sand), shade))
     return picture
 
 
@@ -48,12 +49,11 @@ def _sand(rays: Rays) -> np.ndarray:
     ripples = np.sin(ground[..., 1] * 16 + 3 * wide[..., 1] + 2.2 * np.sin(ground[..., 0] * 0.8))
     ripples = ripples * np.clip(1.4 - distance / 14, 0, 1)
     tone = 1 + 0.10 * ripples + 0.04 * fine[..., 3] + 0.10 * wide[..., 0]
-    return color(0.54, 0.37, 0.19) * tone[..., None].astype(np.float32)
+    return tinted(color(0.54, 0.37, 0.19), tone)
 
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
-    sky = _sky_and_dunes(rays)
-    backdrop = lay_ground(sky, np.full_like(rays.height, 1e4), rays, light, _sand(rays))
+    backdrop = draw_ground(rays, light, np.full_like(rays.height, 1e4), _sky_and_dunes, _sand)
     haze = 0.8 * smoothstep(18, 60, backdrop.distance)
     fog(backdrop, color(0.80, 0.66, 0.46), haze, backdrop.distance < 60)
     set_props(backdrop, rays, light, _PROPS)

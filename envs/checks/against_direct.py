@@ -125,8 +125,8 @@ def report_limits(world: str, crowds: bool) -> bool:
     A built-in world has no such animals. The file is read even if it can't be loaded as a world, as when an animal
     misses a required limit.
     """
-    from menagerie.envs.custom.crowd_limits import advice_in_crowds, crowd_measures
-    from menagerie.envs.custom.limits import advice, extents, measures, settled_of, stand_of
+    from menagerie.envs.custom.crowd_limits import crowd_measures
+    from menagerie.envs.custom.limits import advice, extents, measures
     from menagerie.envs.custom.world_file import own_animals
     from menagerie.envs.shapes.mesh import animal_mesh
 
@@ -140,8 +140,7 @@ def report_limits(world: str, crowds: bool) -> bool:
             value = f"{measure.value:8.2f} {measure.unit:<14} {measure.bound:<7} ({measure.place})"
             print(f"  {measure.name:<28} {value}{missed}")
             if not measure.kept:
-                how = animal.size, mesh, stand_of(animal), settled_of(name, animal)
-                print(f"    {advice_in_crowds(measure) if crowds else advice(measure, *how)}")
+                print(f"    {advice(measure)}{', or keep it out of crowds' if crowds else ''}")
     return kept
 
 

@@ -3,7 +3,7 @@
     menagerie gallery --out scenes.png                       # random scenes
     menagerie gallery --out animals.html --kind animals      # every animal in every texture
     menagerie gallery --out slots.png --kind slots --renderer pyrender
-    menagerie gallery --out crowds.png --kind overlap --world pug-textures   # two to six things
+    menagerie gallery --out crowds.png --layout overlap --world pug-textures   # two to six things
 
 The file's ending decides the format: .png, or .html with a description below each picture.
 """
@@ -17,7 +17,7 @@ from menagerie.envs.checks.sheets import Sheet
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.validation import FIRST_SEED, SIDE, Range
-from menagerie.envs.layouts import LAYOUTS, MOST
+from menagerie.envs.layouts import MOST
 from menagerie.envs.scene import Scene, Thing
 
 if TYPE_CHECKING:
@@ -32,22 +32,10 @@ class Config:
 
     out: Path
     """PNG or HTML file to write."""
-    kind: Literal[
-        "scenes",
-        "animals",
-        "backgrounds",
-        "slots",
-        "views",
-        "blind",
-        "blind-crowds",
-        "apart",
-        "rows",
-        "overlap",
-        "places",
-    ] = "scenes"
-    """scenes (random), animals (in every texture), backgrounds, slots, views, a layout of two to six things (apart,
-    rows, overlap), every animal in the places of these (places); and without names single animals (blind) and as many
-    things as fit (blind-crowds)."""
+    kind: Literal["scenes", "animals", "backgrounds", "slots"] = "scenes"
+    """scenes (random), or every animal in all textures, on all backgrounds, or in all slots and sizes."""
+    layout: Literal["", "apart", "rows", "overlap"] = ""
+    """Layout of random scenes of two to six things; without it, scenes have one or two."""
     world: str = "pug"
     """World to draw from."""
     resolution: Annotated[int, SIDE] = 224
@@ -55,7 +43,7 @@ class Config:
     rows: Annotated[int, Range(1, 500)] = 4
     """Rows of random scenes."""
     columns: Annotated[int, Range(1, 500)] = 5
-    """Random scenes, or views, in a row."""
+    """Random scenes of one or two things in a row."""
     seed: Annotated[int, FIRST_SEED] = 0
     """Seed with which scenes are drawn."""
     renderer: Literal["menagerie", "direct", "pyrender", "tiny"] = "menagerie"
@@ -65,12 +53,17 @@ class Config:
 
 
 def random_sheet(world: "World", config: Config) -> Sheet:
-    """Draw random scenes, mostly pairs."""
-    from menagerie.envs.worlds import random_scenes
+    """Draw random scenes, mostly pairs; or those of a layout, with a column for each number of things."""
+    from menagerie.envs.worlds import random_crowds, random_scenes
 
-    scenes = random_scenes(world, config.rows * config.columns, config.seed, pairs=0.85)
-    rows = [scenes[i : i + config.columns] for i in range(0, len(scenes), config.columns)]
-    return Sheet([""] * config.rows, [""] * config.columns, rows)
+    if config.layout:
+        columns = [f"{n} things" for n in range(2, min(MOST, len(world.animals)) + 1)]
+        scenes = random_crowds(world, config.layout, config.rows * len(columns), config.seed)
+    else:
+        columns = [""] * config.columns
+        scenes = random_scenes(world, config.rows * len(columns), config.seed, pairs=0.85)
+    rows = [scenes[i : i + len(columns)] for i in range(0, len(scenes), len(columns))]
+    return Sheet([""] * config.rows, columns, rows)
 
 
 def _sizes(world: "World") -> tuple[str, ...]:
@@ -118,78 +111,11 @@ def slot_sheet(world: "World", config: Config) -> Sheet:
     return _alone(world, list(columns), scene)
 
 
-def place_sheet(world: "World", config: Config) -> Sheet:
-    """Show every animal in every place of crowds, in one size after another."""
-    from menagerie.envs.slots import CROWD
-
-    places, sizes = list(CROWD), _sizes(world)
-
-    def scene(animal: str, place: str) -> Scene:
-        size = sizes[(world.animals.index(animal) + places.index(place)) % len(sizes)]
-        return Scene(world.backgrounds[0], (Thing(animal, world.textures[0], place, size),))
-
-    return _alone(world, places, scene)
-
-
-def layout_sheet(world: "World", config: Config) -> Sheet:
-    """Draw random scenes of a layout, with a column for each number of things."""
-    from menagerie.envs.worlds import random_crowds
-
-    numbers = range(2, min(MOST, len(world.animals)) + 1)
-    scenes = random_crowds(world, config.kind, config.rows * len(numbers), config.seed)
-    rows = [scenes[i : i + len(numbers)] for i in range(0, len(scenes), len(numbers))]
-    return Sheet([""] * config.rows, [f"{n} things" for n in numbers], rows)
-
-
-def view_sheet(world: "World", config: Config) -> Sheet:
-    """Show every animal in several views."""
-
-    def scene(animal: str, view: str) -> Scene:
-        thing = Thing(animal, world.textures[0], "left", _sizes(world)[int(view) % len(_sizes(world))])
-        return Scene(world.backgrounds[0], (thing,), int(view))
-
-    return _alone(world, [str(view) for view in range(config.columns)], scene)
-
-
-def blind_sheet(world: "World", config: Config) -> Sheet:
-    """Show every animal once, numbered in random order, each in a random texture, background and view."""
-    import numpy as np
-
-    from menagerie.envs.worlds import random_thing
-
-    random = np.random.default_rng(config.seed)
-    scenes = []
-    for animal in random.permutation(world.animals):
-        thing = random_thing(world, str(animal), "center", random)
-        scenes.append(Scene(str(random.choice(world.backgrounds)), (thing,), int(random.integers(100))))
-    rows = [scenes[i : i + config.columns] for i in range(0, len(scenes), config.columns)]
-    labels = [f"{1 + i * config.columns}..." for i in range(len(rows))]
-    return Sheet(labels, [""] * config.columns, rows, named=False)
-
-
-def blind_crowd_sheet(world: "World", config: Config) -> Sheet:
-    """Draw numbered scenes of as many things as fit, in one layout after another."""
-    from menagerie.envs.worlds import random_crowds
-
-    each, numbers = -(-config.rows * config.columns // len(LAYOUTS)), min(MOST, len(world.animals)) - 1
-    drawn = [random_crowds(world, layout, each * numbers, config.seed + i) for i, layout in enumerate(LAYOUTS)]
-    fullest = [[scene for scene in scenes if len(scene.things) == numbers + 1] for scenes in drawn]
-    scenes = [scene for together in zip(*fullest, strict=True) for scene in together][: config.rows * config.columns]
-    rows = [scenes[i : i + config.columns] for i in range(0, len(scenes), config.columns)]
-    labels = [f"{1 + i * config.columns}..." for i in range(len(rows))]
-    return Sheet(labels, [""] * config.columns, rows, named=False)
-
-
 KINDS: dict[str, Callable[["World", Config], Sheet]] = {
     "scenes": random_sheet,
     "animals": texture_sheet,
     "backgrounds": background_sheet,
     "slots": slot_sheet,
-    "views": view_sheet,
-    "blind": blind_sheet,
-    "blind-crowds": blind_crowd_sheet,
-    **dict.fromkeys(LAYOUTS, layout_sheet),
-    "places": place_sheet,
 }
 
 
@@ -233,13 +159,3 @@ def run(config: Config) -> None:
         note = f"World {config.world}, {config.resolution} pixels, renderer {config.renderer}, seed {config.seed}."
         write_page(config.out, sheet, images, f"Contact sheet: {config.kind}", note)
     print(config.out)
-    if not sheet.named:
-        for number, scene in enumerate((scene for row in sheet.scenes for scene in row), start=1):
-            print(number, key_of(scene))
-
-
-def key_of(scene: Scene) -> str:
-    """Return what a picture without names shows: its animal, or each of its things by slot."""
-    if len(scene.things) == 1:
-        return scene.things[0].animal
-    return ", ".join(f"{thing.slot}: {thing.texture} {thing.animal}" for thing in scene.things)

@@ -20,8 +20,6 @@ class Sheet(NamedTuple):
     rows: list[str]
     columns: list[str]
     scenes: list[list[Scene]]
-    named: bool = True
-    """Whether a page describes each picture in words below it; otherwise it numbers them."""
 
 
 class Shown(NamedTuple):
@@ -62,13 +60,12 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
 
 
 def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], title: str, note: str) -> None:
-    """Write an HTML page that needs no other file, with a description or a number below each picture and the line
-    `note` above all of them."""
+    """Write an HTML page that needs no other file, with a description below each picture and the line `note` above all
+    of them."""
     from menagerie.envs.core.figures import picture
     from menagerie.envs.core.pages import write_page as fill
 
-    scenes = enumerate((scene for row in sheet.scenes for scene in row), start=1)
-    captions = [in_words(scene) if sheet.named else str(number) for number, scene in scenes]
+    captions = [in_words(scene) for row in sheet.scenes for scene in row]
     shown = iter([Shown(picture(image), text) for image, text in zip(images, captions, strict=True)])
     rows = [(label, [next(shown) for _ in scenes]) for label, scenes in zip(sheet.rows, sheet.scenes, strict=True)]
     columns = sheet.columns if any(sheet.columns) else []

@@ -1,6 +1,5 @@
 """The exception for a user's mistake, and helpers that raise and report it."""
 
-import codecs
 import difflib
 import io
 import os
@@ -107,27 +106,12 @@ def open_streams() -> None:
 
 
 def print_any_text() -> None:
-    """Let this process and its children print any text, with escapes for characters that the output's encoding lacks.
-
-    This process prints a path that isn't valid UTF-8 byte for byte.
-    """
-    codecs.register_error("menagerie", as_bytes_or_escaped)
+    """Let this process and its children print any text, with escapes for characters that the output's encoding
+    lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="menagerie")
+            stream.reconfigure(errors="backslashreplace")
     os.environ.setdefault("PYTHONIOENCODING", ":backslashreplace")
-
-
-def as_bytes_or_escaped(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Handle an encoding error (`codecs.register_error`): return the bytes or escapes to print in place of the
-    characters that can't be encoded, and where to go on."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    part = error.object[error.start : error.end]
-    try:
-        return part.encode("ascii", "surrogateescape"), error.end
-    except UnicodeEncodeError:
-        return part.encode("ascii", "backslashreplace"), error.end
 
 
 def raise_stopped(number: int, frame: FrameType | None) -> None:

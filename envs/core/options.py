@@ -11,7 +11,6 @@ gives a field another default needn't repeat the markers.
 import ast
 import inspect
 import shlex
-import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -152,15 +151,8 @@ def written(value: object) -> str:
 
 
 def docstring(of: type | Callable[..., object] | ModuleType) -> str:
-    """Return a docstring without its indentation, from the source where `python -OO` has dropped it; empty if there is
-    none."""
-    if sys.flags.optimize < 2:
-        return inspect.cleandoc(of.__doc__ or "")
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(of)))
-    except (OSError, TypeError):
-        return ""
-    return ast.get_docstring(tree if isinstance(of, ModuleType) else tree.body[0]) or ""
+    """Return a docstring without its indentation; empty if there is none."""
+    return inspect.cleandoc(of.__doc__ or "")
 
 
 @cache

@@ -1,21 +1,81 @@
-"""Opens pictures with Pillow, and reads what their EXIF says, if it can be read."""
+"""Opens pictures of others, and turns them upright: what they may be is checked before any pixel is unpacked."""
 
-from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
-from PIL import Image, PngImagePlugin
+from PIL import Image, PngImagePlugin, UnidentifiedImageError
 
+from menagerie.envs.core.reading import check_regular
+
+LARGEST_FILE = 64 << 20  # bytes
+MOST_PIXELS = 64 << 20
 MOST_OF_A_TEXT = 64 << 20  # bytes
 ORIENTATION, UPRIGHT = 0x0112, 1  # of EXIF
+TURN = Image.Transpose
+# What makes a picture upright, by its orientation in EXIF.
+TURNS = {
+    **{2: TURN.FLIP_LEFT_RIGHT, 3: TURN.ROTATE_180, 4: TURN.FLIP_TOP_BOTTOM, 5: TURN.TRANSPOSE},
+    **{6: TURN.ROTATE_270, 7: TURN.TRANSVERSE, 8: TURN.ROTATE_90},
+}
 
 # Pillow refuses PNGs that have a compressed text or a colour profile above 1 MB, which painting programs write.
 PngImagePlugin.MAX_TEXT_CHUNK = MOST_OF_A_TEXT
 
 
-def open_image(file: Path | BytesIO, formats: Sequence[str] | None = None) -> Image.Image:
-    """Open a picture in one of Pillow's `formats`, by default any. Only its header is read."""
-    return Image.open(file, formats=formats)
+class Limits(NamedTuple):
+    """What a picture may be."""
+
+    formats: tuple[str, ...] | None = None
+    """Pillow's names; None for all that Pillow reads."""
+    sides: tuple[int, int] = (1, MOST_PIXELS)
+    """Least and greatest side in pixels."""
+    elongated: float = float("inf")
+    """Greatest longer side by shorter side."""
+
+
+PHOTOGRAPH = Limits(("JPEG", "PNG", "WEBP"), elongated=20)
+
+
+class Unfit(ValueError):
+    """Raised for a picture that isn't allowed."""
+
+
+def reason(error: Exception) -> str:
+    """Why a picture can't be used: decoders raise exceptions of many types, which are named."""
+    return str(error) if isinstance(error, Unfit) else f"{type(error).__name__}: {error!s:.200}"
+
+
+def open_picture(file: Path | bytes, limits: Limits = PHOTOGRAPH) -> Image.Image:
+    """Open a picture file, or its bytes; only its header is read. Raises `Unfit` for one that isn't allowed or has
+    more than 8 bits a channel, and whatever decoders raise for a damaged one."""
+    if (len(file) if isinstance(file, bytes) else check_regular(file)) > LARGEST_FILE:
+        raise Unfit(f"it has more than {LARGEST_FILE >> 20} MB")
+    try:
+        picture = Image.open(BytesIO(file) if isinstance(file, bytes) else file, formats=limits.formats)
+    except UnidentifiedImageError as error:
+        known = "picture" if limits.formats is None else f"{', '.join(limits.formats[:-1])} or {limits.formats[-1]}"
+        raise Unfit(f"it is no {known}") from error
+    check_picture(picture, limits)
+    return picture
+
+
+def check_picture(picture: Image.Image, limits: Limits = PHOTOGRAPH) -> None:
+    """Raise for a picture that takes too much memory, is too small or long, or whose colours would be lost."""
+    width, height = picture.size
+    check_size(width, height)
+    if min(width, height) < limits.sides[0] or max(width, height) > limits.sides[1]:
+        raise Unfit(f"it has {width} x {height} pixels; it must have {limits.sides[0]} to {limits.sides[1]} a side")
+    if max(width, height) > limits.elongated * min(width, height):
+        raise Unfit(f"it has {width} x {height} pixels, too long for a square")
+    if picture.mode.startswith(("I", "F")):
+        raise Unfit(f"it has more than 8 bits a channel (mode {picture.mode}); save it with 8")
+
+
+def check_size(width: int, height: int) -> None:
+    """Raise if a picture of this many pixels takes too much memory."""
+    if width * height > MOST_PIXELS:
+        raise Unfit(f"it has {width} x {height} pixels, more than {MOST_PIXELS >> 20} million")
 
 
 def orientation_of(picture: Image.Image) -> int:
@@ -26,3 +86,19 @@ def orientation_of(picture: Image.Image) -> int:
     except Exception:  # of damaged EXIF, each fault raises its own type; the pixels are another part of the file
         return UPRIGHT
     return found if found in range(1, 9) else UPRIGHT
+
+
+def upright(picture: Image.Image) -> Image.Image:
+    """Check a picture, rotate or mirror it as its EXIF orientation says, if that can be read, and convert it to RGB."""
+    check_picture(picture)
+    picture.load()  # PNGs may have their EXIF behind the pixels
+    turn = TURNS.get(orientation_of(picture))
+    made = (picture if turn is None else picture.transpose(turn)).convert("RGB")
+    made.info.clear()  # or what reads it again would turn it again
+    return made
+
+
+def read_upright(file: Path | bytes) -> Image.Image:
+    """A photograph, upright and in RGB. Raises as `open_picture` does."""
+    with open_picture(file) as picture:
+        return upright(picture)

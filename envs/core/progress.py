@@ -25,14 +25,8 @@ def progress_bar() -> "Progress":
         TimeRemainingColumn,
     )
 
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
+    about, left = TextColumn("{task.description}"), TextColumn("left")
+    return Progress(about, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), left, TimeRemainingColumn())
 
 
 @dataclass
@@ -100,43 +94,19 @@ def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
 LOGGERS = ("", "huggingface_hub")
 
 
-class Silence:
-    """Keeps loggers silent while at least one thread asks for it; threads may end in any order."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.wanted = 0
-        self.before: dict[str, int] = {}
-
-    def begin(self) -> None:
-        """Silence the loggers, unless another thread has done so."""
-        with self.lock:
-            if not self.wanted:
-                self.before = {name: logging.getLogger(name).level for name in LOGGERS}
-                self.set(dict.fromkeys(LOGGERS, logging.CRITICAL))
-            self.wanted += 1
-
-    def end(self) -> None:
-        """Restore the loggers' levels, unless another thread still wants them silent."""
-        with self.lock:
-            self.wanted -= 1
-            if not self.wanted:
-                self.set(self.before)
-
-    def set(self, levels: dict[str, int]) -> None:
-        """Set each logger's level."""
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
-
-
-SILENCE = Silence()
+_silent = threading.RLock()
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence all but critical messages of `LOGGERS` inside this context; also works as a decorator."""
-    SILENCE.begin()
-    try:
-        yield
-    finally:
-        SILENCE.end()
+    """Silence all but critical messages of `LOGGERS` inside this context; also works as a decorator. One thread at a
+    time."""
+    with _silent:
+        before = {name: logging.getLogger(name).level for name in LOGGERS}
+        try:
+            for name in LOGGERS:
+                logging.getLogger(name).setLevel(logging.CRITICAL)
+            yield
+        finally:
+            for name, level in before.items():
+                logging.getLogger(name).setLevel(level)

@@ -170,6 +170,33 @@ def parse_json(text: str | bytes, name: object) -> Any:
     return content
 
 
+def decode_json(content: bytes, name: object, shape: Any = Any) -> Any:
+    """Parse JSON of others, strictly and fast: `shape` is a type that msgspec knows. Errors call it `name`."""
+    import msgspec
+
+    encoding = encoding_of(content)
+    try:
+        if encoding != "utf-8-sig":
+            content = decoded(content).encode()
+        found = msgspec.json.decode(content.removeprefix(codecs.BOM_UTF8), type=shape)
+    except msgspec.ValidationError as error:
+        raise Unreadable(f"{name} is not of its form: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"{name} is no JSON ({error})") from error
+    check_depth(found, name)
+    return found
+
+
+def split_json(content: bytes, name: object, kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield place and value of each entry of a JSON list, or, as `kind` says, of an object; each is decoded by itself
+    when its turn comes."""
+    import msgspec
+
+    raw = decode_json(content, name, list[msgspec.Raw] if kind is list else dict[str, msgspec.Raw])
+    for place, part in raw.items() if isinstance(raw, dict) else ((f"[{k}]", part) for k, part in enumerate(raw)):
+        yield place, decode_json(bytes(part), name)
+
+
 def read_json(path: Path, shape: Any = None, most: int = LARGEST_RECORD) -> Any:
     """Read a JSON file, and check its shape if one is given: a `Struct` of msgspec, dict[str, float], ..."""
     content = parse_json(read_text(path, most), path)
@@ -213,6 +240,27 @@ def shaped(content: Any, shape: Any, name: object) -> Any:
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a character: "\\ud800"
         raise Unreadable(f"{name} is not of its form: {error}") from error
     return content
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The path of the file that data of others call `name`, below a folder; raises for a name that is absolute or
+    climbs. Links are followed: the folder's owner has laid them."""
+    if name.startswith("/") or "\0" in name or ".." in name.split("/"):
+        raise UserError(f"{name!r} leads out of the folder {folder}; do not trust the file that names it")
+    return folder / name
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files below a folder, sorted, also those behind links to folders; none twice that a circle of links
+    repeats."""
+    found, seen = [], set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        if (real := os.path.realpath(place)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        found += [path for path in (Path(place, file) for file in files) if path.is_file()]
+    return sorted(found)
 
 
 LITTER = frozenset(("__MACOSX", ".DS_Store", ".AppleDouble", "Thumbs.db", "desktop.ini"))

@@ -1,7 +1,7 @@
 """The one way to check input: types, ranges and choices are declared with each field, and these functions check them.
 
     views: Annotated[int, DATA, Range(1, 10_000)] = 16
-    facing: Literal["drawn", "inward"] = "drawn"
+    layout: Literal["apart", "rows", "overlap"] = "apart"
     relations: Annotated[tuple[Relation, ...], Several(least=1)] = ("left/right",)
 
 `validate` checks an object: options that `tyro` parsed, or a recipe made in Python. `build` makes an object from a
@@ -11,7 +11,7 @@ anybody needs: they keep a typing mistake from taking all memory or a day.
 Files have two origins. OURS were written by this program: records with a digest of themselves, and files whose digests
 are in a record (`records`). Once the digest fits, we trust the content, and msgspec checks its shape once
 (`reading.shaped`). THEIRS are all others: recipes and worlds in TOML, official files of benchmarks, photographs,
-weights. They have a largest size and depth, and no link may lead out of their folder (`reading`); each value is checked
+weights. They have a largest size and depth, and name no file outside their folder (`reading`); each value is checked
 before it is used, and nothing in them is executed, except Python files that the user names.
 """
 

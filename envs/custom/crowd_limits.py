@@ -87,10 +87,3 @@ def widths(name: str, animal) -> Iterator[tuple[float, str, str]]:
             width, height = (float(side) for side in np.ptp(screen[:, :2], axis=0))
             shown = max(width, height) if isinstance(animal, Cutout) else width
             yield shown, f"slot {place!r}, view {view}", ACROSS
-
-
-def advice_in_crowds(measure: Measure) -> str:
-    """Say what to change so that an animal keeps a limit that it misses."""
-    if measure.low == LEAST_WIDTH:
-        return "give it a greater size, or keep it out of crowds"
-    return f"reduce its {measure.side}, give it a smaller size, or keep it out of crowds"

@@ -72,11 +72,8 @@ def extents(mesh: Mesh) -> tuple[float, float, float]:
     return length, width, height
 
 
-def required(
-    mesh: Mesh, settled: Settled = UPRIGHT, factor: float = 1.0, stand: Callable[[Pose], Pose] | None = None
-) -> list[Measure]:
-    """Measure the distances of a body to the frame and to the other animal's half, if the body is made `factor` times
-    as large.
+def required(mesh: Mesh, settled: Settled = UPRIGHT, stand: Callable[[Pose], Pose] | None = None) -> list[Measure]:
+    """Measure the distances of a body to the frame and to the other animal's half.
 
     An animal that misses one of these limits can't be in a world. `stand` adjusts the pose of cut-outs, which don't
     stand as bodies do.
@@ -85,7 +82,7 @@ def required(
     frame: list[tuple] = []
     halves: dict[int, list[tuple]] = {0: [], 2: []}
     for slot in PAIR_SLOTS:
-        poses = [stand(pose) if stand else pose for pose in extremes(SLOTS[slot], settled, factor)]
+        poses = [stand(pose) if stand else pose for pose in extremes(SLOTS[slot], settled)]
         points = np.concatenate([to_world(mesh, pose, corners) for pose in poses])
         frame += [frame_gap(camera.project(points), slot) for camera in CAMERAS]
         for axis, plane, side in SIDES.get(place_of(slot), ()):
@@ -151,7 +148,7 @@ def misplaced(name: str, animal) -> str | None:
     for measure in required(mesh, settled, stand=stand):
         if not measure.kept:
             value = f"{measure.name} is {measure.value:.2f} {measure.unit} in {measure.place}, must be {measure.bound}"
-            return f"{name!r} doesn't fit: its {value}; {advice(measure, animal.size, mesh, stand, settled)}"
+            return f"{name!r} doesn't fit: its {value}; {advice(measure)}"
     return None
 
 
@@ -166,36 +163,11 @@ def stand_of(animal) -> Callable[[Pose], Pose] | None:
     return animal.stand if isinstance(animal, Cutout) else None
 
 
-def advice(
-    measure: Measure,
-    size: float,
-    mesh: Mesh,
-    stand: Callable[[Pose], Pose] | None = None,
-    settled: Settled = UPRIGHT,
-) -> str:
-    """Say which dimension of the body to change to keep a missed limit, and which size would keep it, if any. `stand`
-    and `settled` are as in `required`."""
-    length, width, height = extents(mesh)
-    sides = f"length (x) {length:.2f} m, width (y) {width:.2f} m, height (z) {height:.2f} m"
-    if measure.high == np.inf and measure.name.endswith("least"):
-        if not stand and height > max(length, width):
-            return f"make it longer for its height, which sets the scale: {sides}"
-        greater = np.ceil(100 * size * measure.low / measure.value) / 100  # rounded down, it would still be too small
-        return f"give it a greater size, {greater:.2f} instead of {size:.2f}: {sides}"
-    factor = measure.high / measure.value if measure.high < np.inf else largest_factor(mesh, stand, settled)
-    which = "height" if measure.side == HEIGHT else "length" if length >= width else "width"
-    smaller = np.floor(100 * size * factor) / 100
-    return f"reduce its {which}, or give it a smaller size, {smaller:.2f} instead of {size:.2f}: {sides}"
-
-
-def largest_factor(mesh: Mesh, stand: Callable[[Pose], Pose] | None = None, settled: Settled = UPRIGHT) -> float:
-    """Find by bisection the factor by which to scale a body that is too large, so that it keeps the required limits."""
-    low, high = 0.0, 1.0
-    for _ in range(7):
-        middle = (low + high) / 2
-        fits = all(measure.kept for measure in required(mesh, settled, middle, stand))
-        low, high = (middle, high) if fits else (low, middle)
-    return low
+def advice(measure: Measure) -> str:
+    """Say what to change so that an animal keeps a limit that it misses."""
+    if "least" in measure.name:
+        return "give it a greater size, or make it longer for its height"
+    return f"give it a smaller size, or reduce its {measure.side}"
 
 
 @lru_cache(maxsize=8)
@@ -216,9 +188,9 @@ def hull(mesh: Mesh) -> Float32[np.ndarray, "n 3"]:
     return corners[np.unique((corners @ directions).argmax(0))]
 
 
-def extremes(slot: Slot, settled: Settled, factor: float = 1.0) -> Iterator[Pose]:
-    """Yield poses at the ends of a slot's bounds, at its greatest scale times `factor`."""
-    scale = slot.widest * factor
+def extremes(slot: Slot, settled: Settled) -> Iterator[Pose]:
+    """Yield poses at the ends of a slot's bounds, at its greatest scale."""
+    scale = slot.widest
     for yaw, turn, across, away in product(slot.yaws, (-1, -0.5, 0, 0.5, 1), (-1, 1), (-1, 1)):
         x, y, z = slot.position
         position = (x + across * slot.shift_range[0], y + away * slot.shift_range[1], z + settled.lift * scale)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import is_litter
+from menagerie.envs.core.reading import files_below, is_litter
 from menagerie.envs.custom.ingredients import MOST_PICTURES
 from menagerie.envs.custom.source import check_upright
 from menagerie.envs.drawing.picture_file import read_picture
@@ -83,7 +83,7 @@ def stamps(folder: Path) -> list[Stamp]:
 
 def named(folder: Path) -> Iterator[Stamp]:
     """Yield each photograph that has a name."""
-    for path in sorted(folder.rglob("*.png")):
+    for path in (path for path in files_below(folder) if path.suffix == ".png"):
         inside = path.relative_to(folder)
         left_out = is_litter(inside) or set(inside.parts) & set(LEFT_OUT) or inside.as_posix() in DRAWN
         if left_out or not is_photograph(path):
@@ -95,14 +95,14 @@ def named(folder: Path) -> Iterator[Stamp]:
 def is_photograph(path: Path) -> bool:
     """Whether a picture is in colour and isn't a drawing. A drawing has an `.svg` file beside it, or a mark in its
     `.dat` file."""
-    from menagerie.envs.core.pictures import open_image
+    from menagerie.envs.core.pictures import Limits, open_picture
 
     data = path.with_suffix(".dat")
     words = set(data.read_text(errors="replace").split()) if data.is_file() else set()
     if path.with_suffix(".svg").exists() or words & set(COLORED_IN):
         return False
     try:
-        with open_image(path) as picture:
+        with open_picture(path, Limits()) as picture:
             return picture.mode in ("RGBA", "RGB")
     except Exception:  # decoders raise anything for files that they can't read
         return False
@@ -134,7 +134,7 @@ def own_stamps(folder: Path) -> list[Stamp]:
     if not folder.is_dir():
         raise UserError(f"--cutouts {folder} is no folder; give one with pictures such as lion.png and lion-2.png")
     found = []
-    for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in CUTOUT_ENDINGS and path.is_file()):
+    for path in (path for path in files_below(folder) if path.suffix.lower() in CUTOUT_ENDINGS):
         if is_litter(path.relative_to(folder)):
             continue
         inside = path.relative_to(folder)
@@ -160,7 +160,7 @@ def background_pictures(folder: Path) -> dict[str, list[Path]]:
     if not folder.is_dir():
         raise UserError(f"--backgrounds {folder} is no folder; give one with photographs (.png, .jpg, .webp)")
     named: dict[str, list[Path]] = {}
-    for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS and path.is_file()):
+    for path in (path for path in files_below(folder) if path.suffix.lower() in ENDINGS):
         if is_litter(path.relative_to(folder)):
             continue
         try:

@@ -1,20 +1,20 @@
 """The files that a world file names: where they may lie, how large they may be, and a check that pictures lie
 upright."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import inside
 from menagerie.envs.core.validation import Range
 
 if TYPE_CHECKING:
     from menagerie.envs.catalog import OwnIngredient
 
 SIZE, HOVER = Range(0.1, 3.0), Range(0.0, 1.0)  # of an animal, metres
-LARGEST_FILE = 64 << 20  # bytes
+LARGEST = 64 << 20  # bytes
 # Fields of entries that name files: one file, or a list.
 FILES = ("mesh", "file", "image", "function", "cutouts")
 
@@ -36,14 +36,14 @@ class Source:
 
     def file(self, kind: str, name: str, relative: str) -> Path:
         """Return the path of a file that an entry names; raises if it is outside the folder, missing or too large."""
-        root = self.path.parent
-        path = Path(os.path.realpath(root / relative.replace("\0", "")))  # `resolve` raises for links in a circle
-        if not path.is_relative_to(root):
-            raise self.error(f"the file of {kind} {name!r} lies outside {root}: {relative!r}; move it there")
+        try:
+            path = inside(self.path.parent, relative)
+        except UserError as error:
+            raise self.error(f"{kind} {name!r}: {error}") from error
         if not path.is_file():
             raise self.error(f"{kind} {name!r} needs {path}, which is not there")
-        if path.stat().st_size > LARGEST_FILE:
-            raise self.error(f"{path} has more than {LARGEST_FILE >> 20} MB; simplify it")
+        if path.stat().st_size > LARGEST:
+            raise self.error(f"{path} has more than {LARGEST >> 20} MB; simplify it")
         return path
 
     def files(self, kind: str, name: str, relative: Sequence[str], most: int) -> list[Path]:
@@ -74,11 +74,11 @@ def listed(value: object) -> list[str]:
 def check_upright(paths: Iterable[Path]) -> None:
     """Raise for a picture that viewers show rotated or mirrored. Files that aren't pictures pass, because the code that
     reads them reports them."""
-    from menagerie.envs.core.pictures import UPRIGHT, open_image, orientation_of
+    from menagerie.envs.core.pictures import UPRIGHT, Limits, open_picture, orientation_of
 
     for path in paths:
         try:
-            with open_image(path) as picture:
+            with open_picture(path, Limits()) as picture:
                 orientation = orientation_of(picture)
         except Exception:  # decoders raise anything for files that they can't read
             continue

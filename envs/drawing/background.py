@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from types import EllipsisType
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -13,8 +14,8 @@ from menagerie.envs.drawing.raster import trace
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.mesh import Mesh, mesh_parts
 from menagerie.envs.shapes.sdf import Part
-from menagerie.envs.shapes.texture import noise
-from menagerie.envs.shapes.vectors import dot
+from menagerie.envs.shapes.texture import noise, noise_below
+from menagerie.envs.shapes.vectors import dot, in_planes
 
 FAR = np.float32(1e4)  # metres: where rays that meet nothing end
 
@@ -24,6 +25,11 @@ class Rays:
     """The camera's rays, with methods that tell where they meet simple surfaces."""
 
     camera: Camera
+    rows: slice | EllipsisType = ...  # of the camera's samples
+
+    def only(self, rows: slice) -> "Rays":
+        """Return the rays of some of all rows."""
+        return Rays(self.camera, rows)
 
     @property
     def eye(self) -> Float32[np.ndarray, "3"]:
@@ -38,7 +44,7 @@ class Rays:
     @cached_property
     def directions(self) -> Float32[np.ndarray, "h w 3"]:
         """Unit vectors from the eye through the middle of each sample."""
-        return self.camera.rays()
+        return in_planes(_directions(self.camera)[:, self.rows].copy())
 
     @cached_property
     def azimuth(self) -> Float32[np.ndarray, "h w"]:
@@ -57,7 +63,7 @@ class Rays:
     def to_ground(self) -> Float32[np.ndarray, "h w"]:
         """Return the distance to the plane z = 0, at most `FAR`; `FAR` above the horizon."""
         down = np.minimum(self.height, np.float32(-1e-4))
-        return np.where(self.height < -1e-3, np.minimum(-self.eye[2] / down, FAR), FAR).astype(np.float32)
+        return np.where(self.height < -1e-3, np.minimum(-self.eye[2] / down, FAR), FAR)
 
     def to_wall(self, y: float) -> Float32[np.ndarray, "h w"]:
         """Return the distance to the upright plane at depth `y`."""
@@ -70,6 +76,11 @@ class Rays:
         a, b = (flat**2).sum(-1), (flat * start).sum(-1)
         root = np.sqrt(np.maximum(b * b - a * np.float32(start @ start - radius**2), 0))
         return (root - b) / a
+
+
+@lru_cache(maxsize=1)  # all backgrounds of a view are drawn along the same rays
+def _directions(camera: Camera) -> Float32[np.ndarray, "3 h w"]:
+    return np.moveaxis(camera.rays(), -1, 0).copy()
 
 
 @dataclass(eq=False)
@@ -97,20 +108,32 @@ def smoothstep(low: float, high: float, x: np.ndarray) -> np.ndarray:
     return t * t * (3 - 2 * t)
 
 
+def fraction(x: np.ndarray) -> np.ndarray:
+    """Return `x % 1`, in a tenth of the time."""
+    return x - np.floor(x)
+
+
+def tinted(colors: np.ndarray, tone: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:
+    """Return the colours, or one colour, times the tone of each sample."""
+    return in_planes(np.moveaxis(np.broadcast_to(colors, (*tone.shape, 3)), -1, 0) * tone)
+
+
 def blend(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Return `first` where `share` is 0, `second` where it is 1, and a mixture between."""
-    return first + (second - first) * share[..., None]
+    return first + tinted(second - first, share)
 
 
 def paint(picture: np.ndarray, where: Bool[np.ndarray, "h w"], colors: np.ndarray) -> np.ndarray:
     """Return `colors` where `where` is true, `picture` elsewhere."""
-    return np.where(where[..., None], colors, picture).astype(np.float32)
+    painted = np.array(np.broadcast_to(picture, (*where.shape, 3)), np.float32)
+    np.copyto(painted, colors, where=where[..., None])
+    return painted
 
 
 def scatter(*keys: np.ndarray) -> np.ndarray:
     """Return a fixed pseudo-random number in 0..1 for each combination of whole numbers."""
     total = sum(key * factor for key, factor in zip(keys, (127.1, 311.7, 74.7), strict=False))
-    return (np.abs(np.sin(total.astype(np.float64))) * 43758.5453 % 1).astype(np.float32)
+    return fraction(np.abs(np.sin(total.astype(np.float64))) * 43758.5453).astype(np.float32)
 
 
 def lay_ground(
@@ -123,10 +146,34 @@ def lay_ground(
     """Put sunlit ground of this albedo in front of scenery; shadows can fall on the ground, but not on the scenery."""
     distance = rays.to_ground()
     near = distance < np.minimum(scenery_distance, 60)
-    ambient = paint(scenery, near, albedo * light.ambient(np.ones_like(albedo[..., :1])))
-    direct = paint(np.zeros_like(scenery), near, albedo * light.direct(np.full_like(albedo[..., :1], rays.sun[2])))
+    ambient = paint(scenery, near, albedo * light.ambient(np.ones(1, albedo.dtype)))
+    direct = paint(np.zeros_like(scenery), near, albedo * light.direct(np.full(1, rays.sun[2], albedo.dtype)))
     distance = np.where(near, distance, scenery_distance)
-    return Backdrop(ambient, direct, rays.at(distance).astype(np.float32), distance)
+    return Backdrop(ambient, direct, rays.at(distance).astype(np.float32, copy=False), distance)
+
+
+def draw_ground(
+    rays: Rays,
+    light: Light,
+    scenery_distance: Float32[np.ndarray, "h w"],
+    scenery: Callable[[Rays], Float32[np.ndarray, "h w 3"]],
+    albedo: Callable[[Rays], Float32[np.ndarray, "h w 3"]],
+) -> Backdrop:
+    """Draw scenery and the ground's albedo along the rays of those rows that show some of it, and lay the ground in
+    front."""
+    near = rays.to_ground() < np.minimum(scenery_distance, 60)
+    behind, before = _draw_rows(scenery, rays, ~near), _draw_rows(albedo, rays, near)
+    return lay_ground(behind, scenery_distance, rays, light, before)
+
+
+def _draw_rows(
+    draw: Callable[[Rays], Float32[np.ndarray, "h w 3"]], rays: Rays, where: Bool[np.ndarray, "h w"]
+) -> Float32[np.ndarray, "h w 3"]:
+    picture, rows = in_planes(np.zeros((3, *where.shape), np.float32)), np.flatnonzero(where.any(1))
+    if len(rows):
+        shown = slice(rows[0], rows[-1] + 1)
+        picture[shown] = draw(rays.only(shown))
+    return picture
 
 
 def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
@@ -134,16 +181,15 @@ def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
     samples."""
     distance = rays.to_ground()
     fade = np.clip(1.4 - distance / 16, 0, 1) if scale > 0.2 else np.ones_like(distance)
-    flat = rays.at(distance) * np.array([1, 1, 0], np.float32)
-    return noise(flat, scale) * fade[..., None].astype(np.float32)
+    return noise_below(rays.at(distance), scale, fade)
 
 
 def fog(backdrop: Backdrop, color: np.ndarray, share: Float32[np.ndarray, "h w"], where: np.ndarray) -> None:
     """Mix fog of a colour into the samples where `where` is true, with the weight `share`; changes `backdrop` in
     place."""
-    share = np.where(where, share, 0)[..., None].astype(np.float32)
-    backdrop.ambient = backdrop.ambient * (1 - share) + color * share
-    backdrop.direct = backdrop.direct * (1 - share)
+    share = np.where(where, share, 0).astype(np.float32)
+    backdrop.ambient = tinted(backdrop.ambient, 1 - share) + tinted(color, share)
+    backdrop.direct = tinted(backdrop.direct, 1 - share)
 
 
 @dataclass(frozen=True)
@@ -159,7 +205,7 @@ class Prop:
 def set_props(backdrop: Backdrop, rays: Rays, light: Light, props: Sequence[Prop]) -> Bool[np.ndarray, "h w"]:
     """Draw props into a backdrop, in place; returns a mask of the samples they cover."""
     covered = np.zeros(backdrop.distance.shape, bool)
-    placed = [(_prop_mesh(prop.parts), Pose(prop.position, 0.0, prop.scale)) for prop in props]
+    placed = [(_prop_mesh(tuple(prop.parts)), Pose(prop.position, 0.0, prop.scale)) for prop in props]
     for prop, samples in zip(props, trace(placed, rays.camera), strict=True):
         at = samples.rows, samples.columns
         albedo = np.asarray(prop.color, np.float32) * (1 + 0.12 * noise(samples.world, 0.4)[:, 2:3])
@@ -172,6 +218,7 @@ def set_props(backdrop: Backdrop, rays: Rays, light: Light, props: Sequence[Prop
     return covered
 
 
+@lru_cache(maxsize=64)
 def _prop_mesh(parts: tuple[Part, ...]) -> Mesh:
     vertices, faces, normals, cell = mesh_parts(parts, 64)
     return Mesh(vertices, faces, normals, np.ones(len(vertices), np.float32), 1.0, np.zeros(3, np.float32), cell)

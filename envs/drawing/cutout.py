@@ -1,7 +1,6 @@
 """Cut-out photographs as things of a world: how their files are read and checked, which photograph a view shows, its
 size, and how it stands."""
 
-import io
 import zlib
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +11,7 @@ from jaxtyping import Bool, Float32, UInt8
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.camera import Camera
-from menagerie.envs.drawing.picture_file import LARGEST
+from menagerie.envs.drawing.picture_file import SIDES
 from menagerie.envs.drawing.placement import Pose
 from menagerie.envs.shapes.mesh import Mesh
 from menagerie.envs.slots import SLOTS
@@ -104,21 +103,17 @@ def read_photograph(path: Path, content: bytes) -> Photograph:
 
 def read_pixels(path: Path, content: bytes) -> UInt8[np.ndarray, "h w 4"]:
     """Return red, green, blue and alpha of a file's content. The size is checked before any pixel is unpacked."""
-    from menagerie.envs.core.pictures import open_image
+    from menagerie.envs.core.pictures import Limits, open_picture, reason
 
     try:
-        with open_image(io.BytesIO(content), FORMATS) as picture:
-            if max(picture.size) > LARGEST:
-                raise UserError(f"{path} has {picture.size[0]} x {picture.size[1]} pixels, at most {LARGEST} a side")
-            if picture.mode.startswith(("I", "F")):
-                raise UserError(f"{path} has more than 8 bits a channel (mode {picture.mode}); save it with 8")
+        with open_picture(content, Limits(FORMATS, (1, SIDES[1]))) as picture:
             if not picture.has_transparency_data:
                 raise UserError(f"{path} has no alpha channel; cut the thing out, and save it as PNG with transparency")
             return np.asarray(picture.convert("RGBA"))
     except UserError:
         raise
-    except Exception as error:  # a truncated file, a decompression bomb, no picture: each raises its own type
-        raise UserError(f"{path} can't be read as a cut-out ({type(error).__name__}: {error})") from error
+    except Exception as error:  # decoders raise exceptions of many types
+        raise UserError(f"{path} can't be read as a cut-out ({reason(error)}); give another") from error
 
 
 def trimmed(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:

@@ -12,7 +12,7 @@ from menagerie.envs.drawing.background import Backdrop, Background, Rays, lay_gr
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, VIEWS
 from menagerie.envs.drawing.shading import Light
 
-SMALLEST, LARGEST = 8, 4096  # pixels a side
+SIDES = 8, 4096  # least and most pixels
 # A little more than any camera sees, in radians.
 REACH = np.radians(FIELD_OF_VIEW) * 1.45
 OWN_LIGHT = Light((1.1, 1.05, 0.98), (0.36, 0.40, 0.46), (0.2, 0.18, 0.16))
@@ -20,25 +20,14 @@ OWN_LIGHT = Light((1.1, 1.05, 0.98), (0.36, 0.40, 0.46), (0.2, 0.18, 0.16))
 
 def read_picture(path: Path) -> Float32[np.ndarray, "h w 3"]:
     """Linear colours of a picture file of 8 bits a channel."""
-    from menagerie.envs.core.pictures import open_image
+    from menagerie.envs.core.pictures import Limits, open_picture, reason
 
     try:
-        with open_image(path) as picture:
-            check_picture(path, picture.size, picture.mode)
+        with open_picture(path, Limits(sides=SIDES)) as picture:
             pixels = np.asarray(picture.convert("RGB"), np.float32) / 255
-    except UserError:
-        raise
-    except Exception as error:  # a truncated file, a decompression bomb, no picture: each raises its own type
-        raise UserError(f"{path} can't be read as a picture ({type(error).__name__}: {error})") from error
+    except Exception as error:  # decoders raise exceptions of many types
+        raise UserError(f"{path} can't be read as a picture ({reason(error)}); give another") from error
     return pixels ** np.float32(2.2)
-
-
-def check_picture(path: Path, size: tuple[int, int], mode: str) -> None:
-    """Raise if a picture is too small, too large or has more than 8 bits a channel."""
-    if min(size) < SMALLEST or max(size) > LARGEST:
-        raise UserError(f"{path} has {size[0]} x {size[1]} pixels; it must have {SMALLEST} to {LARGEST} a side")
-    if mode.startswith(("I", "F")):
-        raise UserError(f"{path} has more than 8 bits a channel (mode {mode}); save it with 8")
 
 
 def sample(

@@ -7,6 +7,7 @@ goes there. A file is never cut, because a map of what was cut off would kill th
 is damaged, or the file is none of ours, the sound records before go to a new file.
 """
 
+import errno
 import mmap
 import os
 import struct
@@ -20,7 +21,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from menagerie.envs.core.files import Unwritable, whole_file, writing
-from menagerie.envs.core.locks import OF_THE_PLACE, FileLock
+from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.reading import Unreadable, open_file, reading
 
 Key = tuple[str | int, ...]
@@ -30,6 +31,8 @@ SLOT = 64
 HEADER = struct.Struct("<8sQQIII")
 MARK = b"a record"
 EMPTY = bytes(SLOT)
+# Of places that can't be written to or have no locks: records stay in memory there.
+OF_THE_PLACE = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EROFS, errno.EACCES, errno.EPERM}
 NUMBERS = (np.uint8, np.float32, np.int64, np.float64)  # as which the compositor reads the atlas
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float32
 from menagerie.envs.animals import load_animal
 from menagerie.envs.backgrounds import load_background
 from menagerie.envs.custom.cutouts import load_cutout
-from menagerie.envs.drawing.background import Rays
+from menagerie.envs.drawing.background import Backdrop, Rays
 from menagerie.envs.drawing.camera import Camera, View, supersampling, view_of
 from menagerie.envs.drawing.card import brightness, card_of, card_shadow, card_skin, contact, painted, seen_by
 from menagerie.envs.drawing.cutout import Cutout
@@ -28,13 +28,21 @@ from menagerie.envs.textures import load_texture
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """A background in display colours, one row for each row of samples."""
+    """A background, one row for each row of samples."""
 
-    lit: Float32[np.ndarray, "h w 3"]
-    unlit: Float32[np.ndarray, "h w 3"]  # in full shadow
+    drawn: Backdrop
     light_points: Float32[np.ndarray, "h w 3"]  # the visible points, in light space
     reach: Float32[np.ndarray, "rows columns 4"]  # of these points, see `reach_of`
-    distance: Float32[np.ndarray, "h w"]  # metres from the eye
+
+    @property
+    def lit(self) -> Float32[np.ndarray, "h w 3"]:
+        """Display colours."""
+        return np.ascontiguousarray(tonemap(self.drawn.ambient + self.drawn.direct))
+
+    @property
+    def unlit(self) -> Float32[np.ndarray, "h w 3"]:
+        """Display colours in full shadow."""
+        return np.ascontiguousarray(tonemap(self.drawn.ambient))
 
 
 @lru_cache(maxsize=16)
@@ -48,9 +56,8 @@ def ground(name: str, resolution: int, view: View) -> Ground:
     """Draw the background called `name`, without things on it."""
     background = load_background(name)
     drawn = background.draw(Rays(camera(resolution, view)), background.light)
-    lit, unlit = tonemap(drawn.ambient + drawn.direct), tonemap(drawn.ambient)
     points = light_space(drawn.points, view.sun)
-    return Ground(lit, unlit, points, reach_of(points, supersampling(resolution)), drawn.distance)
+    return Ground(drawn, points, reach_of(points, supersampling(resolution)))
 
 
 class EntryKey(NamedTuple):

@@ -10,8 +10,19 @@ from jaxtyping import Float32
 
 def transform(matrix: np.ndarray, points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
     """Multiply each point by a 3 x 3 matrix."""
+    return np.stack(coordinates(matrix, points), axis=-1)
+
+
+def coordinates(matrix: np.ndarray, points: Float32[np.ndarray, "*n 3"]) -> list[Float32[np.ndarray, "*n"]]:
+    """Return each coordinate of the points, multiplied by a 3 x 3 matrix."""
     x, y, z = (points[..., axis].copy() for axis in range(3))  # long rows: five times as fast as rows of three
-    return np.stack([x * a + y * b + z * c for a, b, c in np.asarray(matrix, np.float32)], axis=-1)
+    return [x * a + y * b + z * c for a, b, c in np.asarray(matrix, np.float32)]
+
+
+def in_planes(coordinates: np.ndarray) -> np.ndarray:
+    """Return an array (..., n) for the array or list (n, ...), in whose memory each coordinate lies by itself: numpy
+    works several times as fast on such long rows as on rows of three."""
+    return np.moveaxis(np.asarray(coordinates), 0, -1)
 
 
 def dot(a: Float32[np.ndarray, "*n 3"], b: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n"]:

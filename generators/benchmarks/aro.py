@@ -5,15 +5,16 @@ attributes are exchanged, in VG-Relation the two things themselves. ARO's word o
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from menagerie.envs.core.reading import read_json
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Box, Photograph, Photographs, Place, Record, macro, of_groups
+from menagerie.generators.benchmarks.photographs import Box, Photograph, Photographs, Record, macro, of_groups
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import Entry, read_json_list
-from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, file_numbers
+from menagerie.generators.sources.kept_out import VISUAL_GENOME, named_in
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_json_list
 
 IMAGES = "aro/images"
 SOURCE = "github.com/mertyg/vision-language-models-are-bows (links in dataset_zoo/aro_datasets.py)"
@@ -21,7 +22,7 @@ LICENCE = "MIT; images: Visual Genome, CC BY 4.0"
 SIDES = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
 
 
-def boxed_records(place: Place, file: str, group: Callable[[Entry], str]) -> list[Record]:
+def boxed_records(place: Place, file: str, group: Callable[[Row], str]) -> list[Record]:
     """The records of a file; records that show parts of one image form a cluster."""
     records = []
     for entry in read_json_list(place.path(file)):
@@ -32,10 +33,7 @@ def boxed_records(place: Place, file: str, group: Callable[[Entry], str]) -> lis
     return records
 
 
-def shown(path: Path) -> Iterator[PhotographId]:
-    return file_numbers(VISUAL_GENOME, path, (entry.text("image_path") for entry in read_json_list(path)))
-
-
+shown = named_in(VISUAL_GENOME, read_json_list, "image_path")
 ATTRIBUTION = "aro/visual_genome_attribution.json"
 FEWEST = 25  # fewest records of a pair of attributes that counts
 

@@ -7,9 +7,9 @@ relative to `images`.
 """
 
 from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad, below_images
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import Entry, read_json_lines
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_json_lines
 
 FILE, IMAGES = "bivlc/test.jsonl", "bivlc/images"
 
@@ -20,7 +20,7 @@ def build(place: Place) -> FourWay:
     return FourWay("bivlc", IMAGES, [quad_of(number, entry) for number, entry in enumerate(entries)], place)
 
 
-def quad_of(number: int, entry: Entry) -> Quad:
+def quad_of(number: int, entry: Row) -> Quad:
     """Read one record. Its name is its position in the file, which gives no names."""
     return Quad(
         name=str(number),

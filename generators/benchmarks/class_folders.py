@@ -12,7 +12,7 @@ from unicodedata import normalize
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import is_litter
 from menagerie.generators.benchmarks.known_classes import Classes, known_classes, spelled, words_of
-from menagerie.generators.sources.json_file import LONGEST_TEXT, is_text, read_text
+from menagerie.generators.sources.rows import LONGEST_TEXT, is_text, read_text
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
 NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)", re.DOTALL)

@@ -6,14 +6,14 @@ file's order, so that a constant scorer is always right; for relations in a rand
 authors' code does.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_best, first_of_drawn
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_drawn
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.csv_file import read_csv
-from menagerie.generators.sources.json_file import Entry, read_json
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_csv, read_json
 
 FOLDER = "clevr_bind"
 OPTIONS = ("pos", *(f"neg_{k}" for k in range(4)))
@@ -33,12 +33,11 @@ PROMPT = "a photo of"
 class ClevrBind(Photographs):
     """CLEVR-bind; groups are tables of attributes or lists of relations, per split."""
 
+    figures = ()
+
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; of equal scores the first in the file wins, but ties of relations are broken at random."""
         return first_of_drawn(scores, item.record) if item.group in RELATIONS else first_of_best(scores)
-
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        return of_groups(items, outcomes)
 
 
 def build(place: Place) -> ClevrBind:
@@ -58,23 +57,25 @@ def prompted(name: str, place: Place, prompt: str) -> ClevrBind:
 def attributes(place: Place) -> Iterator[Record]:
     """Yield the records whose false captions are in the file; the file's white space in captions is kept."""
     for group, (file, images) in TABLES.items():
-        for row in read_csv(place.path(f"{FOLDER}/{file}"), ("file_name", *OPTIONS)):
+        for number, row in enumerate(read_csv(place.path(f"{FOLDER}/{file}"), ("file_name", *OPTIONS)), start=1):
             image = Photograph(f"{images}/{row.text('file_name')}")
-            texts = tuple(row.cells[option] for option in OPTIONS if row.text(option))  # `text` raises for an empty one
-            yield Record(f"{group} {row.line}", group, (image,), texts, image.file)
+            texts = tuple(
+                row.content[option] for option in OPTIONS if row.text(option)
+            )  # `text` raises for an empty one
+            yield Record(f"{group} {number}", group, (image,), texts, image.file)
 
 
 def relations(place: Place) -> Iterator[Record]:
     """Yield the records whose false captions are made from the true one."""
     for group, (file, images) in RELATIONS.items():
-        for entry in read_json(place.path(f"{FOLDER}/{file}")).values():
+        for entry in read_json(place.path(f"{FOLDER}/{file}")).rows():
             for k, _ in enumerate(entry.texts("pos")):
                 image = Photograph(f"{images}/{entry.place}")
                 texts = options(entry, entry.content["pos"][k])
                 yield Record(f"{group} {entry.place} {k}", group, (image,), texts, image.file)
 
 
-def options(entry: Entry, text: str) -> tuple[str, ...]:
+def options(entry: Row, text: str) -> tuple[str, ...]:
     """The true caption "a R b", and its four false ones: "b R a", one with the opposite of R, and two in which the
     third shape replaces a or b."""
     parts = text.split()

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import Row, read_json_rows
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, file_numbers
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_json_rows
 
 FILE, IMAGES = "cola/COLA_multiobjects_matching_benchmark.json", "cola/images"
 ADDRESSES, CAPTIONS = (0, 2), (1, 3)

@@ -5,9 +5,9 @@ a notebook that we haven't read.
 """
 
 from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad, below_images
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import Entry, read_json_lines, read_json_list
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_json_lines, read_json_list
 
 LIST, LINES, IMAGES = "colorswap/test.json", "colorswap/test.jsonl", "colorswap/images"
 
@@ -19,7 +19,7 @@ def build(place: Place) -> FourWay:
     return FourWay("colorswap", IMAGES, list(map(quad_of, entries)), place)
 
 
-def quad_of(entry: Entry) -> Quad:
+def quad_of(entry: Row) -> Quad:
     return Quad(
         name=str(entry.field("id", int)),
         images=(below_images(entry.text("image_1")), below_images(entry.text("image_2"))),

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from menagerie.generators.benchmarks.benchmark import QUADS, Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group
+from menagerie.generators.sources.place import Place
 
 RULES = tuple(QUADS)
 

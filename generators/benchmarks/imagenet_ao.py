@@ -10,10 +10,11 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import is_litter
 from menagerie.generators.benchmarks.known_classes import SLOT
-from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot, pictures_in
-from menagerie.generators.sources.csv_file import read_csv
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import read_csv
 
 FOLDER, TABLE = "imagenet_ao/images", "imagenet_ao/imagenet_ao.csv"
 TEMPLATE = f"a photo of a {SLOT}"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int64
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Result, Summary
-from menagerie.generators.benchmarks.photographs import PhotographSet, Record, of_groups
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Result
+from menagerie.generators.benchmarks.photographs import PhotographSet, Record
 from menagerie.generators.captions.templates import Caption
 
 
@@ -87,6 +87,7 @@ class MatrixBenchmark(PhotographSet):
     """Pools of images and texts. It has no items: its tests are the queries that `results` yields."""
 
     items = ()
+    figures = ()
     pools: Sequence[Pool] = ()
     measures: Sequence[Measure] = ()
 
@@ -162,9 +163,6 @@ class MatrixBenchmark(PhotographSet):
             return Item(record.name, "", (pool.images[query],), texts, record.cluster or record.name)
         images = tuple(pool.images[place] for place in (ranked.true, ranked.false))
         return Item(f"text {query}", "", images, (pool.texts[query][0],), pool.records[ranked.true].name)
-
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        return of_groups(items, outcomes)
 
 
 def group_of(pool: str, measure: Measure) -> str:

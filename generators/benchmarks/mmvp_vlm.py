@@ -5,13 +5,14 @@ picks the second image unless the first has more than half of the softmax: on a 
 second right. Columns (by position) and folders follow that code (scripts/evaluate_vlm.py of github.com/tsb0601/MMVP).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, images_chosen, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.benchmark import Outcome, Scores, images_chosen
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.csv_file import Row, read_csv
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_csv
 
 FILE, IMAGES = "mmvp_vlm/Questions.csv", "mmvp_vlm/MLLM_VLM Images"
 NUMBER, PATTERN, STATEMENT = "Question ID", "Type", "Statement"
@@ -20,11 +21,9 @@ MOST = 10**6
 
 
 class MmvpVlm(Photographs):
-    """The pairs of MMVP-VLM, grouped by their visual pattern."""
+    """The pairs of MMVP-VLM, grouped by their visual pattern, each of which has 15 pairs."""
 
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The mean over patterns, each of which has 15 pairs."""
-        return {"macro over patterns": macro(list(map(summarise, by_group(items, outcomes).values())))}
+    figures = ("macro over patterns",)
 
 
 def second_of_level(scores: Scores) -> Outcome:

@@ -7,13 +7,12 @@ normal thing.
 """
 
 import re
-from collections.abc import Mapping, Sequence
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.folders import files_in
+from menagerie.generators.sources.place import Place
 
 FOLDER = "ncd/images"
 IMAGE = re.compile(r"(?!.*MIRROR).+\.(?i:png|jpe?g|webp)", re.DOTALL)
@@ -25,8 +24,7 @@ CAPTION = "A picture of a {} {} and a {} {}"
 class NCD(Photographs):
     """NCD; each order of mention is a group."""
 
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        return of_groups(items, outcomes)
+    figures = ()
 
 
 def build(place: Place) -> NCD:

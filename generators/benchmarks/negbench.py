@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, summarise, texts_chosen
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.retrieval import Retrieval, records_of
-from menagerie.generators.sources.csv_file import Row, read_csv
-from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers, named_in
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_csv
 
 FILES = {
     "coco": "negbench/COCO_val_mcq_llama3.1_rephrased.csv",
@@ -49,8 +50,8 @@ def build(place: Place) -> NegBench:
     records, places = [], {}
     for name, file in FILES.items():
         columns = ("image_path", *OPTIONS, "correct_answer", "correct_answer_template")
-        for row in read_csv(place.path(file), columns):
-            record = read(row, name)
+        for number, row in enumerate(read_csv(place.path(file), columns), start=1):
+            record = read(row, name, number)
             records.append(record)
             places[record.name] = row.whole_number("correct_answer", len(OPTIONS) - 1)
     made = NegBench("negbench", IMAGES, records, place)
@@ -58,7 +59,7 @@ def build(place: Place) -> NegBench:
     return made
 
 
-def read(row: Row, name: str) -> Record:
+def read(row: Row, name: str, number: int) -> Record:
     """Read one record, with its true caption first."""
     template = row.text("correct_answer_template")
     if template not in TEMPLATES:
@@ -66,7 +67,7 @@ def read(row: Row, name: str) -> Record:
     options = [row.text(option) for option in OPTIONS]
     true = options.pop(row.whole_number("correct_answer", len(OPTIONS) - 1))
     image = row.text("image_path").rpartition("/")[2]
-    return Record(f"{name} {row.line}", f"{name} {template}", (Photograph(image),), (true, *options), image)
+    return Record(f"{name} {number}", f"{name} {template}", (Photograph(image),), (true, *options), image)
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
@@ -107,17 +108,13 @@ def build_retrieval(place: Place) -> Retrieval:
         for group, file in RETRIEVAL_FILES.items()
         for record in records_of(
             (
-                (row.text("filepath").rpartition("/")[2], tuple(row.literal_texts("captions")))
+                (row.text("filepath").rpartition("/")[2], row.texts("captions"))
                 for row in read_csv(place.path(file), ("filepath", "captions"))
             ),
             group,
         )
     ]
     return Retrieval("negbench-retrieval", IMAGES, records, place)
-
-
-def shown_in_retrieval(path: Path) -> Iterator[PhotographId]:
-    return file_numbers(COCO, path, (row.text("filepath") for row in read_csv(path, ("filepath",))))
 
 
 BENCHMARK_NEGBENCH_RETRIEVAL = BenchmarkSpec(
@@ -128,5 +125,5 @@ BENCHMARK_NEGBENCH_RETRIEVAL = BenchmarkSpec(
     source="github.com/m1k2zoo/negbench (links in its datasets.md); images of COCO val2017 in one folder",
     licence="MIT; images: see COCO",
     build=build_retrieval,
-    photographs=shown_in_retrieval,
+    photographs=named_in(COCO, lambda path: read_csv(path, ("filepath",)), "filepath"),
 )

@@ -4,8 +4,6 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -14,15 +12,11 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores, Summary, summarise, texts_chosen
-from menagerie.generators.benchmarks.tagging import Tagger, spacy_tags
-from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.coco import one_node
-from menagerie.generators.sources.folders import ITSELF, Given, SearchedFolders
+from menagerie.generators.sources.folders import SearchedFolders
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.json_file import writable
-from menagerie.generators.sources.nearby import hint
-from menagerie.generators.sources.registry import given_above
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import writable
 
 Rule = Callable[[Scores], Outcome]
 Each = TypeVar("Each")
@@ -56,63 +50,12 @@ class Record(NamedTuple):
     """A name shared by records that resemble each other: a bootstrap draws them together."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where benchmarks' files are, and the options for reading them."""
-
-    root: Path
-    resolution: int = 224
-    """Side of the square to which images are scaled, in pixels."""
-    parse: Callable[[str], SceneGraph] = one_node
-    """Makes the scene graph of a text, for scorers that read graphs."""
-    squashed: bool = False
-    """Whether to squash the whole image to a square; otherwise its central square is taken."""
-    interpolation: str = "bicubic"
-    """Name of a resampling filter of Pillow."""
-    workers: int = 1
-    """Number of threads that decode images."""
-    allow_missing: bool = False
-    """Whether to leave out records whose images are missing, and count them; otherwise a missing image raises."""
-    folders: Given = field(default_factory=dict)
-    """Folders of images outside the root, by the path below the root that they replace. All folders of a path are
-    searched."""
-    tag: Tagger | None = spacy_tags
-    """Tags a text's parts of speech, for benchmarks that shuffle words by them. With None no texts are shuffled, which
-    is enough to count records."""
-
-    def path(self, name: str) -> Path:
-        """The path of a file or folder, below the root or in `folders`: the first existing one, else the first
-        possible one."""
-        places = self.places(name)
-        return next((place for place in places if place.exists()), places[0])
-
-    def places(self, name: str) -> tuple[Path, ...]:
-        """All paths at which a file or folder may be."""
-        part, below = given_above(name, self.folders)
-        return tuple(folder / below for folder in self.folders[part]) if part else (self.root / name,)
-
-    def only(self, name: str) -> Path:
-        """The path of a folder whose content is listed; raises if several folders are given for it."""
-        if len(places := self.places(name)) > 1:
-            raise UserError(
-                f"--images {name} is given {len(places)} times; what is in it is listed, so give one folder"
-            )
-        return places[0]
-
-    def images(self, name: str) -> SearchedFolders:
-        """The folder of images `name`, or the folders given in its place, with those given for paths inside it."""
-        within = {
-            PurePosixPath(given).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
-            for given, paths in self.folders.items()
-            if PurePosixPath(given).is_relative_to(name)
-        }
-        places = tuple(path.resolve() for path in self.places(name))
-        return SearchedFolders(places[0], within if len(places) == 1 else within | {ITSELF: places})
-
-
 class PhotographSet(Benchmark):
     """The base of benchmarks with records of image files."""
 
+    figures: tuple[str, ...] = ("all",)
+    """The figures that papers report besides the groups: the mean over groups if a name begins with "macro", else the
+    mean over all records. Without any, the groups are reported."""
     made_texts: bool = False
     """Whether our code made the texts; results then keep them."""
     reader: type[ImageFiles] = ImageFiles
@@ -180,11 +123,13 @@ class PhotographSet(Benchmark):
         """A copy in which `texts` maps each text to another, without tests of which a text becomes empty."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The figures that papers report besides the groups; for most benchmarks the mean over all records.
+        """The `figures`, or others.
 
         To make intervals it is called with some of the items, so `self.items` decides which records or groups count.
         """
-        return {"all": summarise(outcomes)}
+        groups = of_groups(items, outcomes)
+        means = {"macro": macro(list(groups.values())), "all": summarise(outcomes)}
+        return {name: means["macro" if name.startswith("macro") else "all"] for name in self.figures} or groups
 
 
 class Photographs(PhotographSet):
@@ -265,14 +210,13 @@ def missing_images(folder: SearchedFolders, records: Sequence[Record], reader: t
 
 
 def missing_in_words(folder: SearchedFolders, lost: set[str], every: int, reader: type[ImageFiles]) -> str:
-    """A message with the number of missing images and where the first one lies instead, if nearby; empty if none is
-    missing."""
+    """A message with the number of missing images and the first one; empty if none is missing."""
     if not lost:
         return ""
     first = min(lost)
     places = folder.places(reader.file_of(first))
-    where, near = " and ".join(str(place.folder) for place in places), "".join(hint(*place) for place in places)
-    return f"{len(lost)} of {every} images are missing in {where}, the first is {first!r:.200}{near}"
+    where = " and ".join(str(place.folder) for place in places)
+    return f"{len(lost)} of {every} images are missing in {where}, the first is {first!r:.200}"
 
 
 def macro(parts: Sequence[Summary]) -> Summary:

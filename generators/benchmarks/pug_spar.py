@@ -8,13 +8,14 @@ animals in one place or texture, or with the two places or textures in the other
 are broken at random.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from reprlib import repr as shown
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_drawn
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_drawn
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.csv_file import Row, read_csv
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_csv
 
 FOLDER = "pug_spar"  # as unpacked, images beside the table; images may also be in a folder of their own
 TABLE, IMAGES = f"{FOLDER}/labels.csv", f"{FOLDER}/images"
@@ -36,12 +37,11 @@ KNOWN = {POSITIONS: ("left", "right", "bottom", "top"), TEXTURES: (DEFAULT, "blu
 class PugSpar(Photographs):
     """PUG:SPAR; groups are pairs of places or of textures."""
 
+    figures = ()
+
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; ties are broken at random, with the record as seed."""
         return first_of_drawn(scores, item.record)
-
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        return of_groups(items, outcomes)
 
 
 def build(place: Place) -> PugSpar:
@@ -70,14 +70,14 @@ def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
     """The places, or the textures, of a line's two animals."""
     for column in columns:
         if cell(row, column).lower() not in (known := KNOWN[columns]):
-            raise row.error(f"has a {column!r} that is none of {', '.join(known)}: {shown(row.cells[column])}")
+            raise row.error(f"has a {column!r} that is none of {', '.join(known)}: {shown(row.content[column])}")
     first, second = (cell(row, column) for column in columns)
     return first, second
 
 
 def cell(row: Row, column: str) -> str:
     """The text in a row's column; "" if there is no value."""
-    text = " ".join(row.cells[column].split())
+    text = " ".join(row.content[column].split())
     return "" if text.lower() == ABSENT else text
 
 

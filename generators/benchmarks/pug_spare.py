@@ -7,9 +7,10 @@ here all are scored. The number of images isn't known for sure.
 
 from collections.abc import Iterator
 
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.csv_file import Row, read_csv
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_csv
 
 FILE, FOLDER = "pug_spare/PUG_SPARE.csv", "pug_spare"
 WORLD, ANIMALS = "world_name", ("character_name", "character2_name")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.plugins import Exports, own_module
 from menagerie.generators.sources.kept_out import PhotographId
+from menagerie.generators.sources.place import Place
 
 if TYPE_CHECKING:
-    from menagerie.generators.benchmarks.photographs import PhotographSet, Place
+    from menagerie.generators.benchmarks.photographs import PhotographSet
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
-from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import read_photographs
-from menagerie.generators.sources.json_file import is_text, read_json, read_json_list, read_text
 from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import is_text, read_json, read_json_list, read_text
 
 MEASURES = tuple(Measure(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
 SPLIT = "test"
@@ -81,9 +82,9 @@ def karpathy_images(path: Path) -> list[CaptionedImage]:
 @lru_cache(maxsize=2)
 def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
     """Read Karpathy's file; `size` and `changed` (time of the last change) tell versions of it apart in the cache."""
-    entries = [entry for entry in read_json(path).entries("images") if entry.text("split") == SPLIT]
+    entries = [entry for entry in read_json(path).rows("images") if entry.text("split") == SPLIT]
     return tuple(
-        (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.entries("sentences")))
+        (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.rows("sentences")))
         for entry in entries
     )
 

@@ -1,25 +1,22 @@
 """Collects the photographs of COCO, Visual Genome and Flickr that tests show, so that training leaves them out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.sources.coco import numbers_of
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.json_file import read_json
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, KeptOut, PhotographId, coco_number
-from menagerie.generators.sources.registry import SourcePlace
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import read_json
 from menagerie.generators.sources.visual_genome import IMAGE_DATA, image_numbers
 
 # COCO's validation sets and their numbers of images. 35 504 images of the 2014 set are in the training set of 2017.
-VALIDATION: Mapping[str, int] = MappingProxyType({"val2017": 5000, "val2014": 40504})
+VALIDATION: Mapping[str, int] = {"val2017": 5000, "val2014": 40504}
 
 Numbers = Sequence[PhotographId]
 
 
-def images_of_tests(
-    place: SourcePlace, validation: Sequence[str] = ("val2017",), allow_unknown: bool = False
-) -> KeptOut:
+def images_of_tests(place: Place, validation: Sequence[str] = ("val2017",), allow_unknown: bool = False) -> KeptOut:
     """The photographs of the COCO sets `validation` and of all benchmarks below a data root: training leaves them out.
 
     A benchmark's photographs are read from those of its annotation files that exist; its images needn't exist. If
@@ -44,7 +41,7 @@ def images_of_tests(
     return KeptOut(images, unknown, allow_unknown)
 
 
-def shown(name: str, place: SourcePlace) -> Iterator[PhotographId]:
+def shown(name: str, place: Place) -> Iterator[PhotographId]:
     """Yield the photographs of a benchmark, from those of its annotation files that exist."""
     spec = load(name)
     for file in (*spec.files, *spec.one_of):
@@ -52,12 +49,12 @@ def shown(name: str, place: SourcePlace) -> Iterator[PhotographId]:
             yield from spec.photographs(place.path(file))
 
 
-def validation_numbers(place: SourcePlace, split: str) -> Iterator[Numbers]:
+def validation_numbers(place: Place, split: str) -> Iterator[Numbers]:
     """Yield the numbers of each photograph in a COCO validation set, from its annotations or, without them, images."""
     files = (place.path(f"coco/annotations/{kind}_{split}.json") for kind in ("captions", "instances"))
     path = next((file for file in files if file.is_file()), None)
     if path is not None:
-        for entry in read_json(path).entries("images"):
+        for entry in read_json(path).rows("images"):
             yield numbers_of(entry.field("file_name", str), entry)
         return
     for file in sorted(files_in(place.path(f"coco/{split}"))):
@@ -74,7 +71,7 @@ def linked(images: Mapping[PhotographId, str], every: Iterable[Numbers]) -> dict
     return more
 
 
-def without_validation(place: SourcePlace, split: str, found: int) -> str:
+def without_validation(place: Place, split: str, found: int) -> str:
     """The message for a validation set of COCO of which only `found` photographs are known."""
     file = place.path(f"coco/annotations/captions_{split}.json")
     return (
@@ -83,7 +80,7 @@ def without_validation(place: SourcePlace, split: str, found: int) -> str:
     )
 
 
-def without_image_data(place: SourcePlace, images: Mapping[PhotographId, str]) -> str:
+def without_image_data(place: Place, images: Mapping[PhotographId, str]) -> str:
     """The message for benchmarks of Visual Genome without the file that says which of its photographs are also in
     COCO."""
     reason = next(reason for number, reason in images.items() if number.collection == VISUAL_GENOME)

@@ -3,26 +3,23 @@
 Each record has a true caption and its opposite.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.benchmark import first_of_best
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import read_json_rows
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import read_json_rows
 
 SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
-MACRO = "macro over one object and two"
 
 
 class SpatialQuestions(Photographs):
-    """Spatial questions; the groups are questions about one thing and about two."""
+    """Spatial questions; the groups are questions about one thing and about two, whose mean is their table 1."""
 
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The mean of the two groups, as in the authors' table 1, and the mean over all records."""
-        parts = by_group(items, outcomes)
-        return {MACRO: macro(list(map(summarise, parts.values()))), "micro": summarise(outcomes)}
+    figures = ("macro over one object and two", "micro")
 
 
 def questions(

@@ -4,27 +4,21 @@ Seven files of captions of COCO val2017 images, each with one hard negative. An 
 strictly higher.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from types import MappingProxyType
-
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import read_json
-from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.sources.kept_out import COCO, named_in
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import read_json
 
-COUNTS = MappingProxyType(
-    {
-        "add_att": 692,
-        "add_obj": 2062,
-        "replace_att": 788,
-        "replace_obj": 1652,
-        "replace_rel": 1406,
-        "swap_att": 666,
-        "swap_obj": 245,
-    }
-)
+COUNTS = {
+    "add_att": 692,
+    "add_obj": 2062,
+    "replace_att": 788,
+    "replace_obj": 1652,
+    "replace_rel": 1406,
+    "swap_att": 666,
+    "swap_obj": 245,
+}
 FOLDER, IMAGES = "sugarcrepe", "coco/val2017"
 
 
@@ -32,9 +26,7 @@ class SugarCrepe(Photographs):
     """SugarCrepe, with two overall accuracies: over all records (micro), as its paper reports, and the mean of its
     seven files (macro), as SPARO's paper reports."""
 
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        parts = by_group(items, outcomes)
-        return {"micro": summarise(outcomes), "macro": macro(list(map(summarise, parts.values())))}
+    figures = ("micro", "macro")
 
 
 def build(place: Place) -> SugarCrepe:
@@ -45,15 +37,11 @@ def build(place: Place) -> SugarCrepe:
 
 def read_part(place: Place, name: str) -> list[Record]:
     records = []
-    for entry in read_json(place.path(f"{FOLDER}/{name}.json")).values():
+    for entry in read_json(place.path(f"{FOLDER}/{name}.json")).rows():
         texts = tuple(entry.text(key) for key in ("caption", "negative_caption"))
         image = Photograph(entry.text("filename"))
         records.append(Record(f"{name} {entry.place}", name, (image,), texts, image.file))
     return records
-
-
-def shown(path: Path) -> Iterator[PhotographId]:
-    return file_numbers(COCO, path, (entry.text("filename") for entry in read_json(path).values()))
 
 
 BENCHMARK = BenchmarkSpec(
@@ -64,6 +52,6 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/RAIVNLab/sugar-crepe (data/*.json); images: cocodataset.org, 2017 Val images",
     licence="MIT; images: Flickr's terms, see COCO",
     build=build,
-    photographs=shown,
+    photographs=named_in(COCO, lambda path: read_json(path).rows(), "filename"),
     counts=COUNTS,
 )

@@ -5,20 +5,20 @@ Chance is 1/3. The text-only task is missing, because it compares texts with eac
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from types import MappingProxyType
 
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores
-from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.sugarcrepe import IMAGES, SugarCrepe
-from menagerie.generators.sources.json_file import read_json_list
-from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.sources.kept_out import COCO, named_in
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import read_json_list
 
 FOLDER = "sugarcrepe_pp"
-COUNTS: Mapping[str, int] = MappingProxyType(
-    {"replace_att": 788, "replace_obj": 1652, "replace_rel": 1406, "swap_att": 666, "swap_obj": 245}
-)
+COUNTS: Mapping[str, int] = {
+    **{"replace_att": 788, "replace_obj": 1652, "replace_rel": 1406},
+    **{"swap_att": 666, "swap_obj": 245},
+}
 TEXTS = ("caption", "caption2", "negative_caption")
 
 
@@ -48,10 +48,6 @@ def read_part(place: Place, name: str) -> Iterator[Record]:
         yield Record(f"{name} {entry.field('id', int)}", name, (image,), tuple(map(entry.text, TEXTS)), image.file)
 
 
-def shown(path: Path) -> Iterator[PhotographId]:
-    return file_numbers(COCO, path, (entry.text("filename") for entry in read_json_list(path)))
-
-
 BENCHMARK = BenchmarkSpec(
     name="sugarcrepe-pp",
     about="two captions that say the same, and one of nearly the same words that doesn't",
@@ -60,6 +56,6 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/Sri-Harsha/scpp (data/*.json); images: cocodataset.org, 2017 Val images",
     licence="CC BY 4.0; images: Flickr's terms, see COCO",
     build=build,
-    photographs=shown,
+    photographs=named_in(COCO, read_json_list, "filename"),
     counts=COUNTS,
 )

@@ -4,36 +4,30 @@ As in the authors' code, a record is scored only if at least two of three annota
 is right if its caption scores strictly higher: the paper's pairwise accuracy, averaged over the eleven files.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import Entry, checked, read_json
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_json
 
 FOLDER, IMAGES = "valse/data", "valse/images"
-COUNTS: Mapping[str, int] = MappingProxyType(
-    {
-        **{"existence": 505, "plurals": 851},
-        **{"counting-hard": 868, "counting-small-quant": 900, "counting-adversarial": 691},
-        **{"relations": 535, "action-replacement": 648, "actant-swap": 949},
-        **{"coreference-standard": 708, "coreference-hard": 104, "foil-it": 943},
-    }
-)
+COUNTS: Mapping[str, int] = {
+    **{"existence": 505, "plurals": 851},
+    **{"counting-hard": 868, "counting-small-quant": 900, "counting-adversarial": 691},
+    **{"relations": 535, "action-replacement": 648, "actant-swap": 949},
+    **{"coreference-standard": 708, "coreference-hard": 104, "foil-it": 943},
+}
 VOTES = 2  # of three annotators
 VISUAL7W = "v7w_"  # prefix of the numbers that Visual Genome gives Visual7W's photographs
 
 
 class Valse(Photographs):
-    """VALSE; groups are its files."""
+    """VALSE; groups are its files, whose mean the paper reports."""
 
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The mean over files, as in the paper, and the mean over all records."""
-        parts = by_group(items, outcomes).values()
-        return {"macro": macro(list(map(summarise, parts))), "micro": summarise(outcomes)}
+    figures = ("macro", "micro")
 
 
 def build(place: Place) -> Valse:
@@ -48,11 +42,10 @@ def read_part(place: Place, name: str) -> Iterator[Record]:
         yield Record(f"{name} {entry.place}", name, (image,), (entry.text("caption"), entry.text("foil")), image.file)
 
 
-def confirmed(path: Path) -> Iterator[Entry]:
+def confirmed(path: Path) -> Iterator[Row]:
     """Yield the records of a file for which enough annotators chose the caption."""
-    for entry in read_json(path).values():
-        votes = checked(Entry(path, entry.place, entry.field("mturk", dict)))
-        if votes.number("caption") >= VOTES:
+    for entry in read_json(path).rows():
+        if entry.inside("mturk").number("caption") >= VOTES:
             yield entry
 
 

@@ -12,10 +12,11 @@ from itertools import product
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import Entry, Row, checked, read_json_rows
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_json_rows
 
 FOLDER, IMAGES = "vl_checklist/data", "vl_checklist/images"
 FIRST = 1000
@@ -105,7 +106,7 @@ def rows_of(folder: Path, name: str) -> list[Row]:
 
 
 def read(row: Row, name: str) -> Record:
-    image, texts = image_of(row, name), checked(Entry(row.file, row.place, row.content[1]))
+    image, texts = image_of(row, name), row.inside(1)
     true, false = (texts.texts(key)[0] for key in ("POS", "NEG"))
     return Record(f"{name} {row.place}", name, (Photograph(image),), (true, false), image)
 

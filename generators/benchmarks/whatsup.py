@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import Entry, read_json_list
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, read_json_list
 
 FOLDER = "whatsup"
 PARTS = {"A": "controlled_images", "B": "controlled_clevr"}
@@ -60,7 +61,7 @@ def build(place: Place) -> WhatsUp:
     return WhatsUp("whatsup", FOLDER, records, place, first_of_best)
 
 
-def read(entry: Entry, part: str) -> Record:
+def read(entry: Row, part: str) -> Record:
     """Read one record; the folder in its image's path is ignored."""
     name = entry.text("image_path").rpartition("/")[2]
     parts = NAME.fullmatch(name)

@@ -4,9 +4,9 @@
 """
 
 from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.json_file import Entry, is_text, read_json_lines
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import Row, is_text, read_json_lines
 
 FILE, IMAGES = "winoground/examples.jsonl", "winoground/images"
 TAGS = ("collapsed_tag", "secondary_tag")
@@ -17,7 +17,7 @@ def build(place: Place) -> FourWay:
     return FourWay("winoground", IMAGES, [quad_of(entry) for entry in read_json_lines(place.path(FILE))], place)
 
 
-def quad_of(entry: Entry) -> Quad:
+def quad_of(entry: Row) -> Quad:
     """Read one record, with its tags."""
     return Quad(
         name=str(entry.field("id", int)),

@@ -16,14 +16,15 @@ import numpy as np
 
 from menagerie.envs.core.identity import generator
 from menagerie.generators.benchmarks.benchmark import first_of_best
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.retrieval import (
     BENCHMARK_RETRIEVAL_COCO,
     BENCHMARK_RETRIEVAL_FLICKR30K,
     karpathy_test,
 )
-from menagerie.generators.benchmarks.tagging import Tagger
+from menagerie.generators.parsers.tagging import Tagger
+from menagerie.generators.sources.place import Place
 
 SEED = 1
 NOUNS, ADJECTIVES = ("NN", "NNS", "NNP", "NNPS"), ("JJ", "JJR", "JJS")

@@ -18,11 +18,12 @@ from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, su
 from menagerie.generators.benchmarks.class_folders import class_names, folders_in, lines
 from menagerie.generators.benchmarks.known_classes import SLOT, known_templates
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool, group_of
-from menagerie.generators.benchmarks.photographs import Photograph, Place, Record, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Record, macro
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.nearby import found_instead
+from menagerie.generators.sources.place import Place
 
 FOLDER = "zero_shot"
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")

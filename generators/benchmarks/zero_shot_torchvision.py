@@ -6,17 +6,17 @@ is read in its binary form (`cifar-10-binary.tar.gz`, `cifar-100-binary.tar.gz`)
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.class_folders import lines
 from menagerie.generators.benchmarks.known_classes import AS_THEY_ARE, known, known_templates
-from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot
-from menagerie.generators.sources.json_file import is_text, read_json
+from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.raw_images import RawImages, labels_in, names_in, read_bytes, same_number
+from menagerie.generators.sources.rows import is_text, read_json
 
 FOLDER = "torchvision"
 
@@ -138,31 +138,27 @@ def is_number(text: str) -> bool:
     return text.isdecimal() and text.isascii() and len(text) < 10
 
 
-PICKLED = MappingProxyType(
-    {
-        "cifar-10-batches-py": ("cifar-10-batches-bin", "cifar-10-binary.tar.gz"),
-        "cifar-100-python": ("cifar-100-binary", "cifar-100-binary.tar.gz"),
-    }
-)
+PICKLED = {
+    "cifar-10-batches-py": ("cifar-10-batches-bin", "cifar-10-binary.tar.gz"),
+    "cifar-100-python": ("cifar-100-binary", "cifar-100-binary.tar.gz"),
+}
 # CLIP_benchmark's name of a set -> its folder, and its reader.
-SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = MappingProxyType(
-    {
-        "cifar10": (
-            "cifar-10-batches-bin",
-            lambda root: cifar(root, "cifar-10-batches-bin/test_batch.bin", "cifar-10-batches-bin/batches.meta.txt"),
-        ),
-        "cifar100": (
-            "cifar-100-binary",
-            lambda root: cifar(root, "cifar-100-binary/test.bin", "cifar-100-binary/fine_label_names.txt"),
-        ),
-        "dtd": ("dtd", textures),
-        "fgvc_aircraft": ("fgvc-aircraft-2013b", aircraft),
-        "food101": ("food-101", food101),
-        "mnist": ("MNIST", mnist),
-        "pets": ("oxford-iiit-pet", pets),
-        "stl10": ("stl10_binary", stl10),
-    }
-)
+SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = {
+    "cifar10": (
+        "cifar-10-batches-bin",
+        lambda root: cifar(root, "cifar-10-batches-bin/test_batch.bin", "cifar-10-batches-bin/batches.meta.txt"),
+    ),
+    "cifar100": (
+        "cifar-100-binary",
+        lambda root: cifar(root, "cifar-100-binary/test.bin", "cifar-100-binary/fine_label_names.txt"),
+    ),
+    "dtd": ("dtd", textures),
+    "fgvc_aircraft": ("fgvc-aircraft-2013b", aircraft),
+    "food101": ("food-101", food101),
+    "mnist": ("MNIST", mnist),
+    "pets": ("oxford-iiit-pet", pets),
+    "stl10": ("stl10_binary", stl10),
+}
 
 BENCHMARK = BenchmarkSpec(
     name="zero-shot-torchvision",

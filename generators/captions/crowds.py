@@ -43,7 +43,7 @@ class Telling(NamedTuple):
 
 def telling_of(recipe: Mapping[str, Any]) -> Telling:
     """Return what decides the captions of a split with this recipe."""
-    most = recipe["most_mentioned"] or max(recipe["things"])
+    most = max(recipe["things"])
     return Telling(recipe["seed"], template_of(recipe), most, recipe["relations_stated"])
 
 

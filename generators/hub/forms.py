@@ -21,7 +21,7 @@ from menagerie.generators.benchmarks import (
 )
 from menagerie.generators.benchmarks.aro import IMAGES as ARO_IMAGES
 from menagerie.generators.benchmarks.aro import SIDES
-from menagerie.generators.sources.json_file import Entry
+from menagerie.generators.sources.rows import Row
 
 # Writes the picture in a column of a row, perhaps under a given name; returns the name of its file.
 Keep = Callable[..., str]
@@ -41,7 +41,7 @@ class Form:
     file: str
     """Annotation file below the data root, with {part} if the benchmark has several parts; empty if only the images are
     needed."""
-    record: Callable[[Entry, Keep], Any]
+    record: Callable[[Row, Keep], Any]
     """Makes the entry of the annotation file from a row."""
     more: tuple[str, ...] = ()
     """Further columns, read if the table has them."""
@@ -64,14 +64,14 @@ def part_in(form: Form, text: str) -> str:
     return next((part for part in form.parts if part in text), "")
 
 
-def sugarcrepe_record(row: Entry, keep: Keep, image: str = "image") -> dict[str, Any]:
+def sugarcrepe_record(row: Row, keep: Keep, image: str = "image") -> dict[str, Any]:
     """Make a record with the true and the false caption."""
     texts = {key: row.text(key) for key in ("caption", "negative_caption")}
     name = row.text("filename") if row.content.get("filename") else ""
     return {"filename": keep(image, name.rpartition("/")[2]), **texts}
 
 
-def labelled_record(row: Entry, keep: Keep) -> dict[str, Any]:
+def labelled_record(row: Row, keep: Keep) -> dict[str, Any]:
     """Make a record from both captions and a label, which repeats the true one."""
     texts, true = row.texts("tested_labels", 2), " ".join(str(row.content["true_label"]).split())
     if true not in texts:
@@ -80,13 +80,13 @@ def labelled_record(row: Entry, keep: Keep) -> dict[str, Any]:
     return {"filename": keep("image"), "caption": true, "negative_caption": false}
 
 
-def sugarcrepe_pp_record(row: Entry, keep: Keep) -> dict[str, Any]:
+def sugarcrepe_pp_record(row: Row, keep: Keep) -> dict[str, Any]:
     """Make a record with two true captions and a false one; the hub has no images for it."""
     texts = {key: row.text(key) for key in ("caption", "caption2", "negative_caption")}
     return {"id": row.field("id", int), "filename": row.text("filename"), **texts}
 
 
-def winoground_record(row: Entry, keep: Keep) -> dict[str, Any]:
+def winoground_record(row: Row, keep: Keep) -> dict[str, Any]:
     """Make a record of Winoground, and save both images under the authors' names. The record has these names without
     their ending."""
     number = row.field("id", int)
@@ -98,7 +98,7 @@ def winoground_record(row: Entry, keep: Keep) -> dict[str, Any]:
     return {"id": number, **names, **texts, **tags}
 
 
-def aro_record(row: Entry, keep: Keep) -> dict[str, Any]:
+def aro_record(row: Row, keep: Keep) -> dict[str, Any]:
     """Make a record with an image, its box, both captions and the group of the record."""
     box = row.content.get("bbox")
     named = {f"bbox_{key}": value for key, value in box.items()} if isinstance(box, dict) else row.content
@@ -110,19 +110,19 @@ def aro_record(row: Entry, keep: Keep) -> dict[str, Any]:
     return {"image_path": keep("image"), **box, **texts, **group}
 
 
-def colorswap_record(row: Entry, keep: Keep) -> dict[str, Any]:
+def colorswap_record(row: Row, keep: Keep) -> dict[str, Any]:
     number = row.field("id", int)
     names = {f"image_{k}": f"images/{keep(f'image_{k}', f'img_{number}_{k}.png')}" for k in (1, 2)}
     return {"id": number, **{key: row.text(key) for key in ("caption_1", "caption_2")}, **names}
 
 
-def bivlc_record(row: Entry, keep: Keep) -> dict[str, Any]:
+def bivlc_record(row: Row, keep: Keep) -> dict[str, Any]:
     """Make a record with the true and the false caption, each with its image."""
     images = {key: keep(key) for key in ("image", "negative_image")}
     return images | {key: row.text(key) for key in ("caption", "negative_caption", "type", "subtype")}
 
 
-def valse_image(row: Entry, keep: Keep) -> None:
+def valse_image(row: Row, keep: Keep) -> None:
     keep("images", row.text("original_file_name"))
 
 

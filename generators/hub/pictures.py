@@ -4,18 +4,12 @@ folder.
 
 import hashlib
 import re
-from io import BytesIO
 from pathlib import Path
 
-from PIL import UnidentifiedImageError
-
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import open_image
-from menagerie.envs.core.reading import open_file
-from menagerie.generators.hub.put import is_cached
-from menagerie.generators.sources.folders import inside, spellings
-from menagerie.generators.sources.json_file import Entry
-from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
+from menagerie.envs.core.pictures import LARGEST_FILE, open_picture, reason
+from menagerie.envs.core.reading import inside, open_file
+from menagerie.generators.sources.folders import spellings
+from menagerie.generators.sources.rows import Row
 
 SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}
 PLAIN = re.compile(r"\w[\w .,+()-]{0,120}\.(jpe?g|png|webp)", re.ASCII | re.IGNORECASE)
@@ -26,12 +20,12 @@ class PictureFolder:
     """Writes pictures into `out`; pictures that a table has only by file name are read from `folder`."""
 
     def __init__(self, folder: Path, out: Path) -> None:
-        self.folder, self.out = folder.resolve(), out
+        self.folder, self.out = folder, out
         self.digests: dict[str, str] = {}
         """The digest of each file that was written, by its name in lower case: some disks don't tell names apart by
         case."""
 
-    def keep(self, row: Entry, column: str, name: str = "") -> str:
+    def keep(self, row: Row, column: str, name: str = "") -> str:
         """Write the picture in a column of a row; return its file's name.
 
         The name is `name` if given; otherwise the picture's name in the table, if that is valid and no other picture
@@ -51,7 +45,7 @@ class PictureFolder:
                 return free
         raise row.error(f"calls its picture in {column!r} as another one is called: {name or made[1]!r}")
 
-    def read(self, row: Entry, column: str) -> tuple[bytes, str]:
+    def read(self, row: Row, column: str) -> tuple[bytes, str]:
         """The bytes of a picture, and its name in the table, which may be empty."""
         value = row.content[column]
         if isinstance(value, list) and len(value) == 1:
@@ -62,38 +56,23 @@ class PictureFolder:
             raise row.error(f"has no picture in {column!r}")
         if not isinstance(content, bytes):
             content = self.read_file(row, column, path)
-        if len(content) > LARGEST_FILE:
-            raise row.error(f"has a picture in {column!r} of more than {LARGEST_FILE >> 20} MB")
         return content, path
 
-    def read_file(self, row: Entry, column: str, path: str) -> bytes:
+    def read_file(self, row: Row, column: str, path: str) -> bytes:
         """The bytes of a file in the table's folder."""
-        try:
-            ways = [inside(self.folder, way) for way in spellings(path)]
-        except UserError:
-            relative = not Path(path).is_absolute() and ".." not in Path(path).parts
-            if relative and is_cached(self.folder) and (self.folder / path).is_symlink():
-                raise row.error(
-                    f"names a picture in {column!r} that is a link in the hub's cache, which isn't followed; download "
-                    f"the set with --local-dir and name that folder: {path!r}"
-                ) from None
-            raise
-        place = next(filter(Path.is_file, ways), None)
+        ways = (inside(self.folder, way) for way in spellings(path))
+        place = next((way for way in ways if way.is_file()), None)
         if place is None:
             raise row.error(f"names a picture in {column!r} that isn't in {self.folder}: {path!r}")
         with open_file(place, LARGEST_FILE) as file:
             return file.read()
 
 
-def suffix_of(row: Entry, column: str, content: bytes) -> str:
+def suffix_of(row: Row, column: str, content: bytes) -> str:
     """The file ending for a picture's format, from its header; raises for a format that isn't allowed and for one too
     large."""
     try:
-        with open_image(BytesIO(content), FORMATS) as picture:
-            check_picture(picture)
+        with open_picture(content) as picture:
             return SUFFIXES.get(picture.format or "", ".jpg")
-    except UnidentifiedImageError:
-        reason = "it is no JPEG, PNG or WebP"
     except Exception as error:  # decoders raise exceptions of many types
-        reason = str(error)
-    raise row.error(f"has a picture in {column!r} that can't be used: {reason}")
+        raise row.error(f"has a picture in {column!r} that can't be used: {reason(error)}") from error

@@ -24,11 +24,6 @@ def own_name(folder: Path) -> str:
     return name.rpartition(BETWEEN)[2] if name.startswith(KIND) else name
 
 
-def is_cached(folder: Path) -> bool:
-    """Whether a folder lies in the hub's cache, where files are links."""
-    return SNAPSHOTS in folder.resolve().parent.parts
-
-
 class Made(NamedTuple):
     """The benchmark files made from a folder of the hub."""
 
@@ -59,11 +54,10 @@ def scratch_below(root: Path) -> Iterator[Path]:
 
 
 def put_below(root: Path, scratch: Path, first: str = "") -> None:
-    """Move all files below `scratch` to the same paths below `root`, or none if this is stopped.
+    """Move all files below `scratch` to the same paths below `root`.
 
-    The folder `first`, of images, is moved first: even if the process is killed, no annotations name an image that
-    isn't there yet. Existing files are kept; if one differs from the new file of its name, this raises before anything
-    is moved.
+    The folder `first`, of images, is moved first, so that no annotations name an image that isn't there yet. Existing
+    files are kept; if one differs from the new file of its name, this raises before anything is moved.
     """
     for path in scratch.rglob("*"):
         target = root / path.relative_to(scratch)
@@ -71,31 +65,16 @@ def put_below(root: Path, scratch: Path, first: str = "") -> None:
         if target.exists() and not same:
             raise UserError(f"{target} is there already, and is another; take it away, or name another --data-root")
     root.mkdir(parents=True, exist_ok=True)
-    moves: list[Move] = []
-    try:
-        for path, target in to_move(scratch, root, scratch / first):
-            moves.append(Move(path, target))
-            path.rename(target)
-    except BaseException:
-        for path, target in reversed(moves):
-            if not path.exists():
-                target.rename(path)
-        raise
+    for path, target in to_move(scratch, root, scratch / first):
+        path.rename(target)
 
 
-class Move(NamedTuple):
-    """A file or folder, and the path that it gets."""
-
-    path: Path
-    target: Path
-
-
-def to_move(folder: Path, target: Path, first: Path) -> Iterator[Move]:
+def to_move(folder: Path, target: Path, first: Path) -> Iterator[tuple[Path, Path]]:
     """Yield what to move from a folder to one that is there already: `first` and the folders that contain it before all
     others, then folders, then files. A file that is there already is kept."""
     for path in sorted(folder.iterdir(), key=lambda path: (not first.is_relative_to(path), path.is_file(), path.name)):
         its = target / path.name
         if not its.exists():
-            yield Move(path, its)
+            yield path, its
         elif path.is_dir():
             yield from to_move(path, its, first)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import Unreadable, check_accessible, check_regular, parse_json, read_json
-from menagerie.generators.sources.json_file import Entry
+from menagerie.envs.core.reading import Unreadable, check_accessible, check_regular, files_below, parse_json, read_json
+from menagerie.generators.sources.rows import Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ class Table(NamedTuple):
 def tables_in(folder: Path) -> list[Table]:
     """All tables in a folder, sorted; raises if there are none, or if a file of one is missing."""
     files: dict[tuple[str, str], list[Path]] = {}
-    for path in sorted(folder.rglob("*")):
+    for path in files_below(folder):
         inner = path.relative_to(folder)
         if path.suffix in SUFFIXES and not any(part.startswith(".") for part in inner.parts) and is_data(path):
             files.setdefault(names_of(path, inner), []).append(path)
@@ -117,7 +117,7 @@ def columns_of(table: Table) -> list[str]:
         return list(schema.names)
 
 
-def rows_of(table: Table, columns: Sequence[str]) -> Iterator[Entry]:
+def rows_of(table: Table, columns: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a table as objects with the requested columns that exist; class numbers become class names."""
     for path in table.files:
         number = 0
@@ -125,7 +125,7 @@ def rows_of(table: Table, columns: Sequence[str]) -> Iterator[Entry]:
             classes, there = class_names(schema, path), [name for name in columns if name in schema.names]
             for batch in read(there):
                 for row in batch.to_pylist():
-                    yield Entry(path, f"row {number}", {key: named(row[key], classes.get(key)) for key in there})
+                    yield Row(path, f"row {number}", {key: named(row[key], classes.get(key)) for key in there})
                     number += 1
 
 

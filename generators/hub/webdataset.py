@@ -16,8 +16,8 @@ from menagerie.generators.benchmarks.class_folders import lines, some
 from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
-from menagerie.generators.sources.json_file import Entry, read_text
 from menagerie.generators.sources.nearby import CLASSES
+from menagerie.generators.sources.rows import Row, read_text
 from menagerie.generators.sources.shard import IMAGES, Member, further_images, grouped, list_members
 
 TEMPLATES, TYPE, NUMBER = "zeroshot_classification_templates.txt", "dataset_type.txt", "nshards.txt"
@@ -83,7 +83,7 @@ def shards(folder: Path) -> list[Path]:
     return found
 
 
-def samples(shard: Path, refused: Counter[str]) -> Iterator[Entry]:
+def samples(shard: Path, refused: Counter[str]) -> Iterator[Row]:
     """Yield the images in a tar file, each with the text in its .cls file; count refused samples by reason."""
     with open_file(shard) as file:
         for key, files in grouped(list_members(shard, refused), refused).items():
@@ -93,7 +93,7 @@ def samples(shard: Path, refused: Counter[str]) -> Iterator[Entry]:
                 refused["a sample without " + ("a class" if ending else "an image")] += 1
                 continue
             label, image = (read_member(file, files[kind]) for kind in ("cls", ending))
-            yield Entry(shard, key, {"image": image, "ending": ending, "cls": label[:LONGEST].decode(errors="replace")})
+            yield Row(shard, key, {"image": image, "ending": ending, "cls": label[:LONGEST].decode(errors="replace")})
 
 
 def read_member(file: BinaryIO, member: Member) -> bytes:
@@ -101,7 +101,7 @@ def read_member(file: BinaryIO, member: Member) -> bytes:
     return file.read(member.size)
 
 
-def class_of(row: Entry, names: list[str]) -> int:
+def class_of(row: Row, names: list[str]) -> int:
     text = row.content["cls"].strip()
     if not (text.isascii() and text.isdecimal() and int(text) < len(names)):
         raise row.error(f"has a class that is no number below {len(names)}: {text!r}")

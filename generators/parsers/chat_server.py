@@ -10,6 +10,7 @@ import random
 import threading
 import time
 import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import parse_json
-from menagerie.generators.parsers.exchange import Answered, Request, exchange, opener
+from menagerie.generators.parsers.exchange import Answered, exchange, opener
 
 # HTTP statuses after which the same request may succeed, and statuses after which no request will.
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -109,7 +110,7 @@ class ChatServer:
 
     def _send(self, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if self.key else {})
-        request = Request(f"{self.url.rstrip('/')}/chat/completions", body, headers)
+        request = urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", body, headers)
         answered = exchange(self._opener, request, self.timeout)
         if answered.status >= 300:
             self._refuse(answered)

@@ -34,6 +34,7 @@ class Parser(Protocol):
 
     def spent(self) -> Mapping[str, int]:
         """The cost of parsing so far, such as numbers of requests and tokens."""
+        return {}
 
 
 class Unanswered(UserError):

@@ -7,7 +7,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.generators.parsers.any_caption import parse, vocabulary_of
-from menagerie.generators.parsers.parser import Parsed
+from menagerie.generators.parsers.parser import Parsed, Parser
 from menagerie.generators.parsers.registry import NoOptions, ParserSpec
 from menagerie.generators.vocabulary import Vocabulary
 
@@ -22,7 +22,7 @@ class RulesOptions:
     """World that gives the names: name or TOML file; empty: built-in ones, pug's textures."""
 
 
-class GrammarRules:
+class GrammarRules(Parser):
     """Makes graphs by the rules of `menagerie.generators.parsers.world_grammar`."""
 
     def __init__(self, options: RulesOptions) -> None:
@@ -32,9 +32,6 @@ class GrammarRules:
     def identity(self) -> Mapping[str, Any]:
         """The version of the rules, and the known names."""
         return {"parser": "rules", "version": VERSION, "words": digest(self.words.to_json())}
-
-    def spent(self) -> Mapping[str, int]:
-        return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         """Parse captions in order. Parsing fails for a caption with an unknown word, or outside the grammar."""
@@ -50,7 +47,7 @@ PARSER = ParserSpec(
 )
 
 
-class OneNode:
+class OneNode(Parser):
     """Makes a single node of each caption."""
 
     def identity(self) -> Mapping[str, str]:
@@ -58,9 +55,6 @@ class OneNode:
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         return (Parsed(caption, None, "left whole") for caption in captions)
-
-    def spent(self) -> Mapping[str, int]:
-        return {}
 
 
 PARSER_ONE_NODE = ParserSpec("one-node", "leaves each caption whole", lambda options: OneNode(), NoOptions, kept=False)

@@ -8,7 +8,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import COUNT
 from menagerie.generators.parsers.dependency_rules import VERSION, Word, graph_of
 from menagerie.generators.parsers.graph_json import NotAGraph, checked
-from menagerie.generators.parsers.parser import Parsed
+from menagerie.generators.parsers.parser import Parsed, Parser
 from menagerie.generators.parsers.registry import ParserSpec
 
 
@@ -22,7 +22,7 @@ class SpacyOptions:
     """Number of captions parsed together."""
 
 
-class DependencyRules:
+class DependencyRules(Parser):
     """Makes graphs by the rules of `menagerie.generators.parsers.dependency_rules`."""
 
     def __init__(self, options: SpacyOptions, pipeline: Any) -> None:
@@ -34,9 +34,6 @@ class DependencyRules:
         meta = self.pipeline.meta
         model = f"{meta['lang']}_{meta['name']} {meta['version']}"
         return {"parser": "spacy-rules", "version": VERSION, "model": model}
-
-    def spent(self) -> Mapping[str, int]:
-        return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         for caption, tree in zip(captions, self.pipeline.pipe(captions, batch_size=self.options.batch), strict=True):

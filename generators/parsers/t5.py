@@ -12,7 +12,7 @@ from menagerie.envs.core.progress import quiet
 from menagerie.envs.core.validation import COUNT
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
-from menagerie.generators.parsers.parser import Parsed
+from menagerie.generators.parsers.parser import Parsed, Parser
 from menagerie.generators.parsers.registry import ParserSpec
 
 VERSION = 1  # of the way in which facts are read
@@ -34,7 +34,7 @@ class T5Options:
     """Number of beams of the search."""
 
 
-class FactualT5:
+class FactualT5(Parser):
     """Makes graphs of the facts that the model writes."""
 
     def __init__(self, options: T5Options, model: Any) -> None:
@@ -44,9 +44,6 @@ class FactualT5:
 
     def identity(self) -> Mapping[str, Any]:
         return {"parser": "t5", "version": VERSION, "model": self.options.model, "beams": self.options.beams}
-
-    def spent(self) -> Mapping[str, int]:
-        return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         for start in range(0, len(captions), self.options.batch):

@@ -14,7 +14,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import as_json, plain_phrase
 from menagerie.generators.parsers.parser import CaptionParser, Unanswered
 from menagerie.generators.parsers.registry import names, open_parser
-from menagerie.generators.sources.json_file import read_text
+from menagerie.generators.sources.rows import read_text
 
 COMPARED = ("nodes", "attributes", "edges")
 # Words that begin a description after its noun: "woman in red", "cup of coffee".

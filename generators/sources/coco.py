@@ -9,10 +9,11 @@ from menagerie.generators.captioned import Indices, all_texts, pick
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.json_file import Entry, read_json
 from menagerie.generators.sources.kept_out import COCO, KeptOut, PhotographId, coco_number, flickr_number
 from menagerie.generators.sources.photographs import Photographs, some_left
-from menagerie.generators.sources.registry import SourcePlace, SourceSpec, one_node
+from menagerie.generators.sources.place import Place, one_node
+from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.rows import Row, read_json
 from menagerie.generators.sources.texts import MARKUP_REASON, graphs_of, has_markup
 
 FOLDER = "coco"
@@ -110,9 +111,9 @@ def read_photographs(path: Path) -> list[Photograph]:
     return list(photographs.values())
 
 
-def read_images(file: Entry) -> dict[int | str, Photograph]:
+def read_images(file: Row) -> dict[int | str, Photograph]:
     """The images of a file by id, without captions yet."""
-    entries = file.entries("images")
+    entries = file.rows("images")
     identities = distinct(entries, "id")
     files = [entry.field("file_name", str) for entry in entries]
     return {
@@ -121,15 +122,15 @@ def read_images(file: Entry) -> dict[int | str, Photograph]:
     }
 
 
-def numbers_of(name: str, entry: Entry) -> tuple[PhotographId, ...]:
+def numbers_of(name: str, entry: Row) -> tuple[PhotographId, ...]:
     """The numbers of a photograph in COCO and on Flickr, if known; COCO's number is part of the file's name."""
     found = (coco_number(name), flickr_number(entry.content.get("flickr_url")))
     return tuple(number for number in found if number)
 
 
-def add_captions(photographs: dict[int | str, Photograph], file: Entry) -> None:
+def add_captions(photographs: dict[int | str, Photograph], file: Row) -> None:
     """Add each annotation of a file to its image."""
-    entries = file.entries("annotations")
+    entries = file.rows("annotations")
     distinct([entry for entry in entries if "id" in entry.content], "id")
     for entry in entries:
         identity = entry.field("image_id", int, str)
@@ -139,7 +140,7 @@ def add_captions(photographs: dict[int | str, Photograph], file: Entry) -> None:
         photographs[identity].texts.append(text)
 
 
-def distinct(entries: Sequence[Entry], key: str) -> list[int | str]:
+def distinct(entries: Sequence[Row], key: str) -> list[int | str]:
     """The values of all entries under `key`; raises if two are equal."""
     seen: dict[int | str, None] = {}
     for entry in entries:
@@ -150,7 +151,7 @@ def distinct(entries: Sequence[Entry], key: str) -> list[int | str]:
     return list(seen)
 
 
-def open_place(place: SourcePlace) -> CocoCaptions:
+def open_place(place: Place) -> CocoCaptions:
     """Open the images of the training set of 2017."""
     place.kept_out.require(COCO)
     place.recipe(tuple(SOURCE.recipes))

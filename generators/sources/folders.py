@@ -14,38 +14,26 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import is_litter
-
-
-def inside(root: Path, name: str) -> Path:
-    """The path of the file `name` below the resolved path `root`; raises if it would lead outside."""
-    relative = Path(name)
-    try:
-        path = (root / relative).resolve()
-    except (OSError, ValueError, RuntimeError):  # a circle of links, or an invalid file name
-        path = None
-    if path is None or relative.is_absolute() or ".." in relative.parts or not path.is_relative_to(root):
-        raise UserError(f"{name!r} leads out of the image folder {root}; do not trust the file that names it")
-    return path
+from menagerie.envs.core.reading import inside, is_litter
 
 
 def existing(root: Path, names: Iterable[str]) -> dict[str, str]:
-    """Which of `names` are files below the resolved path `root`, each with its spelling on disk (`spellings`); raises
-    for a name that leads outside.
+    """Which of `names` are files below a folder, each with its spelling on disk (`spellings`); raises for a name that
+    leads outside.
 
     Each folder is listed once: checking every path by itself takes ten times as long.
     """
     folders = defaultdict(list)
     for name in names:
+        inside(root, name)
         folders[os.path.split(name)[0]].append(name)
     there = {}
     for folder, files in folders.items():
-        inside(root, files[0])  # raises an error that names the file
-        plain = file_names_in(inside(root, folder), links=False)
+        listed = file_names_in(root / folder)
         for name in files:
-            if os.path.split(name)[1] in plain:
+            if os.path.split(name)[1] in listed:
                 there[name] = name
-            elif found := next((way for way in spellings(name) if os.path.isfile(inside(root, way))), None):
+            elif found := next((way for way in spellings(name) if os.path.isfile(root / way)), None):
                 there[name] = found
     return there
 
@@ -58,14 +46,14 @@ def spellings(name: str) -> Iterable[str]:
 def files_in(folder: Path) -> frozenset[str]:
     """The names of the files in a folder, without those that operating systems create; empty if there is no such
     folder."""
-    return frozenset(name for name in file_names_in(folder, links=True) if not is_litter(name))
+    return frozenset(name for name in file_names_in(folder) if not is_litter(name))
 
 
-def file_names_in(folder: Path, links: bool) -> frozenset[str]:
-    """The names of the files in a folder, with or without `links` to files; empty if there is no such folder."""
+def file_names_in(folder: Path) -> frozenset[str]:
+    """The names of the files in a folder; empty if there is no such folder."""
     try:
         with os.scandir(folder) as entries:
-            return frozenset(entry.name for entry in entries if entry.is_file(follow_symlinks=links))
+            return frozenset(e.name for e in entries if (os.path.isfile(e.path) if e.is_symlink() else e.is_file()))
     except (FileNotFoundError, NotADirectoryError):
         return frozenset()
 
@@ -93,9 +81,9 @@ class SearchedFolders:
     """A folder whose files may lie in several other folders, all of which are searched."""
 
     home: Path
-    """The folder, or the first folder that replaces it; resolved."""
+    """The folder, or the first folder that replaces it."""
     given: Given = field(default_factory=dict)
-    """Resolved folders that are searched in place of a path below the folder; the path is `ITSELF` for the whole
+    """Folders that are searched in place of a path below the folder; the path is `ITSELF` for the whole
     folder."""
     alike: bool = True
     """Whether copies of a file in several folders must be equal."""
@@ -103,8 +91,7 @@ class SearchedFolders:
     @classmethod
     def of(cls, folders: Sequence[Path]) -> "SearchedFolders":
         """Combine several folders into one: a file is taken from the first folder that has it."""
-        resolved = tuple(folder.resolve() for folder in folders)
-        return cls(resolved[0], {ITSELF: resolved}, alike=False)
+        return cls(folders[0], {ITSELF: tuple(folders)}, alike=False)
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.given.get(ITSELF, (self.home,))))

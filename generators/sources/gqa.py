@@ -16,10 +16,10 @@ from menagerie.generators.sources.annotated import (
 )
 from menagerie.generators.sources.folders import SearchedFolders
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.json_file import Entry
-from menagerie.generators.sources.json_stream import stream_object
 from menagerie.generators.sources.kept_out import VISUAL_GENOME
-from menagerie.generators.sources.registry import SourcePlace, SourceSpec
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.rows import Row, stream_json
 from menagerie.generators.sources.visual_genome import (
     FOLDERS,
     IMAGE_DATA,
@@ -27,7 +27,6 @@ from menagerie.generators.sources.visual_genome import (
     Numbers,
     Selection,
     image_numbers,
-    inside,
 )
 
 GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
@@ -41,7 +40,7 @@ class GQA(AnnotatedPhotographs):
     a phrase has attributes and name, "small yellow banana"; the recipe "names" leaves attributes out.
     """
 
-    def __init__(self, place: SourcePlace) -> None:
+    def __init__(self, place: Place) -> None:
         """Read the file; raises for missing images and for entries in another form."""
         place.kept_out.require(VISUAL_GENOME)
         recipe, path = place.recipe(tuple(SOURCE.recipes)), place.path(GRAPHS)
@@ -57,18 +56,18 @@ def annotations_of(
     path: Path, every: Mapping[str, Numbers], attributes: bool, selection: Selection, refused: Refused
 ) -> Iterator[tuple[str, Numbers, Annotations]]:
     """Yield files, numbers and annotations of the photographs whose numbers are known, and count the others."""
-    for entry in stream_object(path):
+    for entry in stream_json(path, dict):
         if entry.place in every:
             yield f"{entry.place}.jpg", every[entry.place], read(entry, attributes, refused)
         else:
             selection.left_out[UNKNOWN] += 1
 
 
-def read(entry: Entry, attributes: bool, refused: Refused) -> Annotations:
+def read(entry: Row, attributes: bool, refused: Refused) -> Annotations:
     """The things of an image and their relations; leaves out things without a text, and relations without a text or
     one of their things."""
-    objects = inside(entry, "objects")
-    things = {key: inside(objects, key) for key in objects.content}
+    objects = entry.inside("objects")
+    things = {key: objects.inside(key) for key in objects.content}
     phrases = {key: phrase_of(thing, attributes, refused) for key, thing in things.items()}
     places = {key: place for place, key in enumerate(key for key, phrase in phrases.items() if phrase)}
     related = []
@@ -82,7 +81,7 @@ def read(entry: Entry, attributes: bool, refused: Refused) -> Annotations:
     return Annotations(tuple(filter(None, phrases.values())), tuple(related))
 
 
-def phrase_of(thing: Entry, attributes: bool, refused: Refused) -> str:
+def phrase_of(thing: Row, attributes: bool, refused: Refused) -> str:
     """The noun of a thing, preceded by its attributes if `attributes` is set."""
     words = thing.content.get("attributes") or [] if attributes else []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -91,7 +90,7 @@ def phrase_of(thing: Entry, attributes: bool, refused: Refused) -> str:
     return refused.clean(" ".join((*words, name)) if name.strip() else "")
 
 
-def relations_of(thing: Entry) -> list[Entry]:
+def relations_of(thing: Row) -> list[Row]:
     """The relations of a thing, given as a list, as an object of relations (as in the official example), or as a single
     one."""
     relations = thing.content.get("relations") or []
@@ -99,7 +98,7 @@ def relations_of(thing: Entry) -> list[Entry]:
         relations = [relations] if isinstance(relations.get("name"), str) else list(relations.values())
     if not isinstance(relations, list) or not all(isinstance(relation, dict) for relation in relations):
         raise thing.error("has 'relations' that are no list of objects")
-    return [Entry(thing.file, f"{thing.place}.relations[{k}]", relation) for k, relation in enumerate(relations)]
+    return [Row(thing.file, f"{thing.place}.relations[{k}]", relation) for k, relation in enumerate(relations)]
 
 
 SOURCE = SourceSpec(

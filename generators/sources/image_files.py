@@ -11,15 +11,18 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image, UnidentifiedImageError, features
+from PIL import Image, features
 from torch import Tensor
 
+from menagerie.envs.core import pictures
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import Unreadable, check_regular, open_file
+from menagerie.envs.core.pictures import LARGEST_FILE, read_upright, reason
+from menagerie.envs.core.reading import Unreadable, check_regular
+from menagerie.envs.core.records import sha256
 from menagerie.generators.captioned import Indices
-from menagerie.generators.sources import pictures
+from menagerie.generators.sources import pictures as squares
 from menagerie.generators.sources.folders import Located, SearchedFolders
-from menagerie.generators.sources.pictures import LARGEST_FILE, cut, open_picture, square
+from menagerie.generators.sources.pictures import cut, square
 
 # All images of a set below this size are kept once they are decoded; above it, none.
 CACHE_BYTES = 1 << 30
@@ -46,14 +49,13 @@ class ImageFiles:
         """
         if resolution < 1:
             raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
-        self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root).resolve())
+        self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root))
         self.root, self.names, self.resolution = self.folders.home, list(names), resolution
         self._places: dict[str, Located] = {}  # of files that lie elsewhere, or are spelled otherwise
         self._cache = cache
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
         self.boxes = list(boxes) if boxes is not None else [None] * len(self.names)
         self._decoded: dict[int, np.ndarray] = {}
-        self._contents: dict[str, str] = {}
         self._check()
 
     def __getstate__(self) -> dict:
@@ -90,10 +92,8 @@ class ImageFiles:
         """Hash of everything that decides an image's pixels: the bytes of its file, its box, how it is cropped and
         scaled, and the code and libraries that read it."""
         name, box = self.names[index], self.boxes[index]
-        if name not in self._contents:
-            self._contents[name] = self._content(name)
         reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), readers(type(self))
-        return hashlib.sha256(repr((self._contents[name], *reading)).encode()).hexdigest()
+        return hashlib.sha256(repr((self._content(name), *reading)).encode()).hexdigest()
 
     def place(self, file: str) -> Located:
         return self._places.get(file) or Located(self.root, file)
@@ -131,15 +131,13 @@ class ImageFiles:
             return pixels(picture if box is None else cut(picture, *box))
         except UserError:
             raise
-        except UnidentifiedImageError:
-            problem = "is no JPEG, PNG or WebP"
-        except Exception as error:  # truncated, too large, a foreign file: each raises its own
-            problem = f"can't be read ({type(error).__name__}: {error})"
-        raise UserError(f"the image {name!r} in {self.folders} {problem}; get it again, or take it out of the data")
+        except Exception as error:  # decoders raise exceptions of many types
+            way = "get it again, or take it out of the data"
+            raise UserError(f"the image {name!r} in {self.folders} can't be read ({reason(error)}); {way}") from error
 
     def _open(self, name: str) -> Image.Image:
         """The picture of an image, in RGB."""
-        return open_picture(self.place(name).path)
+        return read_upright(self.place(name).path)
 
     def _content(self, name: str) -> str:
         """Hash of the bytes of an image."""
@@ -161,10 +159,8 @@ def content_of(path: Path) -> str:
     """Hash of the bytes of an image file, or for a file too large to be decoded its size; raises if it can't be
     read."""
     try:
-        if (size := check_regular(path)) > LARGEST_FILE:
-            return f"{size} bytes"  # its decoder refuses it
-        with open_file(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        size = check_regular(path)
+        return f"{size} bytes" if size > LARGEST_FILE else sha256(path).hex()  # its decoder refuses a larger one
     except Unreadable as error:
         raise UserError(f"the image {error}; get it again") from error
 
@@ -173,6 +169,6 @@ def content_of(path: Path) -> str:
 def readers(kind: type[ImageFiles]) -> str:
     """Hash of everything that turns files into pixels: our code, and the versions of the libraries that it uses."""
     libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
-    parts = [pictures, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
+    parts = [pictures, squares, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
     code = b"".join(Path(inspect.getfile(part)).read_bytes() for part in parts)
     return hashlib.sha256(code + repr(libraries).encode()).hexdigest()

@@ -1,43 +1,7 @@
-"""Suggestions for missing files and folders: the same name one folder away, or data that a command can convert."""
+"""Suggestions for missing files: data that a command can convert."""
 
-import os
 import shlex
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-
-
-def nearby(folder: Path, name: str) -> Path | None:
-    """The first existing path near `folder` where `name` may lie (`searched`); None if there is none. `name` is a
-    relative path that doesn't lead outside."""
-    return next((path for path in searched(folder, PurePosixPath(name)) if os.path.exists(path)), None)
-
-
-def hint(folder: Path, name: str) -> str:
-    """A clause for the message about a missing file that says where it lies instead; empty if it isn't nearby."""
-    place = nearby(folder, name)
-    return f"; it lies at {place}" if place else ""
-
-
-def searched(folder: Path, name: PurePosixPath) -> Iterator[Path]:
-    """Yield candidate paths: one folder up, one folder down, and with another file ending."""
-    parent = (folder / name).parent
-    yield folder.parent / name
-    if len(name.parts) > 1:
-        yield folder.joinpath(*name.parts[1:])
-        yield parent.parent / name.name
-    yield from (part / name for part in entries_of(folder) if os.path.isdir(part))
-    if parent != folder:
-        yield from (part / name.name for part in entries_of(parent) if os.path.isdir(part))
-    yield from (path for path in entries_of(parent) if path.stem.lower() == name.stem.lower())
-
-
-def entries_of(folder: Path) -> list[Path]:
-    """The paths in a folder, sorted by name; empty if it can't be listed."""
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
-
+from pathlib import Path
 
 TABLES = ("*.parquet", "*.arrow")
 BELOW = ("*/*.parquet", "*/*.arrow", "*/*/*.parquet")  # SPLIT/data-….arrow, CONFIGURATION/SPLIT/0000.parquet

@@ -4,7 +4,6 @@ pickle."""
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -35,14 +34,12 @@ class Layout(NamedTuple):
         return self.lead + int(np.prod(self.shape))
 
 
-LAYOUTS: Mapping[str, Layout] = MappingProxyType(
-    {
-        "cifar-10-batches-bin/test_batch.bin": Layout((3, 32, 32), lead=1),
-        "cifar-100-binary/test.bin": Layout((3, 32, 32), lead=2),
-        "stl10_binary/test_X.bin": Layout((3, 96, 96), by_column=True),
-        "MNIST/raw/t10k-images-idx3-ubyte": Layout((1, 28, 28), header=16),
-    }
-)
+LAYOUTS: Mapping[str, Layout] = {
+    "cifar-10-batches-bin/test_batch.bin": Layout((3, 32, 32), lead=1),
+    "cifar-100-binary/test.bin": Layout((3, 32, 32), lead=2),
+    "stl10_binary/test_X.bin": Layout((3, 96, 96), by_column=True),
+    "MNIST/raw/t10k-images-idx3-ubyte": Layout((1, 28, 28), header=16),
+}
 
 
 def names_in(root: Path, file: str) -> list[str]:

@@ -1,69 +1,18 @@
 """Sources of training data by name, the locations of their files, and a quick check whether the files are complete."""
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from menagerie.envs.core.errors import choose
 from menagerie.envs.core.plugins import Exports
 from menagerie.envs.core.reading import open_file
-from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.nearby import found_instead
+from menagerie.generators.sources.place import Place
 
 if TYPE_CHECKING:
     from menagerie.generators.sources.photographs import Photographs
-
-
-def one_node(text: str) -> SceneGraph:
-    """Make a graph without parsing: the whole text is one node."""
-    return SceneGraph((text,))
-
-
-@dataclass(frozen=True)
-class SourcePlace:
-    """A user's folder of data, and the options for reading it."""
-
-    root: Path
-    resolution: int
-    """Side of the square to which images are scaled, in pixels."""
-    parse: Callable[[str], SceneGraph] = one_node
-    """Makes scene graphs of captions that have none; a `CaptionParser` gets all captions at once."""
-    folders: Mapping[str, Path] = field(default_factory=dict)
-    """Folders outside the root; a key is the path below the root that its folder replaces (`--images FOLDER=PATH`)."""
-    kept_out: KeptOut = field(default_factory=KeptOut)
-    """Photographs to leave out because tests show them."""
-    caption: str = ""
-    """Way of making captions, if a source has several (`SourceSpec.recipes`); "" takes the first."""
-
-    def path(self, name: str) -> Path:
-        """The path of a file or folder: below the root, or in one of `folders`.
-
-        The root may be a data set's own folder: then "coco/train2017" is "train2017" in the root.
-        """
-        whole = PurePosixPath(name)
-        place, without_set = located(name, self.root, self.folders), self.root.joinpath(*whole.parts[1:])
-        is_own = len(whole.parts) > 1 and not (self.root / whole.parts[0]).exists() and without_set.exists()
-        return without_set if is_own and place == self.root / name else place
-
-    def recipe(self, names: Sequence[str]) -> str:
-        """The chosen way of making captions; raises if `names` doesn't have it."""
-        return choose("caption recipe", self.caption or names[0], names)
-
-
-def located(name: str, root: Path, folders: Mapping[str, Path]) -> Path:
-    """The path of a file or folder below a data root; a path inside one of `folders` is looked up there."""
-    part, below = given_above(name, folders)
-    return folders[part] / below if part else root / name
-
-
-def given_above(name: str, folders: Container[str]) -> tuple[str, PurePosixPath]:
-    """The name among `folders` whose folder contains `name`, and the rest of the path; "" if there is none."""
-    whole = PurePosixPath(name)
-    part = next((str(part) for part in (whole, *whole.parents) if str(part) in folders), "")
-    return part, whole.relative_to(part)
 
 
 @dataclass(frozen=True)
@@ -73,12 +22,12 @@ class SourceSpec:
     name: str
     about: str
     build: Callable[..., Any]
-    open: Callable[["SourcePlace"], "Photographs"] | None = None
+    open: Callable[[Place], "Photographs"] | None = None
     """Opens the data in a folder; None if the source isn't made of photographs."""
     files: tuple[str, ...] = ()
     """Annotation files below the data root."""
     images: tuple[str, ...] = ()
-    """Folders below the data root that may be given elsewhere (`SourcePlace.folders`)."""
+    """Folders below the data root that may be given elsewhere (`Place.folders`)."""
     image_folders: tuple[str, ...] = ()
     """The folders among `images` at least one of which must hold images."""
     recipes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"": ()})
@@ -99,28 +48,34 @@ TAIL = 64  # bytes at the end of a file
 ENDS = (b"]", b"}")
 
 
-class SourceState(NamedTuple):
-    """The state of a source's files on disk."""
+class State(NamedTuple):
+    """The state of the files of a source, or of a benchmark, on disk."""
 
     name: str
-    complete: bool
     problem: str
     """What is missing or obviously wrong; empty if nothing is."""
     get: str
     licence: str
+    records: int = 0
+    """Records of a benchmark that could be read."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.problem
 
 
-def state(spec: SourceSpec, place: SourcePlace) -> SourceState:
+def state(spec: SourceSpec, place: Place) -> State:
     """Whether a source's files and folders exist and look complete, judged by file ends and numbers of files.
 
     It takes under a second because no file is read whole: opening the source may still find faults, such as missing
     images.
     """
     problem = "; ".join(problems(spec, place))
-    return SourceState(spec.name, not problem, problem, spec.get, spec.licence)
+    return State(spec.name, problem, spec.get, spec.licence)
 
 
-def problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
+def problems(spec: SourceSpec, place: Place) -> Iterator[str]:
     """Yield everything that is missing or obviously wrong."""
     if spec.open is None:
         yield "it isn't opened from a folder of data"
@@ -137,7 +92,7 @@ def problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
     yield from folder_problems(spec, place)
 
 
-def folder_problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
+def folder_problems(spec: SourceSpec, place: Place) -> Iterator[str]:
     """Yield problems of folders of images. At least one must have images; those in `counts` that have any must have the
     official number."""
     folders = [place.path(folder) for folder in spec.image_folders]

@@ -8,16 +8,14 @@ reason.
 import tarfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import open_image
+from menagerie.envs.core.pictures import LARGEST_FILE, open_picture
 from menagerie.envs.core.reading import Unreadable, decoded, is_litter, open_file, parse_json
-from menagerie.generators.sources.json_file import writable
 from menagerie.generators.sources.kept_out import flickr_number
-from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
+from menagerie.generators.sources.rows import writable
 from menagerie.generators.sources.texts import refusal
 
 IMAGES = ("jpg", "jpeg", "png", "webp")
@@ -192,8 +190,7 @@ def check_image(file: Any, member: Member) -> None:
     file.seek(member.offset)
     content = file.read(member.size)
     try:
-        with open_image(BytesIO(content), FORMATS) as picture:
-            check_picture(picture)
+        with open_picture(content) as picture:
             # A thumbnail before the pixels may have an end mark of its own.
             pixels = picture.fp.tell() if picture.format == "JPEG" else 0
     except Exception:  # decoders raise exceptions of many types

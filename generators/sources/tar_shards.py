@@ -11,7 +11,6 @@ error. So does an image that fails only when it is decoded: to leave it out, wri
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -20,15 +19,17 @@ from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.pictures import read_upright, reason
 from menagerie.envs.core.reading import check_accessible, is_litter
 from menagerie.generators.captioned import Indices, all_texts
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.json_file import read_text
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
 from menagerie.generators.sources.nearby import or_instead
 from menagerie.generators.sources.photographs import Photographs, some_left
-from menagerie.generators.sources.pictures import open_picture, square
-from menagerie.generators.sources.registry import SourcePlace, SourceSpec, one_node
+from menagerie.generators.sources.pictures import square
+from menagerie.generators.sources.place import Place, one_node
+from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.rows import read_text
 from menagerie.generators.sources.shard_index import Index, indexes
 from menagerie.generators.sources.texts import Texts, graphs_of
 
@@ -82,10 +83,10 @@ class ShardImages:
     def _image(self, index: int) -> UInt8[np.ndarray, "r r 3"]:
         shard = self.shards[int(self.owners[index])]
         try:
-            return square(open_picture(BytesIO(self._bytes(index))), self.resolution)
+            return square(read_upright(self._bytes(index)), self.resolution)
         except Exception as error:  # a missing or changed shard, a damaged image: each raises its own type
             check_accessible(shard, error)
-            problem = f"can't be read ({type(error).__name__}: {error!s:.200})"
+            problem = f"can't be read ({reason(error)})"
         name = f"{self.names[index]!r:.200}"
         raise UserError(f"the image {name} {problem}; get {shard} again, or write its name into {LEFT_OUT} beside it")
 
@@ -93,7 +94,7 @@ class ShardImages:
 class TarShards(Photographs):
     """The samples in all .tar files of a folder, in the order of the files' names: `TarShards(place)`."""
 
-    def __init__(self, place: SourcePlace) -> None:
+    def __init__(self, place: Place) -> None:
         """Read all shards, or their indexes if these are saved. Raises for a folder without shards, and for a shard
         that is cut short."""
         place.kept_out.require(FLICKR)

@@ -8,7 +8,7 @@ from jaxtyping import Int64, UInt8
 
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.parser import CaptionParser
-from menagerie.generators.sources.json_file import LONGEST_TEXT, writable
+from menagerie.generators.sources.rows import LONGEST_TEXT, writable
 
 # A tag, a comment or a declaration; "<3" and "a < b" don't match.
 MARKUP = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*|\?[^<>]*)>")

@@ -22,10 +22,10 @@ from menagerie.generators.sources.annotated import (
 )
 from menagerie.generators.sources.folders import SearchedFolders
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.json_file import LARGEST, Entry, checked
-from menagerie.generators.sources.json_stream import stream_list
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
-from menagerie.generators.sources.registry import SourcePlace, SourceSpec
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.rows import LARGEST, Row, stream_json
 
 IMAGE_DATA, FOLDERS = "vg/image_data.json", ("vg/VG_100K", "vg/VG_100K_2")
 UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"
@@ -67,7 +67,7 @@ class Selection:
 def image_numbers(path: Path) -> dict[int, Numbers]:
     """The numbers of all photographs, by Visual Genome's number, from its `image_data.json`."""
     every: dict[int, Numbers] = {}
-    for entry in stream_list(path):
+    for entry in stream_json(path, list):
         here = number_in(entry, "image_id" if "image_id" in entry.content else "id")  # older files say "id"
         others = [number_in(entry, key) for key in ("coco_id", "flickr_id") if key in entry.content]
         if here is None or here.number in every:
@@ -76,7 +76,7 @@ def image_numbers(path: Path) -> dict[int, Numbers]:
     return every
 
 
-def number_in(entry: Entry, key: str) -> PhotographId | None:
+def number_in(entry: Row, key: str) -> PhotographId | None:
     """The number under `key`; None if it is null."""
     number = entry.field(key, int, type(None))
     if number is not None and not 0 <= number < LARGEST**2:
@@ -84,27 +84,16 @@ def number_in(entry: Entry, key: str) -> PhotographId | None:
     return None if number is None else PhotographId(COLLECTIONS.get(key, VISUAL_GENOME), number)
 
 
-def inner(entry: Entry, key: str) -> list[Entry]:
-    """The objects in a list of an entry; their errors name both positions."""
-    listed = enumerate(entry.field(key, list))
-    return [checked(Entry(entry.file, f"{entry.place}.{key}[{k}]", item)) for k, item in listed]
-
-
-def inside(entry: Entry, key: str) -> Entry:
-    """The object under `key` of an entry."""
-    return Entry(entry.file, f"{entry.place}.{key}", entry.field(key, dict))
-
-
 REGIONS = "vg/region_descriptions.json"
 RELATIONS = ("vg/relationships.json", "vg/scene_graphs.json")
 
-Read = Callable[[Entry, Refused], Annotations]
+Read = Callable[[Row, Refused], Annotations]
 
 
 class VisualGenome(AnnotatedPhotographs):
-    """Photographs with captions of two regions, or of one relation or some things, as `SourcePlace.caption` says."""
+    """Photographs with captions of two regions, or of one relation or some things, as `Place.caption` says."""
 
-    def __init__(self, place: SourcePlace) -> None:
+    def __init__(self, place: Place) -> None:
         """Read the files; raises for missing images and for entries in another form."""
         place.kept_out.require(VISUAL_GENOME)
         recipe, file, read = chosen(place)
@@ -122,7 +111,7 @@ def annotations_of(
 ) -> Iterator[tuple[str, Numbers, Annotations]]:
     """Yield files, numbers and annotations of the photographs whose numbers are known, and count the others."""
     seen = set()
-    for entry in stream_list(path):
+    for entry in stream_json(path, list):
         key = "image_id" if "image_id" in entry.content else "id"  # older files say "id"
         number = entry.field(key, int)
         if number in seen:
@@ -134,20 +123,20 @@ def annotations_of(
             selection.left_out[UNKNOWN] += 1
 
 
-def read_regions(entry: Entry, refused: Refused) -> Annotations:
+def read_regions(entry: Row, refused: Refused) -> Annotations:
     """The distinct phrases of an image's regions."""
-    phrases = (refused.clean(region.field("phrase", str)) for region in inner(entry, "regions"))
+    phrases = (refused.clean(region.field("phrase", str)) for region in entry.rows("regions"))
     return Annotations(tuple(dict.fromkeys(filter(None, phrases))))
 
 
-def read_relations(entry: Entry, refused: Refused) -> Annotations:
+def read_relations(entry: Row, refused: Refused) -> Annotations:
     """The things of an image and their relations; leaves out things without a text, and relations without a text or
     one of their things."""
     things: dict[int, str] = {}
     if "objects" in entry.content:
-        things = {thing.field("object_id", int): phrase_of(thing, refused) for thing in inner(entry, "objects")}
+        things = {thing.field("object_id", int): phrase_of(thing, refused) for thing in entry.rows("objects")}
     related = []
-    for relation in inner(entry, "relationships"):
+    for relation in entry.rows("relationships"):
         ends = [end_of(relation, key, things, refused) for key in ("subject", "object")]
         related.append((ends[0], refused.clean(relation.field("predicate", str)).lower(), ends[1]))
     if unknown := sum(not things.keys() >= {a, b} for a, _, b in related):
@@ -159,18 +148,18 @@ def read_relations(entry: Entry, refused: Refused) -> Annotations:
     )
 
 
-def end_of(relation: Entry, key: str, things: dict[int, str], refused: Refused) -> int:
+def end_of(relation: Row, key: str, things: dict[int, str], refused: Refused) -> int:
     """The id of one of a relation's two things; a thing described inside the relation is added to `things`."""
     if key not in relation.content:
         return relation.field(f"{key}_id", int)
-    thing = inside(relation, key)
+    thing = relation.inside(key)
     number = thing.field("object_id", int)
     if number not in things:
         things[number] = phrase_of(thing, refused)
     return number
 
 
-def phrase_of(thing: Entry, refused: Refused) -> str:
+def phrase_of(thing: Row, refused: Refused) -> str:
     """A thing's attributes, followed by its name, or the first of several names; empty without a name."""
     key = "names" if "names" in thing.content else "name"
     names = thing.field(key, str, list)
@@ -181,7 +170,7 @@ def phrase_of(thing: Entry, refused: Refused) -> str:
     return refused.clean(" ".join((*attributes, *called)) if any(called) else "")
 
 
-def chosen(place: SourcePlace) -> tuple[str, Path, Read]:
+def chosen(place: Place) -> tuple[str, Path, Read]:
     """The chosen recipe, the file for it, and the function that reads an entry."""
     recipe = place.recipe(tuple(READ))
     if recipe == "regions":

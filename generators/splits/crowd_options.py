@@ -48,8 +48,6 @@ class CrowdOptions(SplitRecipe):
     class of textures."""
     mentioned: Annotated[float, FIRST, SHARE] = 1.0
     """Probability that a training caption mentions a thing; one always is."""
-    most_mentioned: Annotated[int, Range(0, MOST)] = 0
-    """The most things that a training caption mentions; 0: all."""
     attributes: Annotated[float, FIRST, SHARE] = 1.0
     """Probability that a training caption includes the texture of a thing that it mentions."""
     salient: Annotated[float, FIRST, SHARE] = 0.0

@@ -93,7 +93,7 @@ class ProbeRecipe(SplitRecipe):
             sample = self.layout, self.things, self.quartets
             scenes = list(crowded(world, animals, textures, views, self.seed, sample))
         else:
-            scenes = list(side_by_side(world, animals, textures, views, self.seed, self.facing == "inward"))
+            scenes = list(side_by_side(world, animals, textures, views, self.seed))
         return {"train": [], "validation": [], **{name: list(scenes) for name in self.tests}}
 
     def content(self, subset: str, scene: Scene) -> Content:

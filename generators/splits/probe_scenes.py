@@ -1,7 +1,7 @@
 """The scenes of a probe set, in quartets: a scene, its swap, its mirror and the mirror's swap.
 
-The background, sizes and facings of a scene depend only on the recipe's seed and `facing` and on the scene's view,
-animals and textures. So they are the same in all four. Side by side, the scenes of a set of fewer animals are thus
+The background, sizes and facings of a scene depend only on the recipe's seed and on the scene's view, animals and
+textures. So they are the same in all four. Side by side, the scenes of a set of fewer animals are thus
 among those of a set of more.
 """
 
@@ -53,12 +53,12 @@ def drawn_for(world: World, seed: int, inward: bool, view: int, cells: Sequence[
 
 
 def side_by_side(
-    world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, inward: bool
+    world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int
 ) -> Iterator[Scene]:
     """Yield every ordered pair of animals, left and right, in every ordered pair of different textures, in each view.
     The order is that of an array (views, pairs of animals, pairs of textures)."""
     for view, pair, worn in product(views, permutations(animals, 2), permutations(textures, 2)):
-        drawn = drawn_for(world, seed, inward, view, list(zip(pair, worn, strict=True)))
+        drawn = drawn_for(world, seed, False, view, list(zip(pair, worn, strict=True)))
         things = (Thing(a, t, slot, drawn.sizes[a]) for a, t, slot in zip(pair, worn, drawn.slots, strict=True))
         yield Scene(drawn.background, tuple(things), view)
 

@@ -8,7 +8,7 @@ negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWA
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
@@ -116,9 +116,6 @@ class SplitRecipe(ABC):
     """a or the; empty: as in the template."""
     groups: tuple[str, ...] = ()
     """Groups of animals for rules, such as "felines={cat, lion}", besides those of the world."""
-    facing: Literal["drawn", "inward"] = "drawn"
-    """Which way a thing on the left and one on the right face: drawn for each scene, so that it says nothing of the
-    place, or inward, always towards each other."""
 
     def __post_init__(self) -> None:
         validate(self, str)
@@ -277,10 +274,9 @@ class SplitRecipe(ABC):
         return (kept(self.rules(world), drawn) or drawn)[0]
 
     def faced(self, scene: Scene) -> Scene:
-        """Draw facings for a scene of a left and a right thing. Its swap gets the same, whatever the sizes.
-
-        Other scenes, and all scenes if `facing` is "inward", are returned as they are."""
-        if self.facing == "inward" or scene.relation != "left/right":
+        """Draw facings for a scene of a left and a right thing, so that they say nothing of the place. Its swap gets
+        the same, whatever the sizes. Other scenes are returned as they are."""
+        if scene.relation != "left/right":
             return scene
         sizes = any(thing.size for thing in scene.things)
         bare = replace(scene, things=tuple(thing._replace(size="") for thing in scene.things)) if sizes else scene

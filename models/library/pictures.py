@@ -11,9 +11,10 @@ from PIL import Image
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.pictures import read_upright, reason, upright
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
 from menagerie.generators.captioned import Indices
-from menagerie.generators.sources.pictures import open_picture, square, upright
+from menagerie.generators.sources.pictures import square
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import Split
 from menagerie.models.scorer import Scorer
@@ -63,9 +64,9 @@ def picture_in(path: Path) -> Image.Image:
     if not path.is_file():
         raise UserError(f"there is no image file {path}")
     try:
-        return open_picture(path)
+        return read_upright(path)
     except Exception as error:  # truncated, too large, another format: each raises its own type
-        raise UserError(f"the image {path} can't be read ({type(error).__name__}: {error})") from error
+        raise UserError(f"the image {path} can't be read ({reason(error)})") from error
 
 
 def checked(pixels: np.ndarray, channels: tuple[int, ...], form: str) -> np.ndarray:

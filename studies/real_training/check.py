@@ -12,7 +12,7 @@ from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources import registry as sources
 from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.kept_out import KeptOut
-from menagerie.generators.sources.registry import one_node
+from menagerie.generators.sources.place import Place, one_node
 from menagerie.models.towers.config import READ_AS, file_and_tag
 from menagerie.studies.frame.checks import check_overrides
 from menagerie.studies.real_training.cells import NONE, grid_of
@@ -160,7 +160,6 @@ def fetched(get: Callable[[], object], what: str, where: str, how: str) -> None:
 
 def report_states(study: Any) -> int:
     """Print which sources and benchmarks of a study are complete; returns the exit status, 1 if one isn't."""
-    from menagerie.generators.benchmarks.photographs import Place
     from menagerie.generators.sources.registry import state
     from menagerie.studies.real_training.describe import opening_of
 

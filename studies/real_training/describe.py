@@ -18,7 +18,6 @@ from menagerie.envs.core.files import whole_file, write_text
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.reading import LARGEST_TEXT, read_json
 from menagerie.envs.worlds import load_world
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import chosen
 from menagerie.generators.benchmarks.shown import images_of_tests
 from menagerie.generators.captions.graph import SceneGraph
@@ -27,7 +26,8 @@ from menagerie.generators.parsers.parser import Unanswered
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
 from menagerie.generators.sources.kept_out import KeptOut
-from menagerie.generators.sources.registry import SourcePlace, load, one_node
+from menagerie.generators.sources.place import Place, one_node
+from menagerie.generators.sources.registry import load
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.arm import Arm
@@ -91,17 +91,12 @@ def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str
     write_text(annotations, json.dumps({"images": entries, "annotations": texts}))
 
 
-def first_of_each(study: Any) -> dict[str, Path]:
-    """Map each folder that `--images` replaces to the first folder given for it. Sources read one for each."""
-    return {name: paths[0] for name, paths in study.folders.items()}
-
-
 def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Opening:
     """Return the settings by which photographs are found and read."""
     return Opening(
         sources=names_of(sources),
         root=study.data_root.resolve(),
-        folders=tuple((name, path.resolve()) for name, path in first_of_each(study).items()),
+        folders=tuple((name, tuple(map(Path.resolve, paths))) for name, paths in study.folders.items()),
         resolution=study.resolution,
         caption=study.caption,
         parser=parser,
@@ -113,7 +108,7 @@ def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Open
 def described(study: Any) -> dict[tuple[str, str], Described]:
     """Describe the photographs that cells train on, by sources and parser, and print the counts. Photographs that tests
     show are left out: those of COCO's validation set and of every benchmark on disk."""
-    place = SourcePlace(study.data_root, study.resolution, folders=first_of_each(study))
+    place = Place(study.data_root, study.resolution, folders=study.folders)
     out, found = images_of_tests(place, allow_unknown=study.allow_unknown), {}
     for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in places(study)):
         opening = opening_of(study, sources, parser, out)

@@ -23,7 +23,8 @@ from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.generators.sources.registry import SourcePlace, load, one_node
+from menagerie.generators.sources.place import Place, one_node
+from menagerie.generators.sources.registry import load
 
 TOGETHER = "+"  # between the names of sources that are trained on together
 
@@ -40,7 +41,7 @@ class Opening:
 
     sources: tuple[str, ...]
     root: Path
-    folders: tuple[tuple[str, Path], ...]
+    folders: tuple[tuple[str, tuple[Path, ...]], ...]
     resolution: int
     caption: str
     parser: str
@@ -50,9 +51,9 @@ class Opening:
     """Captions to which the parser's server gave no answer. They are read as one node, and the server isn't asked
     again."""
 
-    def place(self, source: str, parse: Callable[[str], SceneGraph]) -> SourcePlace:
+    def place(self, source: str, parse: Callable[[str], SceneGraph]) -> Place:
         """The location of one source's files, and the options by which they are read."""
-        return SourcePlace(
+        return Place(
             root=self.root,
             resolution=self.resolution,
             parse=parse,

@@ -9,7 +9,7 @@ from menagerie.envs.core.records import read_record
 from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.generators.benchmarks.shown import images_of_tests
 from menagerie.generators.sources.photographs import Pictures
-from menagerie.generators.sources.registry import SourcePlace
+from menagerie.generators.sources.place import Place
 from menagerie.generators.trained_on import Training, read
 from menagerie.studies.real_training.photographs import Opening, held_out, names_of, open_photographs
 from menagerie.studies.runs.folder import CONFIG
@@ -62,8 +62,10 @@ def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
     result, run = read_result(cell) or {}, cell.parents[1]
     config = read_record(run / CONFIG)["config"]
     root = run / "rendered" if config["rehearse"] else Path(config["data_root"])
-    folders = {name: Path(path).resolve() for name, _, path in (text.partition("=") for text in config["images"])}
-    place = SourcePlace(root, config["resolution"], folders=folders)
+    folders: dict[str, tuple[Path, ...]] = {}
+    for name, _, path in (text.partition("=") for text in config["images"]):
+        folders[name] = (*folders.get(name, ()), Path(path).resolve())
+    place = Place(root, config["resolution"], folders=folders)
     opening = Opening(
         sources=names_of(result["sources"]),
         root=root.resolve(),

@@ -4,36 +4,23 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.known_classes import key_of
-from menagerie.generators.benchmarks.photographs import PhotographSet, Place
+from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.nearby import found_instead, hint
-from menagerie.generators.sources.registry import SourceState
-
-
-class State(NamedTuple):
-    """The state of a benchmark's files on disk."""
-
-    name: str
-    complete: bool
-    problem: str
-    """What is missing or wrong; empty where nothing is."""
-    records: int
-    """Records that could be read."""
-    get: str
-    licence: str
+from menagerie.generators.sources.nearby import found_instead
+from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.registry import State
 
 
 def states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
     for spec in specs:
         problem, records = state_of(spec, replace(place, allow_missing=True, tag=None))
-        yield State(spec.name, not problem, problem, records, spec.source, spec.licence)
+        yield State(spec.name, problem, spec.source, spec.licence, records)
 
 
-def reported(name: str, state: State | SourceState, count: str = "") -> bool:
+def reported(name: str, state: State, count: str = "") -> bool:
     """Print the state of a benchmark or a source, and what to get for it; return whether it is complete."""
     print(f"{name}: {'complete' if state.complete else 'incomplete'}{count}", flush=True)
     if not state.complete:
@@ -98,10 +85,9 @@ def absent(spec: BenchmarkSpec, place: Place) -> str:
     lacking = [name for name in (*spec.files, *spec.images) if not place.path(name).exists()]
     if lacking:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        return f"there is no {place.path(lacking[0])}{more}{near(lacking[0], place)}"
+        return f"there is no {place.path(lacking[0])}{more}"
     if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
-        hints = "".join(near(name, place) for name in spec.one_of)
-        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}{hints}"
+        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}"
     return ""
 
 
@@ -109,13 +95,6 @@ def instead(spec: BenchmarkSpec, place: Place) -> str:
     """Return what lies in the benchmark's folders in place of its files, if that is known."""
     names = (*spec.files, *spec.one_of, *spec.images)
     return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
-
-
-def near(name: str, place: Place) -> str:
-    """Return a clause that says where a missing file or folder lies nearby, if it does. A place in the data root is
-    given relative to it."""
-    path = place.path(name)
-    return hint(place.root, name) if path == place.root / name else hint(path.parent, path.name)
 
 
 def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:

@@ -11,7 +11,8 @@ from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.split_file import Split, describe, recorded
+from menagerie.generators.storage.records import Records, columns_of
+from menagerie.generators.storage.split_file import Split, recipe_version, recorded
 from menagerie.generators.vocabulary import Vocabulary
 
 
@@ -23,10 +24,10 @@ def scenes_of(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
 def planned_split(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> Split:
     """The split of planned subsets but train, without pixels."""
     tested = {name: scenes for name, scenes in planned.items() if name != "train"}
-    row_of = {scene: row for row, scene in enumerate(recipe.with_partners(tested))}
-    subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in tested.items()}
-    vocabulary = Vocabulary.of(load_world(recipe.world))
-    return Split(Path(), plain(recorded(recipe)), "", vocabulary, [], subsets, True, "")
+    vocabulary, written = Vocabulary.of(load_world(recipe.world)), plain(recorded(recipe))
+    tables = {name: columns_of(name, scenes, recipe, vocabulary) for name, scenes in tested.items()}
+    subsets = {name: Records(written, vocabulary, *table) for name, table in tables.items()}
+    return Split(Path(), written, "", 0, vocabulary, recipe_version(recipe), subsets, digest="", intact=True)
 
 
 def planned_tests(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> dict[str, SplitTests]:

@@ -22,16 +22,15 @@ def test_gallery_writes_a_sheet(tmp_path):
     assert matplotlib.image.imread(out).shape[:2] == (32, 64)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_gallery_of_every_kind_is_a_page_that_needs_no_other_file(kind, tmp_path):
+@pytest.mark.parametrize("options", [*(("--kind", kind) for kind in KINDS), ("--layout", "rows")])
+def test_gallery_of_every_kind_is_a_page_that_needs_no_other_file(options, tmp_path):
     out = tmp_path / "sheet.html"
-    done = _run("gallery", "--out", out, "--kind", kind, "--resolution", 16, "--columns", 2, "--world", "tiny")
+    done = _run("gallery", "--out", out, *options, "--resolution", 16, "--columns", 2, "--world", "tiny")
     assert done.returncode == 0, done.stderr
     page = out.read_text()
     assert page.count("<img") >= 4
     assert page.count("<img") == page.count('src="data:image/png;base64,')
-    assert ("elephant" in page) == (not kind.startswith("blind")), "a blind sheet names nothing"
-    assert ("elephant" in done.stdout) == kind.startswith("blind"), "its key is printed"
+    assert "elephant" in page
 
 
 def test_check_passes_and_prints_its_bounds():
@@ -46,11 +45,3 @@ def test_check_of_a_layout_says_what_is_hidden_and_how_relations_hold():
     assert done.returncode == 0, done.stdout + done.stderr
     assert "hidden shares agree" in done.stdout
     assert "scenes whose relations hold, share" in done.stdout
-
-
-@pytest.mark.parametrize("arguments", [("--resolution", 0), ("--world", "pog")])
-def test_a_mistake_is_reported_in_one_line(arguments):
-    done = _run("check-renderer", "--scenes", 1, *arguments)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1

@@ -5,9 +5,6 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.checks.against_direct import HIDDEN_APART, TOUCHED_WORST, UNCOVERED, compare
-from menagerie.envs.checks.against_direct import Config as CheckConfig
-from menagerie.envs.checks.against_direct import run as check
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.custom.limits import measures
 from menagerie.envs.drawing.camera import VIEWS, view_of
@@ -209,9 +206,3 @@ def test_a_background_of_several_pictures_has_one_in_each_view(folder):
     first, second = Renderer(world, SIDE).render(scenes).images[:, 2, 2].astype(int)
     assert first[0] > first[1]
     assert second[1] > second[0]
-
-
-def test_external_renderers_refuse_cut_outs(folder):
-    path = world_of(folder, LION, '["lion", "penguin"]')
-    with pytest.raises(UserError, match="leave out --external"):
-        check(CheckConfig(world=path, external=True, scenes=1, resolution=SIDE, cache=folder / "cache"))

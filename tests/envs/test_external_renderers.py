@@ -46,8 +46,3 @@ def test_swapped_instances_are_noticed(external, drawn):
     pairs = [n for n, scene in enumerate(scenes) if len(scene.things) == 2][:1]
     results = compare_with(external, [scenes[n] for n in pairs], swapped[pairs])
     assert max(result.overlap for result in results) < 0.1
-
-
-def test_an_unknown_external_renderer_is_refused():
-    with pytest.raises(UserError, match="did you mean 'pyrender'"):
-        open_external_renderer("pyrendr", 64)

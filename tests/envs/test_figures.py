@@ -1,8 +1,5 @@
 """Figures as files, and what they must look like."""
 
-import io
-import re
-
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
@@ -12,24 +9,16 @@ from PIL import Image
 
 from menagerie.envs.core.figures import (
     ACCURACY,
-    CHANCE,
     DOTS_PER_INCH,
-    bar_above,
-    chance_line,
     colour_at,
-    count_axis,
     ink,
     legend_above,
     levelled,
     line_style,
-    model_panels,
-    panels_size,
-    png,
-    show_hidden,
     svg,
     write_figure,
 )
-from menagerie.envs.core.pages import foldable, shade, unbroken, used
+from menagerie.envs.core.pages import foldable, shade, used
 
 
 def drawn():
@@ -74,33 +63,8 @@ def test_below_chance_looks_different_from_chance():
     assert np.linalg.norm(np.subtract(to_rgb(colour_of(25)), to_rgb(colour_of(50)))) > 0.2
 
 
-@pytest.mark.parametrize(("low", "high"), [(28, 45), (12, 700), (300, 20_000)])
-@pytest.mark.parametrize("name", ["x", "y"])
-def test_counts_are_written_out(low, high, name):
-    figure = Figure()
-    axes = figure.subplots()
-    axes.plot([low, high], [low, high])
-    count_axis(axes, name)
-    figure.canvas.draw()
-    axis = getattr(axes, f"{name}axis")
-    texts = [label.get_text() for label in axis.get_ticklabels(which="both") if label.get_text()]
-    assert len(texts) >= 2
-    assert all(re.fullmatch(r"[\d,]+", text) for text in texts)
-
-
 def test_a_dozen_models_look_different():
     assert len({tuple(line_style(k).items()) for k in range(56)}) == 56
-
-
-def test_pictures_are_small(tmp_path):
-    from menagerie.envs.core.figures import picture
-
-    image = np.random.default_rng(0).integers(0, 255, (60, 90, 3), np.uint8)
-    import base64
-
-    for most, size in ((0, (90, 60)), (45, (45, 30)), (128, (90, 60))):
-        content = base64.b64decode(picture(image, most).removeprefix("data:image/png;base64,"))
-        assert Image.open(io.BytesIO(content)).size == size
 
 
 @pytest.mark.parametrize(
@@ -121,18 +85,6 @@ def test_chance_has_the_same_colour_in_every_task(chance):
     assert levelled(100.0, 100.0) == 50
 
 
-def test_many_models_have_a_panel_each():
-    few, many = ["clip", "mine/late.py:Late"], [f"model {k}" for k in range(12)]
-    ((axis, strong),) = model_panels(Figure(), few)
-    assert (axis.get_title(), strong) == ("", few)
-    panels = model_panels(Figure(), many)
-    assert [(axis.get_title(), strong) for axis, strong in panels] == [(model, [model]) for model in many]
-    assert panels_size(few, (9, 4), (2, 2)) == (9, 4)
-    width, height = panels_size(many, (9, 4), (2, 2))
-    assert width < 10
-    assert height > 6
-
-
 @pytest.mark.parametrize(
     "names", [["clip", "oc-clip"], ["a model of a rather long name"] * 2, [f"name {k}" for k in range(14)]]
 )
@@ -147,69 +99,6 @@ def test_a_legend_is_seen_in_a_narrow_window(names):
     box = figure.legends[0].get_window_extent()
     assert 0 <= box.x0 < box.x1 <= 3.6 * figure.dpi
     assert figure.axes[0].get_window_extent().height == pytest.approx(before, rel=0.1)
-
-
-def test_a_colour_bar_is_seen_in_a_narrow_window():
-    figure = Figure((9.4, 3.0), layout="constrained")
-    axes = figure.subplots(1, 3)
-    bar = bar_above(figure, axes[0].imshow(np.eye(2)), axes, "accuracy (%), dots: chance")
-    figure.draw_without_rendering()
-    box = bar.ax.get_tightbbox()
-    assert 0 <= box.x0 < box.x1 <= 3.4 * figure.dpi
-    assert box.y0 > max(axis.get_window_extent().y1 for axis in axes)
-
-
-def colours_in(figure):
-    """How many pixels of the left part have each of the first colours of lines."""
-    image = np.asarray(Image.open(io.BytesIO(png(figure))).convert("RGB")).astype(int)
-    pixels = image[:, : image.shape[1] * 45 // 100].reshape(-1, 3)
-    colours = (np.multiply(255, to_rgb(line_style(k)["color"])) for k in range(3))
-    return [int((abs(pixels - colour).max(1) < 30).sum()) for colour in colours]
-
-
-def lines_of(*heights):
-    """A figure with a line of each label at each height."""
-    figure = Figure((4, 3))
-    axis = figure.subplots()
-    axis.set_ylim(0, 10)
-    for number, height in enumerate(heights):
-        axis.plot(
-            range(100), [height] * 50 + [height + number] * 50, color=line_style(number)["color"], label=str(number)
-        )
-    return figure, axis
-
-
-def test_lines_on_one_another_are_all_seen():
-    """Three that part after half of their way; before that each on a third of it."""
-    figure, axis = lines_of(5, 5, 5)
-    assert colours_in(figure)[:2] == [0, 0], "hidden"
-    show_hidden(axis)
-    seen = colours_in(figure)
-    assert max(seen) < 2 * min(seen)
-
-
-def test_lines_apart_and_of_one_label_stay_as_they_are():
-    _, axis = lines_of(1, 4, 8)
-    axis.plot(range(100), [8] * 50 + [10] * 50, label="2")
-    axis.axhline(4)
-    show_hidden(axis)
-    assert {line.get_linestyle() for line in axis.get_lines()} == {"-"}
-
-
-def test_chance_is_marked_alike_and_where_it_belongs():
-    for values, stretch, expected in (([80, 90], False, 0), ([80, 90], True, 1), ([40, 90], False, 1)):
-        axis = Figure().subplots()
-        axis.plot(values, values)
-        chance_line(axis, "x", stretch=stretch)
-        dots = [line for line in axis.get_lines() if list(line.get_xdata()) == [50, 50]]
-        assert len(dots) == expected
-        assert all(line.get_color() == CHANCE["color"] and line.is_dashed() for line in dots)
-
-
-def test_options_in_commands_are_kept_whole():
-    command = "python a.py --data-root 'x' --n 3 a--b <b>"
-    assert re.findall('<span class="whole">(.*?)</span>', unbroken(command)) == ["--data-root", "--n"]
-    assert re.sub("</?span.*?>", "", unbroken(command)) == "python a.py --data-root &#39;x&#39; --n 3 a--b &lt;b&gt;"
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ import errno
 import fcntl
 import os
 import resource
-import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import NUMBA_CACHE, Unwritable, place_compiled, whole_file, write_csv, write_text
+from menagerie.envs.core.files import NUMBA_CACHE, Unwritable, place_compiled, write_csv, write_text
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.machine import system_name
 
@@ -51,32 +50,6 @@ def test_a_write_that_finds_no_room_names_the_file_and_leaves_the_old_one(tmp_pa
     assert path.read_text() == "old"
 
 
-def test_a_file_where_the_folder_should_be_is_named(tmp_path):
-    (tmp_path / "a").write_text("")
-    with pytest.raises(Unwritable, match=r"a/b/c\.txt can't be written"):
-        write_text(tmp_path / "a/b/c.txt", "ours")
-
-
-@pytest.mark.parametrize("name", ["missing.txt", "a.txt"])
-def test_what_a_writer_cannot_read_is_no_failure_to_write(name, tmp_path):
-    """A file beside it, or the file itself as it was before."""
-    with pytest.raises(FileNotFoundError, match=name) as caught, whole_file(tmp_path / "a.txt") as temporary:
-        temporary.write_text((tmp_path / name).read_text())
-    assert not isinstance(caught.value, Unwritable)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_source_that_its_disk_cannot_read_is_no_failure_to_write(tmp_path):
-    """A process's memory at address 0, which fails as a bad sector does."""
-    with (
-        pytest.raises(OSError, match="Input/output error") as caught,
-        whole_file(tmp_path / "a.bin") as temporary,
-        open("/proc/self/mem", "rb", buffering=0) as source,
-    ):
-        temporary.write_bytes(source.read(16))
-    assert (caught.value.errno, isinstance(caught.value, Unwritable)) == (errno.EIO, False)
-
-
 def test_a_disk_that_fails_at_the_flush_is_named(tmp_path, monkeypatch):
     def fsync(file):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -85,12 +58,6 @@ def test_a_disk_that_fails_at_the_flush_is_named(tmp_path, monkeypatch):
     with pytest.raises(Unwritable, match=r"a\.txt can't be written \(Input/output error\)"):
         write_text(tmp_path / "a.txt", "ours")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_is_gone_is_named(tmp_path):
-    (folder := tmp_path / "a").mkdir()
-    with pytest.raises(Unwritable, match=r"a/b\.txt can't be written \(No such file"), whole_file(folder / "b.txt"):
-        shutil.rmtree(folder)
 
 
 def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):

@@ -8,7 +8,8 @@ import pytest
 
 from menagerie.envs.animals import load_animal
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.crowd_limits import advice_in_crowds, crowd_measures, neighbours
+from menagerie.envs.custom.crowd_limits import crowd_measures, neighbours
+from menagerie.envs.custom.limits import advice
 from menagerie.envs.layouts import LAYOUTS, NEAR, Relation, holds, layout_of, relations_of, stated
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import CROWD, PAIR_SLOTS, RELATIONS, SLOTS
@@ -149,7 +150,7 @@ def test_the_built_in_animals_that_come_nearest_keep_the_limits_of_crowds(name):
 @pytest.mark.parametrize(("size", "missed"), [(2.2, ["frame", "neighbours"]), (0.9, ["width"])])
 def test_an_animal_that_does_not_fit_is_reported(size, missed):
     animal = replace(load_animal("squirrel"), size=size)
-    lines = {m.name: advice_in_crowds(m) for m in crowd_measures("squirrel", animal) if not m.kept}
+    lines = {m.name: advice(m) for m in crowd_measures("squirrel", animal) if not m.kept}
     assert [name.split()[-1] for name in lines] == missed
     assert all(("greater" if missed == ["width"] else "smaller") in line for line in lines.values())
 

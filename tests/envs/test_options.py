@@ -1,9 +1,7 @@
 """Options of dataclasses, and their help."""
 
 import re
-import subprocess
 import sys
-from ast import literal_eval
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,10 +9,9 @@ from typing import Annotated, Literal
 import pytest
 import tyro
 
-from menagerie.envs.core import options
-from menagerie.envs.core.command_help import chosen_command, help_text, read_options
+from menagerie.envs.core.command_help import chosen_command, read_options
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.options import DATA, FIRST, OTHER, PLACE, Option, docstring, options_of
+from menagerie.envs.core.options import DATA, FIRST, OTHER, PLACE, Option, options_of
 from tests.flags import flags_read
 
 
@@ -75,15 +72,6 @@ def test_values_and_defaults_are_as_they_are_written():
     assert option("--size", Derived(Path("a"), size=9)).default == "9"
 
 
-def test_several_arguments_without_a_name_are_written_so():
-    @dataclass(frozen=True)
-    class Several:
-        files: tyro.conf.Positional[tuple[Path, ...]]
-
-    (files,) = options_of(Several)
-    assert (files.usage, files.required) == ("FILES ...", True)
-
-
 def test_markers_and_texts_hold_for_other_defaults_and_inner_fields():
     assert option("--size")[1:5] == ("How big; in pixels.", "2", DATA, True)
     assert option("--depth").group is DATA
@@ -104,12 +92,6 @@ def test_help_shows_first_options_and_all_of_them_on_request(capsys):
         assert ("the 9 others" in text) == (shown == 1)
     assert "How deep. Measured in metres. (default: 3)" in text
     assert text.index("data:") < text.index("where it runs:") < text.index("other:")
-
-
-def test_without_groups_there_is_one_list():
-    only = Option("--a N", "First sentence. Second.", "1", first=False)
-    text = help_text("x", "About it.", {"options": [only]}, everything=False)
-    assert text == f"usage: x [OPTIONS]\n\nAbout it.\n\noptions:\n  {'--a N':<26}First sentence. Second. (default: 1)"
 
 
 def test_options_are_read():
@@ -141,14 +123,3 @@ def test_a_command_is_chosen_by_name(monkeypatch, capsys):
         chosen_command("x", "About it.", ("good",))
     assert not end.value.code
     assert capsys.readouterr().out == "usage: x {good} [OPTIONS]\n\nAbout it.\n"
-
-
-def test_docstrings_are_there_where_python_drops_them():
-    """A dataclass without one would be described by its signature."""
-    names = ("options", "options.Option", "options.docstring", "errors.UserError")
-    code = f"""
-from menagerie.envs.core import errors, options
-print([options.docstring(of) for of in ({", ".join(names)})])
-"""
-    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
-    assert literal_eval(done.stdout) == [docstring(of) for of in (options, Option, docstring, UserError)]

@@ -10,13 +10,11 @@ import pytest
 import trimesh
 from PIL import Image
 
-from menagerie.envs.checks.against_direct import TOUCHED_WORST, compare
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.mesh_file import read_mesh
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
 
 WORLD = """
@@ -119,14 +117,6 @@ def test_workers_refuse_files_that_changed(folder, request):
         Renderer(world, 32, folder / "cache", workers=2).prepare([Scene("desert", things)])
 
 
-def test_a_refused_world_can_be_mended(folder, request):
-    path, _ = write(folder, request, replaced("size = 1.2", "size = 2.9"))
-    with pytest.raises(UserError, match="smaller size"):
-        load_world(path)
-    path, _ = write(folder, request)
-    assert len(load_world(path).animals) == 2
-
-
 def test_captions_stay_unambiguous(folder, request):
     path, own = write(folder, request, WORLD.replace('"BLOB"', '"red blob"').replace("TILES", "TILES red"))
     text = (folder / "mine.toml").read_text().replace('["red blob", "penguin"]', '["red blob", "blob kin"]')
@@ -146,42 +136,17 @@ def test_a_subset_needs_no_ingredients_of_its_own(folder, request):
 
 MISTAKES = [
     ('"penguin"]', '"pengin"]', "did you mean 'penguin'"),
-    ('extends = "tiny"', 'extends = "tini"', "did you mean 'tiny'"),
-    ('extends = "tiny"', 'extend = "tiny"', "did you mean 'extends'"),
-    ("size = 1.2", "sise = 1.2", "did you mean 'size'"),
     ("size = 1.2", "size = 2.9", "smaller size"),
-    ("size = 1.2", "size = -1", "size must be at least 0.1"),
-    ("size = 1.2", "turn = [1, 2]", "turn must be a list of 3 numbers"),
     ('mesh = "blob.ply"', 'mesh = "none.ply"', "which is not there"),
     ('mesh = "blob.ply"', 'mesh = "../blob.ply"', "lies outside"),
-    ('mesh = "blob.ply"', 'mesh = "tiles.png"', "can't be read as a mesh"),
-    ('mesh = "blob.ply"\n', "", "needs one mesh"),
-    ('mesh = "blob.ply"', "mesh = 5", "mesh must be a text"),
     ('mesh = "blob.ply"', 'mesh = "blob.zip"', "is an archive"),
-    ('extends = "tiny"', "extends = 5", "extends must be a text"),
     ('extends = "tiny"', 'extends = "mine.toml"', "extends itself"),
     ('extends = "tiny"', 'extends = "../other.toml"', "lies outside"),
-    ('animals = ["BLOB", "penguin"]', "animals = 5", "animals must be a list of texts"),
-    ('animals = ["BLOB", "penguin"]', "animals = [1, 2]", "animals must be a list of texts"),
-    ('extends = "tiny"', "name = 5", "name must be a text"),
-    ("size = 1.2", "turn = [nan, 0, 0]", "turn must be a number from -360 to 360"),
-    ("size = 1.2", "turn = [true, 0, 0]", "turn must be a list of 3 numbers"),
     ('image = "tiles.png"', 'image = "deep.png"', "more than 8 bits"),
-    ('image = "tiles.png"', 'image = "wide.png"', "8 to 4096 a side"),
-    ('image = "tiles.png"', 'image = "turned.jpg"', "turned.jpg lies turned in its file .EXIF orientation 6"),
     ('image = "park.png"', 'image = ["park.png", "turned.jpg"]', "EXIF orientation 6"),
-    ('image = "tiles.png"', 'function = "bad.py:shape"', "it needs"),
     ('image = "tiles.png"', 'function = "bad.py:raises"', "fails .KeyError"),
     ('image = "tiles.png"', 'function = "bad.py:bright"', "outside 0..1"),
-    ('image = "tiles.png"', 'function = "bad.py:number"', "is not a function"),
-    ('image = "tiles.png"', 'function = "leaves.py:number"', "can't be run .SystemExit"),
-    ('image = "tiles.png"\n', "", "needs one image or function"),
-    ('image = "tiles.png"', 'image = "blob.ply"', "can't be read as a picture"),
-    ('image = "tiles.png"', 'function = "tiles.png:f"', "must be in a Python file"),
     ('[animal."BLOB"]', '[animal."Blob!"]', "lower-case words"),
-    ('["red", "TILES"]', '["red", "red"]', "different names"),
-    ('["red", "TILES"]', '["red"]', "at least 2"),
-    ('["BLOB", "penguin"]', "[", "can't be read as TOML"),
 ]
 
 
@@ -189,12 +154,6 @@ MISTAKES = [
 def test_a_mistake_names_itself(folder, request, old, new, message):
     path, _ = write(folder, request, replaced(old, new))
     with pytest.raises(UserError, match=message):
-        load_world(path)
-
-
-def test_a_built_in_name_is_not_free(folder, request):
-    path, _ = write(folder, request, WORLD.replace("BLOB", "cat"))
-    with pytest.raises(UserError, match="'cat' is built in; list it by its name in animals"):
         load_world(path)
 
 
@@ -207,12 +166,6 @@ def test_what_is_built_in_can_be_listed_though_the_base_world_lacks_it(tmp_path)
     scene = Scene("arena", (Thing("lion", "asphalt", "left"), Thing("penguin", "red", "right")))
     ours, pug = (Renderer(one, 32).render([scene]) for one in (world, load_world("pug")))
     assert np.array_equal(ours.images, pug.images)
-
-
-def test_of_built_in_animals_those_that_the_base_world_lacks_are_measured():
-    from menagerie.envs.custom.world_file import added_animals
-
-    assert added_animals(WORLDS["tiny"], {}, ("lion", "penguin")).keys() == {"lion"}
 
 
 def open_mesh(mesh):
@@ -274,51 +227,12 @@ def test_closed_bodies_may_touch(kind, tmp_path):
     assert all(body.volume > 0 for body in solid.split(only_watertight=False) if body.is_watertight)
 
 
-@pytest.mark.parametrize("fault", [[*range(1, 24)], [*range(24), 0]], ids=["a hole", "a face twice"])
-def test_bodies_that_touch_are_open_if_one_of_them_is(fault, tmp_path):
-    boxes((1, 1, 0), boxes((1, 1, 0)).faces[fault]).export(tmp_path / "a.ply")
-    with pytest.raises(UserError, match="is open"):
-        read_mesh(tmp_path / "a.ply", 1.0, 0.0, (0, 0, 0))
-
-
 def test_a_function_of_ones_own_is_a_texture(folder, request):
     (folder / "lava.py").write_text("def glow(noise):\n    return noise[:, :3].clip(0, 1)\n")
     path, own = write(folder, request, replaced('image = "tiles.png"\ntile = 0.4', 'function = "lava.py:glow"'))
     world = load_world(path)
     scene = Scene("desert", (Thing("penguin", f"tiles {own}", "center"),))
     assert Renderer(world, 32).render([scene]).masks.any()
-
-
-BLUE = """
-extends = "tiny"
-textures = ["red", "blue"]
-
-[texture.blue]
-image = "tiles.png"
-"""
-
-
-def test_an_own_texture_keeps_a_name_that_came_to_be_built_in(folder):
-    """Worlds may have a blue of their own from before there was one; it is drawn in theirs alone."""
-    (folder / "blue.toml").write_text(BLUE)
-    own, shipped = load_world(str(folder / "blue.toml")), replace(WORLDS["tiny"], textures=("red", "blue"))
-    scene = Scene("city", (Thing("rabbit", "blue", "left"), Thing("penguin", "red", "right")))
-    renderer = Renderer(own, 48)
-    (mine,), (mask,) = renderer.render([scene])
-    (theirs,) = Renderer(shipped, 48).render([scene]).images
-    differ = (mine != theirs).any(-1)
-    assert differ[mask == 1].mean() > 0.9, "the rabbit"
-    assert not differ[mask == 2].any(), "the penguin"
-    assert own.textures == ("red", "blue")
-    assert compare(scene, mine, mask, *renderer.areas([scene]), own).touched > TOUCHED_WORST
-    (folder / "more.toml").write_text('extends = "blue.toml"\ntextures = ["blue", "white"]\n')
-    assert load_world(str(folder / "more.toml")).replaced == own.replaced
-
-
-def test_the_first_textures_cannot_be_replaced(folder):
-    (folder / "red.toml").write_text(BLUE.replace("blue", "grass"))
-    with pytest.raises(UserError, match="'grass' is built in"):
-        load_world(str(folder / "red.toml"))
 
 
 def test_an_edit_of_the_extended_file_is_seen(tmp_path):

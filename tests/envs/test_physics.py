@@ -1,12 +1,9 @@
 """Committed poses are those of the simulation; slots keep animals apart."""
 
-import sys
-
 import pytest
 
 from menagerie.envs.animals import animal_names
 from menagerie.envs.checks import physics
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.placement import Settled, read_poses
 from menagerie.envs.slots import SLOTS, Slot
 
@@ -49,9 +46,3 @@ def test_a_pose_that_is_not_the_stored_one_is_reported():
 def test_contact_is_detected_where_slots_are_too_near(bullet, tmp_path, monkeypatch):
     monkeypatch.setitem(SLOTS, "right", Slot((-0.6, 0.0, 0.0), 0.9, (-153.0,)))
     assert min(physics.contacts(bullet, ("cat", "pig"), tmp_path).values()) <= 0
-
-
-def test_without_pybullet_the_error_names_the_remedy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pybullet", None)
-    with pytest.raises(UserError, match="pip install"), physics.client():
-        pass

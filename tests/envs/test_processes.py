@@ -86,30 +86,6 @@ def test_the_server_loads_for_its_workers(script, how, expected):
 
 
 @pytest.mark.parametrize("how", ["serve", "spawn"])
-def test_a_library_that_cannot_be_loaded_is_named_by_its_first_error(script, how, tmp_path):
-    """The server meets it, and workers that try it again are told something else: torch can't be loaded twice."""
-    (tmp_path / "heavy.py").write_text(
-        """
-import os
-if os.environ.setdefault("TRIED", str(os.getpid())) == str(os.getpid()):
-    raise ImportError("libheavy.so: failed to map segment")
-raise ImportError("can only be initialized once")
-"""
-    )
-    text = SCRIPT.replace('"colorsys"', '"heavy"').replace("return name in sys.modules", "import heavy")
-    (tmp_path / "script.py").write_text(
-        f"from menagerie.envs.core.errors import run_command\n{text}".replace(
-            "    print(processes.in_child", "    run_command(lambda: processes.in_child"
-        ).replace(', loaded("heavy"))', ")")
-    )
-    environment = WITH_TESTS | {"PYTHONPATH": f"{WITH_TESTS['PYTHONPATH']}:{tmp_path}"}
-    done = subprocess.run([*script, how], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: a library can't be loaded (libheavy.so: failed to map segment)")
-    assert len(done.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize("how", ["serve", "spawn"])
 def test_a_worker_ends_with_its_parent_even_if_that_is_killed(script, how, tmp_path):
     file = tmp_path / "pid"
     parent = subprocess.Popen([*script, how, str(file)], env=WITH_TESTS)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.placement import read_poses
 from menagerie.envs.render import entry_identity
 from menagerie.envs.render.renderer import Pictures, Renderer
@@ -101,19 +100,6 @@ def test_memory_given_is_used(renderer, rendered, scenes):
     assert pictures.images is out.images
     assert np.array_equal(pictures.images, rendered[0])
     assert np.array_equal(pictures.masks, rendered[1])
-
-
-@pytest.mark.parametrize("resolution", [0, -3, 15, 100_000])
-def test_absurd_resolution_is_refused(world, resolution):
-    with pytest.raises(UserError, match="resolution"):
-        Renderer(world, resolution)
-
-
-def test_unknown_names_are_refused(renderer):
-    with pytest.raises(UserError, match="did you mean 'penguin'"):
-        renderer.render([Scene("city", (Thing("pengin", "red", "center"),))])
-    with pytest.raises(UserError, match="did you mean 'left'"):
-        renderer.render([Scene("city", (Thing("penguin", "red", "lefft"),))])
 
 
 def test_world_and_scene_stay_light():

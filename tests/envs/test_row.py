@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.render import image_identity
-from menagerie.envs.render.renderer import Pictures, Renderer
+from menagerie.envs.render.renderer import Pictures
 from menagerie.envs.render.row import NOISE, RowRenderer, columns_of, pattern, renderer_of
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import WORLDS
@@ -73,16 +72,3 @@ def test_a_picture_depends_on_its_scene_alone():
 def test_worlds_in_a_row_have_names_of_their_own():
     names = {image_identity(world, SIDE) for world in WORLDS.values()}
     assert len(names) == len(WORLDS)
-
-
-def test_what_a_row_cannot_show_is_refused():
-    renderer = RowRenderer(WORLD, SIDE)
-    for show in (renderer.render, renderer.prepare):
-        with pytest.raises(UserError, match="one thing, or one to the left of another"):
-            show([pair(), pair(slots=("above", "under"))])
-    with pytest.raises(UserError, match="need a side that is a multiple of 40, got 64"):
-        RowRenderer(WORLD, 64)
-    with pytest.raises(UserError, match="world 'pug' has no row"):
-        RowRenderer(WORLDS["pug"], SIDE)
-    with pytest.raises(UserError, match="are patterns in a row, not bodies"):
-        Renderer(WORLD, SIDE)

@@ -1,13 +1,8 @@
 """Sizes: distinguishable in every slot, the same pose, and no effect on worlds without them."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from menagerie.envs.checks.gallery import KINDS
-from menagerie.envs.checks.gallery import Config as GalleryConfig
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.world_file import load_own_world
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.render.renderer import Renderer
@@ -75,19 +70,6 @@ def test_a_world_holds_every_animal_in_every_size():
     assert all(WORLD.check(scene) for scene in WORLD.singles())
 
 
-@pytest.mark.parametrize(
-    ("world", "size", "message"),
-    [
-        ("tiny-sizes", "smal", "unknown size 'smal'; did you mean 'small'"),
-        ("tiny-sizes", "", "unknown size ''; known: small, big"),
-        ("tiny", "small", "world 'tiny' has no sizes, but small white rabbit@left"),
-    ],
-)
-def test_a_scene_of_another_worlds_sizes_is_refused(world, size, message):
-    with pytest.raises(UserError, match=message):
-        load_world(world).check(alone("rabbit", "left", size))
-
-
 def own(folder, text):
     (folder / "mine.toml").write_text(text)
     return load_own_world(folder / "mine.toml")
@@ -98,28 +80,3 @@ def test_a_world_of_ones_own_has_the_sizes_that_it_names(tmp_path):
     assert own(tmp_path, 'extends = "tiny-sizes"').sizes == ("small", "big")
     assert own(tmp_path, 'extends = "tiny-sizes"\nsizes = []').sizes == ()
     assert own(tmp_path, 'extends = "tiny"').sizes == ()
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('sizes = ["small", "bigg"]', "unknown sizes in .*mine.toml 'bigg'; did you mean 'big'"),
-        ('sizes = ["small"]', "two or more different ones of small, big, or none"),
-        ('sizes = ["small", "small"]', "two or more different ones"),
-        ("sizes = 2", "sizes must be a list of texts"),
-        ('sizes = ["small", "big"]\n[texture."big red"]\nimage = "x.png"', "'big red' has the word 'big'"),
-    ],
-)
-def test_sizes_that_a_world_cannot_have_are_refused(tmp_path, line, message):
-    from PIL import Image
-
-    Image.new("RGB", (8, 8), "red").save(tmp_path / "x.png")
-    with pytest.raises(UserError, match=message):
-        own(tmp_path, f'extends = "tiny"\n{line}')
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_contact_sheets_show_a_world_with_sizes(kind):
-    scenes = [scene for row in KINDS[kind](WORLD, GalleryConfig(Path("sheet.png"), kind=kind)).scenes for scene in row]
-    assert {thing.size for scene in scenes for thing in scene.things} == {"small", "big"}
-    assert all(WORLD.check(scene) for scene in scenes)

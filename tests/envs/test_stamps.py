@@ -8,8 +8,7 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import ORIENTATION
-from menagerie.envs.custom.photo_sources import OF_PUG, background_pictures, stamps, stamps_folder
+from menagerie.envs.custom.photo_sources import OF_PUG, stamps, stamps_folder
 from menagerie.envs.custom.photos import Config as PhotosConfig
 from menagerie.envs.custom.photos import run as main
 from menagerie.envs.render.renderer import Renderer
@@ -96,33 +95,6 @@ def test_things_besides_animals_and_backgrounds_of_ones_own(package, tmp_path, c
         main(PhotosConfig(tmp_path / "out", package, backgrounds=tmp_path / "none"))
 
 
-def test_pictures_that_lie_turned_are_left_out_with_a_line(package, tmp_path, capsys):
-    """As phones write photographs; a world refuses them."""
-    scenery, cutouts, turned = tmp_path / "scenery", tmp_path / "cutouts", Image.Exif()
-    turned[ORIENTATION] = 6
-    for name in ("pond", "hall", "glade/a"):
-        (scenery / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (64, 48), "teal").save(scenery / f"{name}.jpg")
-    for name in ("phone", "glade/phone"):
-        Image.new("RGB", (64, 48), "teal").save(scenery / f"{name}.jpg", exif=turned)
-    draw(cutouts / "lion.png")
-    draw(cutouts / "zebra.png")
-    with Image.open(cutouts / "zebra.png") as picture:
-        picture.save(cutouts / "zebra.png", exif=turned)
-    draw(cutouts / "tiger.png")
-    main(PhotosConfig(tmp_path / "out", cutouts=cutouts, backgrounds=scenery))
-    printed = capsys.readouterr().out
-    for left_out in ("scenery/phone.jpg", "scenery/glade/phone.jpg", "cutouts/zebra.png"):
-        assert re.search(rf"left out: .*{left_out} lies turned", printed)
-    world = load_world(str(tmp_path / "out/photos.toml"))
-    assert (world.animals, world.backgrounds) == (("lion", "tiger"), ("glade", "hall", "pond"))
-    shutil.rmtree(scenery / "glade")
-    for name in ("pond", "hall"):
-        (scenery / f"{name}.jpg").unlink()
-    with pytest.raises(UserError, match="has no photographs"):
-        background_pictures(scenery)
-
-
 def test_it_is_found_where_it_is_installed(package, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_DIRS", f"{tmp_path}/none:{package}/usr/share")
     assert stamps_folder(None) == package / "usr/share/tuxpaint/stamps"
@@ -142,20 +114,6 @@ def test_a_folder_of_ones_own(tmp_path, capsys):
     for name in ("photos", "photos-natural"):
         assert load_world(str(tmp_path / "out" / f"{name}.toml")).animals == ("dodo", "lion", "snow leopard")
         assert "GPL" not in (tmp_path / "out" / f"{name}.toml").read_text(), "that is the package's licence"
-    draw(pictures / "lion/2.png", ORANGE)
-    with pytest.raises(UserError, match="would both be copied"):
-        main(PhotosConfig(tmp_path / "again", cutouts=pictures))
-    (pictures / "lion/2.png").unlink()
-    with pytest.raises(UserError, match="leave out --package"):
-        main(PhotosConfig(tmp_path / "out", package=tmp_path, cutouts=pictures))
-    draw(pictures / "r2d2.png")
-    with pytest.raises(UserError, match="is no name for captions"):
-        main(PhotosConfig(tmp_path / "out", cutouts=pictures))
-    with pytest.raises(UserError, match="is no folder"):
-        main(PhotosConfig(tmp_path / "out", cutouts=tmp_path / "none"))
-    (tmp_path / "bare").mkdir()
-    with pytest.raises(UserError, match="pictures of 0 things"):
-        main(PhotosConfig(tmp_path / "out", cutouts=tmp_path / "bare"))
 
 
 def test_the_command(package, tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.faults.damage import Damage
-from tests.helpers.judge import BAD, Verdict, judged, outcome
+from tests.helpers.judge import Verdict, judged, outcome
 
 
 class FileKind(NamedTuple):
@@ -60,8 +60,3 @@ def made(kind: FileKind, folder: Path) -> Made:
     if what != "value":
         raise AssertionError(f"an intact {kind.name} can't be read: {value}")
     return Made(kind, folder, file, value)
-
-
-def is_bad(verdict: Verdict | None) -> bool:
-    """Whether a verdict fails the test."""
-    return verdict is not None and verdict.kind in BAD

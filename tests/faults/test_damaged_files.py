@@ -25,7 +25,7 @@ FLOORS = ("envs", "generators", "models", "studies")
 # What opens a file, or is handed its text.
 OPENERS = {"open_file", "read_bytes", "read_text", "read_lines", "read_json", "read_toml", "parse_json", "unsealed"}
 OPENERS |= {"read_record", "read_records", "check_file", "checked_file", "read_arrays", "open_hdf5", "check_regular"}
-OPENERS |= {"read_json_list", "read_json_lines", "read_json_rows", "read_csv", "stream_list", "stream_object"}
+OPENERS |= {"read_json_list", "read_json_lines", "read_json_rows", "read_csv", "stream_json", "decode_json"}
 # Modules that open files and have no entry, and why. Benchmarks and sources are damaged one by one, every file of
 # theirs, in tests/generators/test_damaged_benchmarks.py and test_damaged_sources.py.
 ELSEWHERE = ("menagerie.generators.benchmarks", "menagerie.generators.sources")
@@ -136,7 +136,7 @@ def test_the_judge_ends_what_hangs(tmp_path, monkeypatch):
 
 
 # What opens a file however it is called, and what parses its text.
-ENDS = (".read_text", ".read_bytes", "Image.open", "open_image", "tarfile.open", "h5py.File")
+ENDS = (".read_text", ".read_bytes", "Image.open", "open_picture", "read_upright", "tarfile.open", "h5py.File")
 ENDS += ("torch.load", "load_file", "np.load")
 PARSERS = {"json.load", "json.loads", "tomllib.load", "tomllib.loads", "np.load", "pickle.load", "pickle.loads"}
 

@@ -13,13 +13,12 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.exported import audit_export
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load as load_benchmark
 from menagerie.generators.export.write import MARK, SUMS, export
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.image_files import ImageFiles
+from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.raw_images import LAYOUTS, RawImages, labels_in, names_in
-from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.registry import load as load_source
 from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
 from menagerie.models.library.judged import kind_of_hugging_face
@@ -101,7 +100,7 @@ def source(name: str, file: str) -> Any:
 def read_source(name: str, recipe: str = "") -> Any:
     def read(path: Path) -> Any:
         root = next(parent for parent in path.parents if (parent / ".root").exists())
-        data = load_source(name).open(SourcePlace(root, RESOLUTION, caption=recipe))
+        data = load_source(name).open(Place(root, RESOLUTION, caption=recipe))
         return list(data.texts()), data.images(range(len(data)))
 
     return read
@@ -209,7 +208,6 @@ def read_imported(path: Path) -> Any:
         shutil.rmtree(out, ignore_errors=True)
 
 
-STREAMS = ("menagerie.generators.sources.json_stream", "menagerie.generators.sources.json_file")
 WORLDS = ("menagerie.envs.custom.world_file", "menagerie.envs.custom.ingredients")
 SHARDS = ("menagerie.generators.sources.shard", "menagerie.generators.sources.tar_shards")
 EXPORTED = ("menagerie.generators.audit.exported", "menagerie.generators.export.write")
@@ -231,14 +229,14 @@ THEIRS = [
         "captions of COCO",
         with_root(source("coco", "coco/annotations/captions_train2017.json")),
         read_source("coco"),
-        ("menagerie.generators.sources.json_file",),
+        ("menagerie.generators.sources.rows",),
         free=True,
     ),
     FileKind(
         "regions of Visual Genome",
         with_root(source("visual genome", "vg/region_descriptions.json")),
         read_source("visual genome", "regions"),
-        STREAMS,
+        ("menagerie.generators.sources.rows",),
         free=True,
     ),
     FileKind(
@@ -252,7 +250,7 @@ THEIRS = [
         "table of a benchmark",
         benchmark("negbench", "**/*.csv"),
         read_benchmark("negbench"),
-        ("menagerie.generators.sources.csv_file",),
+        ("menagerie.generators.sources.rows",),
         free=True,
     ),
     FileKind(

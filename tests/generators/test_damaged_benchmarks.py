@@ -10,9 +10,9 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.sources.coco import CocoCaptions
+from menagerie.generators.sources.place import Place
 from tests.generators.damage import OF_TEXTS, RUNS, mutated
 from tests.helpers.benchmark_files import MAKERS, MATRICES, make_karpathy_test, tiny_tags, write_csv
 from tests.helpers.source_files import png_header
@@ -142,14 +142,14 @@ def test_a_path_that_climbs_out_of_the_images_is_refused(name, tmp_path):
     for file in files:
         file.write_text(file.read_text().replace(image, f"../../../../{image}"))
     (tmp_path / image).write_bytes(b"secret")
-    with pytest.raises(UserError, match=r"leads out of the image folder .* do not trust"):
+    with pytest.raises(UserError, match=r"leads out of the folder .* do not trust"):
         load(name).build(Place(tmp_path, 16, allow_missing=True))
 
 
 BAD_IMAGES = {
-    "corrupt": (lambda good: good[:200] + bytes(50), "can't be read|is no JPEG"),
+    "corrupt": (lambda good: good[:200] + bytes(50), "can't be read"),
     "of 100 million pixels": (lambda good: png_header(10_000, 10_000), "more than 64 million"),
-    "a page": (lambda good: b"<!DOCTYPE html><html>404</html>", "is no JPEG, PNG or WebP"),
+    "a page": (lambda good: b"<!DOCTYPE html><html>404</html>", "is no JPEG, PNG or WEBP"),
 }
 
 
@@ -178,7 +178,7 @@ def test_a_cell_that_is_no_list_of_texts_is_refused_and_not_run(code, tmp_path, 
     MAKE["negbench-retrieval"](tmp_path)
     for file in (tmp_path / "negbench").glob("*.csv"):
         write_csv(file, ("filepath", "captions"), [("0.jpg", code), ("1.jpg", code)])
-    with pytest.raises(UserError, match="record 1 has a 'captions' that is no list of texts"):
+    with pytest.raises(UserError, match="record 1 has a 'captions' that is no list of one or more texts"):
         read("negbench-retrieval", tmp_path)
     assert not (tmp_path / "PWNED").exists()
 

@@ -11,7 +11,7 @@ from menagerie.generators.benchmarks.class_folders import class_names
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.sources.folders import SearchedFolders, existing, files_in
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.json_file import Entry
+from menagerie.generators.sources.rows import Row
 
 
 @pytest.fixture
@@ -23,13 +23,14 @@ def root(tmp_path):
         (root / name).touch()
     (root / "link.jpg").symlink_to(root / "a/2.jpg")
     (root / "dangling.jpg").symlink_to(root / "nothing.jpg")
+    (root / "circle.jpg").symlink_to("circle.jpg")
     (root / "folder").symlink_to(root / "a/b")
     return root.resolve()
 
 
 def test_files_are_there_or_not(root):
     there = {"1.jpg", "a/2.jpg", "a/b/3.jpg", "link.jpg", "folder/3.jpg", "./1.jpg", "a//2.jpg"}
-    absent = {"4.jpg", "a", "a/3.jpg", "nowhere/1.jpg", "1.jpg/2.jpg", "dangling.jpg", "folder/2.jpg"}
+    absent = {"4.jpg", "a", "a/3.jpg", "nowhere/1.jpg", "1.jpg/2.jpg", "dangling.jpg", "circle.jpg", "folder/2.jpg"}
     assert set(existing(root, there | absent)) == there
     assert files_in(root) == {"1.jpg", "link.jpg"}
     assert files_in(root / "nowhere") == frozenset()
@@ -46,7 +47,7 @@ def test_names_are_found_in_each_normal_form(root, forms, given):
     files = ImageFiles(SearchedFolders(root, folders), [asked], 4)
     assert files.read([0])[0, 0].min() == 255
     assert files.names == [asked]
-    (image, _) = PictureFolder(root, root).read(Entry(root, "", {"image": asked}), "image")
+    (image, _) = PictureFolder(root, root).read(Row(root, "", {"image": asked}), "image")
     assert image == (root / there).read_bytes()
 
 
@@ -61,18 +62,10 @@ def test_classes_are_found_in_each_normal_form(root, line):
     assert class_names(root / "set") == names
 
 
-LEADING_OUT = ("../secret.jpg", "a/../../secret.jpg", "a/../1.jpg", "..", "/etc/passwd", "out.jpg", "away/secret.jpg")
-
-
-@pytest.mark.parametrize("name", [*LEADING_OUT, "back/1.jpg", "a\0b.jpg"])
-@pytest.mark.parametrize("beside", [(), ("1.jpg", "a/2.jpg"), ("away/in.jpg", "back/link.jpg")])
-def test_a_name_that_leads_out_raises_whatever_stands_beside_it(root, name, beside):
-    (root / "out.jpg").symlink_to(root.parent / "secret.jpg")
-    (root / "away").symlink_to(root.parent)
-    (root.parent / "in.jpg").symlink_to(root / "1.jpg")  # by itself it leads back in
-    (root / "back").symlink_to(os.devnull)
-    with pytest.raises(UserError, match="leads out of the image folder") as error:
-        existing(root, [*beside, name])
+@pytest.mark.parametrize("name", ["../secret.jpg", "a/../../secret.jpg", "a/../1.jpg", "..", "/etc/passwd", "a\0b.jpg"])
+def test_a_name_that_climbs_raises_whatever_stands_beside_it(root, name):
+    with pytest.raises(UserError, match=r"leads out of the folder .* do not trust") as error:
+        existing(root, ["1.jpg", "a/2.jpg", name])
     assert len(str(error.value).splitlines()) == 1
 
 

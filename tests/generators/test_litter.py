@@ -5,10 +5,9 @@ from PIL import Image
 
 from menagerie.envs.core.reading import is_litter
 from menagerie.envs.custom.photo_sources import background_pictures, own_stamps
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.shown import images_of_tests
-from menagerie.generators.sources.registry import SourcePlace
+from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.tar_shards import TarShards
 from menagerie.models.library.sources import HuggingFace
 from tests.helpers.benchmark_files import make_imagenet_ao, make_zero_shot, write_images
@@ -61,11 +60,11 @@ def test_shards_and_photographs_of_tests(tmp_path):
     own = {"a.jpg": picture("a"), "a.txt": b"a cat"}
     write_shard(tmp_path / "shards/0.tar", {**own, "._a.jpg": FORK, "__MACOSX/._a.jpg": FORK, ".DS_Store": b"\0"})
     leave(tmp_path / "shards")
-    data = TarShards(SourcePlace(tmp_path, 16))
+    data = TarShards(Place(tmp_path, 16))
     assert (list(data.names_of_images), data.left_out) == (["0.tar/a"], {})
     write_images(tmp_path / "coco/val2017", ["000000000007.jpg"], (8, 8))
     (tmp_path / "coco/val2017/._000000000008.jpg").write_bytes(FORK)
-    assert {photograph.number for photograph in images_of_tests(SourcePlace(tmp_path, 16)).images} == {7}
+    assert {photograph.number for photograph in images_of_tests(Place(tmp_path, 16)).images} == {7}
 
 
 def test_a_folder_of_weights_is_the_same_model(tmp_path):

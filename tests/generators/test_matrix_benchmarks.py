@@ -11,8 +11,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import retrieval
 from menagerie.generators.benchmarks.benchmark import Outcome
 from menagerie.generators.benchmarks.matrix import among_best, answer, answers_of
-from menagerie.generators.benchmarks.photographs import Place, by_group
+from menagerie.generators.benchmarks.photographs import by_group
 from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.sources.place import Place
 from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of, make_clip_benchmark_test, make_karpathy_test
 
 
@@ -338,7 +339,7 @@ class TestTorchvision:
             (lambda root: (root / "MNIST/raw/t10k-labels-idx1-ubyte").unlink(), "t10k-labels-idx1-ubyte can't be read"),
             (
                 lambda root: (root / "dtd/dtd/labels/test1.txt").write_text("../../x.jpg\na/b.jpg\n"),
-                "leads out of the image",
+                "leads out of the folder",
             ),
             (
                 lambda root: (root / "oxford-iiit-pet/annotations/test.txt").write_text("a b\n"),

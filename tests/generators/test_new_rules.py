@@ -8,10 +8,11 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import mmvp_vlm, valse
 from menagerie.generators.benchmarks.benchmark import Outcome, Result, first_of_best, texts_chosen
-from menagerie.generators.benchmarks.photographs import Photographs, Place
+from menagerie.generators.benchmarks.photographs import Photographs
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.sugarcrepe_pp import both_above
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
+from menagerie.generators.sources.place import Place
 from menagerie.studies.scoring.benchmark_piece import preferences
 from tests.helpers.benchmark_files import MAKERS, write_csv, write_json, write_json_lines
 
@@ -206,7 +207,7 @@ def spoilt(root, name):
     if name == "valse":
         record = {"image_file": "v7w_0.jpg", "caption": "a", "foil": "b", "mturk": {"caption": "3"}}
         write_json(root / "valse/data/plurals.json", {"a": record})
-        return "a has a 'caption' that is no int or float"
+        return r"a\.mturk has a 'caption' that is no int or float"
     if name == "cola":
         write_json(root / "cola/COLA_multiobjects_matching_benchmark.json", [["1.jpg", "a cat", "2.jpg"]])
         return r"\[0\] is no list of 4"

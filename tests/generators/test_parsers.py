@@ -21,7 +21,7 @@ from menagerie.generators.parsers.graph_json import NotAGraph, ParseCache, as_js
 from menagerie.generators.parsers.parser import CaptionParser, Parsed
 from menagerie.generators.parsers.registry import describe, load, names, open_parser
 from menagerie.generators.sources.captions_file import agreement, parse_file, parts, read_captions
-from menagerie.generators.sources.coco import one_node
+from menagerie.generators.sources.place import one_node
 from menagerie.generators.vocabulary import Vocabulary
 from menagerie.models.training.targets import Claims, targets_of
 from tests.command import run_here
@@ -229,14 +229,6 @@ def test_each_identity_has_its_own_folder(tmp_path):
     one.keep("cat", (CAT, ""))
     assert other.get("cat") is None
     assert json.loads((one.folder / "parser.json").read_text()) == {"prompt": "a"}
-
-
-def test_graphs_of_another_parser_are_not_taken(tmp_path):
-    one, other = (ParseCache(tmp_path, "p", {"prompt": text}) for text in "ab")
-    one.keep("cat", (CAT, ""))
-    other.path.write_bytes(one.path.read_bytes())
-    copied = ParseCache(tmp_path, "p", {"prompt": "b"})
-    assert copied.get("cat") is None
 
 
 def test_a_folder_that_can_not_be_written_is_one_line(tmp_path):
@@ -507,28 +499,6 @@ def test_files_without_captions_are_one_line(name, tmp_path):
     assert "\n" not in str(error.value)
 
 
-def attempted(path: Path) -> tuple[list[str], str]:
-    """The captions of a file, or why there are none."""
-    try:
-        return read_captions(path), ""
-    except UserError as error:
-        return [], str(error)
-
-
-def test_mutated_caption_files_are_read_or_refused(tmp_path):
-    rng, annotations = random.Random(0), [{"image_id": 1, "caption": "A cat."}]
-    sound = json.dumps({"images": [{"id": 1, "file_name": "a.jpg"}], "annotations": annotations})
-    for k in range(1000):
-        content = bytearray(sound.encode())
-        for _ in range(rng.randint(1, 5)):
-            content[rng.randrange(len(content))] = rng.randrange(256)
-        path = tmp_path / ("captions.json" if k % 2 else "captions.txt")
-        path.write_bytes(content[: rng.randint(1, len(content))] if k % 3 else content)
-        found, problem = attempted(path)
-        assert bool(found) != bool(problem)
-        assert "\n" not in problem
-
-
 @pytest.fixture
 def two_parsers(monkeypatch):
     """`--parser first` and `--parser second`."""
@@ -570,18 +540,6 @@ def test_a_file_is_written_whole_or_not_at_all(two_parsers, tmp_path, capsys):
     parse_file(*arguments, True)
     with pytest.raises(UserError, match="choose another --out"):
         parse_file(*arguments, True)
-
-
-@pytest.mark.parametrize("parsers", [(), ("first", "first"), ("first", "second", "one-node")])
-def test_one_parser_or_two_different_ones(parsers, tmp_path):
-    with pytest.raises(UserError, match="there are llm, one-node"):
-        parse_file(tmp_path / "absent", parsers, tmp_path / "graphs.json", tmp_path, False)
-
-
-def test_a_place_that_cannot_be_written_is_refused_before_captions_are_read(tmp_path):
-    (tmp_path / "a file").touch()
-    with pytest.raises(UserError, match=r"graphs\.json"):
-        parse_file(tmp_path / "absent", ("one-node",), tmp_path / "a file" / "graphs.json", tmp_path, False)
 
 
 def test_the_command(tmp_path, monkeypatch):

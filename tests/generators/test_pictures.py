@@ -10,7 +10,7 @@ from menagerie.envs.drawing.cutout import read_pixels
 from menagerie.envs.drawing.picture_file import read_picture
 from menagerie.generators.hub.pictures import suffix_of
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.json_file import Entry
+from menagerie.generators.sources.rows import Row
 from menagerie.generators.sources.shard import Member, check_image
 
 SIDE = 16
@@ -38,7 +38,7 @@ def test_what_stands_beside_the_pixels_may_be_damaged_or_large(beside, tmp_path)
     Image.fromarray(NOISE).convert("RGBA").save(path, **beside)
     (image,) = ImageFiles(tmp_path, ["a.png"], SIDE).read([0])
     assert np.array_equal(image.permute(1, 2, 0), NOISE)
-    assert suffix_of(Entry(path, "", {}), "image", path.read_bytes()) == ".png"
+    assert suffix_of(Row(path, "", {}), "image", path.read_bytes()) == ".png"
     with path.open("rb") as file:
         check_image(file, Member(0, path.stat().st_size))
     check_upright([path])

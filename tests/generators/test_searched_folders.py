@@ -2,23 +2,18 @@
 
 import pickle
 import shutil
-from dataclasses import replace
 
 import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.photographs import Place, images_of
 from menagerie.generators.benchmarks.registry import load
-from menagerie.generators.sources.nearby import nearby
+from menagerie.generators.sources.place import Place
 from menagerie.studies.real_data import RealTraining
-from menagerie.studies.scoring.check import state_of
 from menagerie.studies.transfer import Transfer
 from tests.helpers.benchmark_files import MAKERS, MATRICES, tiny_tags
 
 MAKE = MAKERS | MATRICES
-# No file says which images there should be; or a file that isn't there is a set.
-LISTED = ("imagenet-ao", "ncd", "zero-shot", "zero-shot-torchvision")
 
 
 def placed(root, *given):
@@ -93,95 +88,3 @@ def test_what_several_folders_are_refused_for(tmp_path):
             load(name).build(placed(tmp_path, *(f"{folder}={tmp_path / part}" for part in ("a", "b"))))
     with pytest.raises(UserError, match="coco/train2017 is given 2 times; training reads one folder"):
         _ = RealTraining(images=tuple(twice)).folders
-
-
-def test_a_link_that_leads_out_of_a_second_folder_is_refused(tmp_path):
-    MAKE["sugarcrepe"](tmp_path)
-    (tmp_path / "other").mkdir()
-    image = tmp_path / "coco/val2017/000000000002.jpg"
-    image.rename(tmp_path / "secret.jpg")
-    (tmp_path / "other/000000000002.jpg").symlink_to(tmp_path / "secret.jpg")
-    given = [f"coco/val2017={tmp_path / part}" for part in ("coco/val2017", "other")]
-    with pytest.raises(UserError, match="leads out of the image folder"):
-        load("sugarcrepe").build(placed(tmp_path, *given))
-    shutil.copy(tmp_path / "secret.jpg", image)
-    bench = load("sugarcrepe").build(placed(tmp_path))
-    image.unlink()
-    image.symlink_to(tmp_path / "secret.jpg")
-    with pytest.raises(UserError, match="leads out of the image folder"):
-        list(bench.content())
-
-
-@pytest.mark.parametrize("name", sorted(MAKE.keys() - set(LISTED)))
-def test_check_names_folder_and_first_file_of_what_is_missing(name, tmp_path):
-    """And where they lie: a folder lower, after all images were put into one."""
-    MAKE[name](tmp_path)
-    spec, place = load(name), Place(tmp_path, 16, tag=None)
-    bench = spec.build(place)
-    first = min(map(bench.reader.file_of, images_of(bench.records)))
-    folder = (bench.files.root / first).parent
-    lower = folder / "lower"
-    lower.mkdir()
-    for path in [path for path in folder.iterdir() if path.is_file() and path.suffix not in (".csv", ".txt")]:
-        path.rename(lower / path.name)
-    problem, _ = state_of(spec, replace(place, allow_missing=True))
-    assert (
-        f"{bench.files.root}, the first is {first!r}; it lies at {lower / (bench.files.root / first).name}" in problem
-    )
-
-
-def test_where_an_image_lies(tmp_path):
-    """A folder higher, a folder lower, with another ending, or nowhere near."""
-    MAKE["sugarcrepe"](tmp_path)
-    spec, place = load("sugarcrepe"), Place(tmp_path, 16, allow_missing=True)
-    image = tmp_path / "coco/val2017/000000000001.jpg"
-    moved = image
-    for other in ("coco/000000000001.jpg", "coco/val2017/images/000000000001.jpg", "coco/val2017/000000000001.JPEG"):
-        (tmp_path / other).parent.mkdir(exist_ok=True)
-        moved = moved.rename(tmp_path / other)
-        problem, records = state_of(spec, place)
-        assert problem.startswith(
-            f"7 records lack their images: 1 of 2 images are missing in {image.parent}, the first"
-        )
-        assert f"the first is '000000000001.jpg'; it lies at {moved};" in problem
-        assert records == 14
-    moved.unlink()
-    assert "the first is '000000000001.jpg'; add_att has" in state_of(spec, place)[0]
-    with pytest.raises(UserError, match=r"the first is '000000000001\.jpg'; put them there"):
-        spec.build(replace(place, allow_missing=False))
-
-
-@pytest.mark.parametrize(
-    ("moved", "to", "lacks"),
-    [
-        ("sugarcrepe", "data/sugarcrepe", "sugarcrepe/add_att.json and 7 more"),
-        ("sugarcrepe/add_att.json", "sugarcrepe/data/add_att.json", "sugarcrepe/add_att.json"),
-        ("sugarcrepe/add_att.json", "add_att.json", "sugarcrepe/add_att.json"),
-        ("sugarcrepe/add_att.json", "sugarcrepe/add_att.jsonl", "sugarcrepe/add_att.json"),
-        ("coco/val2017", "val2017", "coco/val2017"),
-        ("coco/val2017", "coco/images/val2017", "coco/val2017"),
-    ],
-)
-def test_where_a_file_or_folder_lies(moved, to, lacks, tmp_path):
-    MAKE["sugarcrepe"](tmp_path)
-    (tmp_path / to).parent.mkdir(parents=True, exist_ok=True)
-    if moved == "sugarcrepe":
-        (tmp_path / "coco").rename(tmp_path / "data/coco")
-    (tmp_path / moved).rename(tmp_path / to)
-    problem, _ = state_of(load("sugarcrepe"), Place(tmp_path, 16, allow_missing=True))
-    lacking, _, more = lacks.partition(" ")
-    first = tmp_path / (f"{to}/add_att.json" if moved == "sugarcrepe" else to)
-    assert problem == f"there is no {tmp_path / lacking}{more and f' {more}'}; it lies at {first}"
-
-
-def test_one_of_several_files_lies_elsewhere(tmp_path):
-    MAKE["colorswap"](tmp_path)
-    path = tmp_path / "colorswap/test.json"
-    moved = path.rename(tmp_path / "test.json")
-    problem, _ = state_of(load("colorswap"), Place(tmp_path, 16, allow_missing=True))
-    assert problem.startswith(f"there is none of {path}")
-    assert problem.endswith(f"; it lies at {moved}")
-
-
-def test_what_is_nowhere_near_is_nowhere(tmp_path):
-    assert nearby(tmp_path / "a/b", "c/d.jpg") is None

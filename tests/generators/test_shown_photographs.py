@@ -8,11 +8,11 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import registry, shown
-from menagerie.generators.benchmarks.photographs import Place, images_of
+from menagerie.generators.benchmarks.photographs import images_of
 from menagerie.generators.benchmarks.shown import images_of_tests
 from menagerie.generators.sources import registry as sources
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId, coco_number, flickr_number
-from menagerie.generators.sources.registry import SourcePlace
+from menagerie.generators.sources.place import Place
 from tests.helpers.benchmark_files import (
     IMAGES,
     MAKERS,
@@ -32,7 +32,7 @@ OTHERS = [name for name in registry.names() if registry.load(name).photographs i
 
 
 def of_tests(root: Path, **options: object):
-    return images_of_tests(SourcePlace(root, 16), **options)
+    return images_of_tests(Place(root, 16), **options)
 
 
 def refusal(action, *arguments: object, **options: object) -> str:
@@ -67,7 +67,7 @@ def test_all_images_of_a_benchmark_are_known(tmp_path, name):
     MAKE[name](tmp_path)
     place = Place(tmp_path, 16, tag=tiny_tags)
     bench = registry.load(name).build(place)
-    found = set(shown.shown(name, SourcePlace(tmp_path, 16)))
+    found = set(shown.shown(name, Place(tmp_path, 16)))
     numbers = {int(re.search(r"(\d+)\.jpg$", file)[1]) for file in images_of(bench.records)}
     assert {number.number for number in found} == numbers
     assert {number.collection for number in found} <= {COCO, VISUAL_GENOME, FLICKR}
@@ -137,22 +137,22 @@ def test_visual_genome_and_coco_by_each_others_numbers(tmp_path, monkeypatch):
     write_json(tmp_path / "aro/visual_genome_relation.json", [record])
     kept = of_tests(tmp_path)
     assert kept.counts() == {"COCO val2017": 3, "in vg-relation": 3}
-    place = SourcePlace(tmp_path, 16, kept_out=kept)
+    place = Place(tmp_path, 16, kept_out=kept)
     coco, genome = (sources.load(name).open(place) for name in ("coco", "visual genome"))
     assert coco.left_out == {"in vg-relation": 1}
     assert "COCO 9" not in coco.names_of_images
     assert genome.left_out == {"in vg-relation": 1, "COCO val2017": 1, "nothing in region_descriptions.json": 1}
     assert list(genome.names_of_images) == ["Visual Genome 1", "Visual Genome 2317"]
     (tmp_path / "vg/image_data.json").unlink()
-    place = SourcePlace(tmp_path, 16, kept_out=of_tests(tmp_path))
+    place = Place(tmp_path, 16, kept_out=of_tests(tmp_path))
     assert "photographs in vg-relation are Visual Genome's" in refusal(sources.load("coco").open, place)
-    allowed = SourcePlace(tmp_path, 16, kept_out=of_tests(tmp_path, allow_unknown=True))
+    allowed = Place(tmp_path, 16, kept_out=of_tests(tmp_path, allow_unknown=True))
     assert len(sources.load("coco").open(allowed)) == 4
 
 
 def test_an_incomplete_validation_set_is_an_error_for_visual_genome(tmp_path):
     make_visual_genome(tmp_path)
-    place = SourcePlace(tmp_path, 16, kept_out=of_tests(tmp_path))
+    place = Place(tmp_path, 16, kept_out=of_tests(tmp_path))
     text = refusal(sources.load("visual genome").open, place)
     assert "0 of the 5000 of COCO val2017" in text
     assert f"{tmp_path}/coco/annotations/captions_val2017.json" in text
@@ -177,11 +177,11 @@ def test_numbers_are_linked(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"no {SHARED}: set MENAGERIE_SHARED to the folder of shared data")
 def test_real_sugarcrepe():
-    place = SourcePlace(SHARED / "data", 16, folders={"coco": SHARED / "data/coco-mini"})
+    place = Place(SHARED / "data", 16, folders={"coco": (SHARED / "data/coco-mini",)})
     kept = images_of_tests(place)
     assert sum(n.collection == COCO and why == "COCO val2017" for n, why in kept.images.items()) == 25
     assert sum(number.collection == COCO for number in kept.images) >= 1560
-    data = sources.load("coco").open(SourcePlace(place.root, 16, folders=place.folders, kept_out=kept))
+    data = sources.load("coco").open(Place(place.root, 16, folders=place.folders, kept_out=kept))
     assert data.left_out == {}
 
 

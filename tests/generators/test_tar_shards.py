@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.sources import shard_index
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
-from menagerie.generators.sources.registry import SourcePlace
+from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.shard import ALIKE, BEHIND, DOTTED, HOSTILE, SECOND
 from menagerie.generators.sources.tar_shards import TarShards
 from tests.generators.damage import OF_SHARDS, mutated_shard
@@ -30,7 +30,7 @@ def root(tmp_path) -> Path:
 
 
 def opened(root: Path, **place: object) -> TarShards:
-    return TarShards(SourcePlace(root, SIDE, **place))
+    return TarShards(Place(root, SIDE, **place))
 
 
 def refusal(root: Path) -> str:
@@ -274,7 +274,7 @@ def test_no_shards_are_refused(tmp_path):
 
 
 def test_shards_may_lie_elsewhere(root, tmp_path):
-    assert opened(tmp_path / "nowhere", folders={"shards": root / "shards"}).identity == opened(root).identity
+    assert opened(tmp_path / "nowhere", folders={"shards": (root / "shards",)}).identity == opened(root).identity
 
 
 def test_images_that_break_later_are_named_and_may_be_listed(root):

@@ -17,7 +17,6 @@ from menagerie.models.evaluation.attention_maps import (
     nodes_of_things,
     overlap,
 )
-from tests.helpers.scorers import OPTIONS
 from tests.models.test_training import fresh
 
 
@@ -85,9 +84,3 @@ def direct_map(model, data, index, node):
         texts = model.encode_texts(model.read([data.records.captions[index]], [data.records.graphs[index]]))
         share = model.attention(images, texts)[:, node : node + 1]
     return enlarged(share / share.mean(), data.images([0]).shape[-1])[0, 0].numpy()
-
-
-@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"oc-clip"}))
-def test_a_model_without_attention_is_refused(name, data):
-    with pytest.raises(UserError, match="has no attention maps"):
-        attention_maps(fresh(name, data), data, [0])

@@ -12,9 +12,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import file_digest, read_record, write_record
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, read_config, save_checkpoint
 from menagerie.models.library.load import find_source
-from menagerie.models.registry import check_scorer, scorer_class, specs
-from menagerie.models.scorer import Scorer
-from menagerie.models.towers.build import build_towers, check_towers
+from menagerie.models.registry import check_scorer, scorer_class
+from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
 from menagerie.models.towers.tokenizers import WordTokenizer, words_of
 from tests.disks import with_largest_file
@@ -25,22 +24,6 @@ def rewrite_config(folder, **changes):
     """As it is written of the weights that lie there now."""
     config = read_record(folder / "config.json") | {"weights": file_digest(folder / "model.safetensors")}
     write_record(folder / "config.json", config | changes)
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_comes_back_the_same(name, tmp_path):
-    model = scorer(name)
-    save_checkpoint(tmp_path, name, model)
-    back = load_checkpoint(tmp_path, name)
-    assert type(back) is type(model)
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), back.parameters(), strict=True))
-    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
-
-
-def test_another_models_checkpoint_is_refused(tmp_path):
-    save_checkpoint(tmp_path, "clip", scorer("clip"))
-    with pytest.raises(UserError, match="is a checkpoint of 'clip', not of 'oc-clip'"):
-        load_checkpoint(tmp_path, "oc-clip")
 
 
 @pytest.mark.parametrize("change", ["missing", "left over", "reshaped"])
@@ -58,31 +41,6 @@ def test_odd_weights_are_named(tmp_path, change):
         load_checkpoint(tmp_path)
     rewrite_config(tmp_path)
     with pytest.raises(UserError, match=r"the first odd one is (log_scale|stranger)"):
-        load_checkpoint(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "before"),
-    [("fdt", "model.visual.ln_post.weight"), ("clip-attpool", "image_read_out.projection.bias")],
-)
-def test_what_an_earlier_version_computed_otherwise_is_refused(name, before, tmp_path):
-    """Not scored without what it was trained with."""
-    save_checkpoint(tmp_path, name, scorer(name))
-    weights = load_file(tmp_path / "model.safetensors")
-    assert before not in weights
-    save_file(weights | {before: torch.zeros(32)}, tmp_path / "model.safetensors")
-    rewrite_config(tmp_path)
-    with pytest.raises(UserError, match=f"an earlier one trained it.*the first odd one is {before}"):
-        load_checkpoint(tmp_path)
-
-
-def test_a_broken_checkpoint_is_named(tmp_path):
-    with pytest.raises(UserError, match="not a whole checkpoint"):
-        load_checkpoint(tmp_path)
-    save_checkpoint(tmp_path, "clip", scorer("clip"))
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:-50])
-    with pytest.raises(UserError, match="not a whole checkpoint"):
         load_checkpoint(tmp_path)
 
 
@@ -149,18 +107,6 @@ def test_pretrained_weights_from_a_local_file_travel_in_a_checkpoint(tmp_path):
     assert torch.equal(back.model.positional_embedding, model.model.positional_embedding)
 
 
-def test_a_checkpoint_of_an_unknown_model_is_refused(tmp_path):
-    save_checkpoint(tmp_path, "clip", scorer("clip"))
-    rewrite_config(tmp_path, model="clop")
-    with pytest.raises(UserError, match="unknown model 'clop'; did you mean 'clip'"):
-        load_checkpoint(tmp_path)
-
-
-@pytest.mark.parametrize("name", specs())
-def test_every_registered_scorer_is_one(name):
-    assert issubclass(scorer_class(name), Scorer)
-
-
 def test_a_class_of_ones_own(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("from menagerie.models.networks.clip import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
@@ -193,14 +139,3 @@ def test_any_open_clip_architecture_from_scratch():
     tokens = towers.tokenizer(["an asphalt giant tortoise"], 12)
     assert tokens.shape == (1, 12)
     assert towers.text.pooled(tokens).shape == towers.image.pooled(torch.zeros(1, 3, 64, 64)).shape
-
-
-def test_impossible_towers_are_named():
-    for config, message in [
-        (TowerConfig("ViT-B-61"), "did you mean 'ViT-B-16'"),
-        (TowerConfig("mini", resolution=60), "not a multiple of mini's patch 8"),
-        (TowerConfig("mini", pretrained="openai"), "no pretrained weights for 'mini'"),
-        (TowerConfig("ViT-B-16", pretrained="open_ai", resolution=224), "did you mean 'openai'"),
-    ]:
-        with pytest.raises(UserError, match=message):
-            check_towers(config)

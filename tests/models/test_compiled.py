@@ -28,8 +28,3 @@ def test_it_is_one_graph_for_batches_of_any_size(steps, name):
     assert steps[name]["loss"] < 1e-5
     assert steps[name]["cosine"] > 0.99999
     assert steps[name]["graphs"] <= 3, "sizes that differ become variables: not a graph for each of six batches"
-
-
-def test_a_scorer_that_cannot_be_compiled_is_named(steps):
-    assert "Branching" in steps["refused"]
-    assert "--compile" in steps["refused"]

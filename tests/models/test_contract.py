@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models import registry, scorers
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.contract import CHECKS, build, check_contract, contract_texts
 from menagerie.models.registry import own_class, scorer_class, spec_of, specs
-from menagerie.models.spec import ScorerSpec
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space, tokenizer_of
 from menagerie.studies.runs.command_line import only, scorer_options
@@ -66,7 +64,6 @@ class Mine(CLIPScorer):
 
 BROKEN = {
     "no config": ("class Bad(Scorer):\n    pass\n", "needs `config_class`, a dataclass"),
-    "a config that is no dataclass": ("class Bad(CLIPScorer):\n    config_class = dict\n", "needs `config_class`"),
     "an option without a default": (
         "@dataclass\nclass C:\n    width: int\n\nclass Bad(CLIPScorer):\n    config_class = C\n",
         "every option of C, the config of .*, needs a default",
@@ -79,24 +76,14 @@ BROKEN = {
         "class Bad(Mine):\n    def similarity(self, i, t):\n        return super().similarity(i, t) / 0 * 0\n",
         "not finite numbers",
     ),
-    "the wrong shape": ("class Bad(Mine):\n    def similarity(self, i, t):\n        return t @ i.T\n", "has shape"),
     "images that see one another": (
         "class Bad(Mine):\n    def encode_images(self, p):\n        x = super().encode_images(p)\n"
         "        return x - x.mean(0, keepdim=True)\n",
         "depends on what else is in the batch",
     ),
-    "scores scaled by the batch": (
-        "class Bad(Mine):\n    def similarity(self, i, t):\n        s = super().similarity(i, t)\n"
-        "        return s / s.abs().max()\n",
-        "depends on what else is in the batch",
-    ),
     "pairs that differ from the whole": (
         "class Bad(Mine):\n    def paired(self, i, t):\n        return super().paired(i, t) + 0.1\n",
         "`paired` does not give what `similarity` gives",
-    ),
-    "a loss that is no number": (
-        "class Bad(Mine):\n    def loss(self, *a):\n        return super().loss(*a) * float('nan')\n",
-        "not one finite number",
     ),
     "a loss without gradients": (
         "class Bad(Mine):\n    def loss(self, *a):\n        return super().loss(*a).detach()\n",
@@ -179,18 +166,6 @@ def test_a_spec_of_ones_own_is_taken(tmp_path):
     assert scorer_options("smoke", [name]).of(name) == {"width": 2}
 
 
-def test_a_file_that_fails_is_named(tmp_path):
-    file = tmp_path / "bad.py"
-    file.write_text("import no_such_module")
-    with pytest.raises(UserError, match=r"bad\.py can't be run \(ModuleNotFoundError"):
-        own_class(f"{file}:Any")
-
-
-def test_specs_refuse_fields_that_there_are_not():
-    with pytest.raises(UserError, match="small has no 'widht'"):
-        ScorerSpec(name="x", implementation="", config=specs()["oc-clip"].config, small={"widht": 1})
-
-
 def test_a_scorer_on_a_trained_one(tmp_path):
     name = f"{written(tmp_path, STAGED)}:Linear"
     check_contract(name, NANO, {})
@@ -239,13 +214,6 @@ def test_a_hugging_face_tokenizer_from_a_folder(tmp_path):
         check_contract(name, towers, dict(spec_of(name).smoke))
 
 
-@pytest.mark.parametrize("tokenizer", ["closd", "hf:", "closed:x:y"])
-def test_a_tokenizer_that_there_is_not_is_named(tokenizer):
-    architecture = "ViT-B-16" if tokenizer.startswith("closed") else "nano"
-    with pytest.raises(UserError, match="small towers take closed, open_clip or hf:NAME"):
-        tokenizer_of(TowerConfig(architecture, tokenizer=tokenizer), ())
-
-
 def test_two_classes_of_a_file_are_of_one_module(tmp_path):
     """A study with both sends their options to other processes."""
     file = written(tmp_path, "class Other(Mine):\n    pass\n")
@@ -261,12 +229,3 @@ def test_a_class_of_a_shipped_scorers_name_is_refused_with_both_names(tmp_path):
     with pytest.raises(UserError) as error:
         scorer_options("small", [own])
     assert f"the options of clip and {own} would both be --clip" in str(error.value)
-
-
-def test_two_shipped_scorers_of_one_name_are_refused_with_both_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "FOLDER", tmp_path)
-    monkeypatch.setattr(scorers, "__path__", [str(tmp_path)])
-    for stem in ("first_twin", "second_twin"):
-        (tmp_path / f"{stem}.py").write_text("from menagerie.models.scorers.clip import CLIP\n\nSPECS = (CLIP,)\n")
-    with pytest.raises(UserError, match=r"first_twin\.py and .*second_twin\.py both have a scorer 'clip'"):
-        registry.specs.__wrapped__()

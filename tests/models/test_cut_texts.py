@@ -1,14 +1,12 @@
 """Texts that are longer than a model reads: every reader knows them, and notebooks are warned."""
 
-import numpy as np
 import pytest
 import torch
 
-from menagerie import load_scorer
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.models.checkpoint import build_scorer, save_checkpoint
+from menagerie.models.checkpoint import build_scorer
 from menagerie.models.texts import RegraphedReader
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, cut_texts
@@ -58,27 +56,12 @@ def test_relations_of_graphs_count_too(name):
     assert model.cut_texts([""], graphs[:1]) == [True]
 
 
-def test_a_reader_of_ones_own_need_not_know():
-    model = build_scorer("clip", BYTES, TextSpace((), CONTEXT), OPTIONS["clip"])
-    plain = model.reader
-    for wrapped in (lambda *given: plain(*given), RegraphedReader(lambda *given: plain(*given), lambda c, g: g)):
-        model.reader = wrapped
-        assert model.cut_texts([text(50, "cat")], [SceneGraph(("cat",))]) is None
-
-
 def test_no_text_is_too_short_to_be_counted():
     """Signs of several tokens, which are counted by their bytes before they are counted."""
     tokenizer = OpenCLIPTokenizer()
     for sign in ("İ", "😀", "ŉ", "ﬃ", "中", "a", "1"):
         for count in range(1, 40):
             assert cut_texts(tokenizer, [sign * count], 20) == [tokenizer.length(sign * count) > 20]
-
-
-def test_notebooks_are_warned(tmp_path):
-    save_checkpoint(tmp_path, "clip", build_scorer("clip", BYTES, TextSpace((), 77), OPTIONS["clip"]))
-    loaded, image = load_scorer(tmp_path), np.zeros((32, 32, 3), np.uint8)
-    with pytest.warns(UserWarning, match="1 of 2 captions are longer than the 77 tokens that"):
-        loaded.score(image, [text(100, "cat"), "a cat"])
 
 
 def test_tests_of_splits_are_counted_too(data):

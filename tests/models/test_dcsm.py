@@ -7,7 +7,6 @@ import pytest
 import torch
 from open_clip import SimpleTokenizer
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks import dcsm
@@ -204,8 +203,3 @@ def test_it_learns(data, negatives):
 def words(data):
     """All words of a subset."""
     return tuple(sorted({word for text in data.texts() for word in text.split()}))
-
-
-def test_a_functional_choice_that_there_is_not_is_named():
-    with pytest.raises(UserError, match=r"unknown functional .*did you mean 'trained'"):
-        scorers.scorer("dcsm", functional="traned")

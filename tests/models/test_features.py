@@ -55,25 +55,6 @@ def test_every_scorer_has_its_towers_layers_first_and_its_vector_last(any_scorer
     assert any_scorer.text_layers == tuple(any_scorer.text_features(TEXTS))
 
 
-def test_a_changed_image_changes_its_features_alone(any_scorer):
-    pixels = images()
-    before = any_scorer.features(pixels)
-    pixels[1] = 255 - pixels[1]
-    after = any_scorer.features(pixels)
-    for name, states in before.items():
-        assert (states != after[name]).flatten(1).any(1).tolist() == [False, True, False], name
-
-
-def test_one_image_or_text_has_the_features_that_it_has_among_others(any_scorer):
-    for whole, alone, row in (
-        (any_scorer.features(images()), any_scorer.features(images()[2:]), 2),
-        (any_scorer.text_features(TEXTS), any_scorer.text_features(Texts(CAPTIONS[3:], GRAPHS[3:])), 3),
-    ):
-        for name in whole:
-            there = whole[name][row][whole.present[name][row]], alone[name][0][alone.present[name][0]]
-            torch.testing.assert_close(*there, atol=1e-5, rtol=0)
-
-
 def test_it_leaves_the_mode_and_keeps_no_gradients_or_hooks(any_scorer):
     any_scorer.train()
     frozen = next(module for module in any_scorer.modules() if isinstance(module, nn.LayerNorm))
@@ -195,21 +176,6 @@ def test_slots_are_what_texts_are_compared_with(name):
     torch.testing.assert_close(cosines.sum(1) / slots.present["slots"].sum(1), scores, atol=1e-5, rtol=0)
 
 
-def test_names_that_there_are_not_are_refused_with_the_nearest():
-    model = scorer("clip", MINI)
-    with pytest.raises(UserError, match=r"unknown image layer of CLIPScorer 'blok 2'; did you mean 'block 2'"):
-        model.features(images(), ["stem", "blok 2"])
-    with pytest.raises(UserError, match=r"unknown text layer .* 'tokns'; did you mean 'tokens'"):
-        model.text_features(TEXTS, "tokns")
-    for pairs in ("oc-clip", "dcsm"):
-        with pytest.raises(UserError, match=r"has no 'code', a single vector for each image; its layers are stem, "):
-            scorer(pairs).features(images(), "code")
-    with pytest.raises(UserError, match="in CLIPScorer texts take no slots"):
-        scorer("clip").slots(images(4), TEXTS)
-    with pytest.raises(UserError, match="3 images and 4 texts"):
-        scorer("oc-clip").slots(images(3), TEXTS)
-
-
 def test_a_pretrained_image_tower_of_timm():
     """DINOv2's architecture has all but a text tower of timm; patches are those that OC-CLIP binds."""
     torch.manual_seed(0)
@@ -280,22 +246,9 @@ class Twice(CLIPScorer):
     def encode_images(self, pixels):
         return F.normalize(super().encode_images(pixels) + super().encode_images(pixels.flip(3)), dim=-1)
 
-class Taken(CLIPScorer):
-    def __init__(self, *given):
-        super().__init__(*given)
-        self.layers = torch.nn.Linear(3, 3)
-
 class Neighbours(CLIPScorer):
     def image_parts(self, code, tokens):
         return {"odd": Layer(tokens.states - tokens.states.mean(0))}
-
-class Vectors(CLIPScorer):
-    def image_parts(self, code, tokens):
-        return {"flat": Layer(code)}
-
-class Vector(CLIPScorer):
-    def image_parts(self, code, tokens):
-        return {"code": Layer(2 * code[:, None])}
 
 class Fewer(CLIPScorer):
     def image_parts(self, code, tokens):
@@ -328,10 +281,7 @@ def test_a_tower_that_reads_other_rows_gives_no_layers(own):
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("Taken", "self.layers of a scorer is taken"),
         ("Neighbours", "the image layer 'odd' depends on what else is in the batch"),
-        ("Vectors", r"the layer 'flat' has the shape \(4, 32\), not \(n, t, d\)"),
-        ("Vector", "Vector adds a layer 'code', which is taken"),
         ("Fewer", r"the image layer 'few' must have finite numbers of shape \(4, t, d\), not \(1, 17, 32\)"),
     ],
 )

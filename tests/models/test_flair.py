@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.sources.mixture import Mixture
@@ -79,11 +78,6 @@ def test_the_text_reaches_the_image_by_attention_alone(pooling):
     queries, patches = torch.randn(1, 4, WIDTH, dtype=torch.float64), torch.randn(1, 5, WIDTH, dtype=torch.float64)
     result = pooling(queries, patches)
     torch.testing.assert_close(result, result[:, :1].expand_as(result))
-
-
-def test_heads_must_divide_the_width():
-    with pytest.raises(UserError, match=r"--flair.heads 3 doesn't divide the towers' width 8"):
-        TextConditionedPooling(8, 3)
 
 
 # Its losses
@@ -244,8 +238,3 @@ def test_captions_of_texts_keep_the_first_slot_first(tmp_path):
         assert not any("right of" in text.text or "under" in text.text for text in texts_)
     drawn = data.negatives(everything, everything, "replace")
     assert not any("right of" in text.text or "under" in text.text for text in drawn if text)
-
-
-def test_options_out_of_range_are_refused():
-    with pytest.raises(UserError, match="captions must be at least 1, got 0"):
-        scorer("flair", captions=0)

@@ -1,9 +1,6 @@
 """CLIP and SigLIP of Hugging Face's transformers, tiny ones that these tests make, against transformers' own scores."""
 
 import json
-import logging
-import socket
-import time
 from string import ascii_letters as letters
 
 import numpy as np
@@ -18,7 +15,7 @@ from menagerie.models.library.load import find_source
 from menagerie.models.library.loaded import NO_GRAPH
 from menagerie.models.texts import Texts
 from menagerie.models.towers.hugging_face import HuggingFaceReader
-from menagerie.models.towers.tokenizers import HFTokenizer, cut_texts, hugging_face_tokenizer
+from menagerie.models.towers.tokenizers import HFTokenizer, cut_texts
 from tests.helpers.hugging_face import CAPTIONS, KINDS, make_folder, tokenizers, transformers
 
 
@@ -90,39 +87,23 @@ def test_texts_are_counted_as_they_are_read(lower):
 # What a CLIP's image processor may say beside its defaults, and how well scores agree where pixels are large.
 OBEYED = [
     {"do_normalize": False},
-    {"do_rescale": False},
     {"rescale_factor": 1 / 127.5},
     {"do_rescale": False, "do_normalize": False},
     {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.9, 0.8, 0.7]},
-    {"do_convert_rgb": False},
     {"do_convert_rgb": None},
     {"do_center_crop": False, "size": {"height": 32, "width": 32}},
-    {"size": {"height": 32, "width": 32}},
     {"size": 32, "crop_size": 32},
-    {"resample": 0},
     {"resample": 2},
 ]
 REFUSED = [
     ({"do_resize": False}, "do_resize = False"),
-    ({"do_pad": True, "pad_size": {"height": 40, "width": 40}}, "do_pad = True"),
     ({"do_flip_channel_order": True}, "do_flip_channel_order"),
     ({"size": {"shortest_edge": 40}}, r"size = .*40.* crop_size = .*32.*no square in one step"),
-    ({"size": {"height": 40, "width": 40}}, "no square in one step"),
-    ({"size": {"shortest_edge": 32, "longest_edge": 64}}, "no square in one step"),
     ({"do_center_crop": False}, "without a crop"),
-    ({"do_center_crop": False, "size": {"height": 32, "width": 64}}, "no square"),
     ({"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}}, "squares of 16 px, its model reads 32"),
     ({"image_std": [0, 1, 1]}, "image_std = "),
-    ({"rescale_factor": 0}, "rescale_factor = 0"),
-    ({"image_mean": [1, 1]}, "image_mean = "),
-    ({"rescale_factor": None}, "rescale_factor = None"),
-    ({"rescale_factor": "1/255"}, "rescale_factor = '1/255'"),
     ({"rescale_factor": float("nan")}, "rescale_factor = nan"),
-    ({"image_mean": [float("nan")] * 3}, r"image_mean = \[nan"),
-    ({"image_std": [1, 1, float("inf")]}, r"image_std = \[1, 1, inf"),
-    ({"resample": float("inf")}, "resample = inf"),
     ({"resample": 9}, "resample = 9"),
-    ({"resample": None}, "resample = None"),
     ({"image_processor_type": "ConvNextImageProcessor", "crop_pct": 0.9}, "the image processor ConvNext"),
 ]
 
@@ -178,13 +159,6 @@ def test_texts_of_siglip2_become_lower_case(tokenizer, tmp_path):
     assert loaded.scorer.reader.lower == (tokenizer != "SiglipLike")
 
 
-def test_its_identity_is_that_of_its_files(folder):
-    before = find_source(folder).identity()
-    assert find_source(str(folder)).identity() == before
-    (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + " ")
-    assert find_source(folder).identity() != before
-
-
 def test_its_identity_is_that_of_files_in_folders_too(folder):
     """Chat templates may lie in one; what git or the hub notes decides nothing."""
     before = find_source(folder).identity()
@@ -195,30 +169,3 @@ def test_its_identity_is_that_of_files_in_folders_too(folder):
         assert (after == before) == place.startswith(".")
     (folder / "additional_chat_templates/default.jinja").write_text("two")
     assert find_source(folder).identity() not in (before, after)
-
-
-def test_other_kinds_and_broken_folders_are_named(folder, tmp_path):
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(UserError, match="can't be loaded by transformers"):
-        load_scorer(folder)
-    transformers.BertConfig().save_pretrained(tmp_path / "bert")
-    with pytest.raises(UserError, match="is a 'bert' of Hugging Face; this reads clip and siglip"):
-        load_scorer(tmp_path / "bert")
-
-
-def test_a_hub_that_cannot_be_reached_is_one_line(monkeypatch, caplog):
-    """Its client tries five times and logs each of them, and so does the root logger."""
-
-    def nobody(*_, **__):
-        raise socket.gaierror(-2, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", nobody)
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    level = logging.getLogger("huggingface_hub").level
-    with pytest.raises(UserError, match=r"nobody/nothing can't be loaded by transformers: .*connect") as caught:
-        load_scorer("hf:nobody/nothing")
-    with pytest.raises(UserError, match="tokenizer 'hf:nobody/nothing' can't be loaded"):
-        hugging_face_tokenizer("nobody/nothing")
-    assert len(str(caught.value).splitlines()) == 1
-    assert not caplog.records
-    assert logging.getLogger("huggingface_hub").level == level

@@ -1,13 +1,12 @@
 """Judges against a local server: one that knows the truth, one that likes a letter, and ones that fail in every way."""
 
 import json
-import time
 
 import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.benchmark import Item, group_chosen, images_chosen, judged, texts_chosen
+from menagerie.generators.benchmarks.benchmark import group_chosen, images_chosen, judged, texts_chosen
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.parsers import chat_server
 from menagerie.models.evaluation.scoring import score_items
@@ -17,7 +16,7 @@ from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.judges.questions import LETTERS, YES_NO, Answer, read_words
 from menagerie.models.library.judged import judges_named
 from tests.helpers.chat_service import Sent
-from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, Colours, VisionService, answered, truth
+from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, VisionService, answered, truth
 
 FORMS = ("yes", "choice", "likelihood")
 
@@ -132,18 +131,6 @@ def test_every_item_ends_judged_or_counted_and_nothing_is_asked_twice(tmp_path):
         assert again.counted()["kept"] == again.counted()["questions"] == 6
 
 
-def test_retry_after_is_waited_for(tmp_path):
-    times = []
-
-    def busy(request):
-        times.append(time.monotonic())
-        return Sent(status=429, headers=(("Retry-After", "1"),)) if len(times) == 2 else GOES_ON
-
-    with VisionService(truth(BENCH), fault=busy) as service:
-        assert outcomes(score_items(judge_of(service, tmp_path, at_once=1), BENCH))[0].official == 1
-    assert times[2] - times[1] > 0.9
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_server_that_dies_half_way_and_comes_back(form, tmp_path):
     alive = []
@@ -213,22 +200,6 @@ def test_what_a_server_cant_do_is_said_before_anything_is_asked(refuses, form, w
             assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
 
 
-@pytest.mark.parametrize("status", [401, 404])
-def test_a_wrong_key_or_model_is_one_line(status, tmp_path):
-    with (
-        VisionService(truth(BENCH), fault=lambda request: Sent(status=status)) as service,
-        pytest.raises(UserError, match=f"answers {status}"),
-    ):
-        score_items(judge_of(service, tmp_path), BENCH)
-
-
-def test_requests_keep_a_pace(tmp_path):
-    with VisionService(truth(BENCH)) as service:
-        begin = time.monotonic()
-        score_items(judge_of(service, tmp_path, per_minute=1200.0), BENCH)
-        assert time.monotonic() - begin > 5 * 60 / 1200
-
-
 def test_the_prior_is_taken_off_a_likelihood(tmp_path):
     def fit(image, text):
         return 8.0 if not image and "green" in text else 0.0  # a caption that is likely by itself
@@ -259,17 +230,6 @@ def test_pools_are_asked_pair_by_pair(tmp_path):
         assert np.isnan(scores[~known]).all()
         with pytest.raises(UserError, match="choices are between a few texts"):
             judge_of(service, tmp_path, "choice").pool(BENCH, pool)
-
-
-def test_choices_refuse_what_compares_images(tmp_path):
-    class Images(Colours):
-        items = (Item("1", "image", (0, 1), (RED, GREEN)),)
-
-        def outcome(self, item, scores):
-            return images_chosen(scores)
-
-    with VisionService(truth(BENCH)) as service, pytest.raises(UserError, match="'image' compares images"):
-        score_items(judge_of(service, tmp_path, "choice"), Images())
 
 
 @pytest.mark.parametrize(
@@ -385,43 +345,6 @@ def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
 def test_log_probabilities_are_those_of_the_word_that_is_said(text, tokens, words, expected):
     verdict = read_words(reply_of(text, tokens), words)
     assert (verdict.problem or verdict.value) == (expected if isinstance(expected, str) else pytest.approx(expected))
-
-
-SENT = """{"choices": [{"message": {"content": CONTENT}, "logprobs": {"content": [
-    {"token": "Yes", "logprob": -0.1, "top_logprobs": [{"token": "No", "logprob": LOGPROB}]}]}}],
-    "prompt_logprobs": [{"7": {"logprob": PROMPT, "decoded_token": "Yes"}}],
-    "usage": {"prompt_tokens": TOKENS, "completion_tokens": TOKENS}}"""
-PLAIN = {"CONTENT": '"Yes"', "LOGPROB": "-2.5", "PROMPT": "-0.2", "TOKENS": "3"}
-NUMBERS = ("0.5", "1e999", "NaN", "true", '"-1"', "null", "1" + 400 * "0", "-1" + 400 * "0")
-ODD = {
-    "CONTENT": ("5", "{}", "false", '["Yes"]', '[{"type": "text", "text": 5}]', '[{"type": "image_url"}]'),
-    "LOGPROB": NUMBERS,
-    "PROMPT": NUMBERS,
-    "TOKENS": ("1e999", "-1", "1.5", "NaN", "true", '"7"', "1" + 30 * "0"),
-}
-
-
-def read_sent(**changes):
-    """What is read of an answer in which some values are others."""
-    text = SENT
-    for name, value in {**PLAIN, **changes}.items():
-        text = text.replace(name, value)
-    return chat_server.protocol(text.encode(), read_answer("Yes"))
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_what_is_not_understood_is_one_error(name):
-    assert read_sent()[:3] == ("Yes", (("No", -2.5), ("Yes", -0.1)), -0.2)
-    for value in ODD[name]:
-        with pytest.raises(ValueError, match="isn't of the protocol") as error:
-            read_sent(**{name: value})
-        assert len(str(error.value)) < 300
-
-
-def test_a_reply_that_is_masked_has_no_likelihood():
-    tokens = [{"7": {"logprob": value, "decoded_token": word}} for word, value in (("a", -0.1), (" cat", -9999.0))]
-    content = {"choices": [{"message": {"content": ""}}], "prompt_logprobs": tokens}
-    assert read_answer("a cat")(content).likelihood is None
 
 
 @pytest.mark.parametrize(("most", "asked"), [(5, 5), (1, 1)])

@@ -5,7 +5,6 @@ from itertools import product
 import pytest
 import torch
 
-from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
@@ -162,13 +161,6 @@ def test_coca_has_both_scores_and_the_weighted_sum_of_both_losses():
     contrast = -(logits.log_softmax(1)[own, own].mean() + logits.log_softmax(0)[own, own].mean()) / 2
     caption = -expected.diagonal().sum() / sum(map(len, TEXTS))
     assert_same_gradients(model, model.loss(images, texts, EYE, Recipe()), 0.7 * contrast + 1.3 * caption)
-
-
-def test_options_that_change_nothing_are_refused():
-    with pytest.raises(UserError, match=r"--coca\.alpha weights the prior of likelihoods"):
-        scorer("coca", score="contrast", alpha=1.0)
-    with pytest.raises(UserError, match=r"raise \.null-share"):
-        scorer("captioner", prior="null", alpha=1.0, null_share=0.0)
 
 
 def test_training_keeps_images_for_the_prior(data, tmp_path):

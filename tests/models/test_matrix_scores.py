@@ -93,29 +93,6 @@ def test_vectors_are_encoded_once(pixels, monkeypatch):
     assert (seen.count("image"), seen.count("text")) == (-(-IMAGES // 2), -(-TEXTS // 4))
 
 
-def test_scores_that_are_no_numbers_are_refused(pixels):
-    model = scorer("clip")
-    with torch.no_grad():
-        next(iter(model.backbones()["text"])).fill_(float("nan"))
-    with pytest.raises(UserError, match="not finite numbers; train it again"):
-        scores(model, pixels, pool_of((text,) for text in captions(3)))
-
-
-def test_a_matrix_beyond_memory_is_refused(pixels, monkeypatch):
-    monkeypatch.setattr(scoring, "MOST_BYTES", 4 * IMAGES * 3 - 1)
-    with pytest.raises(UserError, match="13 images with 3 texts take more than"):
-        scores(scorer("clip"), pixels, pool_of((text,) for text in captions(3)))
-
-
-def test_a_pool_that_takes_too_many_passes_is_refused(pixels, monkeypatch):
-    """Only where each pair is read by itself; phrasings count one by one."""
-    monkeypatch.setattr(scoring, "MOST_PAIRS", IMAGES * 4 - 1)
-    pool = pool_of([tuple(captions(4)[:3]), tuple(captions(4)[3:])])
-    with pytest.raises(UserError, match="13 images with 4 texts are 52 passes, and more than 51 aren't made"):
-        scores(scorer("fusion"), pixels, pool)
-    assert scores(scorer("oc-clip"), pixels, pool).shape == (IMAGES, 2)
-
-
 def again(model, pixels, pool, first, top):
     return reranked(model, pool, partial(encoded, model, lambda numbers: pixels[numbers]), first, top)
 

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import build
 from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.sources.mixture import Mixture
@@ -94,26 +92,6 @@ def test_what_a_recipe_requests_comes_before_what_a_model_wants():
     )
 
 
-@pytest.mark.parametrize("kinds", [("swapp",), ("swap", "swap")])
-def test_kinds_that_there_are_not_are_named(kinds):
-    with pytest.raises(UserError, match=r"text.negatives"):
-        build(Recipe, {"text_negatives": kinds})
-
-
-def test_data_without_false_captions_are_named(data):
-    class Photographs(SplitDataset):
-        text_negatives = ()
-
-    photographs = Photographs(data.split)
-    with pytest.raises(UserError, match=r"has no false captions of the kind 'replace' \(it has: none\)"):
-        Feed(photographs, Keeper(), RECIPE, 0)
-    with pytest.raises(UserError, match="kind 'swap'"):
-        Feed(photographs, Keeper(), Recipe(), 0, ("captions",))
-    mixed = Mixture([data, photographs], [0.5, 0.5])
-    own = mixed.negatives([int(pairs_of(data)[0]), len(data) + int(pairs_of(data)[0])], [5, 5], "replace")
-    assert own == [data.negatives([int(pairs_of(data)[0])], [5], "replace")[0], None]
-
-
 # Partner images
 
 
@@ -159,12 +137,6 @@ def test_images_are_shown_with_their_partners_in_as_many_passes(data):
     assert torch.equal(batch.images, data.images(expected))
     assert list(batch.texts[0]) == [data.records.captions[i] for i in expected]
     assert not set(expected.tolist()) <= set(chosen.tolist())
-
-
-def test_data_without_partners_are_named(alone):
-    with pytest.raises(UserError, match=r"no image of 'train' of .* has a partner.*raise --hard-negatives"):
-        Feed(alone, Keeper(), Recipe(image_negatives=True), 0)
-    assert Feed(alone, Keeper(), Recipe(batch=8), 0, ("captions", "images"))[0].images.shape[0] == 8
 
 
 # NegCLIP's loss

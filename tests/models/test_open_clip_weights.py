@@ -14,8 +14,6 @@ from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.registry import scorer_class, spec_of, specs
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import Framing
-from menagerie.studies.binding_grid import PRESETS
-from tests.grid_cells import cells
 from tests.helpers.scorers import small_open_clip
 
 TAG = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.5, 0.5), "resize_mode": "squash", "interpolation": "bilinear"}
@@ -95,11 +93,3 @@ def test_scores_of_a_loaded_model_are_cosines_whatever_its_temperature(warm):
         pixels = loaded.scorer.pixel_scale(torch.from_numpy(picture).permute(2, 0, 1)[None])
         logits, *_ = model.get_logits(pixels, open_clip.get_tokenizer(warm.architecture)(captions))
     torch.testing.assert_close(100 * loaded.score(picture, captions), logits, atol=1e-4, rtol=0)
-
-
-def test_cells_of_pretrained_towers_say_that_they_keep_it():
-    """Runs of before, which started elsewhere, aren't taken for them; those from scratch are as they were."""
-    grid = PRESETS["smoke"]
-    scratch, pretrained = (cells(replace(grid, models=("clip",), pretrained=p), "store")[0] for p in ("", "x.pt"))
-    assert scratch.settings["towers"].keys() == {"architecture", "resolution"}
-    assert pretrained.settings["towers"]["temperature"] == "kept"

@@ -41,19 +41,14 @@ def test_its_patches_are_those_that_oc_clip_binds(tmp_path):
     """Of random weights, at 28 pixels: 2 x 2 patches of width 768, pixel statistics of ImageNet."""
     torch.manual_seed(0)
     towers = TowerConfig(NAME, resolution=SIDE)
-    built = build_towers(towers, TextSpace(context=20))
+    scorer = build_scorer("oc-clip", towers, TextSpace(context=20), {"dim": 16, "relation_dim": 8, "layers": 0})
+    built = scorer.towers
     assert built.patch_sizes("oc-clip") == (768, 4)
     assert built.pixels.mean == (0.485, 0.456, 0.406)
     assert built.image.patches(torch.zeros(1, 3, SIDE, SIDE)).shape == (1, 4, 768)
-    scorer = build_scorer("oc-clip", towers, TextSpace(context=20), {"dim": 16, "relation_dim": 8, "layers": 0})
     save_checkpoint(tmp_path, "oc-clip", scorer)
     again = load_checkpoint(tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(scorer.parameters(), again.parameters(), strict=True))
-
-
-def test_a_model_that_needs_all_tokens_refuses_it():
-    with pytest.raises(UserError, match="needs patch tokens"):
-        build_scorer("clip-attpool", TowerConfig(NAME, resolution=SIDE), TextSpace(context=20))
 
 
 def test_weights_of_both_towers_are_loaded_from_files(tmp_path):

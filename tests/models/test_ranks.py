@@ -107,12 +107,10 @@ def expected(request, split):
     return alone(split, request.config.option.long)
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module")
 def several(request, split, tmp_path_factory):
-    """What the first of two, or three, processes has found, and the others."""
-    return together(
-        tmp_path_factory.mktemp("ranks") / "here", request.param, all_steps, split, request.config.option.long
-    )
+    """What the first of three processes has found, and the others."""
+    return together(tmp_path_factory.mktemp("ranks") / "here", 3, all_steps, split, request.config.option.long)
 
 
 def relative(found, expected):

@@ -13,11 +13,11 @@ import torch.nn.functional as F
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks.fdt import sparsemax
-from menagerie.models.networks.read_outs import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
+from menagerie.models.networks.read_outs import ATTENTIONAL_POOLING, HeadReadOut, Sizes
 from menagerie.models.scorers.read_outs import Attention, SPAROConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.towers import Tokens, ends_of
+from menagerie.models.towers.towers import ends_of
 from tests.helpers.scorers import OPTIONS, TEXTS, TOWERS, WORDS, caption, graph, images, scorer
 
 READ_OUTS = ("clip-attpool", "clip-linear", "fdt", "sparo")
@@ -353,25 +353,6 @@ def test_shares_of_tokens(attention):
         assert (shares[:, length:] == 0).all()
 
 
-def test_slots_of_a_group_share_keys():
-    alone, shared = (scorer("sparo", group=group).image_read_out for group in (1, 2))
-    assert alone.keys.out_features == 2 * shared.keys.out_features
-    assert alone.queries.numel() == shared.queries.numel()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"group": 3}, "8 slots can't be in groups of 3"),
-        ({"attention": "single"}, "options of sparo: unknown attention 'single'"),
-        ({"attention": "multi", "group": 2}, "--sparo.group 2 is for --sparo.attention sparo alone"),
-    ],
-)
-def test_impossible_sizes_are_named(options, message):
-    with pytest.raises(UserError, match=message):
-        scorer("sparo", **options)
-
-
 def test_sparsemax_is_the_projection_onto_the_simplex():
     generator = torch.Generator().manual_seed(0)
     for spread in (0.01, 0.3, 1.0, 20.0):
@@ -440,9 +421,3 @@ def test_parameters_of_table_6(vit):
     assert vit("clip-attpool") == vit(
         "sparo", slots=128, replace_block=False, attention="multi", slot_norm=False, slot_projection=False
     )
-
-
-def test_a_read_out_of_no_text_is_empty():
-    read_out = HeadReadOut(8, Sizes(2, 3, 4), Separation(heads=True, norm=True, projection=True))
-    nothing = Tokens(torch.zeros(0, 5, 8), torch.zeros(0, 5, dtype=torch.bool), torch.zeros(0, 8))
-    assert read_out(nothing).shape == (0, 6)

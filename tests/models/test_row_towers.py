@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from menagerie.envs.core.errors import UserError
-from menagerie.models.towers.build import build_towers, check_towers
+from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from tests.helpers.scorers import WORDS
 
@@ -36,8 +35,3 @@ def test_only_positions_tell_columns_apart(name, told_apart):
 @pytest.mark.parametrize(("name", "trained"), [("row", True), ("row-sinusoidal", False), ("row-no-positions", False)])
 def test_fixed_positions_are_not_trained(name, trained):
     assert row_towers(name).model.visual.positional_embedding.requires_grad is trained
-
-
-def test_a_side_that_columns_do_not_divide_is_refused():
-    with pytest.raises(UserError, match="resolution 64 is not a multiple of row's columns 10"):
-        check_towers(TowerConfig("row", resolution=64))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import Caption
@@ -38,30 +37,6 @@ def truths(graphs):
     claimed = [claims(g) for g in graphs]
     same = torch.tensor([[one == other for other in claimed] for one in claimed])
     return same, torch.tensor([[one >= other for other in claimed] for one in claimed])
-
-
-@pytest.mark.parametrize(("name", "options"), [*((name, {}) for name in OPTIONS), ("oc-clip", {"relation": "joint"})])
-def test_all_pairs_equal_a_loop_over_pairs(name, options):
-    model = scorer(name, **options)
-    together = scores(model, GRAPHS)
-    for i in range(4):
-        for j, one in enumerate(GRAPHS):
-            alone = model.similarity(model.encode_images(images(4)[i : i + 1]), texts(model, [one]))
-            torch.testing.assert_close(together[i, j], alone[0, 0], atol=2e-6, rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_padding_nodes_and_edges_never_change_a_score(name):
-    """A text of a large graph beside it pads the small one."""
-    model = scorer(name)
-    large = SceneGraph(
-        ("red cat", "white dog", "grass pig", "red crow", "city"),
-        (Edge("to the left of", 0, 1), Edge("to the left of", 1, 2), Edge("to the left of", 3, 0)),
-    )
-    for small in GRAPHS:
-        torch.testing.assert_close(
-            scores(model, [small, large])[:, 0], scores(model, [small])[:, 0], atol=2e-6, rtol=1e-5
-        )
 
 
 def test_similarity_is_equation_2():
@@ -119,11 +94,6 @@ def test_a_relation_scorer_sees_who_is_subject(relation):
     assert (scores(model, [there]) != scores(model, [back])).all()
 
 
-def test_an_unknown_relation_scorer_is_told():
-    with pytest.raises(UserError, match=r"relation 'jiont'; did you mean 'joint'"):
-        scorer("oc-clip", relation="jiont")
-
-
 def test_column_zero_of_the_altered_is_the_true_similarity():
     model = scorer("oc-clip")
     read = model.reader(Texts([caption(g) for g in GRAPHS], GRAPHS), torch.Generator().manual_seed(0))
@@ -159,7 +129,7 @@ def test_swapped_edges_are_the_other_way_round():
 
 
 @pytest.mark.parametrize(
-    ("n_nodes", "subject", "object_"), [(n, *ends) for n in (2, 3, 4, 5) for ends in permutations(range(n), 2)]
+    ("n_nodes", "subject", "object_"), [(n, *ends) for n in (2, 3, 4) for ends in permutations(range(n), 2)]
 )
 def test_shuffled_edges_are_uniform_over_what_equation_9_allows(n_nodes, subject, object_):
     """Neither end stays, both are different nodes, and it isn't the swap; every such edge equally often."""
@@ -326,7 +296,7 @@ def vague(rng, n_things):
     return SceneGraph(tuple(nodes), (Edge(str(rng.choice(["to the left of", "to the right of", "above"])), *ends),))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_targets_are_what_comparing_pair_by_pair_finds(seed):
     """Also where claims are known from batches before, and with negatives behind the images' own texts."""
     rng, known = np.random.default_rng(seed), Claims()

@@ -8,8 +8,6 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import Stopped, UserError
-from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.validation import build
 from menagerie.generators.benchmarks.benchmark import QUADS, summarise, texts_chosen
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.sources.mixture import Part
@@ -21,7 +19,6 @@ from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Diverged
-from menagerie.models.scorers.oc_clip import OCCLIPConfig
 from menagerie.models.texts import leaves
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.augment import augment, draw_variation
@@ -33,7 +30,7 @@ from menagerie.models.training.state import History, StateFile, hand_on, read_st
 from menagerie.studies.runs.data import split_texts
 from menagerie.studies.runs.evaluation import predictions, summaries
 from tests.disks import with_largest_file
-from tests.helpers.scorers import OPTIONS, TOWERS, images, scorer
+from tests.helpers.scorers import OPTIONS, TOWERS, scorer
 from tests.helpers.splits import make_split
 
 RECIPE = Recipe(steps=6, batch=8, warmup=2)
@@ -61,12 +58,11 @@ def undisturbed(data):
     return ended
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_another_seed_gives_other_weights(name, data, undisturbed):
+def test_another_seed_gives_other_weights(data, undisturbed):
     """The same seed gives the same: so do runs that are resumed, below."""
-    model = fresh(name, data)
+    model = fresh("clip", data)
     train(model, data, RECIPE, 1)
-    assert not torch.equal(weights(model), undisturbed(name))
+    assert not torch.equal(weights(model), undisturbed("clip"))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +88,7 @@ def test_stopped_and_resumed_ends_the_same(name, error, left, data, undisturbed,
 
 @pytest.mark.parametrize("name", ["clip", "oc-clip"])
 def test_processes_that_prepare_batches_change_nothing(name, data, undisturbed):
-    """Nor do they change a batch of any other scorer: tests/models/test_step.py."""
+    """Nor do they change a batch of other readers: tests/models/test_step.py."""
     model = fresh(name, data)
     train(model, data, RECIPE, 0, workers=2)
     assert torch.equal(weights(model), undisturbed(name))
@@ -110,39 +106,6 @@ def test_images_that_stay_on_the_device_change_nothing(workers, images, data, un
         weights_of[given] = weights(model)
     assert torch.equal(weights_of[room], weights_of[0])
     assert capsys.readouterr().out.count("--images-on-gpu") == (images < 1)
-
-
-OWN_READER = """
-from dataclasses import dataclass
-from menagerie.models.networks.clip import CaptionReader, CLIPScorer
-
-@dataclass(frozen=True)
-class MyReader(CaptionReader):
-    pass
-
-class Mine(CLIPScorer):
-    def __init__(self, *parts):
-        super().__init__(*parts)
-        self.reader = MyReader(self.reader.tokenizer, self.reader.context)
-"""
-
-
-def test_processes_that_prepare_batches_know_a_reader_of_ones_own(data, tmp_path, monkeypatch):
-    """Two files of one name, and a process that has run neither."""
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "mine.py").write_text(OWN_READER)
-    monkeypatch.chdir(tmp_path)
-    texts = fresh("clip", data).texts
-    models = [build_scorer(f"{folder}/mine.py:Mine", TOWERS, texts) for folder in ("one", "two")]
-    assert type(models[0].reader) is not type(models[1].reader)
-    feeds = [Feed(data, model.reader, RECIPE, 0) for model in models]
-    for there, here in zip(in_child(first_texts, feeds), first_texts(feeds), strict=True):
-        assert torch.equal(there, here)
-
-
-def first_texts(feeds):
-    return [feed[0].texts for feed in feeds]
 
 
 def loss_of(model, data, indices, recipe, seed):
@@ -201,12 +164,6 @@ def test_no_room_for_a_state_is_one_line_and_keeps_the_last_one(data, tmp_path):
     assert state.read_bytes() == before
 
 
-def test_a_state_of_another_run_is_named(data, tmp_path):
-    torch.save({"step": 1}, tmp_path / "state.pt")
-    with pytest.raises(UserError, match=r"state\.pt can't be resumed from .* delete it"):
-        train(fresh("clip", data), data, RECIPE, 0, StateFile(tmp_path / "state.pt"))
-
-
 @pytest.mark.parametrize("name", OPTIONS)
 def test_it_learns_the_training_images(name, data):
     """Thirty steps bring the loss far down; more, of a map on frozen, untrained towers, a bit."""
@@ -237,13 +194,6 @@ def test_batches_mix_as_asked():
     alike = with_singles(is_single, batch=8, singles_share=None, seed=0)
     seen = np.concatenate([alike.indices(step) for step in range(5)])
     assert sorted(seen) == list(range(40))
-
-
-def test_a_part_that_no_batch_has_room_for_is_named():
-    strata = {"coco": np.arange(100) < 99, "own": np.arange(100) == 99}
-    with pytest.raises(UserError, match=r"own has a share of 1\.00% of each batch of 32, which is no item at all"):
-        by_shares(strata, {"coco": 0.99, "own": 0.01}, batch=32, seed=0)
-    assert by_shares(strata, {"coco": 0.99, "own": 0.01}, batch=64, seed=0).indices(0).tolist().count(99) == 1
 
 
 def test_data_without_images_are_named(data):
@@ -318,7 +268,7 @@ def score_subset(model, data):
     return summaries(test, scores), dict(zip(test.items, scores, strict=True))
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", ["clip", "oc-clip"])
 def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
     """A constant scorer gets one half by ties alone, and the tie rate says so."""
     model = fresh(name, data)
@@ -367,11 +317,6 @@ def test_a_bad_gradient_of_the_last_step_is_an_error(bad, data, tmp_path):
     assert torch.load(tmp_path / "state.pt")["step"] == 3
 
 
-def test_lone_animals_have_nothing_to_score(data):
-    with pytest.raises(UserError, match="no hard negative to score"):
-        SplitTests(data)
-
-
 def test_the_swap_is_what_the_file_says(data):
     subset = SplitDataset(data.split, "unseen_pairs")
     test = SplitTests(subset)
@@ -410,7 +355,7 @@ def direct(model, data, indices, captions):
     return model.similarity(code, model.encode_texts(model.read(texts, graphs))).diagonal().numpy()
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", ["clip", "oc-clip"])
 def test_every_score_is_that_of_its_image_and_text(name, data):
     """Whatever blocks it was scored in; partners' images among them."""
     subset = SplitDataset(data.split, "unseen_pairs")
@@ -442,29 +387,3 @@ def test_accuracy_and_ties():
     summary = summarise([texts_chosen(matrix) for matrix in scores])
     assert (summary.neutral, summary.official, summary.tie_rate, summary.n) == (0.625, 0.5, 0.25, 4)
     assert summarise([]) == (None, None, None, 0)
-
-
-def test_impossible_recipes_are_named():
-    with pytest.raises(UserError, match="--steps must be at least 1"):
-        Recipe(steps=0)
-    with pytest.raises(UserError, match="singles-share must be at"):
-        Recipe(singles_share=2.0)
-    with pytest.raises(UserError, match="single-object-phase must be at"):
-        Recipe(single_object_phase=-0.5)
-    with pytest.raises(UserError, match="did you mean 'swapped'"):
-        build(OCCLIPConfig, {"local_negatives": ["swaped"]})
-    with pytest.raises(UserError, match=r"--oc-clip\.local-negatives has \w+ twice; give each value once"):
-        OCCLIPConfig(local_negatives=("swapped", "swapped"))
-    with pytest.raises(UserError, match=r"--oc-clip\.local-negatives needs one or more values, got none"):
-        OCCLIPConfig(local_negatives=())
-    with pytest.raises(UserError, match=r"--oc-clip\.local-weight must be at least 0"):
-        OCCLIPConfig(local_weight=-1.0)
-
-
-def test_scorers_keep_their_size_on_other_batches():
-    """Scores of an image don't depend on its batch."""
-    for name in OPTIONS:
-        model = scorer(name)
-        together, alone = (model.encode_images(pixels) for pixels in (images(5), images(5)[2:3]))
-        for first, second in zip(leaves(together), leaves(alone), strict=True):
-            torch.testing.assert_close(first[2], second[0], atol=1e-5, rtol=1e-4)

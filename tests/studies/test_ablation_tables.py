@@ -1,20 +1,17 @@
 """The page of an ablation study, of stored runs: what it finds, what is awaited, and options varied together."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
 from menagerie.studies.ablations import PRESETS
-from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.analysis.tables import DASH, WAITING
-from menagerie.studies.frame.claims import OUTCOMES, judged, lowest_by_task
-from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.claims import lowest_by_task
 from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.ablations import export, parts, sections_of
 from tests.studies.stored import stored_run
 
-NAN = float("nan")
 ATTENTION, TOKENS = "regular attention", "default_tokens=2"
 
 
@@ -69,31 +66,3 @@ def test_all_of_the_page_is_there_while_runs_are_missing(section):
     lines = (section.every.out / "ablations.csv").read_text().splitlines()
     assert {line.split(",")[1] for line in lines[1:]} == {"OC-CLIP", ATTENTION}
     assert (section.every.out / "ablations.tex").exists()
-
-
-@pytest.mark.parametrize(
-    ("group", "sides"), [("dimensions", ("dim", "relation_dim")), ("coefficients", ("beta", "alpha"))]
-)
-def test_options_that_are_varied_together_have_a_heat_map(group, sides, tmp_path):
-    study = replace(PRESETS["laptop"], rows=(group, ATTENTION), splits=("spatial",), seeds=1).settled()
-    whole = sections_of(study, Records(tuple(study.arms), tmp_path))["spatial"]
-    plane = whole.plane(*sides)
-    assert (plane.y, plane.x) == sides
-    assert all(f"{side}" in plane.says and ABLATIONS["oc-clip"].axes[side] in plane.says for side in sides)
-    places = {arm.labels["row"]: tuple(arm.labels[side] for side in sides) for arm in plane.records.arms}
-    assert len(set(places.values())) == len(places) == 16
-    assert ATTENTION not in places
-    small = asdict(study.spec.config()) | study.arms[0].cell.options
-    assert places["OC-CLIP"] == tuple(small[side] for side in sides)
-    left_out = replace(study, rows=(*[row for row in places if row != "OC-CLIP"][1:],)).settled()
-    lacking = sections_of(left_out, Records(tuple(left_out.arms), tmp_path))["spatial"]
-    assert lacking.plane(*sides) is None  # not every value with every other
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "outcome"),
-    [(0.01, 0.02, "confirmed"), (-0.02, -0.01, "contradicted"), (-0.01, 0.02, "undecided"), (NAN, NAN, "undecided")],
-)
-def test_every_outcome_is_explained(low, high, outcome):
-    assert judged(Estimate((low + high) / 2, low, high, 90, 9, 3, 0.1, signed=True), 1) == outcome
-    assert {outcome, judged(None, 1)} < OUTCOMES.keys()

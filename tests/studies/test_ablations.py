@@ -14,14 +14,12 @@ from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import TextSpace
 from menagerie.studies.ablations import PRESETS
-from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes, chosen_rows, matters, rows_of
+from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes, matters
 from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.frame.adaptive import Imagined
 from menagerie.studies.frame.claims import columns_of
 from menagerie.studies.frame.command import further
 from tests.command import ROOT, run_here
-from tests.studies.browser import CHROMIUM, assert_readable
-from tests.studies.browser import plain as text_of
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
 SPEC = ablated("oc-clip")
@@ -69,31 +67,6 @@ def test_rows_without_a_part_in_binding_are_not_trained_there():
     assert all(matters(SPEC, line, "spatial") for line in ALL.values())
 
 
-def test_a_row_of_ones_own():
-    rows = chosen_rows(SPEC, ("dim=16 learning_rate=0.001 relation=joint",))
-    assert next(iter(rows)) == BASE
-    assert changes(SPEC, list(rows.values())[1]) == {"dim": 16, "learning_rate": 0.001, "relation": "joint"}
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("no lokal loss", "did you mean 'no local loss'"),
-        ("dimm=16", "did you mean 'dim'"),
-        ("dim=wide", "dim must be of type int"),
-        ("competitive=0", "competitive must be of type bool"),
-        ("model=clop", "did you mean 'clip'"),
-        ("model=clip dim=16", "field of a row 'dim'"),
-        ("model=clip graphs=rules", "clip reads no scene graphs"),
-        ("dropped_nodes=2", "--dropped-nodes must be at most 1"),
-        ("graphs=rulse", "did you mean 'rules'"),
-    ],
-)
-def test_a_wrong_row_is_named(row, message):
-    with pytest.raises(UserError, match=message):
-        chosen_rows(SPEC, (row,))
-
-
 def test_a_row_may_give_a_field_its_default_back():
     """On the grid's small towers the module is narrower than the paper's."""
     row = f"dim={SPEC.config().dim}"
@@ -119,21 +92,11 @@ def test_a_place_says_more_than_tuning():
         grid.at("oc-clip", 0, wormup=9)
 
 
-def test_a_row_that_cannot_be_built_is_named_before_anything_is_made():
-    with pytest.raises(UserError, match="model oc-clip in row 'heads=3' can't be built as configured: "):
-        study(("heads=3",), "smoke").check()
-
-
 def test_a_folder_goes_on_with_rows_of_other_models_and_not_with_another_cell():
     before = plain(asdict(study(("layers=2",), "smoke")))
     more = study(("layers=2", "model=clip-phrases"), "smoke")
     assert differences(before, more, further(more)) == ""
     assert differences(before, replace(more, cell="laptop"), further(more)) == "cell (smoke there, laptop now)"
-
-
-def test_a_model_without_ablations_is_refused():
-    with pytest.raises(UserError, match=r"'flair' has no ablations; models that have: .*oc-clip"):
-        ablated("flair")
 
 
 @pytest.mark.parametrize("split", ["binding", "spatial"])
@@ -211,17 +174,6 @@ def test_orders_of_train_are_tested_where_there_are_any():
     assert not set(columns_of(cells_of((), "spatial")[BASE].data)) & set(SEEN)
 
 
-def test_a_row_whose_parser_isnt_installed_is_left_out_with_the_reason(monkeypatch):
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    rows_of.cache_clear()
-    try:
-        config = study(("graphs of spacy-rules", "graphs of rules"))
-        assert set(config.lines) == {BASE, "graphs of rules"}
-        assert "pip install 'binding-menagerie[spacy]'" in config.notes()["row graphs of spacy-rules"]
-    finally:
-        rows_of.cache_clear()
-
-
 def test_rows_that_score_others_weights_come_after_them():
     config = study(
         ("20% nodes dropped in both", "20% nodes dropped in tests", "20% nodes dropped in training"), "smoke"
@@ -272,24 +224,3 @@ def test_weights_that_are_only_scored_anew_are_trained_once(folder):
     ids = {cell["labels"]["row"]: cell["id"] for cell in map(json.loads, (out / "cells.jsonl").open())}
     logs = {row: (out / "cells" / name / "training.csv").read_bytes() for row, name in ids.items()}
     assert [row for row in ROWS if logs[row] == logs[BASE]] == ["20% nodes dropped in tests"]
-
-
-def test_the_page_says_what_is_changed_and_what_came_out(folder):
-    report = text_of(folder / "runs/ablations-smoke/report.html")
-    assert "5 of 5 runs are finished" in report
-    assert "trained on the hardest cell of the spatial grid, with 50% of the animal pairs, none" in report
-    assert "not tested" in report  # joint relation wasn't requested
-    assert "relation=&#39;joint&#39;" in report  # of a claim whose row wasn't requested
-    assert "<td>unseen order</td><td>animal pairs of training in the order that it doesn&#39;t show</td>" in report
-    assert "how much the animals of a caption count beside its relations" in report
-    assert "(table 7 of OC-CLIP: " in report
-    assert "<td>spatial: left right unseen order, above under unseen order</td>" in report
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
-def test_the_report_can_be_read_on_a_telephone(folder, tmp_path):
-    assert_readable(folder / "runs/ablations-smoke/report.html", tmp_path)
-
-
-def test_lines_of_progress_name_the_row(folder):
-    assert "row no local loss: oc-clip" in (folder / "output.txt").read_text()

@@ -1,13 +1,10 @@
 """The attention of a finished run."""
 
 import csv
-import shutil
 import sys
 
 import pytest
 
-from menagerie.envs.core.records import read_records, write_records
-from menagerie.studies.runs.results import Result
 from tests.command import ROOT, run_here
 
 ATTENTION = [sys.executable, str(ROOT / "studies" / "attention.py")]
@@ -79,17 +76,6 @@ def test_a_class_of_ones_own_takes_part_once_it_is_named(folder):
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["runs/none"], "is not the folder of a grid"), (["runs/a", "--scenes", "0"], "--scenes must be")],
-)
-def test_a_mistake_is_one_line(folder, arguments, message):
-    result = run_here([*ATTENTION, *arguments], folder)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-
-
 def test_elsewhere_the_way_out_is_told(folder, tmp_path):
     result = run_here([*ATTENTION, str(folder / "runs/a")], tmp_path)
     assert result.returncode == 2
@@ -97,14 +83,3 @@ def test_elsewhere_the_way_out_is_told(folder, tmp_path):
     assert str(tmp_path / "store") in result.stderr
     there = run_here([*ATTENTION, str(folder / "runs/a"), "--scenes", "2", "--store", str(folder / "store")], tmp_path)
     assert there.returncode == 0, there.stderr
-
-
-def test_a_run_without_attention_is_no_error(folder):
-    """One whose only finished cells are CLIP's."""
-    shutil.copytree(folder / "runs/a", folder / "runs/clip", ignore=shutil.ignore_patterns("attention.*"))
-    file = folder / "runs/clip/cells.jsonl"
-    write_records(file, [cell for cell in read_records(file, Result) if cell["model"] == "clip"])
-    result = run_here([*ATTENTION, "runs/clip"], folder)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert "nothing to measure" in result.stdout
-    assert not (folder / "runs/clip/attention.csv").exists()

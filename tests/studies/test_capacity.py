@@ -1,6 +1,5 @@
 """The study of capacity: which runs there are, and what its page says of finished ones."""
 
-import sys
 from dataclasses import replace
 
 import pytest
@@ -14,9 +13,8 @@ from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import make_split, read_split
 from menagerie.studies.analysis.hidden import BINS, hidden_bins
 from menagerie.studies.capacity import PRESETS
-from menagerie.studies.frame.parts import Lines, Sentence
+from menagerie.studies.frame.parts import Lines
 from menagerie.studies.frame.records import Records
-from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
 
 STUDY = replace(
@@ -56,13 +54,6 @@ def parts(tmp_path_factory):
     return list(STUDY.page(Records(tuple(arms), out)))
 
 
-def test_a_sentence_says_how_many_things_a_model_binds(parts):
-    said = [part.text for part in parts if isinstance(part, Sentence)]
-    assert len(said) == 2
-    assert "CLIP doesn't bind even two things" in said[0]
-    assert "OC-CLIP binds up to" in said[1]
-
-
 def test_accuracy_stands_along_the_number_of_things(parts):
     from menagerie.studies.frame.figures import lines
 
@@ -74,14 +65,6 @@ def test_accuracy_stands_along_the_number_of_things(parts):
         (clip, oc_clip) = (line for line in axis.get_lines() if len(line.get_xdata()) == len(TESTS))
         assert list(clip.get_xdata()) == list(oc_clip.get_xdata()) == [0, 1, 2]
         assert min(oc_clip.get_ydata()) > max(clip.get_ydata())
-
-
-def test_a_split_file_is_refused(tmp_path):
-    (tmp_path / "mine.h5").touch()
-    command = [sys.executable, str(ROOT / "studies/capacity.py"), "--preset", "smoke", "--split", "mine.h5"]
-    done = run_here(command, tmp_path, figures=False)
-    assert done.returncode == 2
-    assert "how many things training shows is varied here" in done.stderr
 
 
 @pytest.fixture(scope="module")

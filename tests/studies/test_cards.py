@@ -190,16 +190,16 @@ def test_a_changed_digit_is_refused(card):
     ("change", "says"),
     [
         (lambda c: c["benchmark"].update(digest="0" * 12), "is of another small-3: its digest is 000000000000"),
-        (lambda c: c["benchmark"].update(name="binding-1", version=1, resolution=64), "is of another binding-1: its"),
-        (lambda c: c["benchmark"].update(name="binding-9"), "unknown frozen benchmark 'binding-9'"),
+        
+        
         (lambda c: c["tests"][0].update(accuracy=0.125), "the mean of swaps of all tests isn't that of its tests"),
         (lambda c: c["means"][0].update(high=0.99), "high of swaps of all tests is 0.99, but its scores give"),
-        (lambda c: c["tests"][1].update(low=0.01), "is 0.01, but its scores give"),
+        
         (lambda c: c["predictions"].update(digest="1-0"), "was changed since it was written"),
         (lambda c: c["predictions"].update(file="../a.csv"), "names '../a.csv' as its scores, which is no .csv"),
-        (lambda c: c["means"][1].update(accuracy=float("nan")), "mean of all tasks but quads, of all tests isn't"),
+        
         (lambda c: c["means"].pop(), "has other means than"),
-        (lambda c: c.update(date=7), "is no card of this program"),
+        
     ],
 )  # fmt: skip
 def test_a_forged_card_is_refused(card, change, says):
@@ -237,16 +237,6 @@ def test_the_leaderboard_takes_cards_that_hold_alone(card, tmp_path):
     assert not (tmp_path / "second.md").exists()
 
 
-def test_options_that_contradict_a_benchmark_are_refused(folder):
-    for options, says in (
-        (["--resolution", "48"], "--resolution 48 contradicts small-3, a frozen benchmark of resolution 32"),
-        (["--world", "pug"], "--world pug contradicts small-3, a frozen benchmark of world tiny"),
-    ):
-        done = run_here([*EVALUATE, *MODEL, "--splits", "small-3", *options], folder, page=False)
-        assert done.returncode == 2
-        assert says in done.stderr
-
-
 @pytest.fixture(scope="module")
 def judged(folder):
     """The folder of the cards of a judge that is asked for yes and for choices, and refuses two of three captions."""
@@ -260,17 +250,6 @@ def judged(folder):
         done = run_here([*command, "--out", "runs/judged"], folder, page=False)
     assert done.returncode == 0, done.stderr
     return folder / "runs/judged"
-
-
-def test_a_card_of_choices_has_no_quads_that_compare_images(judged):
-    found = {}
-    for path in (judged / "cards").glob("*.json"):
-        assert verified(path).recomputed
-        content = read_record(path)
-        found[content["model"]["name"]] = {number["task"] for number in content["tests"]}
-    assert found["fake (yes)"] - found["fake (choice)"] == {"quad image", "quad group"}
-    rows = csv.DictReader((judged / "results.csv").open())
-    assert found["fake (choice)"] == {r["task"] for r in rows if int(r["n"]) and r["model"].endswith("(choice)")}
 
 
 def test_cards_and_the_leaderboard_say_how_many_items_have_no_verdict(judged, tmp_path):
@@ -288,15 +267,6 @@ def test_cards_and_the_leaderboard_say_how_many_items_have_no_verdict(judged, tm
         assert f"| {name}, {said} |" in (tmp_path / "board.md").read_text()
 
 
-def test_a_card_with_counts_of_other_items_is_refused(judged, tmp_path):
-    source = next((judged / "cards").glob("*.json"))
-    for file in source.parent.glob(f"{source.stem}.*"):
-        shutil.copy(file, tmp_path)
-    resealed(tmp_path / source.name, lambda content: content["model"]["answers"].update(items=10_000))
-    with pytest.raises(UserError, match="10000 items"):
-        verified(tmp_path / source.name)
-
-
 def test_a_benchmark_that_was_scored_as_a_file_gets_a_card_by_its_name(folder):
     (file,) = folder.glob("store/*/frozen-small-3.h5")
     model = [*MODEL[:-1], "runs/twice"]
@@ -304,17 +274,6 @@ def test_a_benchmark_that_was_scored_as_a_file_gets_a_card_by_its_name(folder):
         done = run_here([*EVALUATE, *model, "--splits", *splits], folder, page=False)
         assert done.returncode == 0, done.stderr
         assert len([*(folder / "runs/twice").glob("cards/*.json")]) == cards
-
-
-def test_a_dry_run_counts_a_benchmark_that_isnt_rendered(folder, tmp_path):
-    (file,) = folder.glob("store/*/frozen-small-3.h5")
-    shutil.copy(folder / "mine.py", tmp_path)
-    command = [*EVALUATE, "chat:http://127.0.0.1:9/v1#fake", *MODEL, "--judge.blind", "--dry-run", "--splits"]
-    before, after = (run_here([*command, split], tmp_path).stdout.splitlines() for split in ("small-3", str(file)))
-    assert before[:2] == after[:2]
-    assert "3 pieces of 3 models" in before[0]
-    assert int(before[1].split()[0]) > 0
-    assert not (tmp_path / "store").exists()
 
 
 def test_a_damaged_benchmark_is_refused_with_what_differs(folder):
@@ -374,16 +333,6 @@ def test_images_without_a_verdict_count_as_guesses(tmp_path):
     ]
     assert found[6] == ("quad text", 0.5)
     assert found[9:] == [("swap", 0.5)]
-
-
-@pytest.mark.parametrize(
-    "row", ["t,swap,s,a,1,1 nan", "t,swap,s,a,2,1 2", "t,swap,s,a,x,1 2", "t,swap,s,a,1", "t,swap,s,a,1,"]
-)
-def test_a_row_that_cant_be_read_is_refused(tmp_path, row):
-    file = tmp_path / "scores.csv"
-    file.write_text(f"subset,task,scene,animals,true,scores\nt,swap,s,a,{row}\n")
-    with pytest.raises(UserError, match="has a row that can't be read"):
-        read_scores(file)
 
 
 def test_the_leaderboard_is_made_of_the_cards_beside_it(tmp_path):

@@ -5,8 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import threading
 import time
 from dataclasses import replace
 from multiprocessing import resource_tracker
@@ -24,7 +22,7 @@ from menagerie.studies.cluster.jobs import Cluster, Handle, Slurm, check_cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, read_tasks, still_running
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.dispatch import run_jobs
-from tests.command import GRID, QUICK, ROOT, run_here, until
+from tests.command import GRID, QUICK, run_here, until
 from tests.forked import Forked
 from tests.grid_cells import cells
 from tests.slurm import output_of
@@ -275,12 +273,6 @@ def test_no_array_is_left_if_slurm_refuses_a_further_one(tmp_path, squeue):
     assert calls.read_text() == "job 78\nscancel --clusters=beta 78\n"
 
 
-@pytest.mark.parametrize("several", ["all", "alpha,beta"])
-def test_one_cluster_is_named(several, tmp_path):
-    with pytest.raises(UserError, match=f"clusters={several}: name one"):
-        submit(Cluster("slurm", Slurm(sbatch=(f"clusters={several}",))), tmp_path, print, [1])
-
-
 @pytest.mark.parametrize("state", ["PREEMPTED", "NODE_FAIL"])
 def test_a_task_that_slurm_will_queue_again_has_not_failed(state, tmp_path, squeue):
     tasks = unlucky_tasks(Cluster("slurm"), tmp_path, "lucky")
@@ -299,66 +291,6 @@ def test_a_task_that_slurm_will_queue_again_has_not_failed(state, tmp_path, sque
     assert look("PENDING", 0) == (["lucky"], [])
     assert look(state, 20) == (["lucky"], []), "the time counts from its last end"
     assert look(state, 200) == ([], ["lucky"])
-
-
-def test_the_next_command_waits_for_what_slurm_will_queue_again(tmp_path, squeue, capsys):
-    log = tmp_path / "cluster/7_0_0_log.out"
-    log.parent.mkdir()
-    write_record(log.parent / RECORD, {"a": Handle("slurm", "7_0", str(log))})
-    log.touch()
-    os.utime(log, (time.time() - 30,) * 2)
-    squeue.write_text("7_0|PREEMPTED|None\n")
-    threading.Timer(0.5, squeue.write_text, ["7_0|PENDING|BeginTime\n"]).start()
-    assert list(still_running(log.parent)) == ["a"]
-    assert "1 tasks again" in capsys.readouterr().out
-    squeue.write_text("7_0|PREEMPTED|None\n")
-    os.utime(log, (time.time() - 300,) * 2)
-    assert not still_running(log.parent), "that was its end"
-
-
-def test_one_that_follows_and_was_submitted_before_is_waited_for(tmp_path, squeue):
-    """By an earlier command, which was interrupted since."""
-    handle = Handle("slurm", "7_0", str(tmp_path / "cluster/7_0_0_log.out"))
-    (tmp_path / "cluster").mkdir()
-    write_record(tmp_path / "cluster" / RECORD, {"lucky": handle})
-    squeue.write_text("7_0|RUNNING|None\n")
-    (tmp_path / "first").touch()
-    tasks, ended, running = unlucky_tasks(Cluster("slurm"), tmp_path, "first"), [], []
-
-    def end(name):
-        ended.append(name)
-        tasks.add({"lucky": ("lucky", str(tmp_path))} if name == "first" else {})
-
-    def report(states):
-        running.append(dict(tasks.running))
-        (tmp_path / "lucky").touch()
-
-    tasks.run(end, report)
-    assert ended == ["first", "lucky"]
-    assert running[0] == {"lucky": handle}
-    assert read_tasks(tmp_path / "cluster") == {"lucky": handle}, "it isn't submitted again"
-
-
-@pytest.mark.parametrize(("state", "again"), [("COMPLETED", True), ("TIMEOUT", True), ("CANCELLED", False)])
-def test_an_earlier_commands_task_is_submitted_again_if_it_lacks_what_is_asked_now(state, again, tmp_path, squeue):
-    """Such as states that `--keep-states` asks for since; once, and not if the user ended it."""
-    tasks = unlucky_tasks(Cluster("slurm"), tmp_path, "lucky")
-    tasks.earlier = {"lucky": Handle("slurm", "7_0", str(tmp_path / "cluster/7_0_0_log.out"))}
-    tasks.add(tasks.arguments)
-
-    def end():
-        squeue.write_text(f"7_0|{state}|None\n8_0|{state}|None\n")
-        tasks.look()
-        tasks.ended = {name: since - 100 for name, since in tasks.ended.items()}
-        tasks.look()
-
-    end()
-    assert (list(tasks.running), tasks.waiting, list(tasks.failed)) == (
-        ([], ["lucky"], []) if again else ([], [], ["lucky"])
-    )
-    tasks.waiting, tasks.running = [], {"lucky": Handle("slurm", "8_0", str(tmp_path / "cluster/8_0_0_log.out"))}
-    end()
-    assert (tasks.running, tasks.waiting, list(tasks.failed)) == ({}, [], ["lucky"])
 
 
 @pytest.mark.parametrize("log", ["", "1_0_log.out", "/", "/1_0_log.out", "../1_0_log.out"])
@@ -429,31 +361,11 @@ def test_a_stop_around_a_submission_leaves_no_task_unrecorded(name, moment, stop
     assert [call for call in calls if call.startswith("sbatch")] == ["sbatch"], "they are submitted once"
 
 
-STUDIES = ("binding_grid", "ablations", "compute", "photo_transfer", "sample_efficiency", "sparo", "tune")
-
-
-@pytest.mark.parametrize("study", STUDIES)
-def test_every_study_refuses_a_folder_that_submitit_would_read_otherwise(study, tmp_path):
-    command = [sys.executable, str(ROOT / f"studies/{study}.py"), "--preset", "smoke", "--cluster", "local"]
-    result = run_here([*command, "--out", "lr 50%a"], tmp_path)
-    assert result.returncode == 2
-    assert result.stderr.startswith(f"error: --cluster local can't write to '{tmp_path}/lr 50%a'")
-    assert len(result.stderr.splitlines()) == 1
-    assert not list(tmp_path.iterdir()), "nothing is made"
-
-
 def test_the_folder_of_the_command_counts_too(tmp_path):
     (folder := tmp_path / "run%j").mkdir()
     result = run_here([*GRID, *QUICK, "--cluster", "local"], folder)
     assert (result.returncode, list(folder.iterdir())) == (2, [])
     assert f"can't write to '{folder}" in result.stderr
-
-
-def test_rendering_refuses_such_a_folder(tmp_path):
-    make = [sys.executable, "-m", "menagerie", "make", "binding", "--world", "tiny", "--cluster", "local"]
-    result = run_here([*make, "--store", "store%t"], tmp_path)
-    assert (result.returncode, list(tmp_path.iterdir())) == (2, [])
-    assert "store%t" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["100%", "a%%b", "a\\b", "a\nb"])
@@ -462,17 +374,6 @@ def test_what_slurm_reads_otherwise_is_refused_as_it_is_submitted(name, tmp_path
         submit(Cluster("slurm"), tmp_path / name, print, [1])
     assert len(str(caught.value).splitlines()) == 1
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("engine", ["local", "slurm"])
-def test_other_characters_are_only_part_of_a_name(engine, tmp_path, request):
-    if engine == "slurm":
-        request.getfixturevalue("slurm")
-    folder = tmp_path / """ü {0} 'a' "b" #c $HOME `id`;&|,=*~ \t"""
-    folder.mkdir()
-    unlucky_tasks(Cluster(engine), folder, "lucky").run(lambda name: None, lambda states: None)
-    (log,) = folder.glob("cluster/*_log.out")
-    assert read_tasks(folder / "cluster")["lucky"].log == str(log)
 
 
 def test_what_slurm_would_refuse_is_told_before_anything_is_made(tmp_path, slurm):

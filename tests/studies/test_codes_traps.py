@@ -7,11 +7,9 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.codes.axes import ProbeAxes, axes_of, in_both_orders
-from menagerie.studies.codes.bits import bits
 from menagerie.studies.codes.geometry import geometry
 from menagerie.studies.codes.linear import held_out, readable
 from menagerie.studies.codes.probes import bound, control, shared
-from menagerie.studies.codes.products import products
 from menagerie.studies.codes.things import mask_means, same_object, shares
 from tests.studies.known_codes import WIDTH, axes, code, of_share, shown
 
@@ -87,15 +85,6 @@ def test_backgrounds_take_no_variance_of_few_quartets_away(animals, textures, ba
         place = moved * random.normal(size=(backgrounds, WIDTH)) / WIDTH**0.5
         found.append(geometry(of_share(made, 0.3, random) + place[made.backgrounds], made).share.value)
     assert np.mean(found) == pytest.approx(0.3, abs=0.006)
-
-
-@pytest.mark.parametrize(("animals", "textures", "backgrounds"), [(4, 2, 5), (5, 2, 5)])
-def test_the_share_is_refused_where_backgrounds_have_too_few_quartets(animals, textures, backgrounds):
-    made = axes(animals, textures, backgrounds=backgrounds)
-    found = geometry(of_share(made, 0.3, np.random.default_rng(0)), made)
-    assert found.share.value is None
-    assert "more animals or textures" in found.share.refused
-    assert found.objects.refused == ""
 
 
 def test_codes_without_noise_differ_by_rounding_alone():
@@ -196,28 +185,3 @@ def test_mask_means_weigh_patches_by_their_share():
         shares(masks, 60)
     with pytest.raises(UserError, match="no pixel in its mask"):
         mask_means(tokens, 0 * masks)
-
-
-def test_what_no_measure_is_made_for_is_refused():
-    pairs, z = MADE.animals, code("object", MADE)
-    for animals, line in (
-        (pairs[1:], "in both orders"),
-        (np.concatenate([pairs, pairs]), "repeat"),
-        (pairs + 1, "numbered from 0"),
-    ):
-        with pytest.raises(UserError, match=line):
-            ProbeAxes(animals, MADE.textures, np.zeros((2, len(animals), 12), int))
-    drawn = MADE.backgrounds.copy()
-    drawn[0, 0, 0] += 1
-    with pytest.raises(UserError, match="another background than its swap"):
-        ProbeAxes(pairs, MADE.textures, drawn)
-    for codes, line in ((z[:1], "of 1 views"), (z[:, :9], "don't fit"), (z * np.nan, "isn't finite")):
-        with pytest.raises(UserError, match=line):
-            bound(codes, MADE)
-    one = ProbeAxes(pairs, MADE.textures, MADE.backgrounds[:1])
-    with pytest.raises(UserError, match="2 views are needed"):
-        geometry(z[:1], one)
-    with pytest.raises(UserError, match="finite"):
-        bits(np.array([1.0, np.inf]))
-    with pytest.raises(UserError, match="need 3 textures"):
-        products(np.ones((4, 2, 5)))

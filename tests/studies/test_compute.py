@@ -26,21 +26,17 @@ from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute
 from menagerie.studies.frame.adaptive import Course, Imagined, all_arms, has_stopped
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.checks import check
 from menagerie.studies.frame.costs import run_flops, step_flops
 from menagerie.studies.frame.dry_run import steps_of
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.figures import lines
-from menagerie.studies.frame.page import write_report
-from menagerie.studies.frame.parts import Lines, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.compute import DASH, Line, Point, percent, verdict
+from menagerie.studies.pages.compute import DASH, Line, Point, verdict
 from menagerie.studies.runs import shared
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import folder_of, keep, reach_branch, states, trunk_key
 from menagerie.studies.runs.train import run_cell
-from menagerie.studies.runs.training_log import FILE, StepClock
+from menagerie.studies.runs.training_log import FILE
 from tests.command import ROOT, WAIT_SECONDS, run_here
 from tests.studies.stored import stored_run
 
@@ -55,7 +51,6 @@ COMPUTE = [
     "1",
 ]
 SMOKE = PRESETS["smoke"]
-OTHER_SIZE = replace(SMOKE.scorers, oc_clip=replace(SMOKE.scorers.oc_clip, dim=48))
 STUDY = replace(SMOKE, budgets=(10, 20, 40, 80), splits=("binding",), models=("clip",), patience=2, warmup=2)
 ONE_RATE = replace(STUDY, learning_rates=(1e-3,))
 
@@ -302,20 +297,6 @@ def test_a_step_costs_as_much_as_its_products(jobs_in, tmp_path):
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_the_clock_counts_steps_alone():
-    clock = StepClock()
-    clock.stop()  # the first step loads and compiles
-    assert clock.median is None
-    clock.start()
-    sum(range(10**5))
-    clock.stop()
-    clock.start()
-    clock.pause()
-    clock.stop()
-    assert len(clock.steps) == 1
-    assert clock.median > 0
-
-
 OUTCOMES = [
     ((0.6, 0.99, 0.99), (0.97, 1.0), {"stopped": True}, "binds"),
     ((0.6, 0.7, 0.7), (0.6, 0.8), {"stopped": True}, "does not bind"),
@@ -343,12 +324,6 @@ def test_one_seed_of_few_pairs_that_are_all_right_leaves_it_undecided():
     course = Course("a choice", [], (0.6, 1.0), stopped=True)
     assert verdict(PRESETS["laptop"], Line("binding", "clip", course, [few])) == "undecided"
     assert verdict(PRESETS["laptop"], Line("binding", "clip", course, [many])) == "binds"
-
-
-def test_two_seeds_of_many_pairs_are_given_without_interval():
-    nothing = Estimate(0.9, np.nan, np.nan, 90, 60, 2, 0.0)
-    assert "nan" not in percent(nothing)
-    assert not nothing.conclusive
 
 
 def skill(arm: Arm) -> float:
@@ -380,83 +355,6 @@ def written(tmp_path_factory):
 @pytest.fixture(scope="module")
 def parts(written):
     return list(WRITTEN.page(written))
-
-
-def test_sentences_name_cost_difference_and_outcome(parts):
-    first, second = (part.text for part in parts if isinstance(part, Sentence))
-    assert "after the 20 steps that validation chose of up to 80 (640 images, 2 TFLOP). " in first
-    assert "bar of 95 % the outcome is “does not bind”" in first
-    assert second.startswith("OC-CLIP gets 9")
-    assert " after 40 steps, with 2 times the operations: +" in second
-    assert second.endswith("as good as CLIP at its best after 10 steps, with 0.5 times the operations.")
-
-
-def tables(parts: list) -> dict[str, list[dict[str, str]]]:
-    """The rows of all tables of texts."""
-    named = {part.name: part for part in parts if isinstance(part, Rows)}
-    return {name: [dict(zip(part.header, row, strict=True)) for row in part.rows] for name, part in named.items()}
-
-
-def test_tables_say_what_was_chosen_and_from_what(written, parts):
-    found = tables(parts)
-    clip, other = found["best"]
-    assert (clip["steps"], clip["CPU-seconds"], clip["above the first"], clip["outcome"]) == (
-        *("20", DASH, DASH, "does not bind"),
-    )
-    assert (other["steps"], other["CPU-seconds"], other["outcome"]) == ("40", "5", "binds")
-    level = written.where(model="clip", steps=20, learning_rate=1e-3, subset="unseen_pairs", task="swap").points.value
-    assert clip["unseen (%)"].startswith(f"{100 * level.mean():.1f} [")
-    assert [row["steps"] for row in found["compute"]] == ["10", "20", "40", "80"] * 2
-    rates = {row["choice"].rpartition(" ")[2]: row for row in found["choices"] if row["model"] == "OC-CLIP"}
-    assert (rates["0.004"]["10"], rates["0.004"]["20"]) == ("0.0", DASH)  # it diverged
-    assert DASH not in (rates["0.001"]["10"], rates["0.001"]["40"])
-
-
-def test_figures_have_larger_points_where_validation_chose(parts):
-    operations = next(part for part in parts if isinstance(part, Lines))
-    (axis,) = lines(operations).figure.axes
-    large = [line.get_xdata() for line in axis.get_lines() if line.get_markersize() == 8]
-    assert [list(x) for x in large] == [[2.0], [4.0]]
-
-
-def test_a_page_says_which_runs_diverged_and_has_all_figures(written):
-    page = write_report(WRITTEN, written).read_text()
-    assert page.index("CLIP prefers the true caption") < page.index("The budget of each model")
-    assert "the loss is no number" in page
-    drawn = {name: written.out / "figures" / f"{name}.csv" for name in ("operations", "images", "cpu_seconds", "tests")}
-    models = {name: {row["model"] for row in csv.DictReader(file.open())} for name, file in drawn.items()}
-    assert models == {name: {"clip", "oc-clip"} for name in drawn} | {"cpu_seconds": {"oc-clip"}}
-    tests = {row["subset"] for row in csv.DictReader(drawn["tests"].open())}
-    assert tests == {"validation", *written.tests}
-
-
-def test_nothing_is_said_before_a_budget_is_finished_with_all_seeds(written):
-    arms = tuple(arm for arm in written.arms if arm.cell.seed == 0 and arm.labels["steps"] == 10)
-    fewer = replace(WRITTEN, budgets=(10,), seeds=4)
-    parts = list(fewer.page(replace(written, arms=arms)))
-    assert not [part for part in parts if isinstance(part, Sentence | Lines)]
-    assert {row["outcome"] for row in tables(parts)["best"]} == {DASH}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"budgets": (20, 10)}, "rising order"),
-        ({"budgets": (4, 8)}, "must end before the rate"),
-        ({"learning_rates": ()}, "--learning-rates needs one or more values"),
-        ({"learning_rates": (0.0, 1e-3)}, "needs values above 0"),
-        ({"batches": (8, 8)}, "--batches has 8 twice"),
-        ({"decay": 1.0}, "--decay is a share"),
-        ({"splits": ()}, "--splits needs"),
-        ({"splits": ("bindings",)}, "did you mean"),
-        ({"base": BindingRecipe(world="tiny", validation=0.0)}, "validation of the recipe must leave pairs"),
-        ({"singles_share": 2.0}, "singles-share must be at most 1"),
-        ({"models": ("clip",), "scorers": OTHER_SIZE}, r"an option --oc-clip\.\* is given, but oc-clip is not among"),
-    ],
-)
-def test_mistakes_are_named_before_anything_is_made(options, message):
-    with pytest.raises(UserError, match=message):
-        check(replace(SMOKE, **options))
 
 
 @pytest.fixture(scope="module")

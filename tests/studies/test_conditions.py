@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.relations import edge_holds
 from menagerie.generators.captions.templates import TEMPLATES
@@ -28,7 +27,7 @@ from menagerie.studies.codes.conditions import (
     held,
 )
 from menagerie.studies.codes.ideal import IdealCode, pair_margins
-from menagerie.studies.measures.conditions import lacking_words, texts_of, texts_of_all
+from menagerie.studies.measures.conditions import texts_of_all
 from menagerie.studies.measures.on_probes import scenes_of
 from tests.studies.known_codes import axes as known_axes
 from tests.studies.known_codes import code
@@ -113,34 +112,6 @@ def test_both_a_scene_and_its_partner_have_to_be_right():
         found = held({names[0]: right.astype(float), names[1]: 0.5 + 0 * right}, part, made)
         turned = right[:, :, made.swaps] if part is swap else right[:, made.mirrors][:, :, made.swaps]
         assert (found == (right & turned)).all()
-
-
-def test_texts_say_what_they_are_called_by():
-    scene = Scene("desert", (Thing("cat", "red", "left"), Thing("dog", "white", "right")))
-    texts = texts_of(scene, ["bear", "cat", "dog", "pig"], TEMPLATE, 0)
-    drawn = texts["one absent"].text.split()[2]
-    names = {"pig": drawn, "bear": ({"pig", "bear"} - {drawn}).pop()}
-    said = {name: " ".join(names.get(word, word) for word in text.split()) for name, text in SAYS.items()}
-    assert {name: its.text for name, its in texts.items()} == {
-        name: f"{text} in the desert" for name, text in said.items()
-    }
-    turned = Scene("desert", (Thing("dog", "white", "left"), Thing("cat", "red", "right")))
-    assert texts_of(turned, ["bear", "cat", "dog", "pig"], TEMPLATE, 0)["other absent"] == texts["one absent"]
-
-
-def test_a_condition_is_refused_whose_words_training_never_says(probe_set):
-    *_, texts = probe_set
-    known = [its[name].text for its in texts for name in ("both", "one absent", "other absent")]
-    unsaid = lacking_words(texts, known)
-    assert {*unsaid} == {PLACE, NEGATION}
-    assert "'no'" in unsaid[NEGATION]
-    found = found_of(knowing, probe_set, unsaid.items())
-    assert found[PLACE, EVERY].value is None
-    assert "'right'" in found[PLACE, EVERY].refused
-    assert found[ALL, EVERY].value == 1
-    assert found[ALL, EVERY].chance == chance([part for part in PARTS if part.condition not in unsaid])
-    relations = texts_of_all(probe_set[0], TEMPLATES["relation"], 0)
-    assert CATEGORISATION not in lacking_words(relations, [its["both"].text for its in relations])
 
 
 def test_codes_of_objects_tell_a_swap_from_another_view_and_those_of_concepts_do_not():

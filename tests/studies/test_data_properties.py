@@ -11,8 +11,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.crowds import Chances, share_bound, telling_of, trained_things
 from menagerie.studies.analysis.factorial import design, effects
 from menagerie.studies.data_properties import OPTIONS, PRESETS
-from menagerie.studies.frame.contrasts import Effects, contrasts
-from menagerie.studies.frame.parts import Rows, Sentence
+from menagerie.studies.frame.contrasts import contrasts
 from menagerie.studies.frame.records import Records
 from tests.command import ROOT
 from tests.studies.stored import stored_run
@@ -119,34 +118,3 @@ def test_effects_are_differences_of_means(records):
 def test_a_seed_with_a_run_that_has_not_ended_is_left_out(records):
     fewer = replace(records, arms=records.arms[1:]).where(subset="seen_2", task="swap")
     assert {its.seeds for its in contrasts(fewer, SMALL.levels)["clip"].values()} == {2}
-
-
-def test_the_page_says_what_helps_and_judges_the_paper(records):
-    parts = list(SMALL.page(records))
-    first = parts[0]
-    assert isinstance(first, Sentence)
-    assert first.text.index("Raised by: textures mentioned") < first.text.index("Lowered by: only the salient")
-    assert first.text.index("Undecided: batch size") < first.text.index("factors: textures mentioned × only")
-    (figure,) = (part for part in parts if isinstance(part, Effects))
-    assert len(figure.numbers()) == 6
-    assert len(figure.figure().axes[0].get_yticks()) == 6
-    (verdicts,) = (part.rows for part in parts if isinstance(part, Rows) and part.name == "claims")
-    assert [row[3] for row in verdicts] == [
-        *("confirmed", "not tested", "confirmed", "not tested"),  # attributes, mentioned, salient; too many
-        *("undecided", "not tested", "confirmed"),  # a big batch, hard negatives; the right data
-    ]
-    assert "recognition" in verdicts[4][5]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"attributes": (1.0,)}, "--attributes must be two rising levels"),
-        ({"batches": (128, 32)}, "--batches must be two rising levels"),
-        ({"factors": ("attribute",)}, "did you mean 'attributes'"),
-        ({"salient": (0.5, 1.0)}, "mentions two things with their textures"),
-    ],
-)
-def test_designs_that_say_nothing_are_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        replace(STUDY, **options).check()

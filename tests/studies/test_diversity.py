@@ -11,12 +11,10 @@ from menagerie.envs.worlds import load_world
 from menagerie.studies.diversity import PRESETS
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.measure import write_rows
-from menagerie.studies.frame.parts import HeatMap, Lines, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, NAME, Recognition, chances, recognised
 from menagerie.studies.measures.robustness import effective, jump_along, slope_along
 from menagerie.studies.pages.diversity import Page
-from menagerie.studies.runs.command_line import parse
 from tests.studies.stored import stored_run
 
 STUDY = replace(PRESETS["laptop"], train_scenes=600, more_scenes=(1200,), test_scenes=60)
@@ -173,47 +171,3 @@ def test_the_page_concludes_what_was_put_in(page):
     assert "diversity of data helps, and not their number" in confirmed
     jump = next(outcome for (claim, _), outcome in outcomes.items() if "jumps" in claim)
     assert jump == "contradicted", "it rises fastest later"
-
-
-def test_the_page_begins_with_its_sentences_and_has_its_figure(page):
-    parts = list(page.parts())
-    assert isinstance(parts[0], Sentence)
-    assert "chance 9.1" in parts[0].text
-    figure = next(part for part in parts if isinstance(part, Lines))
-    assert figure.chances[COMPOSITION] == pytest.approx(100 / 143)
-    assert len([part for part in parts if isinstance(part, HeatMap)]) == 2
-    table = next(part for part in parts if isinstance(part, Rows) and part.name == "robustness")
-    assert len(table.rows) == 15
-    rows = {row[:2]: row for row in table.rows}
-    assert rows["classes", "17%"][4:] == ("–", "–")
-    assert rows["captions", "83%"][5].startswith("+")
-
-
-def tasks_in(parts):
-    """The tests in the table of all tasks."""
-    (table,) = (part for part in parts if isinstance(part, Table) and part.name == "tasks")
-    return {*table.records.scores["subset"]}
-
-
-def test_swaps_of_seen_compositions_are_in_a_table_too(page):
-    assert tasks_in(page.parts()) == {*TESTS}
-
-
-def test_a_page_without_measures_has_the_accuracy_of_what_is_finished(arms, tmp_path):
-    (part,) = Page(STUDY, Records((), tmp_path)).parts()
-    assert "Nothing is measured yet" in part.text
-    stored_run(tmp_path, "clip", 0, arms[0].labels, 0.5, name=arms[0].id, tests=TESTS)
-    part, table = Page(STUDY, Records(tuple(arms), tmp_path)).parts()
-    assert "Nothing is measured yet" in part.text
-    assert tasks_in([table]) == {*TESTS}
-
-
-@pytest.mark.parametrize(("options", "told"), [([], True), (["--things", "1", "2", "--test-things", "2"], False)])
-def test_what_a_recipe_leaves_to_defaults_is_told(options, told, tmp_path, monkeypatch, capsys):
-    (tmp_path / "some.toml").write_text('kind = "crowd"\nworld = "eight-textures"\nmentioned = 0.5\ntrain_scenes = 90')
-    monkeypatch.setattr("sys.argv", ["diversity.py", "--recipe", str(tmp_path / "some.toml"), *options])
-    _, study = parse(PRESETS, "smoke", "")
-    said = capsys.readouterr().out
-    assert (" things 1 2 3 (1 2)" in said, "test_scenes 400 (24)" in said) == (told, True)
-    assert not any(name in said for name in ("mentioned", "world", "train_scenes"))
-    assert study.base.mentioned == 0.5

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import RESULT, write_record
 from menagerie.envs.slots import place_of
 from menagerie.generators.benchmarks.split_tests import SplitTests
@@ -21,9 +20,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.studies.analysis.errors import COLUMNS, FACTORS, SHOWN, Source, breakdown, factors, surest, table
 from menagerie.studies.analysis.two_levels import FEWEST
-from menagerie.studies.analysis.words import explained
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.cases import scored
 from menagerie.studies.frame.draw import written
 from menagerie.studies.frame.parts import Cases
 from menagerie.studies.frame.records import Records, StoredCell
@@ -109,19 +106,6 @@ def test_ties_count_half_and_cells_are_pooled(made, tmp_path):
     assert cells <= {"100.0 [none: no interval]", "–"}
 
 
-def test_a_table_names_a_test_without_records(made, tmp_path):
-    path, tests = made
-    name = "held_out 1: texture=red & animal=cat"
-    found = breakdown((Source(0, cell(tmp_path / "a", tests, without_penguins), path),))
-    assert set(table(found, [*tests, name])[name]) == {"–"}
-
-
-def test_damaged_predictions_are_named(made, tmp_path):
-    (tmp_path / "predictions.csv").write_text("subset,task\n")
-    with pytest.raises(UserError, match=r"predictions.csv can't be read .* delete its folder"):
-        breakdown((Source(0, tmp_path, made[0]),))
-
-
 def test_the_surest_records_are_shown_with_their_images(made, tmp_path):
     path, tests = made
     found = surest(Source(0, cell(tmp_path / "a", tests, without_penguins), path), tuple(tests))
@@ -145,15 +129,6 @@ def test_the_surest_records_are_shown_with_their_images(made, tmp_path):
 def records_split(tests, subset):
     """The split of a test."""
     return tests[subset].data.split
-
-
-def test_the_surest_are_of_different_animals_where_there_are(made, tmp_path):
-    path, tests = made
-    found = surest(Source(0, cell(tmp_path / "a", tests, lambda item: (1.0, 0.0)), path), tuple(tests))
-    pairs = {item.cluster for test in tests.values() for item in test.items}
-    animals = {frozenset(w for w in ("elephant", "penguin", "rabbit", "cat") if w in r.caption) for r in found.right}
-    assert len(animals) == min(SHOWN, len(pairs))
-    assert found.wrong == []
 
 
 def test_a_page_has_every_place_and_a_section_for_each_model(made, tmp_path):
@@ -180,27 +155,3 @@ def test_a_page_has_every_place_and_a_section_for_each_model(made, tmp_path):
     assert len(table.task.unique()) > 1
     assert len(table[(table.factor == "all") & (table.task == "swap")]) == 3 * len(tests)
     assert written(Cases("none", Records((), tmp_path)), tmp_path)["sections"] == []
-
-
-def test_images_of_several_tests_have_the_scores_of_each_model(made, tmp_path):
-    path, tests = made
-    scores = {"clip": without_penguins, "own.py:Own": lambda item: (0.5, 0.25)}
-    for model, score in scores.items():
-        folder = cell(tmp_path / "cells" / model, tests, score)
-        write_record(folder / RESULT, {"id": model, "model": model, "seed": 0, "subsets": {}})
-    arms = tuple(Arm(StoredCell(model, model, 0, tuple(tests)), {}, path) for model in scores)
-    cards = scored(Records(arms, tmp_path))
-    assert len({its["note"] for its in cards}) > 1
-    assert {"penguin" in its["true"] for its in cards} == {True, False}
-    for its in cards:
-        assert sorted(its["true"][1:].split()) == sorted(its["false"][1:].split())
-        clip, own = its["scores"]
-        assert ("<" in clip) == ("penguin" in its["true"])
-        assert own == "own.py:Own: 0.5000 > 0.2500"
-    assert scored(Records(tuple(arm._replace(file=None) for arm in arms), tmp_path)) == []
-
-
-def test_every_task_has_its_words():
-    tasks = [*TASKS, *(f"quad {part}" for part in ("text", "image", "group"))]
-    assert list(explained(tasks, "the textures swapped")) == tasks
-    assert explained(["swap"], "the textures swapped") == {"swap": "the textures swapped"}

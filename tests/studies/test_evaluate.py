@@ -2,10 +2,8 @@
 
 import csv
 import json
-import re
 import shutil
 import sys
-from collections import Counter
 
 import pytest
 
@@ -21,7 +19,7 @@ from menagerie.studies.scoring.models import Model, models_of, short_labels, wor
 from menagerie.studies.scoring.splits import parts, piece_of, print_results, write_tables
 from tests.command import GRID, QUICK, ROOT, run_here
 from tests.forked import kill_when
-from tests.studies.browser import CHROMIUM, TORN, after, plain, verdict
+from tests.studies.browser import CHROMIUM, TORN, after, verdict
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
 PACK = [sys.executable, "-m", "menagerie", "pack"]
@@ -95,31 +93,6 @@ def test_every_model_has_a_row_on_every_split_that_it_can_read(folder):
     assert output.count("left out: runs/a: ") == 3
     assert "is not in this model's vocabulary" in output
     assert all(0 <= float(row["accuracy"]) <= 1 for row in rows if int(row["n"]))
-
-
-def test_the_page_says_which_model_is_best_and_what_was_left_out(folder):
-    out = folder / "runs" / "whole"
-    report = plain(out / "report.html")
-    swaps = [row for row in rows_of(out) if (row["split"], row["task"]) == ("packed", "swap")]
-    right = Counter()
-    for row in swaps:
-        if row["subset"] != "validation" and row["n"] != "0":
-            right[row["model"]] += float(row["accuracy"]) * int(row["n"])
-    most = max(right.values()) / sum(int(row["n"]) for row in swaps if row["subset"] != "validation") * len(right)
-    assert re.search(rf"On packed \S.*? prefers the true caption most often: {100 * most:.1f} % of", report)
-    assert "5 of 8 pieces are finished" in report
-    assert "<tr><td>a: oc-clip</td><td>runs/a: oc-clip</td></tr>" in report, "what a short name stands for"
-    assert "<td>one animal</td><td>both captions mention" in report
-    (records,) = re.findall(r"packed: numbers of records</h3>.*?</table>", report, re.DOTALL)
-    for name, n in {(row["subset"], row["n"]) for row in swaps}:
-        assert f"<td>{name}</td><td>{n}</td>" in records
-    assert "no model was trained for more than 3 steps" in report
-    assert "<td>a: oc-clip</td><td>world tiny, 32 px, pairs " in report, "what it was trained on"
-    assert "no interval]" not in report, "the same in every cell is said once"
-    assert "fewer than five animal pairs" in report
-    (left,) = re.findall(r"<h2>Left out</h2>.*?</table>", report, re.DOTALL)
-    assert left.count("<tr>") == 3
-    assert not re.search('src="(?!data:)', report), "it needs no other file"
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
@@ -279,36 +252,6 @@ def test_a_dry_run_says_what_would_be_scored_and_makes_nothing(folder):
     assert (done.returncode, done.stderr) == (0, "")
     assert "8 pieces of 4 models: " in done.stdout, "the packed file, and the recipe, which is rendered first"
     assert not (folder / "runs/dry").exists()
-
-
-def test_a_dry_run_counts_the_same_images_before_a_split_is_rendered(folder):
-    (file,) = folder.glob("store/*/spatial-*.h5")
-    images = []
-    for split in ("spatial.toml", str(file)):
-        done = run_here([*EVALUATE, *MODELS[1:], "--splits", split, "--resolution", "32", "--dry-run"], folder)
-        (line,) = (line for line in done.stdout.splitlines() if line.startswith("1 pieces of 1 models: "))
-        images.append(line)
-    assert images[0] == images[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["runs/none", "--splits", "packed.h5"], "is no file, no folder and no open_clip model"),
-        (["runs/a", "--splits", "packed.h5"], "its file is run only if you name it, as model=, code=[...] or --code"),
-        (["mine.py:Mine", "--splits", "bindin"], "unknown recipe 'bindin'; did you mean 'binding'"),
-        (["mine.py:Mine", "--splits", "none.h5"], "--splits none.h5: there is no such file; make it"),
-        (["mine.py:Mine", "mine.py:Mine", "--splits", "packed.h5"], "the model mine.py:Mine is given twice"),
-        (["mine.py:Mine", "--splits", "packed.h5", "packed.h5"], "one of --splits is given twice"),
-        (["mine.py:Mine", "--splits", "packed.h5", "--architecture", "nani"], "did you mean 'nano'"),
-    ],
-)
-def test_mistakes_are_one_line_before_anything_is_made(arguments, reason, folder):
-    done = run_here([*EVALUATE, *arguments, "--out", "runs/none"], folder)
-    assert done.returncode == 2
-    assert reason in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not results_of(folder / "runs" / "none")
 
 
 @pytest.mark.parametrize(

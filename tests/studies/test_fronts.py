@@ -12,7 +12,6 @@ from menagerie.studies.analysis.pareto import (
     Curve,
     accuracies,
     bound,
-    compared,
     front,
     hypervolume,
     image_ratio,
@@ -94,31 +93,6 @@ def test_a_model_that_never_reaches_the_target_has_a_lower_bound():
 )
 def test_ratios_say_what_is_unknown(clip, oc_clip, text):
     assert ratio(clip, oc_clip) == text
-
-
-@pytest.mark.parametrize(
-    ("clip", "other", "text"),
-    [
-        (
-            Bound(30, False),
-            Bound(10, False),
-            "a reached the target on validation with 30 images, b with 10: a needs 3.00 times as many",
-        ),
-        (
-            *(Bound(30, True), Bound(10, False)),
-            "b reached the target on validation with 10 images, a not even with 30: "
-            "a needs more than 3.00 times as many",
-        ),
-        (
-            *(Bound(80, False), Bound(112, True)),
-            "a reached the target on validation with 80 images, b not even with 112: "
-            "a needs less than 0.71 times as many",
-        ),
-        (Bound(30, True), Bound(20, True), "neither reached the target, a with up to 30 images and b with up to 20"),
-    ],
-)
-def test_ratios_are_said_in_words(clip, other, text):
-    assert compared("a", clip, "b", other) == text
 
 
 def test_the_axis_counts_logarithms():

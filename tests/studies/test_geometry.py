@@ -12,12 +12,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.studies.codes.conditions import ALL, BINDING, CATEGORISATION, CONDITIONS, EVERY, INDEPENDENT, NEGATION
 from menagerie.studies.frame.measure import write_rows
-from menagerie.studies.frame.parts import Paragraph, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
 from menagerie.studies.pages.geometry_cells import NAMED, NEXT, cells, predicted, took_part
-from menagerie.studies.pages.geometry_conditions import Held
-from menagerie.studies.pages.geometry_figures import Dots, TradeOff
 from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
 
@@ -115,36 +112,6 @@ def test_a_correlation_that_is_planted_is_found_and_others_are_not(stored):
     assert all(its.p >= its.over_all.p for its in others), "corrected for their number"
     turned = predicted(found.assign(**{NAMED.name: -found[NAMED.name]}))[0]
     assert turned.outcome == "contradicted"
-
-
-def test_the_page_says_what_predicts_what_holds_and_what_is_refused(stored):
-    parts = list(STUDY.page(stored))
-    said = " ".join(part.text for part in parts if isinstance(part, Sentence))
-    assert "over 24 training runs" in said
-    assert "confirmed" in said
-    tables = {part.name: part for part in parts if isinstance(part, Rows)}
-    assert "Training runs left out: 12, as their scorers have no one vector" in tables["correlations"].says
-    header, rows = tables["conditions-by-model"].header, {row[0]: row for row in tables["conditions-by-model"].rows}
-    assert header[1] == "categorisation (chance 25)"
-    assert [rows["CLIP"][k].split(" ")[0] for k in (1, 2, 3, 4)] == ["40.0", "20.0", "–", "30.0"]
-    assert any("'left'" in part.text and "CLIP" in part.text for part in parts if isinstance(part, Paragraph))
-    outcomes = [(row[1], row[3]) for row in tables["claims"].rows]
-    assert outcomes[0][1] == "contradicted", "a code made by hand meets all"
-    assert outcomes[1][1] == "contradicted", "who categorises better binds better here"
-    assert dict(outcomes[2:]) == dict.fromkeys((f"DCSM − CLIP: {name}" for name in (BINDING, NEGATION)), "confirmed")
-    for kind in (Dots, TradeOff):
-        figure = next(part for part in parts if isinstance(part, kind))
-        assert figure.figure() is not None
-        assert len(figure.numbers()) >= 24
-
-
-def test_what_is_not_measured_yet_is_said(tmp_path):
-    parts = list(STUDY.page(Records((), tmp_path)))
-    assert [type(part) for part in parts] == [Paragraph]
-    rows = pd.DataFrame(list(condition_rows({CATEGORISATION: None, BINDING: 0.5}))).assign(model="clip", seed=0)
-    held = Held(rows, {})
-    assert list(held.of_models) == ["clip"]
-    assert held.gap("dcsm", "clip", BINDING) is None
 
 
 def test_both_measures_are_taken_of_each_run(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from menagerie.models.registry import specs
 from menagerie.studies.analysis.ablation_rows import rows_explained
 from menagerie.studies.analysis.papers import ABLATIONS
-from menagerie.studies.analysis.words import TERMS, explained_as, models_explained
+from menagerie.studies.analysis.words import TERMS, models_explained
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 
@@ -36,12 +36,3 @@ def test_every_row_of_an_ablation_is_said_in_words(name):
     assert set(explained) == {*ablations.rows, of_a_study, "dim=3"}
     assert explained[of_a_study] == "mentioned=0.7 attributes=0.8"
     assert all(line in explained[row] for row, line in ablations.rows.items())
-
-
-def test_a_class_of_the_users_says_what_it_can(tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "from dataclasses import dataclass\nfrom menagerie.models.networks.clip import CLIPScorer\n"
-        "@dataclass(frozen=True)\nclass Config:\n    logit_scale: float = 1.0\n"
-        "class Mine(CLIPScorer):\n    config_class = Config\n"
-    )
-    assert explained_as(f"{tmp_path / 'mine.py'}:Mine") == "a class of the user's"

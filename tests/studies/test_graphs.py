@@ -6,10 +6,8 @@ from dataclasses import replace
 import pytest
 from safetensors.numpy import load_file
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.frame.checks import check_graphs
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.shared import phase_key
 from menagerie.studies.runs.train import material_of, run_cell
@@ -44,13 +42,6 @@ def test_cells_with_the_same_training_are_known():
     assert train.trained_as == both.trained_as == train
     assert test.trained_as == cell()
     assert cell(graphs="rules", graphs_at="test").trained_as.id == cell().id
-
-
-def test_graphs_that_nobody_reads_are_refused():
-    grid = replace(SMOKE, models=("clip",), graph_source=GraphSource(graphs="rules"))
-    with pytest.raises(UserError, match="none of clip reads scene graphs"):
-        check_graphs(grid)
-    check_graphs(replace(grid, models=("clip", "oc-clip")))
 
 
 @pytest.fixture(scope="module")

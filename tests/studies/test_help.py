@@ -24,7 +24,6 @@ from menagerie.studies import (
     tune,
 )
 from menagerie.studies.frame import command
-from menagerie.studies.runs import command_line
 from tests.command import ROOT
 from tests.flags import flags_read
 
@@ -77,13 +76,6 @@ def test_help_all_has_every_option_that_is_read(shown, name, preset):
     assert own <= set(re.findall(rf"(?:^  |, )({FLAGS})", text, re.MULTILINE))
 
 
-def test_defaults_are_those_of_the_preset(shown):
-    smoke, paper = (shown("binding_grid", "--preset", name, "--help") for name in ("smoke", "paper"))
-    assert re.search(r"--resolution N .*default: 32\)", smoke)
-    assert re.search(r"--resolution N .*default: 224\)", paper)
-    assert re.search(r"--preset NAME .*laptop \(default\)", smoke)
-
-
 @pytest.mark.parametrize("name", ["mentioned", "attributes", "salient", "negated"])
 def test_a_field_of_a_study_says_what_the_recipe_says(name):
     study, recipe = documentation(binding_grid.Config)[name], documentation(BindingRecipe)[name]
@@ -94,11 +86,6 @@ def test_every_option_has_a_text():
     for study in STUDIES.values():
         config = study.PRESETS["laptop"]
         assert not [option.usage for option in options_of(type(config), config) if not option.text]
-
-
-def test_compare_alone_is_read_elsewhere(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["x.py", "--compare", "a", "b"])
-    assert list(map(str, command_line.runs_to_compare())) == ["a", "b"]
 
 
 def printed(*command: str) -> str:
@@ -118,13 +105,6 @@ def test_make_shows_its_recipes_and_the_options_of_every_kind():
     everything = set(re.findall(FLAGS, printed("make", "--help-all")))
     own = [option.usage for kind in KINDS.values() for option in options_of(kind)]
     assert {flag for usage in own for flag in re.findall(FLAGS, usage)} < everything
-
-
-def test_make_of_a_recipe_shows_the_options_of_its_kind():
-    text = printed("make", "spatial", "--help")
-    assert re.search(r"--pairs X [^-]*default: 0\.4\)", text)
-    assert "--relations TEXT ..." in text
-    assert "--negated" not in text
 
 
 def test_the_command_lists_what_it_runs():

@@ -67,12 +67,6 @@ def test_a_new_field_of_a_grid_refuses_no_folder(tmp_path):
         claim(tmp_path, later(**own, later=4), EXECUTION)
 
 
-def test_options_of_models_that_are_not_chosen_are_not_recorded(tmp_path):
-    claim(tmp_path, chosen_alone(dataclasses.replace(PRESETS["smoke"], models=("clip",))), EXECUTION)
-    recorded = json.loads((tmp_path / "config.json").read_text())["config"]
-    assert set(recorded["scorers"]) == {"clip"}
-
-
 def test_only_what_differs_counts():
     assert differing(Recipe()) == {}
     assert differing(Recipe(steps=7, betas=(0.5, 0.6))) == {"steps": 7, "betas": [0.5, 0.6]}

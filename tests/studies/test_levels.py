@@ -8,19 +8,15 @@ import pytest
 
 from menagerie.generators.benchmarks import aro, vl_checklist
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Result, summarise
-from menagerie.generators.benchmarks.photographs import Place, macro, of_groups
+from menagerie.generators.benchmarks.photographs import macro, of_groups
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.captions.templates import Caption
+from menagerie.generators.sources.place import Place
 from menagerie.studies.analysis.jackknife import PARTS, intervals
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.scoring.benchmark_piece import cluster_of, headlines_of
 from menagerie.studies.scoring.levels import (
-    MOST_PANELS,
-    MOST_ROWS,
-    MOST_SAID,
     binomial,
-    in_percent,
-    levels,
     over_seeds,
 )
 from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, write_json
@@ -164,27 +160,3 @@ def test_seeds_widen_an_interval_that_all_share():
     assert three.high - three.value == pytest.approx(math.hypot(student, 0.02), rel=1e-4)
     assert over_seeds([level(0.5)] * 3).high == pytest.approx(0.52), "seeds that agree add nothing"
     assert over_seeds([level(0.99)._replace(high=1.0)] * 3).low == pytest.approx(0.97), "an end at 1 isn't half of it"
-
-
-def test_many_models_on_many_benchmarks_are_limited_and_counted():
-    found = {(f"benchmark {b}", f"model {m}"): level(0.5 + 0.01 * m) for b in range(30) for m in range(15)}
-    part = levels(found, {})
-    assert "Of 15 models the best 12" in part.says
-    assert "Of 30 benchmarks the first 24" in part.says
-    shown = [axis for axis in part.figure().axes if axis.axison]
-    assert len(shown) == MOST_PANELS
-    names = [text.get_text() for text in shown[0].get_yticklabels()]
-    assert names == [f"model {m}" for m in range(14, 14 - MOST_ROWS, -1)]
-    assert len(list(part.sentences())) == MOST_SAID + 1, "the last says where the others are"
-    assert levels({}, {}).figure() is None
-
-
-def test_the_best_of_a_hard_benchmark_is_shown():
-    """Though all others, scored on an easy one, have more."""
-    found = {("easy", f"model {m}"): level(0.8 + 0.01 * m) for m in range(15)}
-    part = levels({**found, ("hard", "model 0"): level(0.1), ("hard", "only there"): level(0.2)}, {})
-    assert set(part.rows[:2]) == {"model 14", "only there"}
-
-
-def test_a_small_share_is_not_0():
-    assert [in_percent(share) for share in (0.0, 1 / 5000, 0.5)] == ["0.0", "0.02", "50.0"]

@@ -4,14 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.frame.checks import check_image_negatives, check_model
 from menagerie.studies.frame.page import model_table
-from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.graphs import false_further_of, loss_negatives
 from menagerie.studies.runs.shared import has_false_captions
 from tests.grid_cells import cells, chosen_alone
@@ -90,38 +87,6 @@ def test_the_table_of_models():
         "none",
         "swapped captions, partner images (where training has them)",
     ]
-
-
-def test_partners_that_there_are_not_are_refused_at_the_start():
-    grid = binding_grid.PRESETS["smoke"]
-    grid = replace(grid, recipe=replace(grid.recipe, image_negatives=True))
-    check_image_negatives(cells(replace(grid, hard_negatives=(1.0,)), "store"))
-    for shares in ((0.0,), (0.0, 1.0)):
-        with pytest.raises(UserError, match="give --hard-negatives above 0"):
-            check_image_negatives(cells(replace(grid, hard_negatives=shares), "store"))
-
-
-SQUARE = """
-from menagerie.models.objectives import contrastive_loss
-from menagerie.models.networks.clip import CLIPScorer
-
-class Square(CLIPScorer):
-    def loss(self, images, texts, targets, recipe):
-        n = targets.matched
-        square = targets._replace(same=targets.same[:, :n], masked=None)
-        return contrastive_loss(self.similarity(images, texts[:n]), self.logit_scale(), square)
-"""
-
-
-def test_a_scorer_without_negatives_or_sharing_is_refused_where_they_are_requested(tmp_path):
-    (tmp_path / "square.py").write_text(SQUARE)
-    model, grid = f"{tmp_path}/square.py:Square", binding_grid.PRESETS["smoke"]
-    grid = replace(grid, models=(model,), scorers=scorer_options("smoke", [model]))
-    check_model(cells(grid, "store")[0])
-    with pytest.raises(UserError, match="doesn't say how several processes share its steps"):
-        check_model(cells(grid, "store")[0], 2)
-    with pytest.raises(UserError, match="its loss takes no negatives"):
-        check_model(cells(replace(grid, recipe=replace(grid.recipe, text_negatives=("swap",))), "store")[0])
 
 
 def test_a_model_on_another_needs_not_that_one_among_the_models():

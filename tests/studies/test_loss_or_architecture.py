@@ -1,27 +1,20 @@
 """The eight combinations of loss, fusion and tokens: scorers, runs, the decomposition, and what the page says."""
 
-import re
 from dataclasses import replace
 from itertools import product
 
 import pytest
 import torch
 
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import validate
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.contract import build, check_contract
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame import dry_run
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.contrasts import Effects, contrasts, helps
+from menagerie.studies.frame.contrasts import contrasts, helps
 from menagerie.studies.frame.costs import run_flops
-from menagerie.studies.frame.dry_run import training
-from menagerie.studies.frame.parts import Lines, Paragraph, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.sampled_costs import Costs
-from menagerie.studies.loss_or_architecture import LEVELS, PRESETS, Kind
+from menagerie.studies.loss_or_architecture import LEVELS, PRESETS
 from menagerie.studies.pages.loss_or_architecture_effects import alone, clear_alone
 from tests.command import ROOT
 from tests.helpers.scorers import TOWERS, images, scorer
@@ -69,15 +62,6 @@ def test_contrastive_ones_have_equally_many_negatives_and_priors_train_nothing()
     assert {arm.cell.trained_as.id for arm in arms if arm.labels["alpha"] == 1} == trained
 
 
-def test_a_dry_run_counts_steps_of_shared_weights_once(monkeypatch):
-    arms = all_arms(replace(STUDY, seeds=1))
-    monkeypatch.setattr(dry_run, "measured", lambda cell, data: Costs(1.0, 0.0, 0.0, 0))
-    monkeypatch.setattr(dry_run, "scoring_seconds", lambda *_: 0.0)
-    trained = {arm.cell.trained_as.id for arm in arms}
-    assert len(trained) == 8 < len(arms)
-    assert training(STUDY, arms) == 8 * STUDY.budgets[0]
-
-
 def test_equal_operations_are_those_of_clip():
     study = replace(STUDY, seeds=1, equal_operations=(24,))
     arms = {tuple(arm.labels[name] for name in LEVELS): arm for arm in all_arms(study) if arm.labels["steps"] != 24}
@@ -92,10 +76,6 @@ def test_only_combinations_that_read_all_pairs_move_to_their_own_device():
     assert {(arm.labels["loss"], arm.labels["fusion"]) for arm in arms if arm.cell.device == "cuda"} == {
         ("contrastive", "early")
     }
-
-
-def measured(arm, records):
-    return {"flops": 1e12 * (1 + arm.labels["negatives"]), "cpu_seconds": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -116,25 +96,6 @@ def test_effects_of_runs(records):
     points = contrasts(swaps, LEVELS, "split")["binding"]
     assert points["tokens",].value == pytest.approx(0.3 * 0.95, abs=0.04)
     assert points["loss", "tokens"].value == pytest.approx(-0.1 * 0.95, abs=0.04)
-
-
-def test_the_page_begins_with_the_decomposition(records):
-    first, alone, figure, *parts = STUDY.page(records.labelled(measured))
-    assert isinstance(first, Sentence)
-    assert isinstance(alone, Sentence)
-    effects = re.findall(r"(\S+ → \S+) [+-]\d", first.text)
-    assert effects == ["contrastive → generative", "late → early", "pooled → patches"]
-    assert " % [" not in first.text  # shares of the variance, which three seeds can't tell
-    assert figure.name == "accuracy"
-    rows = {part.name: part for part in parts if isinstance(part, Rows)}
-    assert len(rows["combinations"].rows) == 8 + 4  # those of generative ones with a prior
-    assert rows["decomposition"].header[-2:] == ["effect", "points"]
-    assert len(rows["decomposition"].rows) == len(rows["decomposition-otherwise"].rows) == 7
-    assert len(rows["one-at-a-time"].rows) == 3 * 4 * 2
-    assert len(rows["tests"].rows) == 8 + 4
-    assert {"seen pairs", "unseen pairs"} <= {*rows["tests"].header}
-    (drawn,) = (part for part in parts if isinstance(part, Effects))
-    assert len(drawn.numbers()) == 7
 
 
 def test_one_factor_alone_may_do_what_its_mean_effect_hides(records):
@@ -158,100 +119,3 @@ def test_runs_without_partner_images_have_no_quads(records):
     quads = records.where(subset="unseen_pairs").quads("image")
     assert len(quads.scores)
     assert not quads.estimates(("split", "task"))
-
-
-def test_the_page_waits_until_all_combinations_are_finished(records):
-    (only,) = STUDY.page(replace(records, arms=records.arms[1:]).labelled(measured))
-    assert isinstance(only, Paragraph)
-
-
-def test_operations_that_buy_too_few_steps_are_named(records, tmp_path):
-    study = replace(STUDY, equal_operations=(24,))
-    parts = {part.name: part for part in study.page(records.labelled(measured)) if isinstance(part, Rows)}
-    steps = {tuple(row[1:4]): row[5] for row in parts["equal-operations"].rows}
-    assert steps["contrastive", "late", "pooled"] == "24"
-    assert steps["contrastive", "early", "pooled"] == steps["contrastive", "early", "patches"] == "too few"
-
-
-def test_one_varied_factor_and_several_numbers_of_negatives(tmp_path):
-    two = ("contrastive-late-patches", "contrastive-early-patches")
-    study = replace(STUDY, negatives=(1, 3), combinations=two, alphas=(0.0,))
-    arms = list(all_arms(study))
-    for arm in arms:
-        skill = 0.5 + 0.1 * arm.labels["negatives"]
-        stored_run(tmp_path, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id)
-    parts = list(study.page(Records(tuple(arms), tmp_path).labelled(measured)))
-    sentences = [part.text for part in parts if isinstance(part, Sentence)]
-    assert ["with 3 points" in text for text in sentences] == [False, False, True, True]
-    assert all(10 < float(re.search(r"\+([\d.]+) \[", text)[1]) < 30 for text in sentences[2:])
-    assert [part.name for part in parts if isinstance(part, Lines)] == ["negatives"]
-
-
-@pytest.fixture(scope="module")
-def several(tmp_path_factory):
-    """A page of four combinations with two budgets and two numbers of negatives, where 3 bring 30 points more."""
-    out, four = tmp_path_factory.mktemp("several"), PRESETS["pug"].combinations
-    study = replace(STUDY, budgets=(12, 24), negatives=(1, 3), combinations=four, alphas=(0.0,))
-    arms = list(all_arms(study))
-    for arm in arms:
-        skill = 0.6 + 0.3 * (arm.labels["negatives"] == 3)
-        labels = " ".join(map(str, arm.labels.values()))
-        stored_run(out, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id, drawn_by=labels)
-    return list(study.page(Records(tuple(arms), out).labelled(measured)))
-
-
-def test_a_line_by_operations_is_of_one_number_of_negatives(several):
-    (drawn,) = (part for part in several if isinstance(part, Lines) and part.name == "operations")
-    lines = drawn.records.estimates((*drawn.panels, drawn.colour, drawn.stroke, drawn.x))
-    assert len(lines) == (2 * 2 + 2) * 2
-    seen = {}
-    for arm in drawn.records.arms:
-        line = tuple(arm.labels[name] for name in (*drawn.panels, drawn.colour, drawn.stroke, drawn.x))
-        seen.setdefault(line, set()).add((arm.labels["negatives"], arm.labels[drawn.at]))
-    assert lines.keys() == seen.keys()
-    assert all(len(both) == 1 for both in seen.values())
-    contrastive = [its.value for line, its in lines.items() if "contrastive" in line[2]]
-    assert min(contrastive) < 0.7
-    assert max(contrastive) > 0.85
-
-
-def test_effects_are_drawn_for_each_number_of_negatives(several):
-    one, three = drawn = [part for part in several if isinstance(part, Effects)]
-    assert len({part.name for part in drawn}) == 2
-    assert [part.title("binding") for part in drawn] == ["Binding, 1 negative", "Binding, 3 negatives"]
-    assert one.found["binding"]["loss",].value > -0.05
-    assert three.found["binding"]["loss",].value < -0.2
-    assert all(part.figure() for part in drawn)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"combinations": ("generative-late-patch",)}, "did you mean 'generative-late-patches'"),
-        ({"negatives": (16,)}, "a batch of 16 has fewer wrong texts"),
-        ({"alphas": (1.0,)}, "--alphas needs 0"),
-        ({"fused_device": "gpu"}, "gpu"),
-        ({"equal_operations": (0,)}, "at least 1"),
-    ],
-)
-def test_what_cannot_work_is_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        checked(replace(STUDY, **options))
-
-
-def checked(study):
-    study.check_given(STUDY)
-    validate(study)
-    study.check()
-
-
-def test_options_that_combinations_decide_are_refused():
-    scorers = STUDY.scorers.replaced("captioner", {"fusion": "late"})
-    with pytest.raises(UserError, match=r"--captioner.fusion is decided by --combinations"):
-        replace(STUDY, scorers=scorers).check_given(STUDY)
-
-
-def test_kinds_name_the_scorers_that_they_are():
-    models = {kind[:3]: kind.model for kind in STUDY.kinds}
-    assert models["contrastive", "late", "pooled"] == models["contrastive", "late", "patches"] == "filip"
-    assert Kind("contrastive", "early", "patches", 63).options(64, 0.0)["negatives"] == 0

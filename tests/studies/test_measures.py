@@ -19,7 +19,6 @@ from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.measure import FOLDER, Measure, measured, write_rows
-from menagerie.studies.frame.measuring import Measuring, Shipped
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.data import Material, SplitData
 from menagerie.studies.runs.dispatch import run_jobs
@@ -182,17 +181,3 @@ def test_settings_and_the_text_of_a_class_name_its_file(tmp_path):
         path.write_text(STUDY.replace("total,", f"total * {number},"))
         names.add(own_module(path).Norm().file())
     assert len(names) == 3 + 2, "where it stands decides nothing"
-
-
-def test_a_class_that_others_cannot_find_is_refused(cell, tmp_path):
-    @dataclass(frozen=True)
-    class Inner(Given):
-        """In a function."""
-
-    with pytest.raises(UserError, match="the measure Inner stands in no file, or in a function"):
-        run(Measuring(cell, (Inner(),)), "local")
-    for place, name in ((str(tmp_path / "gone.py"), "Norm"), (__name__, "Nothing"), ("no.such.module", "Norm")):
-        job = Measuring(cell, (Shipped(place, name, {}),))
-        with pytest.raises(UserError, match=f"{place}"):
-            job.run(lambda step, text: None, lambda: None)
-    assert not (cell.folder / FOLDER).exists() or not list((cell.folder / FOLDER).iterdir())

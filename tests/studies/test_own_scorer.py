@@ -49,13 +49,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_it_has_flags_and_help(folder):
-    shown = run_here([*GRID, "--models", "clip", "mine.py:Mine", "--help-all"], folder)
-    assert shown.returncode == 0
-    assert "--mine.width N" in shown.stdout
-    assert "Some width of mine." in shown.stdout
-
-
 def test_it_has_one_name_in_tables_and_sentences(folder):
     model = f"{folder}/mine.py:Mine"
     assert title_of(model) == text_of("model", model) == "mine.py:Mine"
@@ -101,10 +94,7 @@ def test_two_runs_of_it_are_compared_wherever_its_file_lies(trained):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("NoConfig", "needs `config_class`, a dataclass of its options"),
         ("Nan", "not finite numbers"),
-        ("Neighbours", "the score of a pair depends on what else is in the batch"),
-        ("Absent", "has no class 'Absent' that extends menagerie.models.scorer.Scorer"),
     ],
 )
 def test_mistakes_are_named_before_rendering(name, message, folder):
@@ -113,9 +103,3 @@ def test_mistakes_are_named_before_rendering(name, message, folder):
     assert done.stderr.count("\n") == 1
     assert message in done.stderr
     assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == ["mine.py"]
-
-
-def test_an_option_of_a_model_that_is_not_chosen_is_refused(folder):
-    done = run_here([*GRID, *QUICK, "--models", "clip", "--oc-clip.dim", "16"], folder)
-    assert done.returncode == 2
-    assert "--oc-clip.* is given, but oc-clip is not among --models" in done.stderr

@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import KINDS, read_recipe
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, split_study
-from tests.command import GRID, ROOT, run_here
+from tests.command import ROOT, run_here
 
 STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py")]
 RULES = ("texture=red & animal=rabbit", "texture[0]=grass")
@@ -61,12 +60,6 @@ def test_each_rule_has_a_test_of_its_own(folder):
     assert "held_out 2: texture[0]=grass" in report
 
 
-def test_the_grid_takes_the_recipe_and_gives_the_same(folder):
-    done = run_here([*GRID, *SHORT, "--recipe", "mine.toml", "--out", "runs/grid"], folder, page=False)
-    assert done.returncode == 0, done.stderr
-    assert results(folder / "runs/grid") == results_of_clip(folder / "runs/recipe")
-
-
 def test_rules_on_the_command_line_are_those_of_a_recipe(folder):
     plain = MINE.replace(MINE.splitlines()[-1], "")
     (folder / "plain.toml").write_text(plain)
@@ -85,21 +78,6 @@ def test_a_packed_split_elsewhere_gives_the_same(folder, tmp_path):
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "store").exists()
     assert results(tmp_path / "runs/file") == results(folder / "runs/recipe")
-
-
-def test_a_file_that_has_changed_ends_the_run(folder, tmp_path):
-    shutil.copy(split_file(folder), tmp_path / "packed.h5")
-    done = run_here([*STUDY, *SHORT, "--split", "packed.h5"], tmp_path, figures=False)
-    assert done.returncode == 2
-    assert "packed.h5 needs shard-00000.h5 beside it" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_what_a_file_decides_is_no_option_beside_it(folder, tmp_path):
-    for options, named in ((["--pairs", "0.2"], "--pairs"), (["--world", "eight"], "--world")):
-        done = run_here([*STUDY, *SHORT, "--split", str(split_file(folder)), *options], tmp_path, figures=False)
-        assert done.returncode == 2
-        assert f"{named} changes nothing beside --split" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -172,25 +150,6 @@ def test_a_search_keeps_its_range(preset):
     assert grid.world == "tiny"
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--recipe", "bindng"], "did you mean 'binding'"),
-        (["--recipe", "none.toml"], "the recipe none.toml can't be read"),
-        (["--hold-out", "texture=red & animal=cta"], "cta"),
-        (["--axes", "vews=2"], "did you mean 'views'"),
-        (["--axes", "views=two"], "views has values such as 16"),
-        (["--split", "none.h5"], "none.h5"),
-    ],
-)
-def test_mistakes_are_one_line(options, complaint, tmp_path):
-    done = run_here([*STUDY, "--preset", "smoke", *options], tmp_path, figures=False)
-    assert done.returncode == 2
-    assert complaint in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "runs").exists()
-
-
 def test_a_dry_run_makes_nothing(tmp_path):
     done = run_here([*STUDY, *BOTH, "--dry-run", "--keep-states", "0", "3", "6"], tmp_path)
     assert done.returncode == 0, done.stderr
@@ -199,8 +158,6 @@ def test_a_dry_run_makes_nothing(tmp_path):
     states, megabytes = re.search(r"^--keep-states: (\d+) states of all runs, ([\d.]+) MB", done.stdout, re.M).groups()
     assert int(states) == 2 * 3
     assert 0.1 < float(megabytes) < 10
-    assert re.search(
-        r"^training .+ in all, \d runs at once", done.stdout, re.MULTILINE
-    )  # no results decide what follows
+    assert re.search(r"^training .+ in all, \d runs at once", done.stdout, re.M)  # no results decide what follows
     assert not list(tmp_path.rglob("*.h5"))
     assert not (tmp_path / "runs").exists()

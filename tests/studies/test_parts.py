@@ -3,17 +3,12 @@
 import csv
 import io
 import math
-import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
-from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.figures import line_style
@@ -31,10 +26,7 @@ from menagerie.studies.frame.parts import (
     Heading,
     HeatMap,
     Lines,
-    OwnFigure,
     Paragraph,
-    Picture,
-    Pictures,
     Rows,
     Scatter,
     Sentence,
@@ -172,32 +164,6 @@ def test_tasks_have_their_own_chance_and_empty_columns_are_left_out(records, tmp
     assert list(empty.frame.columns) == ["model", "seen pairs", "unseen pairs"]
 
 
-def test_a_table_says_of_how_many_records_and_pairs_it_is(swaps):
-    """Of one run: ranges go over all of them."""
-    by_run = swaps.points.groupby(["model", "pairs", "seed", "subset"])["animals"].agg(["size", "nunique"])
-    found = {}
-    for text in Sheet(Table("sizes", swaps, ("model", "pairs"))).sizes.split(", "):
-        subset, numbers = re.fullmatch(r"(\D+) (.+)", text).groups()
-        found[subset.replace(" ", "_")] = numbers
-    for subset in ("seen_pairs", "unseen_pairs"):
-        least, most = by_run.xs(subset, level="subset").agg(["min", "max"])["size"]
-        (pairs,) = {*by_run.xs(subset, level="subset")["nunique"]}
-        assert found[subset] == (f"{least} ({pairs})" if least == most else f"{least} to {most} ({pairs})")
-    assert Sheet(Table("one", swaps.where(seed=0, subset="seen_pairs"), ("model",), ())).sizes.startswith("all ")
-
-
-def test_intervals_words_and_further_columns(swaps, tmp_path):
-    unseen = swaps.where(subset="unseen_pairs", pairs=0.2)
-    words = {"model": {"clip": "CLIP, 2021"}}
-    beside = {"outcome": {("oc-clip",): "it binds"}}
-    part = Table("best", unseen, ("model",), intervals=True, words=words, beside=beside)
-    shown, found = written(part, tmp_path), unseen.estimates(("model",))
-    rows = {row[0]: row[1:] for row in shown["rows"][1:]}
-    assert rows["oc-clip"] == [str(found["oc-clip",]), "it binds"]
-    assert rows["CLIP, 2021"] == [f"{found['clip',]}{FLAG}", DASH]
-    assert shown["shaded"] is None
-
-
 def test_a_page_of_a_plan_without_results_waits(records, tmp_path):
     started = Records(records.arms, tmp_path)
     assert list(Sheet(Table("empty", started, ("model",))).frame.columns) == ["model"]
@@ -294,46 +260,6 @@ def test_a_front_goes_through_what_no_other_beats_and_is_judged_elsewhere(record
     assert sum(len(line.get_xdata()) for line in plain.get_lines() if line.get_marker() in "osD") == 5
 
 
-def test_pictures_of_any_size_have_their_texts_and_a_sheet(tmp_path):
-    pictures = [Picture(np.full((8 + k, 9, 3), 40 * k, np.uint8), f"true {k}", "false", "note") for k in range(2)]
-    shown = written(Pictures("some", pictures), tmp_path)
-    assert [its["true"] for its in shown["pictures"]] == ["true 0", "true 1"]
-    assert all(its["uri"].startswith("data:image/png") for its in shown["pictures"])
-    assert Image.open(tmp_path / "figures/some.png").size[0] > 300
-    assert pd.read_csv(tmp_path / "figures/some.csv").true.tolist() == ["true 0", "true 1"]
-    assert written(Pictures("none", []), tmp_path)["pictures"] == []
-
-
-@dataclass(frozen=True)
-class Own(OwnFigure):
-    """Draws a line, where there is anything."""
-
-    values: tuple[float, ...] = ()
-
-    def figure(self):
-        if not self.values:
-            return None
-        figure = Figure()
-        figure.subplots().plot(self.values)
-        return figure
-
-    def numbers(self):
-        return [{"value": value} for value in self.values]
-
-
-def test_a_study_draws_its_own_figure_or_says_that_there_is_none(tmp_path):
-    assert written(Own("mine", (1.0, 2.0), says="Mine."), tmp_path)["kind"] == "figure"
-    assert pd.read_csv(tmp_path / "figures/mine.csv").value.tolist() == [1, 2]
-    assert written(Own("other"), tmp_path)["kind"] == "paragraph"
-    assert not (tmp_path / "figures/other.png").exists()
-
-
-def test_rows_are_as_given(tmp_path):
-    shown = written(Rows("claims", ("claim", "outcome"), [("a & b", "yes")]), tmp_path)
-    assert shown["rows"] == [["claim", "outcome"], ["a & b", "yes"]]
-    assert r"a \& b" in (tmp_path / "claims.tex").read_text()
-
-
 def test_texts_are_escaped_and_have_code():
     assert marked("a < b: `x<y>`") == "a &lt; b: <code>x&lt;y&gt;</code>"
 
@@ -411,9 +337,3 @@ def test_a_page_leaves_no_files_of_parts_that_it_no_longer_has(records, tmp_path
 def test_parts_that_would_overwrite_files_are_refused(swaps, name):
     with pytest.raises(UserError, match="a name of its own"):
         checked([Table("a", swaps, ("model",)), Rows(name, (), ())])
-
-
-def test_parts_are_described_without_what_draws_them():
-    loaded = "import menagerie.studies.frame.parts, sys; print({'matplotlib', 'pandas', 'torch'} & {*sys.modules})"
-    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"

@@ -22,11 +22,11 @@ from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.estimate import compared
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.photo_transfer import gap_words, said, table
+from menagerie.studies.pages.photo_transfer import said, table
 from menagerie.studies.photo_transfer import PRESETS
-from menagerie.studies.photographs import answers, worlds
+from menagerie.studies.photographs import answers
 from menagerie.studies.photographs.answers import KNOWN, RECOGNITION, SWAPS
-from menagerie.studies.photographs.cells import left_out, prepared, steps_of
+from menagerie.studies.photographs.cells import prepared, steps_of
 from menagerie.studies.photographs.data import BareTests
 from menagerie.studies.photographs.trainings import (
     HELD_OUT,
@@ -36,7 +36,6 @@ from menagerie.studies.photographs.trainings import (
     SPATIAL,
     SYNTHETIC,
     Material,
-    Photographs,
     Training,
     all_trainings,
     held_out,
@@ -45,16 +44,13 @@ from menagerie.studies.photographs.trainings import (
     trainings,
 )
 from menagerie.studies.photographs.worlds import (
-    cutouts_in,
     photographs_of,
-    read_photographs,
     shared_photographs,
     write_worlds,
 )
 from menagerie.studies.runs.split_file import make_splits
 from tests.command import ROOT, run_here
 from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
-from tests.studies.browser import CHROMIUM, assert_readable
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "photo_transfer.py")]
 SMOKE = PRESETS["smoke"]
@@ -160,60 +156,6 @@ def test_a_photograph_under_two_names_is_refused(tmp_path, one, other):
     assert {one, other} <= set(re.findall(r"[a-z]+-?\d?(?=-[0-9a-f]{12}\.png)", str(error.value)))
 
 
-def test_too_few_photographs_are_refused_or_leave_questions_out(tmp_path):
-    write_photos(PhotosConfig(tmp_path / "one", cutouts=draw_all(tmp_path / "single", 1, ()), resolution=32))
-    config = replace(SMOKE, photos=tmp_path / "one", factors=("backgrounds", "views"))
-    photographs = photographs_of(config, tmp_path)
-    material = material_of(config, photographs)
-    assert material[:2] == (0, 0)
-    assert [line.partition(";")[0] for line in left_out(config, photographs, material)] == [
-        "left out: photographs of tested animals in training, for which 3 animals need two photographs or more",
-        "left out: photographs of other animals in training",
-        "left out: factor backgrounds",
-    ]
-    assert {its.world for its in all_trainings(config, material)} == {SYNTHETIC}
-    with pytest.raises(UserError, match="nothing is left to train; left out: photographs of tested animals"):
-        prepared(replace(config, parts=("worth",)), tmp_path)
-    with pytest.raises(UserError, match=r"has no photos\.toml"):
-        read_photographs(tmp_path, load_world("tiny"))
-    with pytest.raises(UserError, match="photographs of 0 animals of world 'synthetic'"):
-        read_photographs(tmp_path / "one", replace(load_world("tiny"), name="synthetic", animals=("cat", "lion")))
-
-
-def test_options_that_cannot_work_are_refused():
-    for options, message in {
-        ("factor_models", ("negclip",)): "factor-models",
-        ("images", (64, 16)): "--images needs different values in rising order",
-        ("targets", (0.4,)): "--targets are above chance",
-        ("world", "mine.toml"): "built-in world",
-    }.items():
-        with pytest.raises(UserError, match=message):
-            replace(SMOKE, **dict([options])).check()
-    with pytest.raises(UserError, match="have splits of this study's own"):
-        replace(SMOKE, split=(Path("mine.h5"),)).check_given(SMOKE)
-
-
-def test_without_the_package_one_error_says_the_way_out(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_DIRS", str(tmp_path / "none"))
-    with pytest.raises(UserError, match=r"apt-get install tuxpaint-stamps-default.*give --package FOLDER") as error:
-        PRESETS["laptop"].prepare(tmp_path)
-    assert "\n" not in str(error.value)
-
-
-def test_the_package_gives_what_the_study_needs(tmp_path):
-    config = replace(PRESETS["laptop"], resolution=32)
-    try:
-        photographs = photographs_of(config, tmp_path)
-    except UserError as error:
-        pytest.skip(str(error))
-    assert len(photographs.tested) == 14
-    assert len(photographs.several) >= 6
-    assert len(photographs.others) > 80
-    material = material_of(config, photographs)
-    files = write_worlds(replace(config, other_animals=(8,)), photographs, tmp_path / "worlds")
-    assert not any(row.both for row in shared_photographs(replace(config, other_animals=(8,)), material, files))
-
-
 def test_captions_of_natural_colours_name_none(photos, tmp_path):
     world = load_world(str(photos / "photos-natural.toml"))
     recipe = SpatialRecipe(world=str(photos / "photos-natural.toml"), views=1, test_views=1, pairs=0.0, reserve=0.4)
@@ -273,13 +215,6 @@ def test_intervals_of_differences():
     assert level == first
 
 
-def test_a_model_that_recognises_no_scene_is_reported_all_the_same():
-    level = compared(of_seeds([0, 1] * 15), of_seeds([1, 0] * 15))
-    rows = [answers.Compared("mine", "binding", name, *level) for name in (RECOGNITION, SWAPS)]
-    (line,) = gap_words(rows)
-    assert line.endswith("swaps where all is recognised by – (no scene is, rendered).")
-
-
 @pytest.mark.parametrize(
     ("scratch", "tuned", "synthetic", "images", "ratio"),
     [
@@ -316,16 +251,6 @@ def test_runs_follow_from_those_that_they_start_with(photos, tmp_path):
         assert {split.recipe.world for split in arm.cell.data.splits} <= {*map(str, study.prepared.worlds.values())}
     views = {run.factor: arm.cell.data.train.recipe.views for run, arm in first.items() if run.kind != SPATIAL}
     assert views["views"] == 1 < views[""] == 2
-
-
-def test_runs_that_would_see_no_pair_are_refused(tmp_path):
-    """Of three pairs one is the test and one validation; half of the last is none."""
-    pictures = draw_all(tmp_path / "pictures", 3)
-    for path in pictures.glob("crocodile-*"):
-        path.unlink()
-    write_photos(PhotosConfig(tmp_path / "photos", cutouts=pictures, resolution=32))
-    with pytest.raises(UserError, match=r"--pairs 0\.5 of the 3 animals of synthetic is no pair at all"):
-        prepared(replace(SMOKE, photos=tmp_path / "photos"), tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -371,40 +296,3 @@ def test_a_whole_study(study):
     assert {row["photographs in training"] for row in steps} == {"none", "1 of each animal", "of 4 other animals"}
     assert {row["target (%)"] for row in rows_of(study / "worth.csv")} == {"55", "70"}
     assert {row["changed"] for row in rows_of(study / "factors.csv")} == {"augmentation"}
-
-
-def test_the_worlds_of_a_study_are_apart(study):
-    trained = [cutouts_in(path) for path in study.glob("worlds/own-*.toml")]
-    (tested,) = [cutouts_in(path) for path in study.glob("worlds/held-out-*.toml")]
-    assert trained
-    assert tested
-    assert not any(its.keys() & tested.keys() for its in trained)
-
-
-def test_the_report(study, tmp_path):
-    page = (study / "report.html").read_text()
-    for words in ("A rehearsal", "What a few photographs give", "What a synthetic image is worth", "What helps"):
-        assert words in page
-    assert page.count("<figcaption>") == 4 + 1 + 7 + 5  # and how all trained, images of each test, and five with scores
-    if CHROMIUM is None:
-        pytest.skip("no Chromium")
-    assert_readable(study / "report.html", tmp_path)
-
-
-def test_what_it_would_take(tmp_path, photos):
-    result = run_here(
-        [*COMMAND, "--preset", "smoke", "--models", "clip", "--photos", str(photos), "--dry-run"], tmp_path
-    )
-    assert result.returncode == 0, result.stderr
-    assert re.search(r"clip, nano, batch 32: \d+ runs, \d+ steps, \d+ ms each", result.stdout)
-    assert re.search(r"held-out-0, 32 px: \d+ scenes, \d+ of them to render", result.stdout)
-    assert re.search(r"about .* in all", result.stdout)
-    assert not (tmp_path / "runs").exists()
-
-
-def test_pictures_of_a_rehearsal_are_cut_outs(tmp_path):
-    folder = worlds.draw_pictures(load_world("tiny"), tmp_path / "pictures")
-    assert len(list(folder.iterdir())) == worlds.EACH * (4 + len(worlds.FURTHER))
-    found = photographs_of(replace(SMOKE, models=("clip",)), tmp_path / "photos")
-    assert isinstance(found, Photographs)
-    assert all(len(files) == worlds.EACH for files in found.several.values())

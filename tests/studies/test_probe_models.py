@@ -11,7 +11,6 @@ from menagerie.envs.core.records import read_records
 from menagerie.models.library.sources import Checkpoint
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.run import Running
-from menagerie.studies.probes import names_models
 from menagerie.studies.probing.models import ProbeModels
 from menagerie.studies.probing.piece import agreed
 from menagerie.studies.scoring.models import Model, by_training
@@ -72,25 +71,6 @@ def test_named_layers_alone_are_read(folder, tmp_path, monkeypatch):
     assert {row["layer"] for row in rows} == {"stem", "score"}
 
 
-@pytest.mark.parametrize(
-    ("models", "options", "said"),
-    [
-        ((), {}, "give one or more models"),
-        (("a",), {"layers": ("block 7",)}, "no such layer; there are: stem, block 1, tokens, code"),
-        (("a",), {"world": "eight"}, r"a: clip \(pairs .* was trained in tiny, which has no goldfish"),
-        (("alone",), {"world": "eight"}, "has no goldfish, camel"),
-        (("alone",), {"world": "tiny", "probe_animals": ("ct",)}, "unknown animal 'ct'"),
-        (("b",), {}, "b is no file, no folder and no open_clip model"),
-        (("store",), {}, "store holds no model: no run, no cell, no checkpoint"),
-        (("a",), {"resolution": 5}, "--resolution must be at least 16"),
-    ],
-)
-def test_what_cant_be_probed_is_refused_in_a_line(folder, models, options, said, monkeypatch):
-    monkeypatch.chdir(folder)
-    with pytest.raises(UserError, match=said):
-        study_of(folder, *models, **options).check()
-
-
 def test_the_probe_set_is_of_the_world_and_the_size_that_models_were_trained_with(folder, monkeypatch):
     monkeypatch.chdir(folder)
     study = study_of(folder, "a")
@@ -110,9 +90,3 @@ def test_cells_that_differ_in_their_seed_alone_are_seeds_of_one_model(tmp_path):
     cells = [cell(tmp_path, pairs=pairs, seed=seed) for pairs in (0.2, 0.5) for seed in (0, 1)]
     called = [(model.label, seed) for model, seed in by_training(cells).values()]
     assert called == [(f"run: clip (pairs {pairs})", seed) for pairs in (0.2, 0.5) for seed in (0, 1)]
-
-
-def test_models_are_named_before_options():
-    assert names_models(["runs/mine", "--world", "tiny"])
-    assert not names_models(["--preset", "smoke"])
-    assert not names_models([])

@@ -12,7 +12,7 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.worlds import load_world
 from menagerie.studies.geometry import PRESETS as geometry_presets
 from menagerie.studies.measures.bits import Bits, score_rows
-from menagerie.studies.pages.probes import BitLines, by_layer, by_step, mean_of, narrow, sentence, table
+from menagerie.studies.pages.probes import BitLines, by_layer, by_step, mean_of, table
 from menagerie.studies.probes import PRESETS
 from tests.command import ROOT, run_here
 
@@ -39,21 +39,6 @@ def rows():
          "value": value * step / 20 + 0.02 * seed}
         for (part, layer, read), value in PLACES.items() for seed in (0, 1) for step in (10, 20)
     )  # fmt: skip
-
-
-def test_a_sentence_says_what_each_stage_holds(rows):
-    said = sentence("CLIP", rows[rows["step"] == 20])
-    numbers = [said.index(text) for text in ("all patches 0.91", "image code 0.81", "text code 0.31", "score 0.36")]
-    assert numbers == sorted(numbers)
-
-
-@pytest.mark.parametrize(
-    ("image", "text", "said"),
-    [(0.8, 0.3, "text's code"), (0.3, 0.8, "image's code"), (0.8, 0.79, "undecided")],
-)
-def test_a_sentence_says_which_code_holds_less_if_intervals_do(image, text, said):
-    assert said in narrow(mean_of([image, image + 0.02]), mean_of([text, text + 0.02]))
-    assert "undecided" in narrow(mean_of([image]), mean_of([text])), "one seed has no interval"
 
 
 def test_figures_and_the_table_hold_the_means_over_seeds(rows):

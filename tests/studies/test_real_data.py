@@ -5,8 +5,6 @@ import json
 import os
 import re
 import shutil
-import socket
-import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -22,19 +20,15 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.preparation import preparation_of
 from menagerie.models.training.feed import Feed
 from menagerie.studies.frame.command import further
 from menagerie.studies.frame.run import Running, run
 from menagerie.studies.real_data import RealTraining
-from menagerie.studies.real_training.check import check_weights
 from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.command_line import only, scorer_options
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.train import fresh_scorer, material_of
 from menagerie.studies.transfer import Transfer
-from tests.command import ROOT
-from tests.command import run as command
 from tests.helpers.benchmark_files import make_sugarcrepe, write_images, write_json
 from tests.helpers.chat_service import ChatService, Sent, written
 from tests.helpers.scorers import small_open_clip
@@ -279,28 +273,6 @@ def test_what_was_trained_from_a_file_of_weights_is_carried_over(tag, folder, tm
     assert torch.equal(own.model.visual.proj, scorer.model.visual.proj)
 
 
-@pytest.mark.parametrize(
-    ("architecture", "given", "told"),
-    [("ViT-B-32", "openai", "FILE@openai"), ("ViT-B-14-DINOv2", "openai+{}", "FILE@openai+{}")],
-)
-def test_weights_that_cannot_be_fetched_are_given_in_a_way_that_is_taken(
-    architecture, given, told, tmp_path, monkeypatch
-):
-    def nobody(*_, **__):
-        raise OSError("no network")
-
-    monkeypatch.setattr(socket, "getaddrinfo", nobody)
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    torch.save({"a": torch.zeros(1)}, file := tmp_path / "weights.pt")
-    with pytest.raises(UserError, match=re.escape(f"as --pretrained {told.format(file)}") + "$") as error:
-        check_weights(architecture, given.format(file))
-    way = str(error.value).rpartition("--pretrained ")[2].replace("FILE", str(file))
-    assert preparation_of(TowerConfig(architecture, way)) == preparation_of(
-        TowerConfig(architecture, given.format(file))
-    )
-
-
 def test_where_weights_lie_is_no_part_of_what_a_cell_is(folder, tmp_path):
     one, other = (synthetic(tmp_path / name) for name in ("one", "other"))
     ids = [jobs_of(folder, starts=(str(path),))[0].cell.id for path in (one, other)]
@@ -316,41 +288,21 @@ def begin(study, folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sources": ("cocoo",)}, "unknown source of photographs 'cocoo'; did you mean 'coco'"),
-        ({"sources": ("split",)}, "unknown source of photographs 'split'"),
-        ({"sources": ("coco+coco",)}, "one of them is named twice"),
-        ({"mix": (1.5,)}, r"--mix must be at most 1, got 1\.5"),
-        ({"mix": (0.5, 0.5)}, r"--mix has 0\.5 twice; give each value once"),
-        ({"parser": ("spacey-rules",)}, "unknown parser 'spacey-rules'"),
-        ({"benchmarks": ("sugarcrape",)}, "did you mean 'sugarcrepe'"),
         (
             {"benchmarks": ("mine.py:MINE",)},
             "by menagerie transfer RUN --benchmarks mine.py:MINE, RUN being",
         ),
-        ({"benchmarks": ("none.py:MINE",)}, "there must be a file 'none.py'"),
         (
             {"tuned": "laptop", "recipe": replace(PLAIN.recipe, learning_rate=1e-4)},
             "--learning-rate is replaced by the",
-        ),
-        (
-            {"tuned": "paper", "recipe": replace(PLAIN.recipe, weight_decay=0.9)},
-            "--weight-decay is replaced by the recipes of",
         ),
         (
             {"pretrained": "openai", "recipe": replace(PLAIN.recipe, warmup=9)},
             "--warmup is replaced by what each model's paper has",
         ),
         ({"split": (Path("none.h5"),)}, "--split names the scenes for --mix, which is 0"),
-        ({"world": "eight"}, "--world names the scenes for --mix, which is 0"),
-        ({"caption": "rhymes"}, "unknown caption recipe 'rhymes'"),
-        ({"data_root": Path("nowhere")}, r"nowhere/coco/annotations/captions_train2017\.json"),
-        ({"images": ("coco/train2018=data",)}, "give FOLDER=PATH, FOLDER one of .*coco/train2017"),
-        ({"images": ("coco/train2017=nowhere",)}, "there is no folder nowhere"),
-        ({"starts": ("runs/none",)}, "there is no such run, cell or checkpoint"),
-        ({"starts": ("data",)}, "holds no checkpoint; name a run, a cell or a folder of one"),
         ({"starts": ("other-model",)}, "it has no clip, only oc-clip; leave clip out of --models"),
         ({"starts": ("other-towers",)}, "architecture is micro there and nano here"),
-        ({"starts": ("other-size",)}, "resolution is 64 there and 32 here"),
         ({"starts": ("same",), "pretrained": "openai"}, "are both weights to start with"),
         ({"models": ("negclip",)}, "trains with false captions, which photographs don't have"),
         ({"recipe": Recipe(single_object_phase=0.5)}, "are for rendered scenes alone"),
@@ -385,17 +337,6 @@ def test_a_run_of_several_seeds_gives_each_cell_its_own(folder, tmp_path):
     assert [job.cell.images_seen for job in jobs] == [64 + 4 * 8] * 2
     with pytest.raises(UserError, match="it has no clip of seed 2"):
         jobs_of(folder, starts=(str(tmp_path / "run"),), seeds=3)
-
-
-def test_check_says_what_to_get(folder, capsys):
-    config = replace(PLAIN, data_root=folder / "data", sources=("coco+visual_genome",), check_only=True)
-    assert config.instead() == 1
-    printed = capsys.readouterr().out
-    assert "source coco: incomplete\n" in printed
-    assert f"train2017 has {IMAGES} files, not 118287" in printed
-    assert "source visual genome: incomplete\n" in printed
-    assert "get it: homes.cs.washington.edu" in printed
-    assert "benchmark sugarcrepe: incomplete" in printed  # two records of each file
 
 
 def test_rendered_files_take_the_place_of_photographs(study):
@@ -435,13 +376,3 @@ def halves(request):
     """A graph of what stands before and behind the first preposition; else no answer that can be used."""
     found = re.fullmatch(r"(.+?) (on|in|with|of|at|near|by) (.+)", request.caption)
     return Sent(written([found[1], found[3]], [(found[2], 0, 1)]) if found else "I can't")
-
-
-def test_a_command_line_as_users_type_it(folder, tmp_path):
-    """In a process of its own, with workers; only checked, as the smoke preset is run by the continuous tests."""
-    import sys
-
-    arguments = ["--check", "--data-root", str(folder / "data"), "--benchmarks", "sugarcrepe"]
-    done = command([sys.executable, str(ROOT / "studies/real_data.py"), *arguments], tmp_path)
-    assert done.returncode == 1
-    assert "source coco: incomplete" in done.stdout

@@ -3,22 +3,17 @@
 import csv
 import math
 from collections import defaultdict
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.records import write_records
 from menagerie.studies.analysis.two_levels import interval_of, intervals
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.layout import Numbers
-from menagerie.studies.frame.page import meaning_of
 from menagerie.studies.frame.parts import Table
 from menagerie.studies.frame.records import Records, StoredCell, read, write_tables
 from tests.studies.stored import TESTS, stored_grid, stored_run
-
-PROBED = {"id": "a1", "model": "clip", "seed": 0, "subsets": {}, "labels": {}}
 
 
 @pytest.fixture(scope="module")
@@ -177,29 +172,3 @@ def test_records_in_other_tests(records):
     assert set(found.points["subset"]) == {"one", "even"}
     table = Numbers(Table("by-pair", found, ("model",)), ("model", "subset"))
     assert table.keys(("subset",)) == [("one",), ("even",)]  # in the order that was given
-
-
-@pytest.mark.parametrize(("results", "table"), [([], "results.csv"), ([PROBED], "bits.csv")])
-def test_a_folder_without_records_is_refused_and_its_table_named(results, table, tmp_path):
-    """Of benchmarks of photographs there are no cells, of probed models those without tests."""
-    if results:
-        write_records(tmp_path / "cells.jsonl", results)
-    (tmp_path / table).write_text("model\n")
-    with pytest.raises(UserError, match=f"no records of tests: its numbers are in {tmp_path / table}"):
-        read(tmp_path)
-
-
-class OfSplit(NamedTuple):
-    """A run's cell on a split."""
-
-    seed: int
-    data: str
-    id: str = ""
-
-
-@pytest.mark.parametrize("data", ["split {}", "one split"])
-def test_a_page_says_which_seeds_and_pairs_its_intervals_are_for(data, records):
-    cells = [OfSplit(arm.cell.seed, data.format(arm.cell.seed)) for arm in records.arms]
-    said = meaning_of([Arm(cell, {}) for cell in cells], records)
-    assert ("new splits" in said) == (data != "one split")
-    assert "for these pairs, not for new ones" in said, "all seeds have the same six pairs"

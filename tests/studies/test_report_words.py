@@ -3,33 +3,13 @@
 import ast
 
 import pandas as pd
-import pytest
 
 from menagerie.envs.core.pages import shade
 from menagerie.envs.core.records import write_record
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
-from menagerie.studies.analysis.words import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
-from menagerie.studies.frame.cells import recipe_line
-from menagerie.studies.frame.grids import SMOKE, Grid
+from menagerie.studies.analysis.words import records_in
 from menagerie.studies.runs.folder import where_it_ran
 from tests.command import ROOT
-
-
-@pytest.mark.parametrize(
-    ("steps", "records", "said"),
-    [
-        ([16, 60], [400], "no model was trained for more than 60 steps."),
-        ([2000], [1, 16], "no test has more than 16 records."),
-        ([2000], [1], "no test has more than 1 record."),
-        ([60], [16], "no model was trained for more than 60 steps and no test has more than 16 records."),
-        ([LEAST_STEPS], [LEAST_RECORDS], ""),
-        ([60, 2000], [8, 400], ""),
-        ([], [0], ""),
-    ],
-)
-def test_a_smoke_run_is_called_one(steps, records, said):
-    text = smoke_words(steps, records)
-    assert text == (f"This is a smoke run: {said} Its numbers say nothing about the models." if said else "")
 
 
 def test_records_of_results_are_those_of_all_their_tests():
@@ -75,13 +55,3 @@ def test_where_it_ran_is_where_the_runs_were_made(tmp_path):
     assert found["commit"] == "aaa (2 runs); bbb (1 run)"
     assert (found["processor"], found["cores"]) == ("old", "2")
     assert "2001" not in found["this page was drawn"]
-
-
-def test_what_nobody_recorded_is_not_made_up(tmp_path):
-    assert list(where_it_ran(tmp_path)) == ["this page was drawn"]
-
-
-def test_a_recipe_has_no_settings_of_a_loss_that_the_model_has_not():
-    grid = Grid(**SMOKE, pairs=(0.5,))
-    assert "local_weight 1" in recipe_line(grid, "oc-clip")
-    assert "local_" not in recipe_line(grid, "clip")

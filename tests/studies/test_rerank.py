@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 
-from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.evaluation import scoring
 from menagerie.models.library.load import load_scorer
@@ -86,15 +85,3 @@ def test_the_best_of_a_first_pass_are_ranked_again(folder, monkeypatch):
     assert TOP * IMAGES <= record["pairs"] < record["of"]
     assert reranked_pools({"it": result})["it"].startswith(f"only the best {TOP} candidates of each query by")
     assert reranked_pools({"other": {}}) == {}
-
-
-def test_a_first_pass_needs_vectors_and_changes_nothing_for_models_that_have_them(folder, monkeypatch):
-    monkeypatch.setattr(scoring, "MOST_PAIRS", IMAGES * 2)
-    itself = piece(folder, rerank=str(folder / "fusion"), codes_limit=0.0)
-    assert run(itself) is None
-    assert "name a model that has vectors" in itself.problem
-    with_vectors = run(piece(folder, "clip", rerank=str(folder / "clip"), codes_limit=0.0))
-    assert "reranked" not in with_vectors
-    (folder / "two").mkdir(exist_ok=True)
-    with pytest.raises(UserError, match="holds no model"):
-        piece(folder, rerank=str(folder / "two"))

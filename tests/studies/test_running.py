@@ -6,10 +6,9 @@ from typing import ClassVar
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.progress import PlainLines, Sparing, progress_bar
+from menagerie.envs.core.progress import Sparing
 from menagerie.studies import capacity
 from menagerie.studies.frame.grids import SMOKE
-from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.run import Running, run
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.folder import run_folder
@@ -49,22 +48,6 @@ def test_a_plan_is_asked_again_when_a_run_has_ended(tmp_path):
         end(running, running.arms()[-1]) if running.waiting() else None
 
 
-def test_what_is_left_of_a_plan_that_grows_is_the_least(tmp_path, monkeypatch, capsys):
-    jobs = []
-    monkeypatch.setattr("menagerie.studies.runs.dispatch.run_jobs", lambda *_, grows: jobs.append(grows))
-    monkeypatch.setattr(Running, "render", lambda self, arms: None)
-    monkeypatch.setattr(Running, "job", lambda self, arm: arm)
-    for study in (Rising(**SMOKE), replace(capacity.PRESETS["smoke"], store=tmp_path)):
-        running = Running(study, tmp_path)
-        running.train(running.arms())
-    assert jobs == [True, False]
-    for grows in jobs:
-        with progress_bar() as bar:
-            PlainLines(0.0, grows=grows).report(bar, bar.add_task("runs", total=4))
-    told = capsys.readouterr().out.splitlines()
-    assert ["at least" in line for line in told if line.startswith("runs: 0 of 4")] == [True, False]
-
-
 def test_the_page_of_a_stopped_study_has_its_finished_run(tmp_path, monkeypatch):
     def stopped(jobs, *_, grows):
         stored_run(tmp_path, "clip", 0, {}, 0.9, name=jobs[0].id)
@@ -84,14 +67,6 @@ def test_an_impossible_split_is_that_of_an_arm(tmp_path):
     running = Running(replace(capacity.PRESETS["smoke"], train_scenes=100_000, store=tmp_path), tmp_path)
     with pytest.raises(UserError, match=r"^clip, things .*seed 0: train_scenes 100000 asks for 50000 scenes"):
         running.render(running.arms())
-
-
-def test_runs_on_crowds_name_no_pairs(tmp_path):
-    nothing = Records((), tmp_path)
-    arms = list(capacity.PRESETS["smoke"].plan(nothing))
-    assert not any("pairs" in arm.cell.name or "negatives" in arm.cell.name for arm in arms)
-    (arm,) = Rising(**SMOKE).plan(nothing)
-    assert "20% pairs 0% negatives" in arm.cell.name
 
 
 def test_a_folder_in_which_nothing_was_made_is_taken(tmp_path):

@@ -7,14 +7,11 @@ import sys
 
 import pytest
 
-from menagerie.envs.core.errors import UserError
-from menagerie.studies import sample_efficiency
-from menagerie.studies.frame import command
 from menagerie.studies.runs.results import finished
 from menagerie.studies.sample_search.points import FEWEST
 from tests.command import ROOT, run_here
 from tests.forked import kill_when
-from tests.studies.browser import CHROMIUM, assert_readable, plain
+from tests.studies.browser import plain
 
 STUDY = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), "--preset", "smoke"]
 QUICK = ["--seeds", "1", "--trials", "3", "--steps", "8", "--test-scenes", "8", "--workers", "1"]
@@ -55,11 +52,6 @@ def test_a_run_ends_with_its_report(study):
     assert page.count("On the test the setting by which") == len(with_target)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
-def test_the_report_can_be_read_on_a_telephone(study, tmp_path):
-    assert_readable(study / "report.html", tmp_path)
-
-
 def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
     shutil.copytree(study.parents[1] / "store", tmp_path / "store")
     out = tmp_path / "runs/b"
@@ -70,41 +62,6 @@ def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
     assert (out / "trials.csv").read_bytes() == (study / "trials.csv").read_bytes()
     for cell in out.glob("cells/*"):
         assert finished(cell)["subsets"] == finished(study / "cells" / cell.name)["subsets"]
-
-
-def test_budgets_grow_until_validation_stops_and_both_ratios_are_reported(study):
-    budgets = ["--budgets", "8", "16", "24", "--decay", "0.25", "--rise", "0", "--models", "clip", "oc-clip"]
-    command = [*STUDY, *QUICK, *budgets, "--trials", "2", "--warmup", "2", "--out", "runs/budgets"]
-    result = run_here(command, study.parents[1], figures=False)
-    assert result.returncode == 0, result.stderr
-    out = study.parent / "budgets"
-    rows = list(csv.DictReader((out / "trials.csv").open()))
-    assert {row["images_seen"] for row in rows} <= {str(steps * 16) for steps in (8, 16, 24)}
-    assert {row["state"] for row in rows} <= {"complete", "missed"}, "nothing is pruned"
-    ratios = [row["compared"] for row in csv.DictReader((out / "ratios.csv").open())]
-    assert ratios == ["at convergence", "at equal compute, 16 steps"]
-    page = plain(out / "report.html")
-    assert "Settings that got the cap before validation had stopped rising" in page
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--target", "0.4"], "--target is above chance"),
-        (["--trials", "0"], "--trials must be at least 1"),
-        (["--singles-shares", "2"], "--singles-shares must be at most 1"),
-        (["--reserve", "0"], "--reserve must leave pairs"),
-        (["--patience", "3"], "--patience changes nothing without --budgets"),
-        (["--pairs", "0.5", "--hard-negatives", "0", "--views", "1"], "all settings have as many images"),
-        (["--models", "clipp"], "did you mean 'clip'"),
-    ],
-)
-def test_a_mistake_is_one_line(arguments, message, monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["sample_efficiency.py", "--preset", "smoke", *arguments])
-    with pytest.raises(UserError, match=message):
-        command.start("sample_efficiency", "", sample_efficiency.PRESETS, "laptop")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_password_is_nowhere_in_the_folder(tmp_path):

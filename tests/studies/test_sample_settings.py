@@ -9,20 +9,15 @@ from types import SimpleNamespace
 import numpy as np
 import optuna
 import pytest
-from optuna.trial import TrialState
 
-from menagerie.envs.core.errors import UserError
-from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.studies.analysis.pareto import Bound
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.sampling import from_cube, to_cube
 from menagerie.studies.runs.data import distinct_images
-from menagerie.studies.runs.folder import id_of, run_folder
 from menagerie.studies.runs.shared import trunk_key
 from menagerie.studies.sample_efficiency import PRESETS, fewest_to_miss, out_of_reach
-from menagerie.studies.sample_search.page import HEADER, importance_table, ratio_table, trial_table
+from menagerie.studies.sample_search.page import importance_table, ratio_table
 from menagerie.studies.sample_search.points import (
     FEWEST,
     Judged,
@@ -31,9 +26,6 @@ from menagerie.studies.sample_search.points import (
     capped_of,
     importances,
     on_the_test,
-    ratio_rows,
-    reached_of,
-    trial_rows,
 )
 from tests.helpers.splits import failed, make_split
 
@@ -52,11 +44,6 @@ def test_images_are_counted_as_the_split_file_has_them(params, tmp_path):
     lone = [scene for scene in train if len(scene.things) == 1]
     assert {scene.view for scene in lone} == set(range(setting.singles_views))
     assert failed(path) == []
-
-
-def test_views_of_lone_animals_are_at_most_all():
-    with pytest.raises(UserError, match="singles_views must be from 0 to views, 16, got 17"):
-        BindingRecipe(singles_views=17)
 
 
 def test_the_same_data_has_one_name():
@@ -162,27 +149,6 @@ def test_a_setting_that_diverges_is_pruned_and_the_search_goes_on(tmp_path):
     assert len(points) == 10
 
 
-def test_one_command_works_in_a_folder(tmp_path):
-    with run_folder(tmp_path / "r", SMOKE, frozenset()):
-        with pytest.raises(UserError, match="another run is working"), run_folder(tmp_path / "r", SMOKE, frozenset()):
-            pass
-        owner = id_of(tmp_path / "r")
-        (tmp_path / "r/cells").mkdir()
-    other = run_folder(tmp_path / "r", replace(SMOKE, target=0.9), frozenset())
-    with pytest.raises(UserError, match="another configuration: target"), other:
-        pass
-    with run_folder(tmp_path / "r", SMOKE, frozenset()) as out:
-        assert id_of(out) == owner
-    (tmp_path / "r").rename(tmp_path / "moved")
-    assert id_of(tmp_path / "moved") == owner, "its trials are still its own"
-
-
-def test_a_search_goes_on_with_other_seeds_in_no_folder():
-    """What was judged by three stays as it is."""
-    assert "seeds" not in SMOKE.growing()
-    assert "seeds" in SMOKE.decisive("clip")
-
-
 def test_a_dry_run_sees_the_most_that_is_trained(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study = replace(CONVERGED, models=("clip",), trials=2, seeds=2)
@@ -204,25 +170,6 @@ def test_a_target_out_of_reach_needs_no_further_seed(tmp_path):
     assert len(study.judged(known, "clip", "front", setting).arms) == 3
     known.ended[study.arm("clip", setting, 1).id] = 0.95
     assert len(study.judged(known, "clip", "target", setting).arms) == 3
-
-
-def test_all_trials_have_the_words_and_units_of_the_other_tables():
-    study = replace(SMOKE, seeds=3, target=0.9)
-    setting = study.least._replace(pairs=0.25)
-    arm = study.arm("clip", setting, 0)
-    trial = optuna.trial.create_trial(values=[24.0, 0.5625])
-    point = Point("target", "clip", trial, setting, 24, Judged([arm], [arm], [0.5625], 0.5625), Records((), Path()))
-    rows = trial_rows(study, [point])
-    table = trial_table(study, [point])
-    shown = dict(zip(table.header, table.rows[0], strict=True))
-    assert (shown["search"], shown["state"], shown["pairs"], shown["images"]) == ("second", "pruned", "25%", "24")
-    assert (shown["validation (%)"], shown["seed 0 (%)"], shown["seed 1 (%)"]) == ("56.2 (so far)", "56.2", "–")
-    assert rows[0]["validation_1"] == "", "nobody takes it for a seed's result"
-    assert all(name in table.header for name in HEADER[2:])
-    whole = point._replace(judged=point.judged._replace(validations=[0.5, 0.5, 0.6]))
-    assert whole.state(study) == "missed", "it cost as much as one that reached the target"
-    running = point._replace(trial=optuna.trial.create_trial(state=TrialState.RUNNING))
-    assert running.state(study) == "running"
 
 
 def test_budgets_of_a_setting_share_their_first_steps():
@@ -321,24 +268,6 @@ def test_a_lucky_seed_does_not_win():
     point = made("clip", 0, 100, [0.5, 1.0, 0.6], [0.5] * 3)
     assert point.test(FIXED) == pytest.approx(0.6)
     assert point.test(CONVERGED) == pytest.approx(0.7)
-
-
-def test_what_is_needed_is_known_of_settings_that_have_ended():
-    running = made("clip", 0, 800, [0.5] * 3, [0.5] * 3)._replace(
-        trial=optuna.trial.create_trial(state=TrialState.RUNNING)
-    )
-    assert reached_of(CONVERGED, [running], "clip") == (None, None, None)
-    study = replace(CONVERGED, seeds=3)
-    elsewhere = made("clip", 1, 100, [1.0] * 3, [1.0] * 3)
-    elsewhere = elsewhere._replace(judged=elsewhere.judged._replace(validations=[]))
-    missed, reached = made("clip", 2, 50, [0.5] * 3, [0.5] * 3), made("clip", 3, 200, [1.0] * 3, [1.0] * 3)
-    assert reached_of(study, [running, elsewhere, missed, reached], "clip") == (Bound(200, False), reached, 50)
-    assert ratio_rows(replace(study, models=("clip", "oc-clip")), [running, reached]) == []
-
-
-def test_settings_that_are_all_alike_have_no_importances():
-    points = [made("clip", k, 100, [0.5] * 3, [0.5] * 3) for k in range(FEWEST)]
-    assert importances(points, "clip") == {}
 
 
 def searched(accuracy, number, seed=0):

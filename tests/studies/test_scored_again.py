@@ -11,13 +11,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.study import grid
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Job, Start
 from menagerie.studies.runs.results import finished
-from menagerie.studies.runs.training_log import FILE, read_training
 from menagerie.studies.runs.whole_job import run_job
-from tests.command import GRID, QUICK, run_here
 from tests.grid_cells import cells, render
 
 SMOKE = replace(
@@ -105,22 +101,6 @@ def test_a_training_that_failed_failed_for_all(ran, tmp_path):
     assert job.problem == other.problem
 
 
-def test_who_takes_no_false_captions_is_left_out_with_a_word():
-    study = replace(SMOKE, models=("clip", "captioner"), recipe=Recipe(text_negatives=("swap",)))
-    arms: list[Arm] = list(grid(study, **study.axes))
-    assert {arm.cell.model for arm in arms} == {"clip"}
-    assert study.notes()["left out"].startswith("captioner: ")
-    assert "left out" not in replace(study, recipe=Recipe()).notes()
-    assert {arm.cell.model for arm in grid(replace(study, recipe=Recipe()), **study.axes)} == {"clip", "captioner"}
-
-
-def test_a_study_of_such_models_alone_is_refused(tmp_path):
-    result = run_here([*GRID, *QUICK, "--models", "captioner", "--text-negatives", "swap"], tmp_path)
-    assert result.returncode == 2
-    assert "no loss of captioner takes false captions" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-
-
 def elsewhere(ran, folder, **options):
     """A copy of the finished runs, and in it a job with further options."""
     job = ran[0][1.0]
@@ -133,22 +113,6 @@ def run(job):
     steps = []
     run_job(job, lambda step, text: steps.append(step), lambda: None)
     return [step for step in steps if step]
-
-
-def test_without_the_log_only_the_curves_are_lost(ran, tmp_path):
-    """To delete it is the advice if it was changed. What the cell logged itself before is no log of these weights."""
-    job = elsewhere(ran, tmp_path, alpha=0.25)
-    log = replace(job, cell=job.cell.trained_as).folder / FILE
-    log.write_text(log.read_text().replace("\n2,", "\n2,9"))
-    with pytest.raises(UserError, match="delete it: only its curves are lost"):
-        run(job)
-    assert not (job.folder / FILE).exists()
-    log.unlink()
-    job.folder.mkdir(exist_ok=True)
-    (job.folder / FILE).write_text("step,loss\n1,0.5\n")
-    assert run(job) == []
-    assert finished(job.folder)["subsets"]
-    assert read_training(job.folder) == {}
 
 
 def test_scored_options_of_the_starting_weights_do_not_matter(ran, tmp_path):

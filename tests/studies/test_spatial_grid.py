@@ -38,15 +38,6 @@ def test_cells_know_their_kind_of_split(folder):
     assert {cell["model"]: cell["training_pairs"] for cell in cells} == {"clip": 4, "oc-clip": 4}
 
 
-def test_attention_is_measured_too(folder):
-    result = run_here(
-        [sys.executable, str(ROOT / "studies" / "attention.py"), "runs/a", "--scenes", "1"], folder, figures=False
-    )
-    assert result.returncode == 0, result.stderr
-    rows = list(csv.DictReader((folder / "runs/a/attention.csv").open()))
-    assert {row["subset"] for row in rows} == {"validation", *Config().tests}
-
-
 def test_one_relation_alone(folder):
     options = ["--relations", "above/under", "--models", "clip", "--out", "runs/b"]
     result = run_here([*SPATIAL, *SHORT, *options], folder, page=False)
@@ -54,10 +45,3 @@ def test_one_relation_alone(folder):
     rows = list(csv.DictReader((folder / "runs/b/results.csv").open()))
     assert {row["subset"] for row in rows} == {"validation", "above_under_unseen_order", "above_under_unseen_pairs"}
     assert "replace relation" not in {row["task"] for row in rows}
-
-
-def test_a_misspelt_relation_is_one_line(tmp_path):
-    result = run_here([*SPATIAL, "--relations", "left/rigt"], tmp_path)
-    assert result.returncode == 2
-    assert "did you mean 'left/right'" in result.stderr
-    assert len(result.stderr.splitlines()) == 1

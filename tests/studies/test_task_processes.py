@@ -12,12 +12,11 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.training.state import StateFile
-from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster, Slurm, check_cluster, sbatch_options
 from menagerie.studies.frame.run import Running, described
 from menagerie.studies.runs.dispatch import resources
 from menagerie.studies.runs.shared import saved_step
-from menagerie.studies.runs.together import check_sharing, take_steps
+from menagerie.studies.runs.together import take_steps
 from menagerie.studies.runs.train import fresh_scorer, material_of
 from tests.command import until
 from tests.forked import Forked
@@ -36,7 +35,6 @@ if __name__ == "__main__":
     run_task(pickle.loads(Path("job").read_bytes()), interruption, processes=2)
 """
 STEPS = 130
-SMOKE = PRESETS["smoke"]
 TWO = Slurm(processes=2)
 
 
@@ -85,22 +83,6 @@ def test_its_resources_are_those_of_its_processes(job):
     assert resources([job], 3) == (3 * job.threads, 0)
     assert resources([replace(job, cell=replace(job.cell, device="cuda"))], 3)[1] == 3
     assert sbatch_options(TWO, 4, 2)["gpus-per-node"] == 2
-
-
-@pytest.mark.parametrize(
-    ("study", "line"),
-    [
-        (replace(SMOKE, cluster=Cluster("local", TWO), device="cuda:1"), "each of 2 processes takes a GPU of its own"),
-        (
-            replace(SMOKE, cluster=Cluster("local", TWO), recipe=replace(SMOKE.recipe, batch=9)),
-            "--batch 9 can't be shared by 2 processes",
-        ),
-    ],
-)
-def test_what_processes_cannot_share_is_refused(study, line, job):
-    cell = replace(job.cell, recipe=study.recipe)
-    with pytest.raises(UserError, match=line):
-        check_sharing(study, [cell])
 
 
 def test_several_processes_need_tasks_that_train(tmp_path):

@@ -1,17 +1,14 @@
 """The study of remedies for text codes: its rows, the share of a lead, its page, and the question of places."""
 
 import csv
-import math
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.probe_scenes import from_left
 from menagerie.models.towers.pixels import Framing
-from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.measure import write_rows
 from menagerie.studies.frame.parts import Sentence
 from menagerie.studies.frame.records import Records
@@ -19,9 +16,7 @@ from menagerie.studies.measures.related import RelatedSplit, which_is_left
 from menagerie.studies.pages.text_codes import (
     UNDECIDED,
     Recovered,
-    Remedy,
     export,
-    of_row,
     parts,
     recovered,
     remedies,
@@ -84,11 +79,6 @@ def test_what_a_remedy_recovers_is_told_from_chance(tmp_path):
     assert rows[NONE]["outcome"] == UNDECIDED
 
 
-def test_a_share_without_an_interval_says_why():
-    its = Estimate(0.5, math.nan, math.nan, 90, 30, 2, 0.1)
-    assert of_row(Remedy("binding", SOME, its, its)) == "50 [only 2 seeds: no interval]"
-
-
 def test_without_a_lead_all_is_undecided(tmp_path):
     study, records = stored(tmp_path, SKILLS | {ALL: 0.6})
     lead, found = remedies(sections_of(study, records)["binding"], ALL)
@@ -108,11 +98,6 @@ def test_rows_take_equal_steps_on_both_grids_and_change_one_thing():
     assert (towers["CLIP"], towers[NONE], towers[ALL]) == ("mini", "deep-text", "mini")
     assert len({cell.id for cell in cells}) == len(cells) == 2 * len(study.lines)
     assert study.bits["spatial"].file() != study.bits["binding"].file()
-
-
-def test_the_row_that_others_are_measured_by_must_be_there():
-    with pytest.raises(UserError, match="whose lead over CLIP there can be; there are: swapped captions"):
-        replace(PRESETS["smoke"], rows=(SOME,)).settled().check()
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("place", 1.0), ("concept", 0.0), ("object", 0.0)])

@@ -3,7 +3,6 @@
 import csv
 import os
 import signal
-import socket
 import threading
 import time
 from dataclasses import replace
@@ -24,9 +23,9 @@ from menagerie.studies.frame.run import Running, described
 from menagerie.studies.frame.run import train as train_one
 from menagerie.studies.runs.dispatch import run_jobs
 from menagerie.studies.runs.followers import dismiss, follow_trainings
-from menagerie.studies.runs.machine import check_device_here, start_server
+from menagerie.studies.runs.machine import start_server
 from menagerie.studies.runs.shared import saved_step
-from menagerie.studies.runs.together import JOINED, check_sharing, join, take_steps
+from menagerie.studies.runs.together import JOINED, take_steps
 from menagerie.studies.runs.train import fresh_scorer, material_of
 from tests.command import GRID, run_here
 from tests.helpers.ranks import together
@@ -177,37 +176,9 @@ def test_what_torchrun_does_not_go_with_is_refused_before_anything_is_made(study
 
 
 @pytest.mark.usefixtures("first_of_two")
-def test_a_batch_of_the_stage_before_is_checked_too(split, tmp_path):
-    cell = job_of(split, tmp_path).cell
-    check_sharing(SMOKE, [cell])
-    with pytest.raises(UserError, match="batch 9 can't be shared by 2 processes"):
-        check_sharing(SMOKE, [replace(cell, base=replace(cell, recipe=replace(cell.recipe, batch=9)))])
-
-
-@pytest.mark.usefixtures("first_of_two")
 def test_what_shares_no_training_out_is_refused(split, tmp_path):
     with pytest.raises(UserError, match="each of which would do all of this"):
         train_one("clip", split, tmp_path)
     with pytest.raises(UserError, match="each of which would do all of this"):
         run_jobs([job_of(split, tmp_path)], Cluster(), 1, tmp_path, lambda job: None)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("first_of_two")
-def test_processes_that_do_not_meet_are_told_why(monkeypatch):
-    monkeypatch.delenv("MASTER_ADDR", raising=False)
-    with pytest.raises(UserError, match="MASTER_ADDR expected, but not set"):
-        join()
-    with socket.create_server(("127.0.0.1", 0)) as used:
-        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
-        monkeypatch.setenv("MASTER_PORT", str(used.getsockname()[1]))
-        with pytest.raises(UserError, match="address already in use"):
-            join()
-
-
-def test_more_processes_than_gpus_are_refused(monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    check_device_here("cuda", 2)
-    with pytest.raises(UserError, match="starts 3 processes here, but there are 2 GPUs"):
-        check_device_here("cuda", 3)

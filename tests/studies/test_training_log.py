@@ -1,13 +1,7 @@
 """The training log: every step once, the same numbers however a run came about, and nothing changed by writing it."""
 
-import json
 import math
-import re
-import struct
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,15 +18,13 @@ from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, Row
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.frame.curves import Curve, training_curves
-from menagerie.studies.runs import dispatch, local
+from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import looks_after, sample_accuracy
-from menagerie.studies.runs.loggers import LOGGERS, check_loggers
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import run_cell
-from menagerie.studies.runs.training_log import COLUMNS, FILE, fields_of, read_training
+from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
 from tests.command import GRID, QUICK, run_here
 from tests.grid_cells import cells, chosen_alone
 
@@ -204,16 +196,6 @@ def test_what_is_no_training_is_not_counted(monkeypatch):
     assert str(again.rows) == str(history.rows)
 
 
-def test_logs_and_states_from_before_waiting_was_measured_are_read(tmp_path):
-    (tmp_path / FILE).write_text("step,loss,learning_rate,validation,images_per_second\n1,0.5,0.1,,12\n")
-    assert {name: column.tolist() for name, column in read_training(tmp_path).items() if name != "validation"} == {
-        "step": [1], "loss": [0.5], "learning_rate": [0.1], "images_per_second": [12]
-    }  # fmt: skip
-    history = History(batch=10)
-    history.take([[1.0, 0.5, 0.1, 0.25, 12.0]])
-    assert fields_of(history.rows[0]) == ("1", "0.5", "0.1", "0.25", "12", "")
-
-
 def test_losses_until_it_diverged_are_kept(job_in, tmp_path):
     job = job_in(tmp_path)
     job = replace(job, cell=replace(job.cell, recipe=replace(RECIPE, learning_rate=1000.0)))
@@ -264,14 +246,6 @@ def test_a_diverged_cell_ends_nobody_else_and_is_known_for_what_it_is(job_in, tm
     assert "Score gives scores that are not finite" in bad.problem
 
 
-def test_a_missing_package_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setattr("menagerie.studies.runs.loggers.importlib.util.find_spec", lambda name: None)
-    for name in LOGGERS:
-        with pytest.raises(UserError, match=rf"--log {name} needs the package {name}: pip install '.*\[{name}\]'"):
-            check_loggers([name])
-    check_loggers([])
-
-
 def test_tensorboard_has_every_point_once(job_in, tmp_path):
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="no tensorboard here")
     job = job_in(tmp_path, log=("tensorboard",))
@@ -289,48 +263,6 @@ def test_tensorboard_has_every_point_once(job_in, tmp_path):
         assert [point.value for point in points] == pytest.approx(table[name][seen], rel=1e-3)
 
 
-def test_wandb_offline_has_every_point_once(job_in, tmp_path, monkeypatch):
-    pytest.importorskip("wandb", reason="no wandb here")
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    job = job_in(tmp_path, log=("wandb",))
-    stop_at(job, 117, RuntimeError)
-    run_cell(job, lambda step: None)
-    (file,) = tmp_path.glob(f"wandb/offline-run-*/run-*{job.cell.id}.wandb")
-    table = read_training(job.folder)
-    rows = wandb_rows(file)
-    assert [row["_step"] for row in rows] == table["step"].tolist()
-    assert [row["loss"] for row in rows] == pytest.approx(table["loss"], rel=1e-6)
-    assert [row["_step"] for row in rows if "validation" in row] == [100, 130]
-
-
-def wandb_rows(file: Path) -> list[dict[str, float]]:
-    """The history in a file of Weights & Biases."""
-    from wandb.proto import wandb_internal_pb2
-
-    rows = []
-    for data in leveldb_records(file.read_bytes()):
-        record = wandb_internal_pb2.Record.FromString(data)
-        if record.WhichOneof("record_type") == "history":
-            items = record.history.item
-            rows.append({item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in items})
-    return rows
-
-
-def leveldb_records(content: bytes) -> Iterator[bytes]:
-    """The records of a log in LevelDB's format: blocks of 32 KB with parts of checksum, length, kind and data."""
-    block, whole, position, data = 32768, (1, 4), 7, b""  # a file begins with seven bytes of wandb's own
-    while position + 7 <= len(content):
-        if block - position % block < 7:
-            position += block - position % block
-            continue
-        length, kind = struct.unpack_from("<HB", content, position + 4)
-        data += content[position + 7 : position + 7 + length]
-        position += 7 + length
-        if kind in whole:
-            yield data
-            data = b""
-
-
 def test_a_study_logs_where_it_is_told(tmp_path):
     pytest.importorskip("tensorboard", reason="no tensorboard here")
     command = [*GRID, *QUICK, "--models", "clip", "--steps", "30", "--log", "tensorboard", "--out", "runs/l"]
@@ -343,21 +275,6 @@ def test_a_study_logs_where_it_is_told(tmp_path):
     again = run_here([*command, "--log", "--validate-every", "5"], tmp_path, page=False)  # neither decides results
     assert again.returncode == 0, again.stderr
     assert "1 of them finished before" in again.stdout
-
-
-LINE = r"loss [\d.]+(, validation [\d.]+%)?, \d+ images/s, \d+% waiting for batches"
-
-
-def test_a_line_now_and_then_without_a_terminal(job_in, tmp_path, monkeypatch, capsys):
-    """Of a task or a worker of a search, and of the command that waits for its workers."""
-    monkeypatch.setattr(dispatch, "PlainLines", partial(PlainLines, 0.0))
-    dispatch.run_interruptible(job_in(tmp_path / "a"), Interruption())
-    said = capsys.readouterr().out
-    assert re.search(rf"clip 50% pairs 0% negatives seed 0: step 130 of 130, {LINE}\n", said)
-    monkeypatch.setattr(local, "PlainLines", partial(PlainLines, 0.0))
-    local.run_here([job_in(tmp_path / "b")], 1, lambda job: [])
-    said = capsys.readouterr().out
-    assert re.search(rf"1 runs, steps: \d+ of 130, \S+ minutes left; clip 50% .* seed 0: {LINE}\n", said)
 
 
 def test_lines_are_ten_seconds_apart(monkeypatch):
@@ -395,19 +312,3 @@ def test_seeds_are_averaged_where_a_panel_would_be_full(undisturbed):
     lines = training_curves(many).axes[0].get_lines()
     assert len(lines) == 6
     assert lines[0].get_ydata().mean() == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
-
-
-def test_many_models_go_on_in_further_lines(undisturbed):
-    models = [f"model {k}" for k in range(5)]
-    figure = training_curves([Curve(model, "20%", undisturbed.folder) for model in models])
-    axes = np.array(figure.axes).reshape(2, 4, 3)
-    assert [axis.get_title() for axis in axes[:, 0].flat] == [*models, ""]
-    assert figure.get_figwidth() < 11
-    assert len({axis.get_ylim() for axis in axes[:, 0].flat[:5]}) == 1
-    assert [axis.get_ylabel() for axis in axes[1, :, 0]] == [axis.get_ylabel() for axis in axes[0, :, 0]] != [""] * 4
-
-
-def test_help_names_both_options(tmp_path):
-    shown = run_here([*GRID, "--help-all"], tmp_path).stdout
-    assert "--log" in shown
-    assert "--validate-every" in shown

@@ -8,8 +8,8 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks import sugarcrepe
-from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.sources.place import Place
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.checks import check
 from menagerie.studies.frame.run import run as run_study

@@ -66,19 +66,6 @@ def test_one_seed_holds_new_pairs_and_no_other_seed():
     assert "nothing of new seeds" in meaning(1)
 
 
-def test_two_seeds_give_words_in_place_of_an_interval():
-    cell = Cell(False, 2, 20, 0.9, 0.8)
-    right, _, _ = simulated(cell, 1)
-    assert np.isnan(intervals(right, np.full_like(right, RECORDS), *cell.names)).all()
-    assert "Two seeds are too few" in meaning(2)
-
-
-def test_the_words_are_those_of_the_splits():
-    assert "new splits and new training runs" in meaning(3)
-    assert "new splits" not in meaning(3, shared=True)
-    assert "these pairs" not in meaning(3, shared=True)
-
-
 def balanced(own):
     """Values of four seeds and 24 pairs that differ, as a table, and the names of clusters."""
     rng = np.random.default_rng(3)

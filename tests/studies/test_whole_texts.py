@@ -7,7 +7,6 @@ import torch
 
 from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.studies.scoring.texts import unread_texts
 from tests.command import ROOT, run_here
 from tests.helpers.benchmark_files import MAKERS
 from tests.helpers.scorers import OPTIONS
@@ -35,11 +34,3 @@ def test_texts_that_differ_behind_the_context_are_named_in_results_and_report(tm
     report = (tmp_path / "out/report.html").read_text()
     assert f"2 of {len(texts)} texts are longer than its 77 tokens, &#39;{FAR[:60]}…&#39; first" in report
     assert result["model"] in report
-
-
-def test_what_isnt_known_is_said():
-    whole = {"texts": 0, "of": 9, "context": 77, "first": ""}
-    assert unread_texts({"mine on s": {"cut": whole}}) == {}
-    skipped = {"cut": whole, "skipped": {"texts": 4}}
-    for its, word in (({"cut": {}}, "doesn't say"), (skipped, "4 texts were shortened")):
-        assert word in unread_texts({"mine on s": its})["mine on s"]

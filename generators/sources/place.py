@@ -1,0 +1,85 @@
+"""The user's folder of data, and the options by which benchmarks and sources read it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.tagging import Tagger, spacy_tags
+from menagerie.generators.sources.folders import ITSELF, Given, SearchedFolders
+from menagerie.generators.sources.kept_out import KeptOut
+
+
+def one_node(text: str) -> SceneGraph:
+    """Make a graph without parsing: the whole text is one node."""
+    return SceneGraph((text,))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where files of benchmarks and sources are, and the options for reading them."""
+
+    root: Path
+    resolution: int = 224
+    """Side of the square to which images are scaled, in pixels."""
+    parse: Callable[[str], SceneGraph] = one_node
+    """Makes scene graphs of texts that have none; a `CaptionParser` gets all captions of a source at once."""
+    folders: Given = field(default_factory=dict)
+    """Folders outside the root, by the path below the root that they replace (`--images FOLDER=PATH`). All folders of a
+    path are searched."""
+    squashed: bool = False
+    """Whether to squash the whole image to a square; otherwise its central square is taken."""
+    interpolation: str = "bicubic"
+    """Name of a resampling filter of Pillow."""
+    workers: int = 1
+    """Number of threads that decode images."""
+    allow_missing: bool = False
+    """Whether to leave out records whose images are missing, and count them; otherwise a missing image raises."""
+    tag: Tagger | None = spacy_tags
+    """Tags a text's parts of speech, for benchmarks that shuffle words by them. With None no texts are shuffled, which
+    is enough to count records."""
+    kept_out: KeptOut = field(default_factory=KeptOut)
+    """Photographs that a source leaves out because tests show them."""
+    caption: str = ""
+    """Way of making captions, if a source has several (`SourceSpec.recipes`); "" takes the first."""
+
+    def path(self, name: str) -> Path:
+        """The path of a file or folder: the first existing one of `places`, else the first possible one."""
+        places = self.places(name)
+        return next((place for place in places if place.exists()), places[0])
+
+    def places(self, name: str) -> tuple[Path, ...]:
+        """All paths at which a file or folder may be: in `folders`, or below the root.
+
+        The root may be a data set's own folder: then "coco/train2017" is "train2017" in the root.
+        """
+        whole = PurePosixPath(name)
+        for part in map(str, (whole, *whole.parents)):
+            if part in self.folders:
+                return tuple(folder / whole.relative_to(part) for folder in self.folders[part])
+        own = self.root.joinpath(*whole.parts[1:])
+        is_own = len(whole.parts) > 1 and not (self.root / whole.parts[0]).exists() and own.exists()
+        return (own if is_own else self.root / name,)
+
+    def only(self, name: str) -> Path:
+        """The path of a folder whose content is listed; raises if several folders are given for it."""
+        if len(places := self.places(name)) > 1:
+            raise UserError(
+                f"--images {name} is given {len(places)} times; what is in it is listed, so give one folder"
+            )
+        return places[0]
+
+    def images(self, name: str) -> SearchedFolders:
+        """The folder of images `name`, or the folders given in its place, with those given for paths inside it."""
+        within = {
+            PurePosixPath(given).relative_to(name).as_posix(): paths
+            for given, paths in self.folders.items()
+            if PurePosixPath(given).is_relative_to(name)
+        }
+        places = self.places(name)
+        return SearchedFolders(places[0], within if len(places) == 1 else within | {ITSELF: places})
+
+    def recipe(self, names: Sequence[str]) -> str:
+        """The chosen way of making captions; raises if `names` doesn't have it."""
+        return choose("caption recipe", self.caption or names[0], names)

@@ -1,0 +1,214 @@
+"""Reads JSON, CSV and texts of others. Errors name the file, the place in it and the key."""
+
+import ast
+import contextlib
+import csv
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from reprlib import repr as shown
+from typing import Any, NamedTuple
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import LARGEST_TEXT, Unreadable, decode_json, split_json
+from menagerie.envs.core.reading import read_bytes as read_whole_bytes
+from menagerie.envs.core.reading import read_text as read_whole
+from menagerie.generators.sources.nearby import or_instead
+
+LONGEST = 300  # characters of a message that quotes a file
+LARGEST = 10**9  # limit of numbers in files
+LONGEST_TEXT = 100_000  # characters of a text in files: no caption is nearly as long, but a damaged file may have one
+MOST_STREAMED = 4 << 30  # bytes of a file whose entries are decoded one by one
+MOST_LITERAL = 100_000  # characters of a cell that is parsed as a list
+# Exceptions of Python for a text that is no literal.
+NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
+
+
+class Row(NamedTuple):
+    """An object or a list in a JSON file, or a record of a table, with its place for error messages."""
+
+    file: Path
+    place: str
+    """Position in the file, such as "images[3]" or "record 7"; empty for the outermost object."""
+    content: Any
+    """Values by key, or by index."""
+
+    def error(self, problem: str) -> UserError:
+        """Make an error that names this row."""
+        where = " ".join(self.place.split())[:LONGEST] or "it"
+        return UserError(f"{self.file}: {where} {problem:.{LONGEST}}; correct the file, or get it again")
+
+    def field(self, key: str | int, *kinds: type) -> Any:
+        """The value under `key`; raises unless its type is one of `kinds`."""
+        if isinstance(self.content, dict) and key not in self.content:
+            raise self.error(f"has no {key!r}")
+        value = self.content[key]
+        if type(value) not in kinds:  # exactly: JSON's true is no number
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise self.error(f"has a {key!r} that is no {wanted}, but {type(value).__name__}")
+        return value
+
+    def text(self, key: str | int) -> str:
+        """The text under `key`, with white space normalised; raises if it is empty."""
+        text = " ".join(self.field(key, str).split())
+        if not text:
+            raise self.error(f"has an empty {key!r}")
+        if len(text) > LONGEST_TEXT:
+            raise self.error(f"has a {key!r} of {len(text)} characters, more than {LONGEST_TEXT}: {shown(text)}")
+        return text
+
+    def texts(self, key: str | int, count: int | None = None) -> tuple[str, ...]:
+        """The list of texts under `key`; raises unless it has `count` texts, or, without `count`, at least one.
+
+        A cell of a table has a list in Python's notation, of which nothing is executed."""
+        values = self.field(key, list, str)
+        values = literal(values) if isinstance(values, str) else values
+        enough = isinstance(values, list) and (len(values) == count if count else bool(values))
+        if not enough or not all(map(is_text, values)):
+            wanted = f"{count or 'one or more'} texts of 1 to {LONGEST_TEXT} characters"
+            raise self.error(f"has a {key!r} that is no list of {wanted}")
+        return tuple(" ".join(text.split()) for text in values)
+
+    def number(self, key: str) -> float:
+        """The number under `key`; raises if it is huge."""
+        value = self.field(key, int, float)
+        if not abs(value) < LARGEST:
+            raise self.error(f"has a {key!r} beyond all measure: {shown(value)}")
+        return float(value)
+
+    def whole_number(self, key: str | int, most: int = LARGEST) -> int:
+        """The whole number under `key`, from 0 to `most`; digits in a text are accepted."""
+        value = self.field(key, int, str)
+        number = int(value) if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20 else value
+        if type(number) is not int or not 0 <= number <= most:
+            raise self.error(f"has a {key!r} that is no number from 0 to {most}: {shown(value)}")
+        return number
+
+    def inside(self, key: str | int) -> "Row":
+        """The object under `key`."""
+        return Row(self.file, f"{self.place}.{key}" if self.place else str(key), self.field(key, dict))
+
+    def rows(self, key: str | None = None) -> list["Row"]:
+        """The objects in this object or list, or in the list under `key`."""
+        content = self.content if key is None else self.field(key, list)
+        if isinstance(content, dict):
+            return [checked(Row(self.file, name, item)) for name, item in content.items()]
+        start = ".".join(filter(None, (self.place, key)))
+        return [checked(Row(self.file, f"{start}[{k}]", item)) for k, item in enumerate(content)]
+
+
+def checked(row: Row, kind: type = dict) -> Row:
+    """Return a row if it is an object, or of another `kind`; else raise."""
+    if not isinstance(row.content, kind):
+        raise row.error("is no object" if kind is dict else "is no list")
+    return row
+
+
+def read_json(path: Path, kind: type = dict) -> Row:
+    """The outermost object of a JSON file, or, as `kind` says, its list."""
+    try:
+        content = decode_json(read_bytes(path), path)
+    except Unreadable as error:
+        raise UserError(f"{error}; get it again") from error
+    if not isinstance(content, kind):
+        wanted, found = ("object" if kind is dict else "list"), type(content).__name__
+        raise UserError(f"{path} holds no JSON {wanted}, but {found}; is it the right file?")
+    return Row(path, "", content)
+
+
+def read_json_list(path: Path) -> list[Row]:
+    """The objects of a JSON file that is a list."""
+    return read_json(path, list).rows()
+
+
+def read_json_rows(path: Path, length: int) -> list[Row]:
+    """The lists in a JSON file that is a list of lists, each of this length."""
+    rows = [Row(path, f"[{k}]", item) for k, item in enumerate(read_json(path, list).content)]
+    for row in rows:
+        if not isinstance(row.content, list) or len(row.content) != length:
+            raise row.error(f"is no list of {length}")
+    return rows
+
+
+def read_json_lines(path: Path) -> list[Row]:
+    """The objects of a file with one per line. Only line feeds end a line, so texts may contain U+2028."""
+    try:
+        lines = enumerate(read_text(path).split("\n"), start=1)
+        return [checked(Row(path, f"line {n}", decode_json(line.encode(), path))) for n, line in lines if line.strip()]
+    except Unreadable as error:
+        raise UserError(f"{error}; get it again") from error
+
+
+def stream_json(path: Path, kind: type) -> Iterator[Row]:
+    """Yield the objects of a JSON file that is a list of objects or, as `kind` says, an object of them, which are their
+    places then. One at a time is decoded: all of them take twenty times the file's size."""
+    try:
+        for place, content in split_json(read_bytes(path, MOST_STREAMED), path, kind):
+            yield checked(Row(path, place, content))
+    except Unreadable as error:
+        raise UserError(f"{error}; get it again") from error
+
+
+def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[Row]:
+    """The records of a CSV file that has these columns, and perhaps others.
+
+    With `by_place` it must have exactly these columns, in this order; the names in its header are ignored.
+    """
+    try:
+        reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+        found = reader.fieldnames or ()
+        if by_place and len(found) == len(columns):
+            reader.fieldnames = found = columns
+        if missing := [column for column in columns if column not in found]:
+            raise UserError(f"{path} has no column {missing[0]!r}, but {shown(found)}; is it the right file?")
+        rows = [Row(path, f"record {number}", cells) for number, cells in enumerate(reader, start=1)]
+    except csv.Error as error:
+        raise UserError(f"{path} is no CSV ({error}); get it again") from error
+    for row in rows:
+        if None in row.content or any(row.content[column] is None for column in columns):
+            raise row.error("has more or fewer cells than the file has columns")
+    return rows
+
+
+def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
+    """Read a file; raises `UserError` if it can't be read."""
+    try:
+        return read_whole_bytes(path, most)
+    except Unreadable as error:
+        raise UserError(f"{error}; {remedy(path)}") from error
+
+
+def read_text(path: Path) -> str:
+    """Read a text file; raises `UserError` if it can't be read."""
+    try:
+        return read_whole(path)
+    except Unreadable as error:
+        raise UserError(f"{error}; {remedy(path)}") from error
+
+
+def remedy(path: Path) -> str:
+    """What to do about a file that can't be read."""
+    return "get it again" if path.is_file() else or_instead("name a file that is there", path)
+
+
+def literal(cell: str) -> Any:
+    """The value that a text states in Python's notation; None if it states none."""
+    with contextlib.suppress(*NO_LITERAL), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of invalid escapes
+        return ast.literal_eval(cell) if len(cell) <= MOST_LITERAL else None
+    return None
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is a text with at least one word and at most `LONGEST_TEXT` characters that can be encoded."""
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT and bool(value.strip()) and writable(value)
+
+
+def writable(text: str) -> bool:
+    """Whether a text can be encoded: it has no lone surrogate (half a character), as names of files may have."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,147 @@
+"""Facts of single kinds of splits that have evidence of their own; what holds of all kinds is in `test_recipes`."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from menagerie.envs.core.identity import generator
+from menagerie.envs.slots import OUTWARD
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.findings import within
+from menagerie.generators.captions.hard_negatives.swaps import other_number
+from menagerie.generators.captions.phrases import counted, plural
+from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.splits.binding import BindingRecipe, pair_scenes
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.dependence import apportioned, marked_textures
+from menagerie.generators.splits.recipe import draw
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.split_file import recorded, split_name
+from tests.generators.recipe_contract import alone, made, many, orders
+from tests.generators.test_recipes import PLAIN
+
+PUG = BindingRecipe(pairs=1.0, views=1, test_views=1, test_scenes=20)
+EIGHT = BindingRecipe(world="eight", pairs=0.8, hard_negatives=0.0, views=4, test_views=2, test_scenes=7)
+
+
+def test_relations_draw_their_own_pairs():
+    train = SpatialRecipe(views=1, test_scenes=10).subsets()["train"]
+    assert orders(train, "left/right") != orders(train, "above/under")
+
+
+@pytest.mark.parametrize(
+    ("relations", "slots"),
+    [
+        (("left/right", "above/under"), {"center", "above", "under"}),
+        (("left/right",), {"center"}),
+        (("above/under",), {"above", "under"}),
+    ],
+)
+def test_single_objects_are_at_the_heights_of_pairs(relations, slots):
+    assert {thing.slot for *_, thing in alone(made(replace(PLAIN["spatial"], relations=relations)).train)} == slots
+
+
+def test_options_that_change_nothing_are_not_recorded():
+    spatial = PLAIN["spatial"]
+    assert split_name(replace(spatial, seen_order=True)) != split_name(spatial)
+    assert {"attributes", "seen_order"}.isdisjoint(recorded(spatial))
+
+
+def test_textures_are_marked_evenly():
+    mains, unseen = marked_textures(load_world("pug"), 3)
+    assert set(Counter(mains.values()).values()) == set(Counter(unseen.values()).values()) == {5}
+    assert all(mains[animal] != unseen[animal] for animal in mains)
+    assert len({(mains[animal], unseen[animal]) for animal in mains}) == 12, "all pairs of textures occur"
+
+
+def test_quotas_are_whole_and_nearest():
+    assert apportioned(np.array([0.5, 0.25, 0.25]), 7).tolist() == [3, 2, 2]
+    assert apportioned(np.array([1.0, 0.0]), 3).tolist() == [3, 0]
+
+
+def test_the_number_alone_is_uninformative():
+    """Without the image, true and false numbers are alike: none is right more often than wrong."""
+    its = made(CountingRecipe(views=1, test_views=4, test_scenes=10_000))
+    for scenes in its.tests.values():
+        true, false = (Counter(len(s.things) for s in some) for some in (scenes, map(other_number, scenes)))
+        assert all(abs(true[number] - false[number]) < 0.05 * len(scenes) for number in range(1, 5))
+
+
+def test_numbers_read_as_english():
+    assert counted("red", "cat", 1) == "red cat"
+    assert counted("grass", "giant tortoise", 3) == "three grass giant tortoises"
+    assert counted("", "goldfish", 2) == "two goldfish"
+    words = {"fox": "foxes", "pony": "ponies", "donkey": "donkeys", "caribou": "caribou", "rhinoceros": "rhinoceroses"}
+    assert {word: plural(word) for word in words} == words
+
+
+@pytest.mark.parametrize(
+    ("fields", "both", "left"),
+    [
+        ({"mentioned": 0.5}, 0.25, 0.375),
+        ({"mentioned": 0.0}, 0.0, 0.5),
+        ({"salient": 1.0}, 0.0, 1.0),
+        ({"mentioned": 0.5, "salient": 0.5}, 0.125, 0.6875),
+    ],
+)
+def test_animals_are_mentioned_as_often_as_requested(fields, both, left):
+    its = made(replace(PUG, **fields))
+    rows = [(s, t.graph.nodes[:-1]) for s, (t, _) in zip(its.train, its.texts["train"], strict=True)]
+    told = Counter((len(nodes), nodes[0].endswith(s.things[0].animal)) for s, nodes in rows if len(s.things) == 2)
+    assert told.total() == 152 * 10
+    assert (told[2, True] + told[2, False]) / told.total() == pytest.approx(both, abs=0.05)
+    assert told[1, True] / told.total() == pytest.approx(left, abs=0.05)
+
+
+def test_mentions_are_nested():
+    less = replace(PLAIN["binding"], views=4)
+    some, more = (replace(less, mentioned=m, attributes=m) for m in (0.3, 0.8))
+    for scene in made(less).train:
+        few, most = (recipe.texts("train", scene)[0].graph.nodes for recipe in (some, more))
+        # If no thing was drawn, one is mentioned all the same: it need not be among those of `more`.
+        assert len(few) <= len(most)
+        assert len(most) == 2 or all(any(other.endswith(node) for other in most) for node in few)
+
+
+def test_shares_are_held_to_chance():
+    held = [(0, 0, 0.5), (60, 100, 0.5), (100, 100, 1.0), (9, 10, 0.999)]
+    assert all(within("", *numbers).holds for numbers in held)
+    assert not within("", 80, 100, 0.5).holds
+    assert not within("", 99, 100, 1.0).holds
+
+
+def outward(scene):
+    return tuple(thing.slot.endswith(OUTWARD) for thing in scene.things)
+
+
+def beside(scenes):
+    return [scene for scene in many(scenes) if scene.relation == "left/right"]
+
+
+@pytest.mark.parametrize("kind", ["binding", "spatial", "dependence"])
+def test_all_ways_to_face_are_as_frequent(kind):
+    """In train, within five standard deviations; pairs are drawn with their swaps, so they count as half as many."""
+    scenes = beside(made(replace(PLAIN[kind], world="eight", views=8)).train)
+    ways, deviation = Counter(map(outward, scenes)), (0.25 * 0.75 / (len(scenes) / 2)) ** 0.5
+    assert len(ways) == 4
+    assert all(abs(count / len(scenes) - 0.25) < 5 * deviation for count in ways.values())
+
+
+def test_rules_speak_of_places_and_hold_out_either_facing():
+    rule = parse_rule("slot=left & animal=elephant", load_world("eight"))
+    matched = [scene for scene in beside(made(EIGHT).train) if rule.matches(scene)]
+    assert {outward(scene)[0] for scene in matched} == {False, True}
+    assert all(scene.things[0].animal == "elephant" for scene in matched)
+    held = made(replace(EIGHT, hold_out=("texture=red & animal=penguin",), test_scenes=400)).subsets["held_out"]
+    assert len(set(map(outward, held))) == 4
+
+
+def test_a_test_faces_as_all_of_its_scenes_would():
+    """Which scenes are drawn, and how they face, doesn't depend on what comes first."""
+    world = load_world(EIGHT.world)
+    scenes = pair_scenes(world, world.pairs[0], world.textures[:2], range(3))
+    first = draw(EIGHT.kept(world, scenes), 7, generator(EIGHT.seed, "draw", "some"))
+    assert EIGHT.drawn(world, scenes, 7, "some") == first
+    assert len(set(map(outward, first))) > 1

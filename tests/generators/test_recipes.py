@@ -1,0 +1,381 @@
+"""One contract, kind of split by option: each option does what its docstring says, and what holds of every split holds.
+
+To add an option, add a row; a field without a row fails.
+"""
+
+import os
+from collections import Counter
+from dataclasses import fields, replace
+from itertools import product
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import normalized_mutual_info_score
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.slots import OUTWARD
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.run import audit, check_records
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.captions.relations import claims
+from menagerie.generators.rules.hold_out import matched, parsed
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.probe import OF_TRAINING, ProbeRecipe
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.split_file import read_split
+from tests.generators.recipe_contract import Made, alone, cells, check_all, made, many, pairs, plain
+from tests.helpers.splits import in_memory, make_split
+
+EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "8"))  # random recipes; 500 before a release
+FEW = {"world": "tiny", "views": 2, "test_views": 1, "test_scenes": 20}
+PLAIN = {
+    "binding": BindingRecipe(**FEW, pairs=0.75, hard_negatives=0.5),
+    "spatial": SpatialRecipe(**FEW, pairs=0.75, hard_negatives=0.5),
+    "dependence": DependenceRecipe(**FEW | {"views": 12}, information=0.5),
+    "counting": CountingRecipe(**FEW, pairs=1.0),
+    "crowd": CrowdRecipe(
+        world="eight-textures", train_scenes=240, test_scenes=24, views=2, test_views=2, test_things=(2, 3)
+    ),
+    "probe": ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit")),
+}
+# Fields that a kind refuses to change, or that change nothing: conjunctions in captions of a single noun, say.
+WITHOUT = {
+    "binding": (),
+    "spatial": ("conjunction",),
+    "dependence": ("hard_negatives", "hold_out", "groups"),
+    "counting": ("hard_negatives", "hold_out", "groups", "conjunction", "mention_order", "facing"),
+    "crowd": ("pairs", "reserve", "validation", "facing", "least_visible"),
+    "probe": (*OF_TRAINING, "hold_out", "groups", "mention_order", "least_visible"),
+}
+
+
+def other_scenes(its: Made, before: Made) -> bool:
+    return its.subsets != before.subsets
+
+
+def all_views(its: Made, before: Made) -> bool:
+    views, more = its.recipe.views, its.recipe.views + its.recipe.test_views
+    tested = {scene.view for scenes in its.tests.values() for scene in scenes}
+    return ({scene.view for scene in its.train}, tested) == ({*range(views)}, {*range(views, more)})
+
+
+def fewer_in_tests(its: Made, before: Made) -> bool:
+    return its.train == before.train and max(map(len, its.tests.values())) == its.recipe.test_scenes
+
+
+def in_sizes(its: Made, before: Made) -> bool:
+    """As often small as big, and otherwise as without sizes; single animals share their textures."""
+    sizes = Counter(t.size for scenes in its.subsets.values() for s in scenes for t in s.things)
+    rest = ("texture",) if its.recipe.kind == "dependence" else ()
+    comparable = its.world.animals == before.world.animals
+    for name, scenes in its.subsets.items() if comparable else ():
+        assert [plain(s, *rest) for s in many(scenes)] == [plain(s, *rest) for s in many(before.subsets[name])]
+    return set(sizes) == set(its.world.sizes) and max(sizes.values()) < 2 * min(sizes.values())
+
+
+def reworded(its: Made, before: Made) -> bool:
+    """The same scenes, some of them in other words."""
+    both = [(a, b) for name in its.texts for a, b in zip(its.captions(name), before.captions(name), strict=True)]
+    return its.subsets == before.subsets and 5 * sum(a != b for a, b in both) > len(both)
+
+
+def all_say(*said: str):
+    def so(its: Made, before: Made) -> bool:
+        texts = [f" {text} " for name in its.tests for text in its.captions(name)]
+        return reworded(its, before) and all(any(word in text for word in said) for text in texts)
+
+    return so
+
+
+def no_a(its: Made, before: Made) -> bool:
+    return reworded(its, before) and not {"a", "an"} & {
+        w for name in its.texts for t in its.captions(name) for w in t.split()
+    }
+
+
+def is_ordered(its: Made) -> list[bool]:
+    """Whether captions of tests mention things in the order of their slots."""
+    rows = [(s, t) for name, scenes in its.tests.items() for s, (t, _) in zip(scenes, its.texts[name], strict=True)]
+    places = ([list(map(phrase, s.things)).index(n) for n in t.graph.nodes[:-1]] for s, t in rows)
+    return [place == sorted(place) for place in places]
+
+
+def slots_in_order(its: Made, before: Made) -> bool:
+    return its.subsets == before.subsets and all(is_ordered(its)) and not all(is_ordered(before))
+
+
+def all_inward(its: Made, before: Made) -> bool:
+    """Nothing but the facing is another; drawn, all four ways are as frequent."""
+    ways = Counter(
+        tuple(OUTWARD in t.slot for t in s.things)
+        for s in many(before.subsets[its.recipe.tests[0]] + before.train)
+        if s.relation != "above/under"
+    )
+    same = all(its.subsets[name] == list(map(plain, scenes)) for name, scenes in before.subsets.items())
+    return same and len(ways) == 4
+
+
+def rules_hold(its: Made, before: Made) -> bool:
+    """Each rule has its test; what all rules leave in train is as without them, if sizes are left to draw."""
+    tests = its.recipe.held_out_tests
+    assert all(matched(parsed(rules, its.world), s) for name, rules in tests.items() for s in its.subsets[name])
+    assert len(tests) == (len(its.recipe.hold_out) + 1 if len(its.recipe.hold_out) > 1 else 1)
+    return its.recipe.judged == ("held_out",) and all(its.subsets[name] for name in tests)
+
+
+def written_out(its: Made, before: Made) -> bool:
+    rules = tuple(rule.replace("land", "{elephant, rabbit}") for rule in its.recipe.hold_out)
+    return its.subsets == Made(replace(its.recipe, groups=(), hold_out=rules)).subsets
+
+
+def fewer_to_train(its: Made, before: Made) -> bool:
+    return its.recipe.counts().trainable < before.recipe.counts().trainable
+
+
+def nested(its: Made, before: Made) -> bool:
+    """A smaller fraction leaves scenes out and changes none; what is held out is the same."""
+    same = [name for name in its.subsets if name.endswith(("validation", "unseen_pairs", "unseen_counts"))]
+    of, more = its.train, before.train
+    if its.recipe.kind == "dependence":  # pairs are nested, their textures are drawn anew
+        of, more = (list(map(frozenset, pairs(scenes))) for scenes in (of, more))
+    return set(of) < set(more) and all(its.subsets[name] == before.subsets[name] for name in same)
+
+
+def tells_less(its: Made, before: Made) -> bool:
+    """Captions of train leave something out and add nothing but negations; those of tests stay."""
+    assert its.subsets == before.subsets
+    assert all(its.texts[name] == before.texts[name] for name in (*its.tests, "validation"))
+    said, all_said = ([claims(t.graph) for t, _ in one.texts["train"]] for one in (its, before))
+    news = {claim for some, every in zip(said, all_said, strict=True) for claim in some - every}
+    return said != all_said and all(claim.startswith("no ") for claim in news)
+
+
+def others_alone(its: Made, before: Made) -> bool:
+    return alone(its.train) != alone(before.train) and many(its.train) == many(before.train)
+
+
+def unseen_objects(its: Made, before: Made) -> bool:
+    shown = {cell for scene in its.train for cell in cells(scene)}
+    return (
+        len(shown) == 60
+        and its.recipe.tests[-2:] == ("one_unseen_object", "two_unseen_objects")
+        and all(its.tests.values())
+    )
+
+
+def covers_less(its: Made, before: Made) -> bool:
+    """Cells are nested; unseen in tests are the same ones at every coverage."""
+    half = made(replace(its.recipe, coverage=0.5))
+    some, more = sorted(({c for s in one.train for c in cells(s)} for one in (its, half)), key=len)
+    return some <= more and its.subsets["unseen_3"] == half.subsets["unseen_3"]
+
+
+def tells_less_in_tests(its: Made, before: Made) -> bool:
+    """As much as in train, but both of the things that are exchanged."""
+    said = [{len(true.graph.nodes) - 1 for true, _ in its.texts[name]} for name in ("train", "seen_3")]
+    return its.subsets == before.subsets and said == [{1}, {2}]
+
+
+def trained_elsewhere(its: Made, before: Made) -> bool:
+    """Some pairs that are unseen in one relation are trained in the other."""
+    return bool(
+        pairs(its.train) & pairs(its.subsets["left_right_unseen_pairs"] + its.subsets["above_under_unseen_pairs"])
+    )
+
+
+def seen_too(its: Made, before: Made) -> bool:
+    more = its.subsets.keys() - before.subsets.keys()
+    same = {
+        name: its.subsets[name] for name in before.subsets
+    } == before.subsets and its.recipe.judged == before.recipe.judged
+    return (
+        same and more == {"left_right_seen_order", "above_under_seen_order"} and all(its.subsets[name] for name in more)
+    )
+
+
+def informed(its: Made, before: Made) -> bool:
+    """Textures tell as much of animals as the recipe says; animals and tests are the same."""
+    shown, others = ([thing for scene in one.train for thing in scene.things] for one in (its, before))
+    found = normalized_mutual_info_score([t.animal for t in shown], [t.texture for t in shown])
+    assert Counter(t.animal for t in shown) == Counter(t.animal for t in others)
+    assert its.tests == before.tests
+    return found == pytest.approx(its.recipe.information, abs=0.01)
+
+
+def more_or_fewer(its: Made, before: Made) -> bool:
+    """The scenes of a smaller probe set are among those of a larger one."""
+    some, more = sorted((set(one.subsets["left_first"]) for one in (its, before)), key=len)
+    return some < more
+
+
+PAIRED = "binding spatial dependence"
+TWO = "binding spatial"
+NAMED = "binding dependence crowd probe"
+EVERY = f"{NAMED} spatial counting"
+TRAINED = f"{PAIRED} counting crowd"
+ALL = {"hard_negatives": 0.0, "pairs": 1.0}
+SIZES = ALL | {"world": "tiny-sizes"}
+ROWS = [
+    (EVERY, {"seed": 1}, other_scenes),
+    ("binding spatial counting crowd", {"views": 3}, all_views),
+    ("dependence", {"views": 13}, all_views),
+    (TRAINED, {"test_views": 3}, all_views),
+    (TRAINED, {"test_scenes": 7}, fewer_in_tests),
+    (f"{PAIRED} counting", {"world": "tiny-sizes"}, in_sizes),
+    ("crowd probe", {"world": "pug-sizes"}, in_sizes),
+    (f"{NAMED} counting", {"template": "pug-conjunction"}, all_say(" a photo of ")),
+    (f"{NAMED} counting", {"template": "free-conjunction"}, reworded),
+    (f"{NAMED} counting", {"template": "statement-conjunction"}, all_say(" is ", " are ")),
+    ("spatial", {"template": "pug-relation"}, all_say(" a photo of ")),
+    ("spatial", {"template": "free-relation"}, reworded),
+    ("spatial", {"template": "statement-relation"}, all_say(" is ")),
+    (EVERY, {"phrasings": ("{place} i see that {things}",)}, all_say(" i see that ")),
+    (NAMED, {"conjunction": "while"}, all_say(" while ")),
+    (EVERY, {"article": "the"}, no_a),
+    (f"{PAIRED} crowd", {"mention_order": "slots"}, slots_in_order),
+    (f"{PAIRED} probe", {"facing": "inward"}, all_inward),
+    (TWO, ALL | {"hold_out": ("texture=red & animal=elephant", "animal=penguin & background=city")}, rules_hold),
+    (TWO, ALL | {"hold_out": ("pair={penguin, rabbit}",)}, rules_hold),
+    (TWO, ALL | {"hold_out": ("background=city",)}, rules_hold),
+    (TWO, SIZES | {"hold_out": ("size=small & animal=rabbit",)}, rules_hold),
+    (TWO, SIZES | {"hold_out": ("size[0]=size[1]",)}, rules_hold),
+    ("crowd", {"hold_out": ("texture=red & animal=rabbit", "pair={crow, camel}")}, rules_hold),
+    (f"{TWO} crowd", {"groups": ("land={elephant, rabbit}",), "hold_out": ("animal=land & texture=red",)}, written_out),
+    (f"{PAIRED} counting", {"reserve": 0.4}, fewer_to_train),
+    (f"{PAIRED} counting", {"validation": 0.4}, fewer_to_train),
+    (f"{TWO} counting", {"pairs": 0.5}, nested),
+    ("dependence", {"pairs": 1.0}, lambda its, before: nested(before, its)),
+    (TWO, {"pairs": 0.0}, nested),
+    (TWO, {"hard_negatives": 0.0}, nested),
+    (TWO, {"hard_negatives": 1.0}, lambda its, before: nested(before, its)),
+    ("crowd", {"hard_negatives": 0.25}, other_scenes),
+    ("binding crowd", {"mentioned": 0.5}, tells_less),
+    (f"{TWO} crowd", {"attributes": 0.4}, tells_less),
+    (f"{TWO} crowd", {"attributes": 0.0}, tells_less),
+    ("binding crowd", {"salient": 1.0}, tells_less),
+    ("binding", {"negated": 1.0}, reworded),
+    ("binding", {"negated": 0.3, "mentioned": 0.5, "attributes": 0.7, "salient": 0.2}, tells_less),
+    ("binding", {"world": "tiny-sizes", "salient": 0.7, "attributes": 0.5}, in_sizes),
+    (TWO, {"singles_views": 1}, others_alone),
+    ("binding", {"objects": 0.75, "world": "pug", "pairs": 0.4, "hard_negatives": 0.2}, unseen_objects),
+    ("spatial", {"relations": ("above/under",)}, other_scenes),
+    ("spatial", {"singles_slots": ("center", "left")}, others_alone),
+    ("spatial", {"unseen_under": "own", "seed": 1, "pairs": 1.0}, trained_elsewhere),
+    ("spatial", {"seen_order": True}, seen_too),
+    ("dependence", {"information": 0.4}, informed),
+    ("dependence", {"information": 0.85}, informed),
+    ("crowd", {"coverage": 0.25}, covers_less),
+    ("crowd", {"coverage": 0.75}, covers_less),
+    ("crowd", {"classes": 2, "coverage": 0.5}, covers_less),
+    ("crowd", {"layout": "overlap"}, other_scenes),
+    ("crowd", {"test_layout": "rows"}, lambda its, before: its.train == before.train and its.tests != before.tests),
+    ("crowd", {"things": (1, 4)}, other_scenes),
+    ("crowd", {"test_things": (2, 5)}, lambda its, before: list(its.tests) == ["seen_2", "seen_5"]),
+    ("crowd", {"train_scenes": 300}, lambda its, before: len(its.train) == 300),
+    ("crowd", {"most_mentioned": 1}, tells_less_in_tests),
+    ("crowd", {"relations_stated": 2, "layout": "rows", "test_things": (4,)}, all_say(" that is ")),
+    ("crowd", {"searches": (3,), "triplets": (0, 1, 2)}, lambda its, before: its.train == before.train),
+    ("probe", {"animals": ()}, more_or_fewer),
+    ("probe", {"textures": ("red", "white")}, more_or_fewer),
+    ("probe", {"probe_views": 1}, more_or_fewer),
+    ("probe", {"first_view": 30_000}, other_scenes),
+    ("probe", {"layout": "overlap", "things": 4, "quartets": 30, "world": "pug-textures", "animals": ()}, other_scenes),
+]
+TABLE = [(kind, change, effect) for kinds, change, effect in ROWS for kind in kinds.split()]
+NAMES = [f"{kind} {' '.join(f'{k}={v}' for k, v in change.items())}" for kind, change, _ in TABLE]
+
+
+@pytest.mark.parametrize(("kind", "change", "effect"), TABLE, ids=NAMES)
+def test_contract(kind, change, effect):
+    its = made(replace(PLAIN[kind], **change))
+    check_all(its)
+    assert effect(its, made(PLAIN[kind]))
+    assert wrong(check_records(in_memory(its.recipe))) == []
+
+
+def wrong(findings):
+    return [finding for finding in findings if not finding.holds or finding.skipped]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_option_has_a_row_and_every_test_scenes(kind):
+    assert {name for its, change, _ in TABLE if its == kind for name in change} | {*WITHOUT[kind]} == {
+        field.name for field in fields(KINDS[kind])
+    }
+    assert all(made(PLAIN[kind]).tests.values())
+
+
+@pytest.mark.parametrize("kind", ["binding", "spatial"])
+def test_pairs_with_hard_negatives_are_nested_in_both_fractions(kind):
+    """Those at half of the pairs are among those at all, at the same fraction of hard negatives or at a higher one."""
+    at = {
+        its: Made(replace(PLAIN[kind], pairs=its[0], hard_negatives=its[1], views=1))
+        for its in product((0.5, 1.0), repeat=2)
+    }
+    hard = {its: {s for s in many(one.train) if one.recipe.swap(s) in set(one.train)} for its, one in at.items()}
+    assert hard[0.5, 0.5] < hard[1.0, 0.5] < hard[1.0, 1.0] > hard[0.5, 1.0] > hard[0.5, 0.5]
+
+
+WORLD = load_world("tiny")
+ATOM = st.sampled_from(
+    [
+        *(f"{kind[:-1]}={name}" for kind in ("animals", "textures", "backgrounds") for name in getattr(WORLD, kind)),
+        *(
+            "slot=under",
+            "count=2",
+            "animal=penguin & background=city",
+            "pair={elephant, rabbit}",
+            "relation=left & first=penguin",
+        ),
+    ]
+)
+RULE = st.lists(ATOM, min_size=1, max_size=3, unique=True).map(" & ".join)
+FRACTION = st.integers(0, 10).map(lambda n: n / 10)
+ANY = st.fixed_dictionaries(
+    {
+        "world": st.sampled_from(["tiny", "tiny-sizes"]),
+        "hold_out": st.lists(RULE, max_size=2, unique=True).map(tuple),
+        "pairs": FRACTION,
+        "hard_negatives": FRACTION,
+        "seed": st.integers(0, 99),
+    }
+)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(st.sampled_from(["binding", "spatial"]), st.sampled_from(["", "pug-", "free-", "statement-"]), ANY)
+def test_random_recipes_keep_the_contract(kind, style, change):
+    template = style + ("relation" if kind == "spatial" else "conjunction")
+    recipe = replace(PLAIN[kind], template=template, views=1, **change)
+    try:
+        its = Made(recipe)
+    except UserError:  # the rules take too much, or nothing
+        assume(False)
+    check_all(its)
+    assert wrong(check_records(in_memory(recipe))) == []
+
+
+RENDERED = {
+    "binding": replace(PLAIN["binding"], world="tiny-sizes", mentioned=0.6, attributes=0.7, negated=0.3),
+    "spatial": replace(PLAIN["spatial"], views=1, seen_order=True, hold_out=("relation=above & first=elephant",)),
+    "dependence": PLAIN["dependence"],
+    "counting": PLAIN["counting"],
+    "crowd": CrowdRecipe(
+        **{"world": "four-textures", "layout": "overlap", "things": (2, 3), "test_things": (2, 3), "views": 1},
+        **{"train_scenes": 80, "test_scenes": 12, "test_views": 1, "least_visible": 0.7, "relations_stated": 1},
+    ),
+    "probe": ProbeRecipe(world="four-textures", layout="overlap", things=3, quartets=10, least_visible=0.6),
+}
+
+
+@pytest.mark.parametrize("kind", RENDERED)
+def test_rendered_and_audited(kind, tmp_path):
+    """Things of crowds hide others: scenes are left out, and the audit knows which."""
+    path = make_split(tmp_path, RENDERED[kind], resolution=32)
+    assert wrong(audit(path)) == []
+    assert bool(read_split(path).recipe.get("left_out")) == (kind in ("crowd", "probe"))

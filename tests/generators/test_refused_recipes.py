@@ -1,0 +1,98 @@
+"""One table of recipes that can't be had, by kind of split, each with what its error says."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.splits.recipe_file import KINDS
+from tests.generators.test_recipes import PLAIN
+
+OBJECTS = {"world": "pug", "pairs": 0.4, "views": 1, "hard_negatives": 0.0, "objects": 0.75}
+HARD = {"pairs": 1.0, "hard_negatives": 1.0}
+PHRASING = "must have {things}, and {place} or {background}, each once"
+MANY_SCENES = {"world": "eight-textures", "views": 1, "train_scenes": 900_000}
+REFUSED = [
+    *(("binding", {name: -0.1}, f"{name} must be at") for name in ("pairs", "hard_negatives", "reserve", "mentioned")),
+    *(("binding", {name: 1.1}, f"{name} must be at") for name in ("validation", "attributes", "salient")),
+    *(("binding", {name: float("nan")}, f"{name} must be a number") for name in ("pairs", "attributes")),
+    ("binding", {"reserve": 0.6, "validation": 0.5}, "leave none of the 6 pairs"),
+    ("binding", {"world": "pug-plain"}, "world 'pug-plain' has a single texture"),
+    ("binding", {"hold_out": ("animal=cat",)}, "unknown animal 'cat'"),
+    ("binding", {"hold_out": ("count=3",)}, "matches none of the 24 scenes of one and"),
+    ("binding", {"hold_out": ("count=2",)}, "leaves none of the 4 trainable pairs"),
+    ("binding", {"hold_out": ("view=0",)}, "leave out view"),
+    ("binding", {"hold_out": ("background=city", "background=city")}, "twice"),
+    ("binding", {"hold_out": ("texture=red", "texture=white")}, "leaves none of the"),
+    ("binding", {"hold_out": ("count=1", "count=2"), "pairs": 0.0}, "'count=1 or count=2' takes all of the 24 scenes"),
+    ("binding", OBJECTS | {"hold_out": ("texture=red",)}, "objects 0.75 and hold_out both say"),
+    ("binding", OBJECTS | {"negated": 0.5}, "objects 0.75 and negated both say"),
+    ("binding", OBJECTS | {"objects": 0.2}, "and none with"),
+    ("binding", OBJECTS | {"objects": 0.25}, "objects 0.25 leaves no scene of validation"),
+    ("binding", OBJECTS | {"hard_negatives": 1.0}, "objects leaves the swap of"),
+    ("binding", OBJECTS | {"world": "tiny", "objects": 0.67}, "leaves no scene of"),
+    ("binding", {"article": "an"}, "unknown article 'an'; did you mean 'a'"),
+    ("binding", {"conjunction": "wile"}, "unknown conjunction 'wile'; did you mean 'while'"),
+    ("binding", {"mention_order": "slot"}, "unknown mention_order 'slot'; did you mean 'slots'"),
+    ("binding", {"facing": "outward"}, "unknown facing 'outward'"),
+    ("binding", {"phrasings": ("{things} in the city",)}, PHRASING),
+    ("binding", {"phrasings": ("{things} {things} {place}",)}, PHRASING),
+    ("binding", {"phrasings": ("{things} {place!r}",)}, PHRASING),
+    ("binding", {"phrasings": ("{things} {place",)}, PHRASING),
+    ("binding", {"phrasings": ("{place}: {things}",)}, "lower-case words with single spaces"),
+    ("binding", {"phrasings": ("{place} {things} ",)}, "lower-case words with single spaces"),
+    ("binding", {"phrasings": ("Look {things} {place}",)}, "lower-case words"),
+    ("binding", {"phrasings": ("the rabbit sees {things} {place}",)}, "can't be parsed back"),
+    ("binding", {"phrasings": ("in the city {things} {place}",)}, "can't be parsed back"),
+    ("binding", {"phrasings": ("{things} are {place}",)}, "can't be parsed back"),
+    ("spatial", {"singles_slots": ("centre",)}, "did you mean 'center'"),
+    ("spatial", {"singles_slots": ("above", "above")}, "above twice"),
+    ("spatial", {"relations": ()}, "relation"),
+    ("spatial", {"relations": ("left/right", "left/right")}, "left/right twice"),
+    ("spatial", {"relations": ("left/rigt",)}, "did you mean 'left/right'"),
+    ("spatial", {"unseen_under": "both"}, "unseen_under 'both'"),
+    ("spatial", {"conjunction": "with"}, "joins things by their relation; leave out conjunction"),
+    ("spatial", HARD | {"hold_out": ("relation=left & first=elephant",)}, "4 of 4 training pairs, but hold_out leaves"),
+    ("dependence", {"information": 0.1}, "information 0.1 can't be had in world 'tiny': from 0."),
+    ("dependence", {"information": 0.99}, "(one texture an animal)"),
+    ("dependence", {"information": float("nan")}, "information must be a number from 0 to 1, got nan"),
+    ("dependence", {"views": 1}, "some animal is in train only"),
+    ("dependence", {"world": "pug-plain"}, "world 'pug-plain' has 1 texture"),
+    *((kind, {"hard_negatives": 0.5}, "no hard_negatives, no hold_out") for kind in ("dependence", "counting")),
+    *((kind, {"hold_out": ("animal=cat",)}, "no hard_negatives, no hold_out") for kind in ("dependence", "counting")),
+    ("crowd", {"coverage": 0.3}, "no multiple of 1/4; choose 0.25, 0.5, 0.75, 1"),
+    ("crowd", {"pairs": 0.5}, "pairs must be 1"),
+    ("crowd", {"hard_negatives": 0.6}, "at most 0.5"),
+    ("crowd", {"template": "statement-conjunction", "relations_stated": 1}, "can't state relations"),
+    ("crowd", {"world": "eight", "test_things": (6,)}, "need 6 textures, but world 'eight' has 3"),
+    ("crowd", {"coverage": 0.2, "classes": 5}, "5 classes need 10 animals and textures each"),
+    ("crowd", {"train_scenes": 20}, "of the 64 combinations of animal and texture that coverage 1 means; raise it"),
+    ("crowd", MANY_SCENES, "world 'eight-textures' gives about"),
+    ("crowd", {"coverage": 0.5, "hard_negatives": 0.4}, "lower it to 0.1"),
+    ("crowd", {"hold_out": ("animal=rabbit & count=7",), "test_things": (2,)}, "matches no scene that was dealt"),
+    ("probe", {"pairs": 0.2}, "nothing to train on: leave out pairs, got 0.2"),
+    ("probe", {"views": 8}, "leave out views, got 8"),
+    ("probe", {"hard_negatives": 0.5}, "no hard_negatives"),
+    ("probe", {"first_view": 16}, "first_view must be at least 20000"),
+    ("probe", {"mention_order": "slots"}, "in both orders: leave out mention_order"),
+    ("probe", {"things": 3}, "things must be 2 unless there is a layout"),
+    ("probe", {"animals": ("goldfsh", "camel")}, "unknown animal 'goldfsh'; did you mean 'goldfish'"),
+    ("probe", {"animals": ("camel",)}, "needs 2 animals, but there are 1: camel"),
+    ("probe", {"textures": ("red",)}, "needs 2 textures, but there are 1: red"),
+    ("probe", {"layout": "apart", "things": 3, "quartets": 2}, "more than the 1 combinations of 3"),
+    ("probe", {"layout": "apart", "things": 4}, "needs 4 animals, but there are 3"),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "words"), REFUSED, ids=[f"{kind} {words}" for kind, _, words in REFUSED])
+def test_what_cannot_be_had_is_refused(kind, change, words, monkeypatch):
+    monkeypatch.setattr("menagerie.generators.splits.dealing.TRIES", 200)
+    with pytest.raises(UserError, match=re.escape(words)):
+        replace(PLAIN[kind], **change).subsets()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unknown_template_is_named(kind):
+    with pytest.raises(UserError, match="unknown template 'photo'"):
+        replace(PLAIN[kind], template="photo")
