@@ -86,8 +86,8 @@ def rates() -> Rates:
 
 def reading(config: Peers, data: "SplitDataset", folder: Path, copied: float) -> Iterator[Part]:
     """Yield the reading of a batch of images and captions in random order: from memory, and composed from the
-    atlas. webdataset reads the same images one after another, as `menagerie export` writes them, and draws from those that
-    it holds."""
+    atlas. webdataset reads the same images one after another, as `menagerie export` writes them, and draws from those
+    that it holds."""
     from menagerie.generators.storage.dataset import SplitDataset
 
     peer = from_tar_files(data, folder, config.batch)
