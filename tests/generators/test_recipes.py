@@ -181,6 +181,11 @@ def tells_less_in_tests(its: Made, before: Made) -> bool:
     return its.subsets == before.subsets and said == [{1}, {2}]
 
 
+def states_chains(its: Made, before: Made) -> bool:
+    assert {len(true.graph.edges) for true, _ in its.texts["seen_3"]} == {2}
+    return all(" that is " in text for text in its.captions("seen_3"))
+
+
 def trained_elsewhere(its: Made, before: Made) -> bool:
     """Some pairs that are unseen in one relation are trained in the other."""
     return bool(
@@ -262,7 +267,7 @@ ROWS = [
     ("binding", {"negated": 0.3, "mentioned": 0.5, "attributes": 0.7, "salient": 0.2}, tells_less),
     ("binding", {"world": "tiny-sizes", "salient": 0.7, "attributes": 0.5}, in_sizes),
     (TWO, {"singles_views": 1}, others_alone),
-    ("binding", {"objects": 0.75, "world": "pug", "pairs": 0.4, "hard_negatives": 0.2}, unseen_objects),
+    ("binding", {"objects": 0.75, "world": "pug", "views": 1, "pairs": 0.2, "hard_negatives": 0.2}, unseen_objects),
     ("spatial", {"relations": ("above/under",)}, other_scenes),
     ("spatial", {"singles_slots": ("center", "left")}, others_alone),
     ("spatial", {"unseen_under": "own", "seed": 1, "pairs": 1.0}, trained_elsewhere),
@@ -278,7 +283,7 @@ ROWS = [
     ("crowd", {"test_things": (2, 5)}, lambda its, before: list(its.tests) == ["seen_2", "seen_5"]),
     ("crowd", {"train_scenes": 300}, lambda its, before: len(its.train) == 300),
     ("crowd", {"most_mentioned": 1}, tells_less_in_tests),
-    ("crowd", {"relations_stated": 2, "layout": "rows", "test_things": (4,)}, all_say(" that is ")),
+    ("crowd", {"relations_stated": 2, "layout": "rows"}, states_chains),
     ("crowd", {"searches": (3,), "triplets": (0, 1, 2)}, lambda its, before: its.train == before.train),
     ("probe", {"animals": ()}, more_or_fewer),
     ("probe", {"textures": ("red", "white")}, more_or_fewer),
