@@ -267,7 +267,7 @@ ROWS = [
     ("binding", {"negated": 0.3, "mentioned": 0.5, "attributes": 0.7, "salient": 0.2}, tells_less),
     ("binding", {"world": "tiny-sizes", "salient": 0.7, "attributes": 0.5}, in_sizes),
     (TWO, {"singles_views": 1}, others_alone),
-    ("binding", {"objects": 0.75, "world": "pug", "views": 1, "pairs": 0.2, "hard_negatives": 0.2}, unseen_objects),
+    ("binding", {"objects": 0.75, "world": "pug", "pairs": 0.4, "hard_negatives": 0.2}, unseen_objects),
     ("spatial", {"relations": ("above/under",)}, other_scenes),
     ("spatial", {"singles_slots": ("center", "left")}, others_alone),
     ("spatial", {"unseen_under": "own", "seed": 1, "pairs": 1.0}, trained_elsewhere),
