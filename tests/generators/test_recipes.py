@@ -374,7 +374,7 @@ RENDERED = {
         **{"world": "four-textures", "layout": "overlap", "things": (2, 3), "test_things": (2, 3), "views": 1},
         **{"train_scenes": 80, "test_scenes": 12, "test_views": 1, "least_visible": 0.7, "relations_stated": 1},
     ),
-    "probe": ProbeRecipe(world="four-textures", layout="overlap", things=3, quartets=10, least_visible=0.6),
+    "probe": PLAIN["probe"],
 }
 
 
@@ -383,4 +383,4 @@ def test_rendered_and_audited(kind, tmp_path):
     """Things of crowds hide others: scenes are left out, and the audit knows which."""
     path = make_split(tmp_path, RENDERED[kind], resolution=32)
     assert wrong(audit(path)) == []
-    assert bool(read_split(path).recipe.get("left_out")) == (kind in ("crowd", "probe"))
+    assert bool(read_split(path).recipe.get("left_out")) == (kind == "crowd")
