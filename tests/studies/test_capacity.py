@@ -10,7 +10,7 @@ from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pictures import SplitPictures
-from menagerie.generators.storage.split_file import make_split, read_split
+from menagerie.generators.storage.split_file import read_split
 from menagerie.studies.analysis.hidden import BINS, hidden_bins
 from menagerie.studies.capacity import PRESETS
 from menagerie.studies.frame.parts import Lines
@@ -75,7 +75,7 @@ def overlapping(tmp_path_factory):
         **{"test_things": (2, 4), "test_scenes": 12, "test_views": 2},
     )
     store = SplitFolder(tmp_path_factory.mktemp("store"), load_world(recipe.world), 32)
-    return make_split(store, recipe)
+    return store.make(recipe)
 
 
 def test_scenes_are_grouped_by_the_share_of_the_exchanged_things_that_is_hidden(overlapping):
