@@ -12,9 +12,9 @@
     python studies/throughput.py scale
 
 `rendering`: the same random scenes, in memory, by our compositor (shadows of one animal on the
-other included), our own direct renderer, pyrender (OpenGL, with shadows), pybullet's
-TinyRenderer and, where `blender` is on the path, Cycles. They take turns, so that what else the
-machine does falls on all alike; CPU time counts all threads of a process.
+other included), our own direct renderer, pyrender (OpenGL, with shadows) and
+pybullet's TinyRenderer. They take turns, so that what else the machine does falls on all alike; CPU time counts all
+threads of a process.
 
 `atlas`: what the factors of scenes cost, which our compositor renders once: every animal in every place of a crowd;
 then what the backgrounds of a view and an entry cost in one process.
@@ -41,7 +41,6 @@ on and audited; a training step by its batch; and a grid's report by the number 
 and checked on a larger one.
 """
 
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -86,8 +85,6 @@ class Rendering:
     """Random scenes that every renderer draws in every round."""
     rounds: Annotated[int, Range(1, 10_000)] = 5
     """Number of rounds; the figures are medians over them."""
-    cycles_samples: Annotated[int, Range(1, 100_000)] = 16
-    """Samples a pixel of Blender's Cycles, if it is installed."""
 
 
 @dataclass(frozen=True)
@@ -161,12 +158,6 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
             draws[name] = timed(lambda scenes, draw=draw: [draw(scene) for scene in scenes])
         except UserError as error:
             print(f"left out: {error}")
-    if shutil.which("blender"):
-        from menagerie.envs.checks.blender import render_cycles
-
-        draws["cycles"] = lambda scenes: Timing(*render_cycles(scenes, config.resolution, config.cycles_samples))
-    else:
-        print("left out: Cycles, there is no blender on the path")
     return draws
 
 

@@ -227,7 +227,7 @@ SPLIT_FAULTS = [
     ),
     *(
         Fault(f"{what}, {one.kind}", one, partners(test, change), claim)
-        for one, test in ((BINDING, "validation"), (COUNTING, "seen_counts"), (CROWD, "unseen_2"))
+        for one, test in ((BINDING, "validation"), (SPATIAL, "left_right_unseen_pairs"), (PROBE, "left_first"))
         for what, change, claim in (
             ("another's counterfactual", lambda rows: np.roll(rows, 1), ROW),
             ("no counterfactual", lambda rows: np.where(np.arange(len(rows)) == 3, -1, rows), ALONE),

@@ -249,7 +249,7 @@ def is_true(graph: SceneGraph, scene: Scene) -> bool:
 
 
 def check_texts(its: Made) -> None:
-    """Captions are true; hard negatives are false, true of the swap, and in the same words. Texts parse to graphs."""
+    """Captions are true; hard negatives are false, true of the swap, in the same words and order. All are parsed."""
     other_words = its.recipe.kind == "counting"
     for name, scenes in its.subsets.items():
         for number, (scene, (true, false)) in enumerate(zip(scenes, its.texts[name], strict=True)):
@@ -261,4 +261,12 @@ def check_texts(its: Made) -> None:
                 assert not is_true(false.graph, scene)
                 assert is_true(false.graph, its.recipe.swap(scene))
                 assert parse(false.text, its.world) == false.graph
+                assert false.graph.edges == true.graph.edges
+                assert other_words or places(false.graph, its.recipe.swap(scene)) == places(true.graph, scene)
                 assert other_words or name.startswith("search") or words(false.text) == words(true.text)
+
+
+def places(graph: SceneGraph, scene: Scene) -> list[set[str]]:
+    """Where the things stand that a caption mentions, in its order."""
+    known = [(thing.slot, (phrase(thing), phrase(thing._replace(texture="")))) for thing in scene.things]
+    return [{slot for slot, names in known if node in names} for node in graph.nodes[:-1] if not node.startswith("no ")]

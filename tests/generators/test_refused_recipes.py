@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import build
 from menagerie.generators.splits.recipe_file import KINDS
 from tests.generators.test_recipes import PLAIN
 
@@ -35,7 +36,6 @@ REFUSED = [
     ("binding", {"article": "an"}, "unknown article 'an'; did you mean 'a'"),
     ("binding", {"conjunction": "wile"}, "unknown conjunction 'wile'; did you mean 'while'"),
     ("binding", {"mention_order": "slot"}, "unknown mention_order 'slot'; did you mean 'slots'"),
-    ("binding", {"facing": "outward"}, "unknown facing 'outward'"),
     ("binding", {"phrasings": ("{things} in the city",)}, PHRASING),
     ("binding", {"phrasings": ("{things} {things} {place}",)}, PHRASING),
     ("binding", {"phrasings": ("{things} {place!r}",)}, PHRASING),
@@ -51,7 +51,6 @@ REFUSED = [
     ("spatial", {"relations": ()}, "relation"),
     ("spatial", {"relations": ("left/right", "left/right")}, "left/right twice"),
     ("spatial", {"relations": ("left/rigt",)}, "did you mean 'left/right'"),
-    ("spatial", {"unseen_under": "both"}, "unseen_under 'both'"),
     ("spatial", {"conjunction": "with"}, "joins things by their relation; leave out conjunction"),
     ("spatial", HARD | {"hold_out": ("relation=left & first=elephant",)}, "4 of 4 training pairs, but hold_out leaves"),
     ("dependence", {"information": 0.1}, "information 0.1 can't be had in world 'tiny': from 0."),
@@ -90,6 +89,12 @@ def test_what_cannot_be_had_is_refused(kind, change, words, monkeypatch):
     monkeypatch.setattr("menagerie.generators.splits.dealing.TRIES", 200)
     with pytest.raises(UserError, match=re.escape(words)):
         replace(PLAIN[kind], **change).subsets()
+
+
+@pytest.mark.parametrize(("kind", "field"), [("binding", "facing"), ("spatial", "unseen_under"), ("crowd", "layout")])
+def test_a_word_that_is_none_of_a_fields_is_named(kind, field):
+    with pytest.raises(UserError, match=f"unknown {field} 'both'"):
+        build(KINDS[kind], {field: "both"})
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -18,26 +18,16 @@ from menagerie.generators.inspection.summary import facts
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.rules.rule import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
-from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import read_split
 from tests.helpers.splits import make_split
 
 FEW = {"world": "tiny-sizes", "views": 2, "test_views": 1, "test_scenes": 20}
 RECIPES = {
     "binding": BindingRecipe(pairs=0.75, hard_negatives=0.5, **FEW),
-    "spatial": SpatialRecipe(pairs=0.75, hard_negatives=0.5, **FEW),
     "dependence": DependenceRecipe(information=0.5, **FEW | {"views": 12}),
-    "counting": CountingRecipe(pairs=1.0, **FEW),
 }
 WORLD = load_world("tiny-sizes")
-
-
-@pytest.fixture(scope="module", params=RECIPES)
-def made(request, tmp_path_factory):
-    """A split of each kind."""
-    return make_split(tmp_path_factory.mktemp(request.param), RECIPES[request.param])
 
 
 def many(scenes):
@@ -101,7 +91,8 @@ def test_a_rule_of_sizes_needs_a_world_with_sizes():
         parse_rule("size=texture[1]", WORLD)
 
 
-def test_inspection_and_exports_report_sizes(made, tmp_path):
+def test_inspection_and_exports_report_sizes(tmp_path):
+    made = make_split(tmp_path, RECIPES["binding"])
     split = read_split(made)
     reported = facts(split)
     assert reported["world"] == "tiny-sizes: 4 animals, 3 textures, 2 backgrounds, 2 sizes"
