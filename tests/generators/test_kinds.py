@@ -9,7 +9,6 @@ import pytest
 from menagerie.envs.core.identity import generator
 from menagerie.envs.slots import OUTWARD
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.findings import within
 from menagerie.generators.captions.hard_negatives.swaps import other_number
 from menagerie.generators.captions.phrases import counted, plural
 from menagerie.generators.rules.rule import parse_rule
@@ -103,13 +102,6 @@ def test_mentions_are_nested():
         # If no thing was drawn, one is mentioned all the same: it need not be among those of `more`.
         assert len(few) <= len(most)
         assert len(most) == 2 or all(any(other.endswith(node) for other in most) for node in few)
-
-
-def test_shares_are_held_to_chance():
-    held = [(0, 0, 0.5), (60, 100, 0.5), (100, 100, 1.0), (9, 10, 0.999)]
-    assert all(within("", *numbers).holds for numbers in held)
-    assert not within("", 80, 100, 0.5).holds
-    assert not within("", 99, 100, 1.0).holds
 
 
 def outward(scene):
