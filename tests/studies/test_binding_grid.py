@@ -157,7 +157,6 @@ def test_a_rerun_skips_what_is_finished(finished):
     stamps = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
     again = run_here([*GRID, *QUICK, "--out", "runs/a"], finished, page=False)
     assert again.returncode == 0
-    assert ", 0 of them to render" in again.stdout
     assert "2 runs, 2 of them finished before" in again.stdout
     assert outcome(out) == before
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
