@@ -11,7 +11,6 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import states, words
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES, FalseCaptions
 from menagerie.generators.captions.relations import edge_holds
 from menagerie.generators.captions.templates import Caption, build_caption, caption, phrasing_of
 from menagerie.generators.parsers.world_grammar import parse
@@ -20,6 +19,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe, animal_roles
 from menagerie.generators.splits.dependence import DependenceRecipe, marked_textures
 from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.false_captions import TEXT_NEGATIVES, FalseCaptions
 from menagerie.generators.vocabulary import Vocabulary
 from tests.helpers.splits import of_planned
 
