@@ -259,7 +259,7 @@ def test_an_untrusted_subset_names_no_path(copied, tmp_path, name):
         write_attribute(file, "digest", digest_of(settings, subsets))
     with pytest.raises(UserError, match="can't name a file; do not trust"):
         export(copied, "coco", tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == [copied.parent.name]
+    assert not (tmp_path / "out").exists()
 
 
 def test_command_line(split, tmp_path):

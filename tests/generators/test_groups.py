@@ -179,6 +179,7 @@ def test_a_packed_split_opens_elsewhere_and_executes_nothing(tmp_path):
 def test_a_world_file_is_opened_by_the_audit_if_the_user_names_it(tmp_path):
     recipe = own_world(tmp_path)
     path = make_split(tmp_path, recipe)
+    pack(path)
     (reason,) = {finding.detail for finding in audit(path) if finding.skipped}
     assert f"if you trust it, --world {recipe.world}" in reason
     named = audit(path, world_file=Path(recipe.world))
