@@ -48,7 +48,7 @@ class Config:
     code: tuple[str, ...] = ()
     """Classes of your own (file.py:Class) whose cells are measured: their files are run."""
     store: Path | None = None
-    """Folder of the image stores; empty takes the one that the run was given."""
+    """Folder of atlases and split files; empty takes the one that the run was given."""
     scenes: Annotated[int, Range(1, 1000)] = 4
     """Scenes in each cell's picture."""
     workers: Annotated[int, SOME_PROCESSES] = 0
@@ -58,7 +58,7 @@ class Config:
 
 
 def read_config(run: Path) -> tuple[Path, list[Path]]:
-    """Return the folder of the image stores that a run was given, and its split files, if any. Raise if its config.json
+    """Return the `--store` that a run was given, and its split files, if any. Raise if its config.json
     can't be read."""
     try:
         config = read_record(run / "config.json")["config"]

@@ -72,7 +72,7 @@ class Evaluate(ScoringStudy):
         tuple(self.tested)
 
     def prepare(self, out: Path) -> "Evaluate":
-        """Render the recipes' scenes that the store lacks, and write the split files."""
+        """Render what atlases lack for the recipes' scenes, and write the split files."""
         from menagerie.studies.scoring.frozen import made
         from menagerie.studies.scoring.splits import render
 
@@ -98,7 +98,7 @@ class Evaluate(ScoringStudy):
         super().forecast()
         for name, recipe in self.recipes.items():
             scenes = len(recipe.with_partners(self.planned[name]))
-            print(f"{name}, {scenes} scenes of {recipe.world}: what the store lacks of them is rendered first")
+            print(f"{name}, {scenes} scenes of {recipe.world}: what the atlas lacks of them is rendered first")
             if recipe.least_visible:
                 print(f"{name}: at most, as scenes in which too little of a thing shows are left out")
         return True

@@ -49,7 +49,7 @@ class Transfer(ScoringStudy):
     check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST] = False
     """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
     store: Annotated[Path, tyro.conf.Fixed, tyro.conf.Suppress] = Path("store")
-    """Folder of the image stores. It isn't used here: no scene is rendered."""
+    """Folder of atlases and split files. It isn't used here: no scene is rendered."""
     out: Annotated[Path, PLACE, FIRST] = Path("runs/transfer")
     """Folder of the results; an earlier one is continued, also with other models and benchmarks."""
     data_root: Annotated[Path, DATA, FIRST] = Path("data")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from PIL import Image, PngImagePlugin, UnidentifiedImageError
 
-from menagerie.envs.core.reading import check_regular
+from menagerie.envs.core.reading import check_accessible, check_regular
 
 LARGEST_FILE = 64 << 20  # bytes
 MOST_PIXELS = 64 << 20
@@ -56,6 +56,10 @@ def open_picture(file: Path | bytes, limits: Limits = PHOTOGRAPH) -> Image.Image
     except UnidentifiedImageError as error:
         known = "picture" if limits.formats is None else f"{', '.join(limits.formats[:-1])} or {limits.formats[-1]}"
         raise Unfit(f"it is no {known}") from error
+    except OSError as error:
+        if isinstance(file, Path):
+            check_accessible(file, error)
+        raise
     check_picture(picture, limits)
     return picture
 

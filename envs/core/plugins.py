@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from modulefinder import ModuleFinder
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
@@ -28,19 +29,29 @@ def own_module(path: str | Path) -> ModuleType:
     return run_once(place, place.stat().st_mtime_ns if place.is_file() else 0)
 
 
+class SourceAlone(SourceFileLoader):
+    """Compiles a file each time it is run, as Python's compiled files (.pyc) miss an edit within a second that keeps
+    the file's size."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the source; no compiled file is read or written."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 @cache
 def run_once(path: Path, changed: int) -> ModuleType:
     """Run the file under a unique module name; as for a script, imports look in its folder first."""
     place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-    spec = spec_from_file_location(f"{OWN_MODULES}{path.stem}_{place}", path)
-    if path.suffix != ".py" or spec is None or spec.loader is None:
+    loader = SourceAlone(f"{OWN_MODULES}{path.stem}_{place}", str(path))
+    spec = spec_from_file_location(loader.name, path, loader=loader)
+    if path.suffix != ".py" or spec is None:
         raise UserError(f"{path} is no Python file (.py)")
     module = module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickles look it up there
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     try:
-        run_module(path, partial(spec.loader.exec_module, module))
+        run_module(path, partial(loader.exec_module, module))
     except BaseException:
         del sys.modules[spec.name]  # other processes run the files that they find there
         raise

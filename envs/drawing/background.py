@@ -179,6 +179,12 @@ def _draw_rows(
 def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
     """Return noise on the ground. Noise of a large scale fades with distance, where it would be finer than the
     samples."""
+    return in_planes(_ground_noise(rays.camera, scale)[:, rays.rows].copy())
+
+
+@lru_cache(maxsize=3)  # most backgrounds of a view have noise of the same scales
+def _ground_noise(camera: Camera, scale: float) -> Float32[np.ndarray, "4 h w"]:
+    rays = Rays(camera)
     distance = rays.to_ground()
     fade = np.clip(1.4 - distance / 16, 0, 1) if scale > 0.2 else np.ones_like(distance)
     return noise_below(rays.at(distance), scale, fade)

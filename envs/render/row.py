@@ -23,7 +23,7 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.world import Row, World
 
 BLOCKS = 20  # colours of a pattern, one below the other
-NOISE = 3  # of 255: views of one scene in one layout differ, as the store wants, and look the same
+NOISE = 3  # of 255: views of one scene in one layout differ, as checks of splits want, and look the same
 PARTS = 4  # a thing covers the inner half of its column, because nothing may touch the frame
 
 
@@ -33,7 +33,7 @@ def renderer_of(world: World, resolution: int, cache: Path | None = None, worker
 
 
 class RowRenderer:
-    """Draws the scenes of a world whose things stand in a row, with the methods of `Renderer` that a store uses.
+    """Draws the scenes of a world whose things stand in a row, with the methods of `Renderer` that splits use.
 
     A picture depends only on the scene, the world's row and the resolution. The animals and the view seed the random
     choice of columns, so that a scene and its swap have the same columns.

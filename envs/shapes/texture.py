@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float32
 from numba import njit
 
 from menagerie.envs.shapes.patterns import Pattern
-from menagerie.envs.shapes.vectors import in_planes
 
 SIDE = 64  # cells
 CELLS_PER_METRE = 32.0
@@ -69,12 +68,12 @@ def _sample_ground(level, x, y, factor, out):  # pragma: no cover
 
 def noise_below(
     points: Float32[np.ndarray, "h w 3"], scale: float, factor: Float32[np.ndarray, "h w"]
-) -> Float32[np.ndarray, "h w 4"]:
-    """Return `noise` below points, at height 0, times the factor of each point."""
+) -> Float32[np.ndarray, "4 h w"]:
+    """Return the bands of `noise` below points, at height 0, times the factor of each point."""
     x, y = (points[..., axis].ravel() * np.float32(scale * CELLS_PER_METRE) for axis in (0, 1))
     out = np.empty((4, *factor.shape), np.float32)
     _sample_ground(_ground_level(), x, y, factor.reshape(-1), out.reshape(4, -1))
-    return in_planes(out)
+    return out
 
 
 def noise(points: Float32[np.ndarray, "*n 3"], scale: float = 1.0) -> Float32[np.ndarray, "*n 4"]:

@@ -57,6 +57,18 @@ def check_counterfactuals(split: Split) -> Iterator[Finding]:
     yield Finding("every counterfactual is the swapped scene", *first(iter(other)))
 
 
+def check_negatives(split: Split) -> Iterator[Finding]:
+    """Check that the hard negatives of train name no object that train never shows, and nothing that a rule holds
+    out."""
+    train, swap, rules = split.subsets["train"], SWAPS[split.recipe["kind"]], rules_of(split)
+    shown = {thing[:2] for scene in train.scenes for thing in scene.things}
+    named = [swap(scene) for scene, text in zip(train.scenes, train.false, strict=True) if text]
+    strange = (scene.key for scene in named if not shown.issuperset(thing[:2] for thing in scene.things))
+    yield Finding("hard negatives of train name only objects that train shows", *first(strange))
+    held_out = (scene.key for scene in named if matched(rules, scene))
+    yield Finding("no rule holds out any hard negative of train", *first(held_out))
+
+
 def check_views(split: Split) -> Iterator[Finding]:
     """Check that train has the first views of the recipe, and tests and validation the next ones."""
     views, more = split.recipe["views"], split.recipe["test_views"]

@@ -25,6 +25,7 @@ from menagerie.generators.storage.split_file import REMEDY, Split, inspect_split
 CHECKS = (
     held_out.check_disjoint,
     held_out.check_counterfactuals,
+    held_out.check_negatives,
     held_out.check_hold_out,
     texts.check_texts,
     texts.check_denials,

@@ -14,7 +14,7 @@ from menagerie.generators.storage.split_file import BESIDE, read_split, recorded
 
 
 def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
-    """Render what the store below `root` lacks, write the split file of the tests and check its digests.
+    """Render what the atlas below `root` lacks, write the split file of the tests and check its digests.
 
     Raises `UserError` if scenes, texts or pixels differ from the benchmark's.
     """

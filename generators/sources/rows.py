@@ -158,7 +158,11 @@ def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list
     try:
         reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
         found = reader.fieldnames or ()
-        if by_place and len(found) == len(columns):
+        if by_place and len(found) != len(columns):
+            raise UserError(
+                f"{path} has {len(found)} columns, not {len(columns)}: {shown(found)}; is it the right file?"
+            )
+        if by_place:
             reader.fieldnames = found = columns
         if missing := [column for column in columns if column not in found]:
             raise UserError(f"{path} has no column {missing[0]!r}, but {shown(found)}; is it the right file?")

@@ -7,7 +7,7 @@ negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWA
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -298,6 +298,11 @@ class SplitRecipe(ABC):
         """Like `scenes_to_render`, for subsets that are known already."""
         partners = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
         return sorted(partners.union(*subsets.values()))
+
+
+def recorded(recipe: SplitRecipe) -> dict:
+    """A recipe as split files record it, with the groups that its rules name."""
+    return {"kind": recipe.kind} | asdict(recipe.resolved())
 
 
 def pair_in(scene: Scene) -> PlacedPair:

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.generators.captioned import Captioned, Example, Indices
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.relations import names_in
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.false_captions import TEXT_NEGATIVES, FalseCaptions
@@ -79,19 +78,11 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         return [whole, *([drawn[k] for drawn in parts] for k in range(count - 1))]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """For each index its recorded hard negative or, of a `kind` other than "swap", a false caption drawn by seed;
-        None if there is none.
-
-        In train, negatives that would reveal test compositions are left out (`storage.false_captions`).
-        """
-        if kind != "swap":
-            return self.false_of(indices, draws, self.captions(indices, draws), kind)
-        recorded = self.records.false_of(indices)
-        if self.subset != "train":
-            return recorded
-        swap, allowed = SWAPS[self.split.recipe["kind"]], self.false_captions.allowed
-        scenes = self.records.scenes_at(np.asarray(indices, np.int64))
-        return [text if text and allowed(swap(scene)) else None for scene, text in zip(scenes, recorded, strict=True)]
+        """For each index its hard negative or, of a `kind` other than "swap", a false caption drawn by seed; None if
+        there is none."""
+        if kind == "swap":
+            return self.records.false_of(indices)
+        return self.false_of(indices, draws, self.captions(indices, draws), kind)
 
     def false_of(
         self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str

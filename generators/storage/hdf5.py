@@ -79,7 +79,7 @@ def open_hdf5(path: Path, remedy: str) -> Iterator[h5py.File]:
     except Unreadable as error:
         raise UserError(f"{error}; {remedy}") from error
     try:
-        with h5py.File(path, "r", locking=False) as file:  # our files are replaced, never changed
+        with h5py.File(path, "r", locking="best-effort") as file:
             yield file
     except UserError as error:
         raise UserError(f"{path}: {error}; {remedy}") if isinstance(error, Unreadable) else error from None

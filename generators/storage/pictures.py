@@ -73,18 +73,15 @@ class SplitPictures:
 
     def _pixels(self, subset: str, rows: Rows, name: str, out: np.ndarray | None = None) -> np.ndarray:
         rows = np.asarray(rows, np.int64)
-        if self.in_file(subset):
-            found = self._map(subset)[name]
-            return np.array(found[rows]) if out is None else np.take(found, rows, 0, out)
-        if not len(rows):
-            return np.empty((0, self.side, self.side, 3)[: 4 if name == "images" else 3], np.uint8)
-        scenes = self.split.subsets[subset].scenes_at(rows)
-        both = None
-        if out is not None:
-            from menagerie.envs.render.renderer import Pictures
-
-            both = Pictures(out, np.empty(out.shape[:3], np.uint8))
-        return getattr(self.renderer.render(scenes, both), name)
+        if out is None:
+            out = np.empty((len(rows), *(self.side,) * 2, 3)[: 4 if name == "images" else 3], np.uint8)
+        for start in range(0, len(rows), CHUNK):
+            here, part = slice(start, start + CHUNK), rows[start : start + CHUNK]
+            if self.in_file(subset):
+                np.take(self._map(subset)[name], part, 0, out[here])
+            else:
+                out[here] = getattr(self.renderer.render(self.split.subsets[subset].scenes_at(part)), name)
+        return out
 
     @property
     def renderer(self):

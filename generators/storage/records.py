@@ -10,14 +10,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, Shaped, UInt64
+from jaxtyping import Bool, Int, Shaped, UInt64
 
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.contents import Content, swapped_content, write_caption
 from menagerie.generators.captions.crowds import chain
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.hard_negatives.false_captions import FalseCaptions
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.templates import Caption, predicate_for, template_of
-from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe import SplitRecipe, recorded
 from menagerie.generators.vocabulary import SCENE, THING, Columns, Vocabulary, none_in
 
 NO_THING = 255  # in the column `mentioned`
@@ -233,9 +235,19 @@ def columns_of(
     rows = [*scenes, *(content.scene for _, content in further)]
     table = vocabulary.encode(rows) | encode_contents([*contents, *(content for _, content in further)], vocabulary)
     table["counterfactual"] = np.concatenate([other, np.array([row for row, _ in further], np.int32)])
+    if subset == "train":
+        table["negative"] &= allowed_negatives(Records(recorded(recipe), vocabulary, table, len(scenes)))
     if (groups := recipe.groups_of(scenes)) is not None:
         table["group"] = np.concatenate([groups, np.full(len(further), -1)]).astype(np.int32)
     return table, len(scenes)
+
+
+def allowed_negatives(train: Records) -> Bool[np.ndarray, " n"]:
+    """Whether the swapped scene of each record of train reveals nothing that is kept for tests (`false_captions`)."""
+    allowed, swap, found = FalseCaptions(train).allowed, SWAPS[train.recipe["kind"]], np.zeros(len(train), bool)
+    for row in np.flatnonzero(train.columns["negative"]).tolist():
+        found[row] = allowed(swap(train.scenes[row]))
+    return found
 
 
 def encode_contents(contents: Iterable[Content], vocabulary: Vocabulary) -> dict[str, Shaped[np.ndarray, "n ..."]]:

@@ -1,8 +1,8 @@
 """Checks on rendered scenes: things are visible, inside the frame and in their relation, and no two scenes look the
 same.
 
-The store checks every scene that it writes; `menagerie check-world` checks every scene of a world, and its spatial
-captions.
+`menagerie make` checks a sample of a split's scenes; `menagerie check-world` checks every scene of a world, and its
+spatial captions.
 """
 
 import hashlib
@@ -84,8 +84,8 @@ class RenderChecks:
         """Raise if a batch has `problems`; the message has the first one."""
         if lines := self.problems(*batch):
             raise UserError(
-                f"{len(lines)} render checks failed; the first: {lines[0]}. Nothing of this batch was stored; "
-                "change the world's slots, sizes or views, or leave the scene out"
+                f"{len(lines)} render checks failed; the first: {lines[0]}; change the world's slots, "
+                "sizes or views, or leave the scene out"
             )
 
     def _duplicate(self, scene: Scene, image: UInt8[np.ndarray, "h w 3"]) -> list[str]:

@@ -25,7 +25,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import defaults_version, digest, identity_of, plain
 from menagerie.envs.core.reading import parse_json, shaped
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe
+from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe, recorded
 from menagerie.generators.storage.hdf5 import mapped, open_hdf5, read_attribute, write_attribute, write_hdf5
 from menagerie.generators.storage.records import Records
 from menagerie.generators.vocabulary import Columns, Vocabulary
@@ -74,11 +74,6 @@ def recipe_version(recipe: SplitRecipe | type[SplitRecipe]) -> str:
     """The version of a kind of recipe; it changes when the same fields give other scenes or texts."""
     kind = recipe if isinstance(recipe, type) else type(recipe)
     return f"{VERSION}.{defaults_version(kind).get('defaults', 1)}"
-
-
-def recorded(recipe: SplitRecipe) -> dict:
-    """A recipe as split files record it, with the groups that its rules name."""
-    return {"kind": recipe.kind} | asdict(recipe.resolved())
 
 
 def check_recipe(split: Split, recipe: SplitRecipe, images: str) -> None:

@@ -39,7 +39,7 @@ class Growth:
     resolution: Annotated[int, SIDE] = 32
     """Pixels along an image's side."""
     store: Path | None = None
-    """Folder for stores and indices, which are deleted; the system's temporary folder if none is given."""
+    """Folder for atlases and split files, which are deleted; the system's temporary folder if none is given."""
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, Any]:

@@ -85,16 +85,16 @@ def rates() -> Rates:
 
 
 def reading(config: Peers, data: "SplitDataset", folder: Path, copied: float) -> Iterator[Part]:
-    """Yield the reading of a batch of images and captions in random order: from a split in memory, and from one in
-    shards. webdataset reads the same images one after another, as `menagerie export` writes them, and draws from those
+    """Yield the reading of a batch of images and captions in random order: from memory, and composed from the
+    atlas. webdataset reads the same images one after another, as `menagerie export` writes them, and draws from those
     that it holds."""
     from menagerie.generators.storage.dataset import SplitDataset
 
     peer = from_tar_files(data, folder, config.batch)
     least = config.batch * 3 * config.resolution**2 / copied
     drawn = np.random.default_rng(0).integers(len(data), size=(config.repeats + WARM_UP, config.batch))
-    shards = SplitDataset(data.split, "train", preload=False)
-    for place, source in (("from memory", data), ("from shards", shards)):
+    composed = SplitDataset(data.split, "train", preload=False)
+    for place, source in (("from memory", data), ("from the atlas", composed)):
 
         def read(number: int, source: "SplitDataset" = source) -> object:
             return source.images(drawn[number]), source.captions(drawn[number], drawn[number])

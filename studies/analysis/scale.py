@@ -61,7 +61,7 @@ class Scale:
     world: str = "eight"
     """World of the steps that are timed."""
     store: Path = Path("store")
-    """Folder of the image stores."""
+    """Folder of atlases and split files."""
     device: str = "cpu"
     """Where steps are timed: cpu (one thread) or cuda."""
 

@@ -52,7 +52,7 @@ class Timed:
     repeats: Annotated[int, Range(1, 100_000)] = 30
     """Number of timed steps; figures are medians over them."""
     store: Path = Path("store")
-    """Folder of the image stores."""
+    """Folder of atlases and split files."""
 
     def check(self) -> None:
         """Raise for a folder or towers that can't be used."""

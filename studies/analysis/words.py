@@ -16,7 +16,7 @@ TERMS: dict[str, str] = {
     "view": "camera, light and jitter; tests and validation use numbers that training never uses",
     "world": "a vocabulary of scenes: animals, textures, backgrounds, perhaps sizes and groups of animals",
     "recipe": "the values that determine a split; or those of a training run: steps, batch, learning rates",
-    "split": "named subsets of a store's scenes with captions, hard negatives and graphs: train, validation and tests",
+    "split": "named subsets of a world's scenes with captions, hard negatives and graphs: train, validation and tests",
     "record": "an image of a test with its true caption and, for each task, false ones",
     "animal pair": "two different animals, in either order; what differs between pairs is what intervals are over",
     "hard negative": "a caption of the same words that is false of the image",

@@ -42,7 +42,7 @@ class Make:
     workers: Annotated[int, PLACE, FIRST, PROCESSES] = 1
     """Processes that render."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
-    """Only report how many scenes each subset would hold, and how many there are to render."""
+    """Only report how many scenes each subset would hold, and how much there is to render."""
 
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "Make":
@@ -90,7 +90,7 @@ def help_of_all(command: str, everything: bool) -> str:
 
 
 def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
-    """Print the scenes that a split would hold, and those that are still to be rendered."""
+    """Print how many scenes a split would hold, and how much is still to be rendered."""
     from menagerie.generators.storage.needed import needed
 
     counts = recipe.counts()

@@ -45,7 +45,7 @@ def dry_run(study: Study) -> None:
 
 
 def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
-    """Print how many scenes and atlas entries there are for each image store, and how many it lacks."""
+    """Print how many scenes and atlas entries there are for each world and side, and how many entries it lacks."""
     stores: dict[tuple[str, int], dict[SplitRecipe, str]] = {}
     for arm in arms:
         if not arm.file and isinstance(arm.cell, Cell):

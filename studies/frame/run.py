@@ -87,7 +87,7 @@ class Running:
         return Job(arm.cell, arm.file or self.files[arm.cell.data], self.out, what, Execution.of(self.study))
 
     def render(self, arms: Iterable[Arm]) -> None:
-        """Render missing scenes into the image stores, and write the split files that arms lack."""
+        """Render what atlases lack for the arms, and write the split files that are missing."""
         from menagerie.generators.storage.folder import SplitFolder
         from menagerie.studies.runs.split_file import make_splits
 

@@ -242,7 +242,7 @@ def named_in(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def store_identity(store: Path, world: str, resolution: int) -> str:
-    """Return the identity of an image store, without rendering anything."""
+    """Return what decides the images of a world at a resolution (`image_identity`); nothing is rendered."""
     from menagerie.envs.worlds import load_world
     from menagerie.generators.storage.folder import SplitFolder
 

@@ -31,7 +31,7 @@ class ProbeMeasure(Measure):
     recipe: ProbeRecipe
     """The probe set."""
     store: Path
-    """Folder of the image stores."""
+    """Folder of atlases and split files."""
     resolution: int
     """Side of the probe set's images, in pixels."""
 
@@ -44,14 +44,14 @@ class ProbeMeasure(Measure):
 
     @property
     def images(self) -> "SplitFolder":
-        """The store of the probe set's images."""
+        """The folder of the probe set's file."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.folder import SplitFolder
 
         return SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
 
     def make(self, workers: int) -> None:
-        """Render what the store lacks of the probe set, and write its file."""
+        """Render what the atlas lacks of the probe set, and write its file."""
         from menagerie.studies.runs.split_file import make_splits
 
         make_splits(self.images, [self.recipe], workers)

@@ -124,7 +124,7 @@ def split_in(study: Any, recipe: SplitRecipe) -> SplitData:
 
 @cache
 def store_of(root: Path, world: str, resolution: int) -> SplitFolder:
-    """Return the image store of a world; nothing is rendered here."""
+    """Return the folder of a world's splits; nothing is rendered here."""
     return SplitFolder(root, load_world(world), resolution)
 
 

@@ -131,8 +131,7 @@ class TransferData:
 
 
 def settings_of(split: SplitData) -> dict[str, Any]:
-    """The settings that decide a split, without the path of its world: the image store is named by the world's
-    content."""
+    """The settings that decide a split, without the path of its world: images are named by the world's content."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
 

@@ -115,7 +115,7 @@ def write_worlds(config: Any, photographs: Photographs, folder: Path) -> dict[st
 
 def write_world(path: Path, extends: str, photographs: Mapping[str, Sequence[Path]], natural: bool) -> None:
     """Write a world of photographs with copies of its pictures. World and pictures are named by their content, so that
-    worlds of several seeds with the same photographs share one image store."""
+    worlds of several seeds with the same photographs share one atlas."""
     lines = [f"extends = {json.dumps(extends)}", f"animals = {json.dumps(sorted(photographs))}"]
     for animal, files in sorted(photographs.items()):
         copies = [f"{CUTOUTS}/{copied(file, path.parent / CUTOUTS)}" for file in files]

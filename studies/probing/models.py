@@ -97,7 +97,7 @@ class ProbeModels(ScoringStudy):
             in_child(check_layers, self.tested, self.layers)
 
     def prepare(self, out: Path) -> "ProbeModels":
-        """Render what the store lacks of the probe set."""
+        """Render what the atlas lacks of the probe set."""
         super().prepare(out)
         self.bits.make(self.cores)
         return self

@@ -177,7 +177,7 @@ class PlaceOptions:
     out: Annotated[Path | None, PLACE, FIRST] = None
     """Folder of the results; without it, runs/STUDY-PRESET."""
     store: Annotated[Path, PLACE] = Path("store")
-    """Folder of the image stores; every scene is rendered once for all studies."""
+    """Folder of atlases and split files, which all studies share."""
     device: Annotated[str, PLACE, FIRST] = "cpu"
     """cpu or cuda."""
     threads: Annotated[int, PLACE, THREADS] = 1

@@ -81,7 +81,7 @@ class SplitData:
 
     recipe: SplitRecipe
     store: str
-    """Identity of the image store."""
+    """What decides the pixels of its images (`image_identity`)."""
     varied: tuple[str, ...] = ()
     """Further fields of the recipe that a study varies."""
 

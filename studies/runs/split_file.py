@@ -21,9 +21,9 @@ class SplitFile:
     """A split file that was made before, perhaps by somebody else. Its content is its identity."""
 
     content: str
-    """Identity of recipe, scenes and texts; a packed copy has the same."""
+    """Identity of recipe, scenes and texts, with pictures or without."""
     store: str
-    """Identity of the image store from which it was made."""
+    """What decides the pixels of its images (`image_identity`)."""
     kind: str
     world: str
     side: int

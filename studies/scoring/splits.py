@@ -73,7 +73,7 @@ class SplitPiece(Piece):
 
     path: Path
     content: str
-    """Hash of the split's scenes and texts and of the store that shows them; the same for a packed file."""
+    """Hash of the split's scenes and texts and of what decides their images; the same with pictures in the file."""
     tests: tuple[str, ...]
     covered: Mapping[str, Covered]
     """What the model's training had of each subset; records that it had are left out."""
@@ -164,7 +164,7 @@ def is_split_file(name: str) -> bool:
 
 
 def render(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
-    """Render what the store lacks of a recipe's scenes, and write its split file."""
+    """Render what the atlas lacks of a recipe's scenes, and write its split file."""
     store = SplitFolder(root, load_world(recipe.world), resolution)
     return make_splits(store, [recipe], workers)[recipe]
 

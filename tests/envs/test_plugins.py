@@ -1,5 +1,6 @@
 """Files that are added to the package: a mistake in one is a message that names the file and the field."""
 
+import os
 import sys
 
 import pytest
@@ -17,3 +18,13 @@ def test_a_file_that_fails_leaves_no_module(tmp_path, line):
     with pytest.raises(UserError):
         own_module(mine)
     assert not [name for name in sys.modules if name.startswith(f"{OWN_MODULES}fails")]
+
+
+def test_an_edit_within_a_second_that_keeps_the_size_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    mine = tmp_path / "quick.py"
+    for value in (1, 2):
+        mine.write_text(f"VALUE = {value}\n")
+        os.utime(mine, ns=(10**18, 10**18 + value))
+        read = own_module(mine).VALUE
+        assert read == value

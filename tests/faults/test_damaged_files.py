@@ -171,6 +171,7 @@ def test_whatever_opens_files_has_an_entry():
 def test_json_and_toml_are_parsed_by_the_door_alone():
     allowed = {
         "menagerie.envs.core.reading": {"json.loads", "tomllib.loads"},
+        "menagerie.envs.core.records": {"np.load"},  # of no Python objects
         "menagerie.envs.core.identity": {"json.loads"},  # of what it has just written
         "menagerie.envs.drawing.placement": {"json.loads"},  # of the source's; part of what RENDER_VERSION stands for
         "menagerie.studies.runs.followers": {"pickle.loads"},  # of what the first process of the same torchrun sends

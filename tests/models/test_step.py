@@ -142,9 +142,7 @@ def test_the_check_can_fail(spatial, monkeypatch):
         step_on_fake_gpu("clip", spatial)
 
 
-@pytest.mark.parametrize(
-    "name", ["clip", "oc-clip", "clip-phrases", "flair", "cs-clip", "c2lip", "captioner", "classifier"]
-)
+@pytest.mark.parametrize("name", READERS)
 def test_batches_are_the_same_for_any_number_of_workers(name, spatial):
     scorer = built(name, spatial)
     feed = Feed(spatial, scorer.reader, RECIPE, 3)
