@@ -33,7 +33,7 @@ class Captioned(ABC):
     has_partners: bool = False
     """Whether each image has a partner: the image that its negative describes."""
     text_negatives: tuple[str, ...] = ()
-    """Kinds of negatives available (`hard_negatives.false_captions.TEXT_NEGATIVES`); empty if there are none."""
+    """Kinds of negatives available (`storage.false_captions.TEXT_NEGATIVES`); empty if there are none."""
     strata: Mapping[str, Bool[np.ndarray, " n"]] = MappingProxyType({})
     """Named masks over all indices, such as "single_object". A sampler may draw from each of these strata."""
     shares: Mapping[str, float] = MappingProxyType({})

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import RATE, SHARE, STEPS, Range, Several, validate
-from menagerie.generators.captions.hard_negatives.false_captions import FalseCaption
+from menagerie.generators.storage.false_captions import FalseCaption
 
 WARMUP = Range(0, STEPS.high)
 Shuffle = Literal["feistel"]

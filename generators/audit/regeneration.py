@@ -20,8 +20,9 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.storage.columns import columns_of
 from menagerie.generators.storage.folder import without
-from menagerie.generators.storage.records import Records, columns_of
+from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import BESIDE, LEFT_OUT, REMEDY, Split, recipe_version, split_name
 from menagerie.generators.vocabulary import Vocabulary
 

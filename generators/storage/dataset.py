@@ -11,9 +11,9 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.generators.captioned import Captioned, Example, Indices
-from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES, FalseCaptions
 from menagerie.generators.captions.relations import names_in
 from menagerie.generators.captions.templates import Caption
+from menagerie.generators.storage.false_captions import TEXT_NEGATIVES, FalseCaptions
 from menagerie.generators.storage.pack import pictures_intact
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.records import NO_GRAPH, Records
@@ -95,7 +95,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
 
     @cached_property
     def false_captions(self) -> FalseCaptions:
-        """Makes false captions that don't reveal compositions kept for tests (`hard_negatives.false_captions`)."""
+        """Makes false captions that don't reveal compositions kept for tests (`storage.false_captions`)."""
         return FalseCaptions(self.split.subsets["train"])
 
     def partner_items(self, indices: Indices) -> Int[np.ndarray, " n"]:

@@ -15,8 +15,9 @@ from menagerie.envs.render import image_identity
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.storage.columns import columns_of
 from menagerie.generators.storage.pictures import CHUNK, atlas_of, hidden_of
-from menagerie.generators.storage.records import columns_of, things_in
+from menagerie.generators.storage.records import things_in
 from menagerie.generators.storage.scene_checks import RenderChecks
 from menagerie.generators.storage.split_file import (
     LEFT_OUT,

@@ -3,7 +3,7 @@
     /                 attributes: format, recipe (JSON), vocabulary (JSON), identity of the images, resolution,
                       version of the recipe, digest (SHA-256 of all but pictures and texts)
     /SUBSET/          background, view, animal, texture, slot, [size]   numbers of names (`vocabulary.Columns`)
-                      phrasing, mentioned, textured, negative, [denied]   what captions say (`records.encode_contents`)
+                      phrasing, mentioned, textured, negative, [denied]   what captions say (`columns.encode_contents`)
                       counterfactual   row of the swapped scene, or -1;  [group]   in probe sets
                       [images (n, h, w, 3), masks (n, h, w), caption, false_caption]   (`pack`)
 

@@ -9,10 +9,9 @@ menagerie check-world                       # renders every scene of a world and
 menagerie recipes                           # the built-in recipes of splits
 menagerie make spatial --pairs 0.6 --dry-run  # a recipe by name, with overrides
 menagerie make mine.toml                    # your own recipe
-menagerie make spatial --cluster slurm      # renders in a job array
-menagerie audit FILE                        # checks a split and the images of its store
+menagerie audit FILE                        # checks a split and its images
 menagerie inspect FILE --html report.html   # its content: subsets, fractions, samples, co-occurrences
-menagerie pack FILE                         # one self-contained file to share
+menagerie pack FILE                         # puts pictures and texts into a file, to share it
 menagerie export FILE --format coco --out F # the format of another tool
 menagerie parse FILE --parser spacy-rules   # captions to scene graphs
 menagerie nmi FILE                          # how much objects in captions tell of their attributes

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from menagerie.envs.core.validation import SIDE, Range, Several
-
-if TYPE_CHECKING:
-    pass
 
 BATCHES, CALLS = (64, 4096), 50
 MEMORY = Path("/proc/self")

@@ -12,9 +12,9 @@ from jaxtyping import Int64, UInt8
 from torch import Tensor
 
 from menagerie.generators.captioned import Captioned, Indices, all_texts
-from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.storage.false_captions import TEXT_NEGATIVES
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.evaluation.scoring import BLOCK, encode, encode_texts, in_use
 from menagerie.models.scorer import Scorer, moved

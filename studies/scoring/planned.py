@@ -10,8 +10,9 @@ from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.generators.storage.columns import columns_of
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.records import Records, columns_of
+from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import Split, recipe_version, recorded
 from menagerie.generators.vocabulary import Vocabulary
 

@@ -14,7 +14,6 @@ from menagerie.envs.core import machine
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.processes import call
-from menagerie.generators.audit.rendered import at_once
 from menagerie.studies.runs.command_line import PlaceOptions
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -38,7 +37,7 @@ def test_cores_are_those_that_a_process_may_use(monkeypatch):
     """As in a cluster's task, which has fewer than its machine."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3}, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    assert (usable_cores(), at_once(), PlaceOptions().cores) == (1, 1, 1)
+    assert (usable_cores(), PlaceOptions().cores) == (1, 1)
 
 
 CLOSED = """

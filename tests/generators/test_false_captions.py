@@ -1,7 +1,6 @@
 """False captions for training: false, in the world's words, and silent about what tests keep."""
 
 from collections import Counter
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -11,15 +10,15 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import states, words
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES, FalseCaptions
 from menagerie.generators.captions.relations import edge_holds
-from menagerie.generators.captions.templates import Caption, build_caption, caption, phrasing_of
+from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits import binding, spatial
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe, animal_roles
 from menagerie.generators.splits.dependence import DependenceRecipe, marked_textures
 from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.false_captions import TEXT_NEGATIVES, FalseCaptions
 from menagerie.generators.vocabulary import Vocabulary
 from tests.helpers.splits import of_planned
 
@@ -234,32 +233,29 @@ def animals_of_counted(text: str, train: Train) -> set[str]:
 def test_they_depend_on_the_draw_alone(trains):
     train = trains["binding"]
     scene = next(scene for scene in train.scenes if len(scene.things) == 2)
-    true = train.texts[scene][0]
-    drawn = [train.maker.drawn("replace", scene, true, draw) for draw in range(20)]
-    assert drawn == [Train(train.recipe).maker.drawn("replace", scene, true, draw) for draw in range(20)]
+    given = "replace", train.recipe.content("train", scene), train.texts[scene][0].text
+    drawn = [train.maker.drawn(*given, draw) for draw in range(20)]
+    assert drawn == [Train(train.recipe).maker.drawn(*given, draw) for draw in range(20)]
     assert len(set(drawn)) >= 4  # few: animals must be trained on together
 
 
 def test_a_caption_in_other_words_is_refused(trains):
     train = trains["binding"]
     scene = train.scenes[-1]
+    whole = train.recipe.content("train", scene)
     strange = Caption("a photograph of animals", train.texts[scene][0].graph)
     with pytest.raises(UserError, match="isn't worded as the recipe of its split says"):
-        train.maker.drawn("replace", scene, strange, 0)
+        train.maker.contents.read(whole, strange)
     foreign = Caption("a lynx in the city", SceneGraph(("lynx", "city")))
     with pytest.raises(UserError, match="leave --text-negatives at swap"):
-        train.maker.drawn("replace", scene, foreign, 0)
+        train.maker.contents.read(whole, foreign)
 
 
 def test_contents_are_what_captions_describe(trains):
-    """Stated again they are the captions, of every kind of split."""
+    """Stated they are the captions, of every kind of split; those of parts of them are read from their words."""
     for train in trains.values():
+        contents = train.maker.contents
         for scene, (true, _) in list(train.texts.items())[::7]:
-            content = train.maker.contents.read(scene, true)
-            assert train.maker.contents.state(content) == true
-    full = replace(RECIPES["in part"], mentioned=1.0, attributes=1.0, negated=0.0)
-    scene = next(scene for scene in trains["in part"].scenes if len(scene.things) == 2)
-    phrasing = phrasing_of(scene, full.seed, full.wording)
-    bare = build_caption(phrasing, scene, [scene.things[0]._replace(texture="")])
-    assert trains["in part"].maker.contents.read(scene, bare).things == (scene.things[0]._replace(texture=""),)
-    assert caption(scene, full.seed, full.wording) != bare
+            whole = train.recipe.content("train", scene)
+            assert contents.state(whole) == true
+            assert all(contents.state(contents.read(whole, part)) == part for part in contents.parts(whole, 3, 0))

@@ -14,8 +14,9 @@ from menagerie.generators.audit.run import audit
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage import split_file
+from menagerie.generators.storage.columns import columns_of
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.generators.storage.records import Records, columns_of
+from menagerie.generators.storage.records import Records
 from menagerie.generators.vocabulary import Vocabulary
 
 RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, test_views=1, test_scenes=20)

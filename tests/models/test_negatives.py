@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.sources.mixture import Mixture
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.false_captions import TEXT_NEGATIVES
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Negatives, Recipe, negatives_of
 from menagerie.models.registry import spec_of

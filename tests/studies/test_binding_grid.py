@@ -157,7 +157,6 @@ def test_a_rerun_skips_what_is_finished(finished):
     stamps = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
     again = run_here([*GRID, *QUICK, "--out", "runs/a"], finished, page=False)
     assert again.returncode == 0
-    assert ", 0 of them to render" in again.stdout
     assert "2 runs, 2 of them finished before" in again.stdout
     assert outcome(out) == before
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
@@ -199,7 +198,7 @@ def test_a_folder_goes_on_with_a_further_model_whose_options_hold_from_then_on(t
 def test_killed_while_rendering_and_while_training(finished, tmp_path):
     """kill -9 twice; the third run, of one worker, ends as the undisturbed one of two."""
     command = [*GRID, *QUICK, "--out", "runs/k", "--workers", "1"]
-    kill_when(command, tmp_path, lambda: len(list(tmp_path.glob("store/atlas/**/*.npz"))) >= 3)
+    kill_when(command, tmp_path, lambda: any(f.stat().st_size > 1000 for f in tmp_path.glob("store/atlas/*.bin")))
     assert not list(tmp_path.glob("store/**/binding-*.h5"))
     kill_when(command, tmp_path, lambda: any(tmp_path.glob("runs/k/cells/*/state.pt")))
     last = run_here(command, tmp_path, page=False)

@@ -10,7 +10,7 @@ from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pictures import SplitPictures
-from menagerie.generators.storage.split_file import make_split, read_split
+from menagerie.generators.storage.split_file import read_split
 from menagerie.studies.analysis.hidden import BINS, hidden_bins
 from menagerie.studies.capacity import PRESETS
 from menagerie.studies.frame.parts import Lines
@@ -75,19 +75,19 @@ def overlapping(tmp_path_factory):
         **{"test_things": (2, 4), "test_scenes": 12, "test_views": 2},
     )
     store = SplitFolder(tmp_path_factory.mktemp("store"), load_world(recipe.world), 32)
-    return make_split(store, recipe)
+    return store.make(recipe)
 
 
 def test_scenes_are_grouped_by_the_share_of_the_exchanged_things_that_is_hidden(overlapping):
     bins, split = hidden_bins(overlapping), read_split(overlapping)
     reader, direct, ends = SplitPictures(split), Renderer(load_world("eight-textures"), 32), list(BINS)
-    scenes = [scene for test in ("seen_2", "seen_4") for scene in split.subsets[test].scenes]
-    rows = [row for test in ("seen_2", "seen_4") for row in split.subsets[test].rows]
-    assert len(scenes) == 24
-    for scene, row in zip(scenes, rows, strict=True):
+    rows = [(name, row) for name in ("seen_2", "seen_4") for row in range(len(split.subsets[name]))]
+    assert len(rows) == 24
+    for name, row in rows:
+        scene = split.subsets[name].scenes[row]
         shares = []
         for i in exchanged(scene):
             alone = direct.render([replace(scene, things=(scene.things[i],))]).masks[0]
-            shares.append(1 - (reader.read(int(row), "masks") == i + 1).sum() / (alone > 0).sum())
+            shares.append(1 - (reader.masks(name, [row]) == i + 1).sum() / (alone > 0).sum())
         assert bins[scene.key] == BINS[next(end for end in ends if max(shares) <= end)]
     assert len({*bins.values()}) > 2

@@ -18,7 +18,6 @@ from menagerie.envs.core.records import file_digest
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.generators.storage.split_file import make_split
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.models.training.state import StateFile, hand_on
@@ -158,7 +157,7 @@ def jobs_in(tmp_path_factory):
     grid = replace(GRIDS["smoke"], test_scenes=8, store=tmp_path_factory.mktemp("store"))
     cell = grid.at("clip", 0, pairs=0.5, hard_negatives=0.0).cell
     store = SplitFolder(grid.store, load_world(grid.world), grid.resolution)
-    file = make_split(store, cell.data.recipe)
+    file = store.make(cell.data.recipe)
 
     def jobs(out):
         recipes = [

@@ -89,10 +89,13 @@ def test_claims_are_held_against_the_records(parts):
 
 
 def test_a_split_at_two_resolutions_has_a_file_of_each(tmp_path):
-    """The recipe is the same: only the store differs."""
+    """The recipe is the same: only the images differ."""
     study = replace(PRESETS["smoke"], rungs=("their setting",), store=tmp_path / "store", out=tmp_path / "run")
     arms = [study.at("clip", 0, **changes("their setting"), test_scenes=8, resolution=side) for side in (40, 80)]
     running = Running(study, tmp_path / "run")
     running.render(arms)
     files = [running.files[arm.cell.data] for arm in arms]
-    assert [SplitPictures(read_split(file)).read(0).shape for file in files] == [(40, 40, 3), (80, 80, 3)]
+    assert [SplitPictures(read_split(file)).images("train", [0]).shape[1:] for file in files] == [
+        (40, 40, 3),
+        (80, 80, 3),
+    ]

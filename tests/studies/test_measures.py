@@ -11,7 +11,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.plugins import own_module
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.generators.storage.split_file import make_split
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.recipe import Recipe
@@ -93,7 +92,7 @@ def cell(tmp_path_factory):
     store = SplitFolder(folder / "store", load_world(grid.world), grid.resolution)
     recipe = splits(grid)[0]
     made = cell_of(grid, "clip", SplitData(recipe, store.identity), recipe.seed)
-    job = Job(made, make_split(store, recipe), folder / "run", execution=Execution(keep_states=(0, 2, 99)))
+    job = Job(made, store.make(recipe), folder / "run", execution=Execution(keep_states=(0, 2, 99)))
     run_cell(job, lambda step: None)
     return job
 

@@ -12,7 +12,6 @@ import torch
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.generators.storage.split_file import make_split
 from menagerie.models.kept_states import keep_state, kept_steps, load_state, state_folder, take_over_states
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
@@ -41,7 +40,7 @@ def jobs_in(tmp_path_factory):
     """Makes the jobs of a tiny grid in a folder: both models, without and with hard negatives."""
     grid = replace(chosen_alone(PRESETS["smoke"]), recipe=RECIPE, test_scenes=8)
     store = SplitFolder(tmp_path_factory.mktemp("store"), load_world(grid.world), grid.resolution)
-    files = {recipe: make_split(store, recipe) for recipe in splits(grid)}
+    files = {recipe: store.make(recipe) for recipe in splits(grid)}
     return lambda out: [Job(cell, files[cell.data.recipe], out) for cell in cells(grid, store.identity)]
 
 

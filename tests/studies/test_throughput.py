@@ -121,21 +121,18 @@ def test_pairs_in_chunks_are_compared_with_all_at_once(tmp_path):
 
 
 def test_growth_is_measured_by_exponents(tmp_path):
-    parts = ["index", "sampler", "files", "splits", "batches"]
+    parts = ["sampler", "splits", "batches"]
     options = ["--rows", "2000", "8000", "--scenes", "240", "300", "--batches", "4", "8", "--parts", *parts]
     result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "growth", *options], tmp_path)
     assert result.returncode == 0, result.stderr
     lines = [line for line in result.stdout.splitlines()[1:] if line and "exponent" not in line]
     rows = {line[:42].strip(): [float(cell) for cell in line[42:].split()] for line in lines}
-    assert rows["shards"] == [2, 8, 1]
     assert {
-        "find 20000 scenes, s",
         "feistel, batch 64: each other, ms",
         "audit, s",
         "train on it once, s",
     } <= rows.keys()
     assert all(value > 0 for name in ("clip", "oc-clip") for value in rows[f"a step of {name}, ms"][:2])
-    assert all(0.9 < share < 1.1 for share in rows["... memory over that of the images"][:2])
     assert not list(tmp_path.iterdir())
 
 

@@ -12,7 +12,6 @@ from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.progress import PlainLines
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, Row
@@ -37,7 +36,7 @@ def job_in(tmp_path_factory):
     grid = replace(chosen_alone(PRESETS["smoke"]), recipe=RECIPE, test_scenes=8, models=("clip",))
     store = SplitFolder(tmp_path_factory.mktemp("store"), load_world(grid.world), grid.resolution)
     cell = cells(grid, store.identity)[0]
-    file = make_split(store, cell.data.recipe)
+    file = store.make(cell.data.recipe)
     return lambda out, **execution: Job(cell, file, out, execution=Execution(**execution))
 
 

@@ -15,7 +15,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import end_processes
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.worker import Interruption
@@ -63,7 +62,7 @@ def test_a_cell_that_is_held_is_released_when_its_loaders_have_ended(tmp_path):
     store = SplitFolder(tmp_path / "store", load_world(grid.world), grid.resolution)
     recipe = splits(grid)[0]
     cell = cells(grid, store.identity)[0]
-    job = Job(cell, make_split(store, recipe), tmp_path / "run", execution=Execution(loaders=1))
+    job = Job(cell, store.make(recipe), tmp_path / "run", execution=Execution(loaders=1))
     run_interruptible(job, Watched())
     (before, _), *_ = left
     assert left == [(before, False), (before, False), (before, True)]  # as it begins, between the two, and at the end

@@ -14,7 +14,7 @@ ones, and never sees their images.
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations, permutations, product
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -27,9 +27,7 @@ from menagerie.generators.captions.graph import Edge
 from menagerie.generators.captions.relations import PREDICATES, claims, names_in
 from menagerie.generators.captions.templates import Caption, predicate_for
 from menagerie.generators.rules.hold_out import matched, recorded_rules
-
-if TYPE_CHECKING:
-    from menagerie.generators.storage.records import Records
+from menagerie.generators.storage.records import Records
 
 FalseCaption = Literal["swap", "replace", "shuffle"]
 TEXT_NEGATIVES: tuple[FalseCaption, ...] = get_args(FalseCaption)
@@ -39,7 +37,7 @@ Option = TypeVar("Option")
 class FalseCaptions:
     """The false captions of a split's training images."""
 
-    def __init__(self, train: "Records") -> None:
+    def __init__(self, train: Records) -> None:
         """Of the records of train."""
         self.train, self.recipe, self.vocabulary = train, train.recipe, train.vocabulary
         self.contents = Contents(self.recipe, self.vocabulary)

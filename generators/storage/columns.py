@@ -1,0 +1,81 @@
+"""The columns of a subset of a split, made of its planned scenes."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from jaxtyping import Bool, Shaped
+
+from menagerie.envs.scene import Scene
+from menagerie.generators.captions.contents import Content, swapped_content
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.splits.recipe import SplitRecipe, recorded
+from menagerie.generators.storage.false_captions import FalseCaptions
+from menagerie.generators.storage.records import DENIED, NO_THING, Records
+from menagerie.generators.vocabulary import Vocabulary, none_in
+
+
+def columns_of(
+    subset: str, scenes: Sequence[Scene], recipe: SplitRecipe, vocabulary: Vocabulary
+) -> tuple[dict[str, np.ndarray], int]:
+    """Make the columns of a subset, and count its records. Rows of counterfactuals follow, except in train, where a
+    swapped scene that isn't in train has no row."""
+    row_of = {scene: row for row, scene in enumerate(scenes)}
+    contents = [recipe.content(subset, scene) for scene in scenes]
+    other, further = np.full(len(scenes), -1, np.int32), []
+    for row, (scene, content) in enumerate(zip(scenes, contents, strict=True)):
+        if len(scene.things) == 1 and not content.negative:
+            continue
+        swapped = recipe.swap(scene)
+        if swapped not in row_of and subset != "train":
+            row_of[swapped] = len(row_of)
+            further.append((row, swapped_content(content, recipe.kind)._replace(scene=swapped)))
+        other[row] = row_of.get(swapped, -1)
+    rows = [*scenes, *(content.scene for _, content in further)]
+    table = vocabulary.encode(rows) | encode_contents([*contents, *(content for _, content in further)], vocabulary)
+    table["counterfactual"] = np.concatenate([other, np.array([row for row, _ in further], np.int32)])
+    if subset == "train":
+        table["negative"] &= allowed_negatives(Records(recorded(recipe), vocabulary, table, len(scenes)))
+    if (groups := recipe.groups_of(scenes)) is not None:
+        table["group"] = np.concatenate([groups, np.full(len(further), -1)]).astype(np.int32)
+    return table, len(scenes)
+
+
+def allowed_negatives(train: Records) -> Bool[np.ndarray, " n"]:
+    """Whether the swapped scene of each record of train reveals nothing that is kept for tests (`false_captions`)."""
+    allowed, swap, found = FalseCaptions(train).allowed, SWAPS[train.recipe["kind"]], np.zeros(len(train), bool)
+    for row in np.flatnonzero(train.columns["negative"]).tolist():
+        found[row] = allowed(swap(train.scenes[row]))
+    return found
+
+
+def encode_contents(contents: Iterable[Content], vocabulary: Vocabulary) -> dict[str, Shaped[np.ndarray, "n ..."]]:
+    """The columns that say, beyond the scenes, what captions say: the phrasing, the mentioned things in their order by
+    their places in the scene, bits of the mentioned things whose textures are stated, whether there is a hard negative,
+    and, if any caption denies a thing, which one."""
+    contents = list(contents)
+    most = max((len(content.scene.things) for content in contents), default=1)
+    mentioned = np.full((len(contents), most), NO_THING, np.uint8)
+    textured = np.zeros(len(contents), np.uint8)
+    for row, content in enumerate(contents):
+        slots = [thing.slot for thing in content.scene.things]
+        for place, thing in enumerate(content.things):
+            mentioned[row, place] = slots.index(thing.slot)
+            textured[row] |= bool(thing.texture) << place
+    table = {
+        "phrasing": np.array([content.phrasing for content in contents], np.uint8),
+        "mentioned": mentioned,
+        "textured": textured,
+        "negative": np.array([content.negative for content in contents], np.uint8),
+    }
+    if any(content.denied for content in contents):
+        things = [(content.denied or (None,))[0] for content in contents]
+        known = [{name: i for i, name in enumerate(vocabulary.names(field))} for field in DENIED]
+        empty = [none_in(vocabulary.animals)] * 3
+        table["denied"] = np.array(
+            [
+                [at.get(getattr(thing, field), 0) for at, field in zip(known, DENIED, strict=True)] if thing else empty
+                for thing in things
+            ],
+            np.uint16 if max(empty) > 255 or len(vocabulary.textures) > 255 else np.uint8,
+        )
+    return table
