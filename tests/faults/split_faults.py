@@ -108,9 +108,7 @@ def leak(test: str, place: str) -> Plant:
             (content,) = tested.contents_at([k])
             shown = content._replace(scene=replace(content.scene, view=0))
             return holding(split, "train", [*contents(split, "train"), shown])
-        own = next(
-            i for i, s in enumerate(train.scenes) if train.false[i] and animals(s) != animals(tested.scenes[k])
-        )
+        own = next(i for i, s in enumerate(train.scenes) if train.false[i] and animals(s) != animals(tested.scenes[k]))
         if place == "negative":
             return told(split, "train", false=changed(train.false, own, tested.true[k]))
         return told(split, "train", true=changed(train.true, own, mixed(train.true[own], tested.true[k], (place,))))
@@ -271,24 +269,34 @@ SPLIT_FAULTS = [
     Fault("another template", COUNTING, claimed(template="statement-conjunction"), NAMED),
     Fault("fewer views", CROWD, claimed(views=1), "every view of train is one from 0 to 0"),
     Fault("other groups", GROUPED, claimed(groups=["birds={penguin, rabbit}"]), "no rule holds out any scene of train"),
-    Fault("a held-out thing denied", RULED, denied(lambda _: Thing("penguin", "red", "center")), "train denies nothing"),
+    Fault(
+        "a held-out thing denied", RULED, denied(lambda _: Thing("penguin", "red", "center")), "train denies nothing"
+    ),
     Fault("a thing denied that is shown", BINDING, denied(lambda its: its.scene.things[0]), TRUE.format("train")),
     Fault("a relation turned", SPATIAL, turned, TRUE.format("validation")),
     Fault("another size", SIZED, worded("validation", lambda t: t.replace("small", "big")), TRUE.format("validation")),
-    Fault("another number", COUNTING, worded("seen_counts", lambda t: t.replace("two", "three")), "seen_counts is true"),
+    Fault(
+        "another number", COUNTING, worded("seen_counts", lambda t: t.replace("two", "three")), "seen_counts is true"
+    ),
     Fault("a scene of another test", BINDING, put("train_pairs", "seen_pairs"), "every textured pair of train_pairs"),
     Fault("a test trained on", BINDING, put("train", "unseen_pairs"), "no scene of unseen_pairs is in train"),
     Fault("validation tested", SPATIAL, put("above_under_unseen_pairs", "validation"), "and validation share no"),
     Fault("an order of another test", ORDERS, put("validation", "above_under_unseen_order"), "no animal pair of valid"),
     Fault("more things than a test says", CROWD, put("seen_2", "search_feature_3"), "every scene of seen_2 has 2"),
-    Fault("another relation", SPATIAL, instead("above_under_unseen_pairs", "left_right_unseen_pairs"), "in a requested"),
-    Fault("another test", OBJECTS, instead("different_bag", "one_unseen_object"), "no unseen objects in scenes of diff"),
+    Fault(
+        "another relation", SPATIAL, instead("above_under_unseen_pairs", "left_right_unseen_pairs"), "in a requested"
+    ),
+    Fault(
+        "another test", OBJECTS, instead("different_bag", "one_unseen_object"), "no unseen objects in scenes of diff"
+    ),
     Fault("pairs of validation", OBJECTS, instead("validation", "two_unseen_objects"), "share no animal pair with val"),
     Fault("a probe trained on", PROBE, put("train", "left_first"), "a probe set has nothing in train"),
     Fault("the other order", PROBE, put("left_first", "right_first"), "captions of left_first mention things"),
     Fault("a view of training", PROBE, claimed(first_view=16), "no training can use the views"),
     Fault("one group", PROBE, groups(lambda its: its * 0), "groups of left_first are pairs of animals"),
-    Fault("a group torn", PROBE, groups(lambda its: np.where(np.arange(len(its)) == 7, 1 - its[7] // 2, its)), "groups"),
+    Fault(
+        "a group torn", PROBE, groups(lambda its: np.where(np.arange(len(its)) == 7, 1 - its[7] // 2, its)), "groups"
+    ),
     Fault("entropies", PROBE, claimed(entropies=ENTROPY), "entropies are those of"),
     Fault("less than a bit", PROBE, lambda split: only(split, one_assignment, "left_first"), "entropies are those of"),
     Fault("a quartet torn", PROBE, first_gone("left_first"), "every scene of left_first has its swap and its mirror"),

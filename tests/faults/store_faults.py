@@ -46,7 +46,8 @@ def one_bit(scenes: list[Scene], tables: Tables) -> None:
 
 
 def masks_of_two_exchanged(scenes: list[Scene], tables: Tables) -> None:
-    tables["masks"][[0, 1]] = tables["masks"][[1, 0]]
+    i, j = (next(n for n, scene in enumerate(scenes) if len(scene.things) == number) for number in (1, 2))
+    tables["masks"][[i, j]] = tables["masks"][[j, i]]
 
 
 def masks_rolled_by_a_pixel(scenes: list[Scene], tables: Tables) -> None:

@@ -1,18 +1,12 @@
 """Crowd splits: what train shows, what tests ask, and planted faults that the audit must find; nothing is rendered."""
 
-from collections import Counter
 from dataclasses import replace
 from itertools import product
 from math import log
 
 import pytest
 
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.layouts import relations_of
 from menagerie.envs.world import ANIMALS, TWELVE_TEXTURES
-from menagerie.generators.audit.run import check_records
-from menagerie.generators.captions.hard_negatives.swaps import exchanged, swap_exchanged
-from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.cells import cells_of
 from menagerie.generators.inspection.matrices import attribute_counts
 from menagerie.generators.splits.crowd import CrowdRecipe
@@ -27,8 +21,6 @@ PART = replace(SMALL, coverage=0.5, test_things=(2, 3), mentioned=0.8, attribute
 QUARTER = replace(SMALL, coverage=0.25, test_things=(3,))
 RULED = replace(SMALL, test_things=(2, 3), hold_out=("texture=red & animal=rabbit", "pair={crow, camel}"))
 SOUND = {"full": FULL, "part": PART, "rules": RULED}
-
-
 
 
 @pytest.mark.parametrize("quarters", [1, 2, 3, 4])
@@ -47,11 +39,3 @@ def test_coverage_is_nested_and_has_its_information(quarters):
     if quarters < 4:
         fewest = in_memory(replace(recipe, coverage=0.25))
         assert split.subsets["unseen_2"].scenes == fewest.subsets["unseen_2"].scenes, "the same test at every coverage"
-
-
-
-
-
-
-
-

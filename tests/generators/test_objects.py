@@ -6,15 +6,12 @@ from itertools import product
 
 import pytest
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import bare
-from menagerie.generators.audit.run import check_records
 from menagerie.generators.captions.hard_negatives.swaps import swap_textures
 from menagerie.generators.splits.binding import TESTS, BindingRecipe
 from menagerie.generators.splits.objects import in_order, shown_objects
 from menagerie.generators.storage.split_file import recorded, split_name
-from menagerie.studies.runs.data import distinct_images
 from tests.helpers.splits import in_memory
 
 PLAIN = BindingRecipe(pairs=0.4, views=1, test_views=1, test_scenes=60)
@@ -34,8 +31,6 @@ def test_every_share_is_even_and_nested(animals, textures):
         for part, allowed in ((0, 1), (1, 2)):
             counts = Counter(cell[part] for cell in order[:number])
             assert max(counts[name] for name in names[part]) - min(counts[name] for name in names[part]) <= allowed
-
-
 
 
 def test_tests_show_no_one_and_two_unseen_objects():
@@ -59,7 +54,3 @@ def test_the_default_changes_nothing():
     assert "objects" not in recorded(PLAIN)
     assert split_name(PLAIN) == "binding-p0.4-n0-s0-3e580391.h5"
     assert PLAIN.tests == TESTS
-
-
-
-

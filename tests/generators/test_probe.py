@@ -10,7 +10,6 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import VIEWS
-from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.slots import place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit, check_records
@@ -30,8 +29,6 @@ CROWD = ProbeRecipe(world="pug-textures", layout="overlap", things=4, quartets=3
 MANY = replace(SMALL, animals=())
 MORE = ("cat", "lion", "bear", "crow", "pig", "orca")
 SOUND = {"small": SMALL, "sized": SIZED, "crowd": CROWD, "two": replace(CROWD, things=2, layout="apart", probe_views=1)}
-
-
 
 
 def test_every_pair_is_there_in_every_view():
@@ -56,8 +53,6 @@ def test_the_four_scenes_of_a_quartet_differ_in_what_they_should():
             cells = [{thing[:2] for thing in one.things} for one in (scene, swap, mirror)]
             assert cells[0] == cells[2] != cells[1]
             assert len(cells[0] - cells[1]) == 2, "others keep their textures"
-
-
 
 
 def test_no_training_shares_a_view():
@@ -128,8 +123,6 @@ def test_a_hidden_thing_takes_its_whole_quartet_along():
     assert [finding for finding in check_records(split) if not finding.holds] == []
 
 
-
-
 def test_a_world_of_cut_outs(tmp_path):
     """Rendered, written, read and audited, every pixel."""
     draw(tmp_path / "beast.png")
@@ -145,5 +138,3 @@ def test_a_world_of_cut_outs(tmp_path):
     assert split.subsets["left_first"].groups.tolist() == [0] * len(split.subsets["left_first"])
     assert [finding for finding in audit(path, "all", world_file=tmp_path / "mine.toml") if not finding.holds] == []
     assert path.name == split_name(recipe)
-
-
