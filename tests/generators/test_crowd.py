@@ -1,4 +1,4 @@
-"""Crowd splits: what train shows, what tests ask, and planted faults that the audit must find; nothing is rendered."""
+"""Crowd splits: which cells train shows; nothing is rendered."""
 
 from dataclasses import replace
 from itertools import product
@@ -12,15 +12,6 @@ from menagerie.generators.inspection.matrices import attribute_counts
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import normalised_mutual_information
 from tests.helpers.splits import in_memory
-
-SMALL = CrowdRecipe(world="eight-textures", train_scenes=240, test_scenes=24, views=2, test_views=2)
-FULL = replace(
-    SMALL, things=(1, 3), test_things=(2, 4), layout="overlap", relations_stated=1, searches=(3,), triplets=(1, 2)
-)
-PART = replace(SMALL, coverage=0.5, test_things=(2, 3), mentioned=0.8, attributes=0.9, salient=0.1, hard_negatives=0.05)
-QUARTER = replace(SMALL, coverage=0.25, test_things=(3,))
-RULED = replace(SMALL, test_things=(2, 3), hold_out=("texture=red & animal=rabbit", "pair={crow, camel}"))
-SOUND = {"full": FULL, "part": PART, "rules": RULED}
 
 
 @pytest.mark.parametrize("quarters", [1, 2, 3, 4])

@@ -1,4 +1,4 @@
-"""Probe sets: what they hold, and planted faults that the audit must find. One is rendered, of cut-out photographs."""
+"""Probe sets: what they hold. One is rendered, of cut-out photographs."""
 
 from collections import Counter
 from dataclasses import replace
@@ -18,17 +18,15 @@ from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, sw
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
+from menagerie.generators.storage.folder import without
 from menagerie.generators.storage.probes import probe_grid, quartets_of
-from menagerie.generators.storage.split_file import describe, read_split, recorded, split_name, without
+from menagerie.generators.storage.split_file import read_split, split_name
 from tests.helpers.cutout_files import draw, world_of
-from tests.helpers.splits import in_memory, make_split
+from tests.helpers.splits import in_memory, make_split, of_planned
 
 SMALL = ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit"))
-SIZED = ProbeRecipe(world="pug-sizes", animals=("cat", "lion", "bear"), template="free-conjunction", facing="inward")
+SIZED = ProbeRecipe(world="pug-sizes", animals=("cat", "lion", "bear"), template="free-conjunction")
 CROWD = ProbeRecipe(world="pug-textures", layout="overlap", things=4, quartets=30)
-MANY = replace(SMALL, animals=())
-MORE = ("cat", "lion", "bear", "crow", "pig", "orca")
-SOUND = {"small": SMALL, "sized": SIZED, "crowd": CROWD, "two": replace(CROWD, things=2, layout="apart", probe_views=1)}
 
 
 def test_every_pair_is_there_in_every_view():
@@ -116,15 +114,13 @@ def test_a_hidden_thing_takes_its_whole_quartet_along():
     kept = without(planned, left)
     assert {len(numbers) for numbers in left.values()} == {2 * 4 * 2}
     assert CROWD.measured(kept)["entropies"]["which"] == log2(28)
-    row_of = {scene: row for row, scene in enumerate(CROWD.with_partners(planned))}
-    described = {name: describe(name, scenes, row_of, CROWD) for name, scenes in kept.items()}
-    recipe = recorded(CROWD) | {"left_out": left} | CROWD.measured(kept)
-    split = replace(in_memory(CROWD), recipe=recipe, subsets=described)
+    made = of_planned(CROWD, kept)
+    split = replace(made, recipe=made.recipe | {"left_out": left})
     assert [finding for finding in check_records(split) if not finding.holds] == []
 
 
 def test_a_world_of_cut_outs(tmp_path):
-    """Rendered, written, read and audited, every pixel."""
+    """Rendered, written, read and audited."""
     draw(tmp_path / "beast.png")
     draw(tmp_path / "pale.png", color=(200, 200, 200))
     entries = '[animal.beast]\ncutouts = ["beast.png"]\n[animal.pale]\ncutouts = ["pale.png"]\n'
@@ -136,5 +132,5 @@ def test_a_world_of_cut_outs(tmp_path):
     assert len(split.subsets["left_first"]) == 2 * 2 * len(list(permutations(range(textures), 2)))
     assert split.recipe["entropies"]["which"] == log2(comb(textures, 2))
     assert split.subsets["left_first"].groups.tolist() == [0] * len(split.subsets["left_first"])
-    assert [finding for finding in audit(path, "all", world_file=tmp_path / "mine.toml") if not finding.holds] == []
+    assert [finding for finding in audit(path, world_file=tmp_path / "mine.toml") if not finding.holds] == []
     assert path.name == split_name(recipe)
