@@ -22,7 +22,7 @@ from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import REMEDY, Split, read_split
 from tests.faults.split_faults import SPLIT_FAULTS
 from tests.faults.store_faults import INCOMPLETE, STORE_FAULTS
-from tests.helpers.planting import light_file, plant_in_pictures
+from tests.helpers.planting import light_file, plant_in_pictures, with_columns
 from tests.helpers.splits import RECIPE, in_memory
 
 WRITTEN = "pictures and texts are as they were written"
@@ -100,6 +100,14 @@ def test_a_shortcut_in_captions_is_found_by_regeneration(monkeypatch, tmp_path, 
     found = failures(check_records(split))
     assert list(found) == ["train is what the recipe makes"]
     assert "caption of record" in found["train is what the recipe makes"].detail
+
+
+def test_what_a_counterfactual_says_is_compared_with_what_is_made_again(tmp_path):
+    split = in_memory(RECIPE)
+    mentioned = split.subsets["validation"].columns["mentioned"].copy()
+    mentioned[-1] = mentioned[-1][::-1]
+    found = failures(check_records(light_file(tmp_path, split, with_columns(split, "validation", mentioned=mentioned))))
+    assert "its columns mentioned are others" in found["validation is what the recipe makes"].detail
 
 
 @pytest.mark.parametrize("plant", STORE_FAULTS, ids=lambda plant: plant.__name__)
