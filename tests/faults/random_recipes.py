@@ -14,16 +14,14 @@ from itertools import islice
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding
 from menagerie.generators.audit.run import CHECKS, CHECKS_OF, audit, done
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import Split
-from tests.helpers.splits import of_planned
+from tests.helpers.splits import make_split, of_planned
 
 WHOLE = 10  # one of so many is rendered
 SHARES = (0.0, 0.3, 0.5, 0.8, 1.0)
@@ -92,7 +90,7 @@ def findings(recipe: SplitRecipe, split: Split, resolution: int) -> list[Finding
     found = [its for check in (*CHECKS, *CHECKS_OF[recipe.kind]) for its in done(check, split)]
     if resolution:
         with tempfile.TemporaryDirectory() as folder:
-            path = SplitFolder(Path(folder), load_world(recipe.world), resolution).make(recipe)
+            path = make_split(Path(folder), recipe, resolution)
             pack(path)
             found += audit(path)
     return found
@@ -110,7 +108,8 @@ def main() -> int:
             if not finding.holds or (finding.skipped and resolution):
                 failed += 1
                 print(f"{recipe}, {resolution} px: {finding.claim}: {finding.detail}", flush=True)
-    print(f"{options.recipes} recipes, {failed} findings fail")
+        if not (number + 1) % WHOLE:
+            print(f"{number + 1} recipes, {failed} findings fail", flush=True)
     return int(failed > 0)
 
 

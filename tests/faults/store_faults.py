@@ -1,117 +1,70 @@
 """Faults of packed files, an entry each: pictures and texts that are wrong though HDF5 can read them.
 
 Each is planted twice: with the digest of what was packed, and with that of what is there, as a bug of the packing code
-would leave it. Here `tables` are the images, masks, captions and false captions of train, which are changed in place.
+would leave it. A fault changes the images, masks, captions and false captions of a subset in place.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
-from menagerie.envs.scene import Scene
-
 Tables = dict[str, np.ndarray]
+Plant = Callable[[Tables], object]
+BOTH = ("images", "masks")
 
 
-def rolled_by_a_row(scenes: list[Scene], tables: Tables) -> None:
-    tables["images"] = np.roll(tables["images"], 1, axis=0)
+def made(change: Callable[[np.ndarray], np.ndarray], *names: str) -> Plant:
+    """Some tables are what `change` makes of them."""
+    return lambda tables: tables.update({name: np.ascontiguousarray(change(tables[name])) for name in names})
 
 
-def rolled_by_a_pixel(scenes: list[Scene], tables: Tables) -> None:
-    tables["images"] = np.roll(tables["images"], 1, axis=2)
+def put(name: str, index: object, value: object) -> Plant:
+    return lambda tables: tables[name].__setitem__(index, value)
 
 
-def mirrored_with_masks(scenes: list[Scene], tables: Tables) -> None:
-    for name in ("images", "masks"):
-        tables[name] = tables[name][:, :, ::-1].copy()
+def exchanged(*names: str) -> Plant:
+    """The rows with the fewest and with the most things."""
+
+    def plant(tables: Tables) -> None:
+        things = tables["masks"].max((1, 2))
+        i, j = things.argmin(), things.argmax()
+        for name in names:
+            tables[name][[i, j]] = tables[name][[j, i]]
+
+    return plant
 
 
-def black(scenes: list[Scene], tables: Tables) -> None:
-    tables["images"][7] = 0
+def false(value: Callable[[Tables, int], bytes]) -> Plant:
+    """The first false caption is another."""
+
+    def plant(tables: Tables) -> None:
+        k = np.flatnonzero(tables["false_caption"] != b"")[0]
+        tables["false_caption"][k] = value(tables, k)
+
+    return plant
 
 
-def red_for_blue(scenes: list[Scene], tables: Tables) -> None:
-    tables["images"] = tables["images"][..., ::-1].copy()
-
-
-def two_exchanged(scenes: list[Scene], tables: Tables) -> None:
-    for name in ("images", "masks"):
-        tables[name][[2, 3]] = tables[name][[3, 2]]
-
-
-def one_twice(scenes: list[Scene], tables: Tables) -> None:
-    tables["images"][1], tables["masks"][1] = tables["images"][0], tables["masks"][0]
-
-
-def one_bit(scenes: list[Scene], tables: Tables) -> None:
-    tables["images"][5, 3, 3, 1] ^= 1
-
-
-def masks_of_two_exchanged(scenes: list[Scene], tables: Tables) -> None:
-    i, j = (next(n for n, scene in enumerate(scenes) if len(scene.things) == number) for number in (1, 2))
-    tables["masks"][[i, j]] = tables["masks"][[j, i]]
-
-
-def masks_rolled_by_a_pixel(scenes: list[Scene], tables: Tables) -> None:
-    tables["masks"] = np.roll(tables["masks"], 1, axis=2)
-
-
-def ids_exchanged(scenes: list[Scene], tables: Tables) -> None:
-    tables["masks"] = np.array([0, 2, 1], np.uint8)[tables["masks"]]
-
-
-def a_mask_of_zeros(scenes: list[Scene], tables: Tables) -> None:
-    tables["masks"][9] = 0
-
-
-def captions_rolled(scenes: list[Scene], tables: Tables) -> None:
-    tables["caption"] = np.roll(tables["caption"], 1)
-
-
-def a_letter(scenes: list[Scene], tables: Tables) -> None:
-    tables["caption"][4] = tables["caption"][4].replace(b"a", b"o", 1)
-
-
-def a_false_caption_true(scenes: list[Scene], tables: Tables) -> None:
-    k = np.flatnonzero(tables["false_caption"] != b"")[0]
-    tables["false_caption"][k] = tables["caption"][k]
-
-
-def a_false_caption_missing(scenes: list[Scene], tables: Tables) -> None:
-    tables["false_caption"][np.flatnonzero(tables["false_caption"] != b"")[0]] = b""
-
-
-def images_missing(scenes: list[Scene], tables: Tables) -> None:
-    del tables["images"]
-
-
-def masks_missing(scenes: list[Scene], tables: Tables) -> None:
-    del tables["masks"]
-
-
-def all_missing(scenes: list[Scene], tables: Tables) -> None:
-    tables.clear()
-
-
-def a_row_missing(scenes: list[Scene], tables: Tables) -> None:
-    for name in tables:
-        tables[name] = tables[name][:-1]
-
-
-STORE_FAULTS = [
-    rolled_by_a_row,
-    rolled_by_a_pixel,
-    mirrored_with_masks,
-    black,
-    red_for_blue,
-    two_exchanged,
-    one_twice,
-    one_bit,
-    masks_of_two_exchanged,
-    masks_rolled_by_a_pixel,
-    ids_exchanged,
-    a_mask_of_zeros,
-    captions_rolled,
-    a_letter,
-    a_false_caption_true,
-    a_false_caption_missing,
-]
-INCOMPLETE = [images_missing, masks_missing, all_missing, a_row_missing]
+STORE_FAULTS: dict[str, Plant] = {
+    "images rolled by a row": made(lambda its: np.roll(its, 1, 0), "images"),
+    "images rolled by a pixel": made(lambda its: np.roll(its, 1, 2), "images"),
+    "mirrored with masks": made(lambda its: its[:, :, ::-1], *BOTH),
+    "a black image": put("images", 7, 0),
+    "red for blue": made(lambda its: its[..., ::-1], "images"),
+    "images exchanged": exchanged("images"),
+    "images and masks exchanged": exchanged(*BOTH),
+    "one bit": made(lambda its: its ^ (np.arange(its.size).reshape(its.shape) == 999), "images"),
+    "masks exchanged": exchanged("masks"),
+    "masks rolled by a pixel": made(lambda its: np.roll(its, 1, 2), "masks"),
+    "ids exchanged": made(lambda its: np.array([0, 2, 1], np.uint8)[its], "masks"),
+    "a mask of zeros": put("masks", 9, 0),
+    "captions rolled": made(lambda its: np.roll(its, 1), "caption"),
+    "a letter": made(lambda its: np.char.replace(its, b"a", b"o", 1).astype(its.dtype), "caption"),
+    "a false caption that is true": false(lambda tables, k: tables["caption"][k]),
+    "no false caption": false(lambda tables, k: b""),
+}
+INCOMPLETE: dict[str, Plant] = {
+    "no images": lambda tables: tables.pop("images"),
+    "no masks": lambda tables: tables.pop("masks"),
+    "no pictures and texts": lambda tables: tables.clear(),
+    "a row less": made(lambda its: its[:-1], *BOTH, "caption", "false_caption"),
+}

@@ -110,22 +110,22 @@ def test_what_a_counterfactual_says_is_compared_with_what_is_made_again(tmp_path
     assert "its columns mentioned are others" in found["validation is what the recipe makes"].detail
 
 
-@pytest.mark.parametrize("plant", STORE_FAULTS, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("name", STORE_FAULTS)
 @pytest.mark.parametrize("sign", [False, True], ids=["digest kept", "digest again"])
-def test_a_fault_of_pictures_is_found(damaged, monkeypatch, plant, sign):
+def test_a_fault_of_pictures_is_found(damaged, monkeypatch, name, sign):
     monkeypatch.setattr(pixels, "SAMPLE", 0)  # composing finds it
-    plant_in_pictures(damaged, plant, sign)
+    plant_in_pictures(damaged, STORE_FAULTS[name], sign)
     found = failures(pixels.check_pictures(read_split(damaged)))
     assert set(found) == ({pixels.AGAIN} if sign else {pixels.AGAIN, WRITTEN})
     assert "of row " in found[pixels.AGAIN].detail
     assert " of train" in found[pixels.AGAIN].detail
 
 
-@pytest.mark.parametrize("plant", INCOMPLETE, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("name", INCOMPLETE)
 @pytest.mark.parametrize("sign", [False, True], ids=["digest kept", "digest again"])
-def test_missing_pictures_are_found(damaged, monkeypatch, plant, sign):
+def test_missing_pictures_are_found(damaged, monkeypatch, name, sign):
     monkeypatch.setattr(pixels, "SAMPLE", 0)
-    plant_in_pictures(damaged, plant, sign)
+    plant_in_pictures(damaged, INCOMPLETE[name], sign)
     (finding,) = failures(map(with_way_out, pixels.check_pictures(read_split(damaged)))).values()
     assert "train" in finding.detail
     assert finding.detail.endswith(REMEDY)

@@ -87,11 +87,10 @@ def light_file(folder: Path, split: Split, planted: Split | None = None) -> Spli
 
 def plant_in_pictures(path: Path, plant: Callable, sign: bool, subset: str = "train") -> None:
     """Change the pictures and texts of a subset of a packed file; with `sign`, their digest is computed again."""
-    scenes = read_split(path).subsets[subset].scenes
     with h5py.File(path, "r+") as file:
         group = file[subset]
         tables = {name: group[name][:] for name in PICTURED}
-        plant(scenes, tables)
+        plant(tables)
         for name in PICTURED:
             del group[name]
         for name, table in tables.items():
