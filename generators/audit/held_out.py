@@ -43,17 +43,19 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
 
 
 def check_counterfactuals(split: Split) -> Iterator[Finding]:
-    """Check that the counterfactual of each record is its swapped scene, and that only records of train lack one."""
+    """Check that the counterfactual of each record is its swapped scene, and that only records of train lack one: those
+    whose swapped scene isn't in train."""
     swap = SWAPS[split.recipe["kind"]]
     alone, other = [], []
     for name, records in split.subsets.items():
-        rows = records.counterfactual
-        has = np.flatnonzero(rows >= 0).tolist()
+        rows, scenes, there = records.counterfactual, records.scenes, set(records.scenes)
+        has, lacks = (np.flatnonzero(of).tolist() for of in (rows >= 0, rows < 0))
         shown = zip(has, records.scenes_at(rows[has]), strict=True)
-        other += [f"{records.scenes[i].key} of {name}" for i, scene in shown if scene != swap(records.scenes[i])]
-        if name != "train":
-            alone += [f"{records.scenes[i].key} of {name}" for i in np.flatnonzero(rows < 0).tolist()]
-    yield Finding("scenes of tests have counterfactuals", *first(iter(alone)))
+        other += [f"{scenes[i].key} of {name}" for i, scene in shown if scene != swap(scenes[i])]
+        swapped = (i for i in lacks if len(scenes[i].things) > 1 or records.columns["negative"][i])
+        wrong = lacks if name != "train" else (i for i in swapped if swap(scenes[i]) in there)
+        alone += [f"{scenes[i].key} of {name}" for i in wrong]
+    yield Finding("scenes whose swap is there have counterfactuals", *first(iter(alone)))
     yield Finding("every counterfactual is the swapped scene", *first(iter(other)))
 
 

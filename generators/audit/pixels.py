@@ -19,7 +19,7 @@ from menagerie.generators.audit.regeneration import Incomparable, trusted_world
 from menagerie.generators.storage.pack import blocks, pictures_intact, shown
 from menagerie.generators.storage.pictures import SplitPictures, atlas_of, pictures_in
 from menagerie.generators.storage.records import things_in
-from menagerie.generators.storage.split_file import PICTURED, Split
+from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split
 
 SAMPLE = 12  # records that are drawn directly: drawing a background takes as long as several things
 # The direct renderer samples shadows and edges otherwise. Decibels over the pixels that things or their shadows touch,
@@ -38,11 +38,11 @@ def check_pictures(
     try:
         held = {name: found for name in split.subsets if (found := pictures_in(split, name))}
     except UserError as error:
-        yield Finding(AGAIN, False, str(error))
+        yield Finding(AGAIN, False, str(error).removesuffix(f"; {REMEDY}"))
         return
-    changed = [name for name in held if not pictures_intact(split, name)]
     if held:
-        detail = f"{', '.join(changed)} are others" if changed else f"{len(held)} subsets"
+        changed = [name for name in split.subsets if name not in held or not pictures_intact(split, name)]
+        detail = f"those of {', '.join(changed)} are others or missing" if changed else f"{len(held)} subsets"
         yield Finding("pictures and texts are as they were written", not changed, detail)
     world, reason = same_world(split, world_file)
     if world is None:

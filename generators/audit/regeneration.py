@@ -111,10 +111,8 @@ def first_difference(recorded: Records, made: Records) -> str:
             if text != again:
                 key = recorded.scenes[i].key
                 return f"{what} caption of record {i}, {key}: {plain(text)!r}, made again {plain(again)!r}"
-    wrong = np.flatnonzero(recorded.counterfactual != made.counterfactual)
-    if len(wrong):
-        return f"record {wrong[0]}, {recorded.scenes[wrong[0]].key}, has another counterfactual than its swapped scene"
-    return ""
+    other = [name for name, column in made.columns.items() if not np.array_equal(column, recorded.columns.get(name))]
+    return f"its columns {', '.join(other)} are others, of records or of counterfactuals" if other else ""
 
 
 def scene_difference(recorded: Sequence, made: Sequence) -> str:

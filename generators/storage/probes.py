@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Int, Int64
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
@@ -25,7 +25,7 @@ class ProbeGrid:
     animals: Int64[np.ndarray, "p 2"]
     """Indices in the split's vocabulary."""
     textures: Int64[np.ndarray, "q 2"]
-    group: Int64[np.ndarray, " p"]
+    group: Int[np.ndarray, " p"]
     """The recorded group: the same for both orders of a pair of animals. Fit and test probes on different groups."""
     mirror: Int64[np.ndarray, " p"]
     """For each pair of animals, the index of the same pair in the other order."""

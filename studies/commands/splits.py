@@ -82,11 +82,11 @@ class Inspect:
         """Print facts and subsets; with --html, write the page and print its path."""
         from menagerie.generators.inspection.summary import COLUMNS, facts, open_inspected, subset_rows
 
+        another = "choose another --html"
         if self.html and self.html.exists():
-            raise UserError(f"{self.html} is there already; choose another --html")
-        if self.html and not self.html.parent.is_dir():
-            where = f"{self.html.parent} to write {self.html.name} to"
-            raise UserError(f"there is no folder {where}; make it, or choose another --html")
+            raise UserError(f"{self.html} is there already; {another}")
+        if self.html and not (folder := self.html.parent).is_dir():
+            raise UserError(f"there is no folder {folder} to write {self.html.name} to; make it, or {another}")
         split = open_inspected(self.file)
         fact_table = Table.grid(padding=(0, 2))
         subsets = Table(box=None, collapse_padding=True, pad_edge=False)  # fits 80 columns

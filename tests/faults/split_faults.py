@@ -1,7 +1,7 @@
 """Faults of splits, a table for each kind of fault: what a bug or a careless hand does to records and recipes.
 
-Every fault leaves a file with a right checksum, and the audit finds it without making the split again. To add one, add
-an entry: a recipe, a function from its split to the wrong one, and the claim that it makes fail.
+Every fault leaves a file with a right digest, and the audit finds it without making the split again. To add one, add an
+entry: a recipe, a function from its split to the wrong one, and the claim that it makes fail.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from menagerie.envs.scene import Scene
-from menagerie.generators.audit.regeneration import recipe_of
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.captions.contents import Content
+from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.crowd import CrowdRecipe
@@ -19,14 +20,15 @@ from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
-from menagerie.generators.storage.split_file import NO_GRAPH, Records, Split, describe
-from tests.helpers.planting import joined, taken, with_subsets
+from menagerie.generators.storage.split_file import Split
+from tests.helpers.planting import Plant, changed, claimed, contents, holding, only, told, with_columns, with_subsets
 
-Plant = Callable[[Split], Split]
 SMALL = {"world": "tiny", "views": 1, "test_views": 1, "test_scenes": 20}
 BINDING = BindingRecipe(**SMALL, pairs=0.75, hard_negatives=0.5, negated=0.3)
+SIZED = replace(BINDING, world="tiny-sizes", negated=0.0)
 OBJECTS = BindingRecipe(**SMALL | {"world": "eight"}, pairs=0.4, objects=0.75)
 RULED = BindingRecipe(**SMALL, pairs=1.0, hold_out=("texture=red & animal=penguin",), negated=0.5)
+GROUPED = BindingRecipe(**SMALL, hold_out=("animal=birds & texture=red",), groups=("birds={penguin}",))
 SPATIAL = SpatialRecipe(**SMALL, pairs=0.5, hard_negatives=0.5)
 ORDERS = replace(SPATIAL, hard_negatives=0.0)
 RULED_ORDERS = SpatialRecipe(**SMALL, pairs=1.0, hold_out=("relation=above & first=rabbit",))
@@ -76,16 +78,11 @@ HELD_OUT = {
         HeldOut(RULED_CROWD, "held_out", "no rule holds out any scene of train"),
     ),
 }
-TRUE = "every caption of train is true and states its graph"
-FALSE = "every negative of train is true of the swap"
-
-
-def changed(records: Records, index: int, **columns: object) -> Records:
-    """The records with other values in one of them."""
-    lists = {name: [*getattr(records, name)] for name in columns}
-    for name, value in columns.items():
-        lists[name][index] = value
-    return replace(records, **lists)
+TRUE, LIES = "every caption of {} is true and states its graph", "every negative of {} is false and states its graph"
+SWAPPED = "every negative of train is true of the swap"
+NAMED = "the recipe is the one that the file is named by"
+OTHER, ALONE = "every counterfactual is the swapped scene", "scenes whose swap is there have counterfactuals"
+PARTS = {"text": ("text",), "graph": ("graph",), "text and graph": ("text", "graph")}
 
 
 def animals(scene: Scene) -> set[str]:
@@ -95,7 +92,8 @@ def animals(scene: Scene) -> set[str]:
 def leaks() -> Iterator[Fault]:
     for what, tests in HELD_OUT.items():
         for its in tests:
-            for place, claim in {"image": its.claim, "caption": TRUE, "graph": TRUE, "false caption": FALSE}.items():
+            train = TRUE.format("train")
+            for place, claim in {"image": its.claim, "text": train, "graph": train, "negative": SWAPPED}.items():
                 name = f"held-out {what} in {place}, {its.recipe.kind} {its.test}"
                 yield Fault(name, its.recipe, leak(its.test, place), claim)
 
@@ -106,146 +104,203 @@ def leak(test: str, place: str) -> Plant:
     def plant(split: Split) -> Split:
         train, tested = split.subsets["train"], split.subsets[test]
         k = max(range(len(tested)), key=lambda i: len(tested.scenes[i].things))
-        text, graph = tested.captions[k], tested.graphs[k]
         if place == "image":
-            scene = replace(tested.scenes[k], view=0)
-            made = describe("train", [scene], {scene: 10**6}, recipe_of(split))
-            return with_subsets(split, train=joined(train, made))
-        columns = {"caption": {"captions": text}, "graph": {"graphs": graph}}
-        own = next(
-            i for i, s in enumerate(train.scenes) if train.negatives[i] and animals(s) != animals(tested.scenes[k])
-        )
-        change = columns.get(place, {"negatives": text, "negative_graphs": graph})
-        return with_subsets(split, train=changed(train, own, **change))
+            (content,) = tested.contents_at([k])
+            shown = content._replace(scene=replace(content.scene, view=0))
+            return holding(split, "train", [*contents(split, "train"), shown])
+        own = next(i for i, s in enumerate(train.scenes) if train.false[i] and animals(s) != animals(tested.scenes[k]))
+        if place == "negative":
+            return told(split, "train", false=changed(train.false, own, tested.true[k]))
+        return told(split, "train", true=changed(train.true, own, mixed(train.true[own], tested.true[k], (place,))))
 
     return plant
 
 
-def of_another(name: str, *columns: str) -> Plant:
-    """Each record of a subset has the texts of the next one."""
+def mixed(own: Caption, other: Caption, parts: tuple[str, ...]) -> Caption:
+    """A caption with the text, the graph or both of another one."""
+    return own._replace(**{part: getattr(other, part) for part in parts})
+
+
+def of_another(name: str, parts: tuple[str, ...]) -> Plant:
+    """Each record of a subset has the text, the graph or both of the next one."""
 
     def plant(split: Split) -> Split:
-        r = split.subsets[name]
-        turned = {column: [*getattr(r, column)[1:], getattr(r, column)[0]] for column in columns}
-        return with_subsets(split, **{name: replace(r, **turned)})
+        true = split.subsets[name].true
+        return told(split, name, true=[mixed(*both, parts) for both in zip(true, [*true[1:], true[0]], strict=True)])
 
     return plant
 
 
-def told_true(name: str, *columns: str) -> Plant:
+def told_true(name: str, parts: tuple[str, ...]) -> Plant:
     """The false caption of a record, its graph, or both are the true ones."""
 
     def plant(split: Split) -> Split:
         r = split.subsets[name]
-        true = {"negatives": r.captions, "negative_graphs": r.graphs}
-        k = next(i for i, negative in enumerate(r.negatives) if negative)
-        return with_subsets(split, **{name: changed(r, k, **{column: true[column][k] for column in columns})})
+        k = next(i for i, negative in enumerate(r.false) if negative)
+        return told(split, name, false=changed(r.false, k, mixed(r.false[k], r.true[k], parts)))
 
     return plant
 
 
-def partners(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Plant:
-    def plant(split: Split) -> Split:
-        r = split.subsets[name]
-        return with_subsets(split, **{name: replace(r, partners=change(r.partners))})
-
-    return plant
-
-
-def claimed(**fields: object) -> Plant:
-    return lambda split: replace(split, recipe={**split.recipe, **fields})
-
-
-def put(name: str, other: str) -> Plant:
-    """A subset has the first record of another one in place of its own."""
+def worded(name: str, change: Callable[[str], str]) -> Plant:
+    """The first caption that `change` changes is another, and its graph states the same."""
 
     def plant(split: Split) -> Split:
-        own, its = split.subsets[name], split.subsets[other]
-        return with_subsets(split, **{name: joined(taken(own, range(1, len(own))), taken(its, [0]))})
+        true = split.subsets[name].true
+        k = next(i for i, caption in enumerate(true) if change(caption.text) != caption.text)
+        graph = true[k].graph._replace(nodes=tuple(map(change, true[k].graph.nodes)))
+        return told(split, name, true=changed(true, k, Caption(change(true[k].text), graph)))
 
     return plant
-
-
-def denied_rule(split: Split) -> Split:
-    """A training caption denies what a rule holds out."""
-    r = split.subsets["train"]
-    k, node = next((i, n) for i, g in enumerate(r.graphs) for n in g.nodes if n.startswith("no "))
-    graph = r.graphs[k]._replace(nodes=tuple("no red penguin" if n == node else n for n in r.graphs[k].nodes))
-    text = r.captions[k].replace(node, "no red penguin")
-    return with_subsets(split, train=changed(r, k, captions=text, graphs=graph, negatives="", negative_graphs=NO_GRAPH))
-
-
-def denied_shown(split: Split) -> Split:
-    """A training caption denies what its scene shows."""
-    r = split.subsets["train"]
-    k, node = next((i, n) for i, g in enumerate(r.graphs) for n in g.nodes if n.startswith("no "))
-    shown = f"no {r.graphs[k].nodes[0]}"
-    graph = r.graphs[k]._replace(nodes=tuple(shown if n == node else n for n in r.graphs[k].nodes))
-    return with_subsets(split, train=changed(r, k, captions=r.captions[k].replace(node, shown), graphs=graph))
 
 
 def turned(split: Split) -> Split:
     """A graph relates two things the other way round."""
-    r = split.subsets["validation"]
-    (edge,) = r.graphs[0].edges
-    other = edge._replace(subject=edge.object, object=edge.subject)
-    return with_subsets(split, validation=changed(r, 0, graphs=r.graphs[0]._replace(edges=(other,))))
+    true = split.subsets["validation"].true
+    (edge,) = true[0].graph.edges
+    graph = true[0].graph._replace(edges=(edge._replace(subject=edge.object, object=edge.subject),))
+    return told(split, "validation", true=changed(true, 0, true[0]._replace(graph=graph)))
 
 
-def one_group(split: Split) -> Split:
+def said(name: str, of: Callable[[Content], bool], change: Callable[[Content], Content]) -> Plant:
+    """A subset of which the first content that is `of` some kind is another."""
+
+    def plant(split: Split) -> Split:
+        its = contents(split, name)
+        k = next(i for i, content in enumerate(its) if of(content))
+        return holding(split, name, changed(its, k, change(its[k])))
+
+    return plant
+
+
+def denied(thing: Callable[[Content], Thing]) -> Plant:
+    """A training caption denies another thing, and has no negative."""
+    return said("train", lambda its: bool(its.denied), lambda its: its._replace(denied=(thing(its),), negative=False))
+
+
+def put(name: str, other: str) -> Plant:
+    """A subset has the first record of another one in place of its own."""
+    return lambda split: holding(split, name, changed(contents(split, name), 0, contents(split, other)[0]))
+
+
+def instead(name: str, other: str) -> Plant:
+    """A subset has the records of another one."""
+    return lambda split: with_subsets(split, **{name: split.subsets[other]})
+
+
+def counterfactuals(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Plant:
+    """Records have other rows as counterfactuals."""
+    return lambda split: with_columns(
+        split, name, counterfactual=change(split.subsets[name].counterfactual).astype("i4")
+    )
+
+
+def none_of_the_first(rows: np.ndarray) -> np.ndarray:
+    return np.where(np.arange(len(rows)) == np.flatnonzero(rows >= 0)[0], -1, rows)
+
+
+def another_of_the_first(rows: np.ndarray) -> np.ndarray:
+    has = np.flatnonzero(rows >= 0)
+    return np.where(np.arange(len(rows)) == has[0], rows[has[1]], rows)
+
+
+def groups(change: Callable[[np.ndarray], np.ndarray]) -> Plant:
+    return lambda split: with_columns(split, "left_first", group=change(split.subsets["left_first"].groups))
+
+
+def shown(name: str, change: Callable[[Scene], Scene]) -> Plant:
+    """The first scene of a subset of probes is another, and texts are of it."""
+
+    def plant(split: Split) -> Split:
+        its = contents(split, name)
+        scene = change(its[0].scene)
+        return holding(split, name, changed(its, 0, its[0]._replace(scene=scene)))
+
+    return plant
+
+
+def backwards(split: Split) -> Split:
+    return holding(split, "right_first", contents(split, "right_first")[::-1])
+
+
+def always_true(split: Split) -> Split:
     r = split.subsets["left_first"]
-    return with_subsets(split, left_first=replace(r, groups=r.groups * 0))
+    return told(split, "left_first", false=r.true[:1] * len(r))
 
 
-OTHER = "every caption of {} is true and states its graph"
-NAMED = "the recipe is the one that the file is named by"
-LIES = "every negative of {} is false and states its graph"
-ROW, ALONE = "no scene has the row or the partner of another one", "scenes of tests have partners"
-GROUPS = "groups of left_first are pairs of animals"
+def one_assignment(scene: Scene) -> bool:
+    one, other = sorted(scene.things)
+    return one.texture < other.texture
 
+
+def first_gone(name: str) -> Plant:
+    return lambda split: holding(split, name, contents(split, name)[1:])
+
+
+ENTROPY = {"bags": 9, "which": 3.2, "binding": 1.0}
 SPLIT_FAULTS = [
     *leaks(),
-    Fault("held-out rule denied", RULED, denied_rule, "train denies nothing that a rule holds out"),
     *(
-        Fault(
-            f"{' and '.join(columns)} of another scene, {one.kind}", one, of_another(test, *columns), OTHER.format(test)
-        )
+        Fault(f"{what} of another scene, {one.kind}", one, of_another(test, parts), TRUE.format(test))
         for one, test in (
             (BINDING, "unseen_pairs"),
             (SPATIAL, "validation"),
             (CROWD, "seen_2"),
             (COUNTING, "seen_counts"),
         )
-        for columns in (("captions",), ("graphs",), ("captions", "graphs"))
+        for what, parts in PARTS.items()
     ),
-    Fault("a thing denied that is shown", BINDING, denied_shown, TRUE),
-    Fault("a relation turned", SPATIAL, turned, OTHER.format("validation")),
     *(
-        Fault(f"true {' and '.join(columns)}, {one.kind}", one, told_true(test, *columns), LIES.format(test))
+        Fault(f"a true {what}, {one.kind}", one, told_true(test, parts), LIES.format(test))
         for one, test in ((BINDING, "train"), (DEPENDENCE, "seen_textures"), (CROWD, "search_conjunction_3"))
-        for columns in (("negatives",), ("negative_graphs",), ("negatives", "negative_graphs"))
+        for what, parts in PARTS.items()
     ),
     *(
-        Fault(f"{what}, {one.kind}", one, partners(test, change), claim)
-        for one, test in ((BINDING, "validation"), (SPATIAL, "left_right_unseen_pairs"), (PROBE, "left_first"))
+        Fault(f"{what}, {one.kind}", one, counterfactuals(test, change), claim)
+        for one, test in ((BINDING, "validation"), (COUNTING, "seen_counts"), (CROWD, "unseen_2"), (SPATIAL, "train"))
         for what, change, claim in (
-            ("another's counterfactual", lambda rows: np.roll(rows, 1), ROW),
-            ("no counterfactual", lambda rows: np.where(np.arange(len(rows)) == 3, -1, rows), ALONE),
-            ("its own image as counterfactual", lambda rows: rows[:1].repeat(len(rows)), ROW),
+            ("another's counterfactual", another_of_the_first, OTHER),
+            ("no counterfactual", none_of_the_first, ALONE),
+            ("itself as counterfactual", lambda rows: np.where(rows >= 0, np.arange(len(rows)), -1), OTHER),
         )
     ),
     Fault("another seed", BINDING, claimed(seed=1), NAMED),
     Fault("another fraction", SPATIAL, claimed(pairs=0.4), NAMED),
     Fault("another template", COUNTING, claimed(template="statement-conjunction"), NAMED),
     Fault("fewer views", CROWD, claimed(views=1), "every view of train is one from 0 to 0"),
+    Fault("other groups", GROUPED, claimed(groups=["birds={penguin, rabbit}"]), "no rule holds out any scene of train"),
+    Fault(
+        "a held-out thing denied", RULED, denied(lambda _: Thing("penguin", "red", "center")), "train denies nothing"
+    ),
+    Fault("a thing denied that is shown", BINDING, denied(lambda its: its.scene.things[0]), TRUE.format("train")),
+    Fault("a relation turned", SPATIAL, turned, TRUE.format("validation")),
+    Fault("another size", SIZED, worded("validation", lambda t: t.replace("small", "big")), TRUE.format("validation")),
+    Fault(
+        "another number", COUNTING, worded("seen_counts", lambda t: t.replace("two", "three")), "seen_counts is true"
+    ),
     Fault("a scene of another test", BINDING, put("train_pairs", "seen_pairs"), "every textured pair of train_pairs"),
     Fault("a test trained on", BINDING, put("train", "unseen_pairs"), "no scene of unseen_pairs is in train"),
     Fault("validation tested", SPATIAL, put("above_under_unseen_pairs", "validation"), "and validation share no"),
     Fault("an order of another test", ORDERS, put("validation", "above_under_unseen_order"), "no animal pair of valid"),
     Fault("more things than a test says", CROWD, put("seen_2", "search_feature_3"), "every scene of seen_2 has 2"),
+    Fault(
+        "another relation", SPATIAL, instead("above_under_unseen_pairs", "left_right_unseen_pairs"), "in a requested"
+    ),
+    Fault(
+        "another test", OBJECTS, instead("different_bag", "one_unseen_object"), "no unseen objects in scenes of diff"
+    ),
+    Fault("pairs of validation", OBJECTS, instead("validation", "two_unseen_objects"), "share no animal pair with val"),
     Fault("a probe trained on", PROBE, put("train", "left_first"), "a probe set has nothing in train"),
-    Fault("a quartet torn", PROBE, put("left_first", "right_first"), "captions of left_first mention things"),
+    Fault("the other order", PROBE, put("left_first", "right_first"), "captions of left_first mention things"),
     Fault("a view of training", PROBE, claimed(first_view=16), "no training can use the views"),
-    Fault("one group", PROBE, one_group, GROUPS),
-    Fault("entropies", PROBE, claimed(entropies={"bags": 9, "which": 3.2, "binding": 1.0}), "entropies are those of"),
+    Fault("one group", PROBE, groups(lambda its: its * 0), "groups of left_first are pairs of animals"),
+    Fault(
+        "a group torn", PROBE, groups(lambda its: np.where(np.arange(len(its)) == 7, 1 - its[7] // 2, its)), "groups"
+    ),
+    Fault("entropies", PROBE, claimed(entropies=ENTROPY), "entropies are those of"),
+    Fault("less than a bit", PROBE, lambda split: only(split, one_assignment, "left_first"), "entropies are those of"),
+    Fault("a quartet torn", PROBE, first_gone("left_first"), "every scene of left_first has its swap and its mirror"),
+    Fault("a view of train", PROBE, shown("left_first", lambda s: replace(s, view=3)), "every view of left_first"),
+    Fault("other scenes", PROBE, backwards, "both tests have the same scenes in the same order"),
+    Fault("a text that is always true", PROBE, always_true, "every text of left_first is as often true as false"),
 ]

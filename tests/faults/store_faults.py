@@ -1,89 +1,70 @@
-"""Faults of image stores, an entry each: pixels that are wrong though every checksum of HDF5 is right.
+"""Faults of packed files, an entry each: pictures and texts that are wrong though HDF5 can read them.
 
-Each is planted twice: with the digests of what was rendered, where the digest must find it, and with digests of the
-wrong pixels, as a bug of the renderer would leave them, where the claim here must fail.
+Each is planted twice: with the digest of what was packed, and with that of what is there, as a bug of the packing code
+would leave it. A fault changes the images, masks, captions and false captions of a subset in place.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
-from menagerie.envs.scene import Scene
-from tests.helpers.planting import StoreFault
+Tables = dict[str, np.ndarray]
+Plant = Callable[[Tables], object]
+BOTH = ("images", "masks")
 
 
-def rolled_by_a_row(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    images[:] = np.roll(images, 1, axis=0)
+def made(change: Callable[[np.ndarray], np.ndarray], *names: str) -> Plant:
+    """Some tables are what `change` makes of them."""
+    return lambda tables: tables.update({name: np.ascontiguousarray(change(tables[name])) for name in names})
 
 
-def rolled_by_a_pixel(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    images[:] = np.roll(images, 1, axis=2)
+def put(name: str, index: object, value: object) -> Plant:
+    return lambda tables: tables[name].__setitem__(index, value)
 
 
-def mirrored(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    images[:] = images[:, :, ::-1].copy()
+def exchanged(*names: str) -> Plant:
+    """The rows with the fewest and with the most things."""
+
+    def plant(tables: Tables) -> None:
+        things = tables["masks"].max((1, 2))
+        i, j = things.argmin(), things.argmax()
+        for name in names:
+            tables[name][[i, j]] = tables[name][[j, i]]
+
+    return plant
 
 
-def mirrored_with_masks(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    images[:], masks[:] = images[:, :, ::-1].copy(), masks[:, :, ::-1].copy()
+def false(value: Callable[[Tables, int], bytes]) -> Plant:
+    """The first false caption is another."""
+
+    def plant(tables: Tables) -> None:
+        k = np.flatnonzero(tables["false_caption"] != b"")[0]
+        tables["false_caption"][k] = value(tables, k)
+
+    return plant
 
 
-def black(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    images[:] = 0
-
-
-def red_for_blue(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    images[:] = images[..., ::-1].copy()
-
-
-def two_exchanged(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    """A red animal and a white one."""
-    i, j = one_with("red", scenes), one_with("white", scenes)
-    images[[i, j]] = images[[j, i]]
-
-
-def one_twice(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    images[1], masks[1] = images[0], masks[0]
-
-
-def masks_of_one_and_two_exchanged(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    i, j = (next(n for n, scene in enumerate(scenes) if len(scene.things) == number) for number in (1, 2))
-    masks[[i, j]] = masks[[j, i]]
-
-
-def masks_rolled_by_a_row(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    masks[:] = np.roll(masks, 1, axis=0)
-
-
-def masks_rolled_by_a_pixel(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    masks[:] = np.roll(masks, 1, axis=2)
-
-
-def ids_exchanged(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    masks[:] = np.choose(masks, [0, 2, 1])
-
-
-def masks_of_zeros(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:
-    masks[:] = 0
-
-
-def one_with(texture: str, scenes: list[Scene]) -> int:
-    """The first scene of one thing in a texture."""
-    return next(n for n, s in enumerate(scenes) if len(s.things) == 1 and s.things[0].texture == texture)
-
-
-SAME = "images and masks are the same when rendered again"
-
-STORE_FAULTS = [
-    StoreFault(rolled_by_a_row, SAME),
-    StoreFault(rolled_by_a_pixel, SAME),
-    StoreFault(mirrored, SAME),
-    StoreFault(mirrored_with_masks, "things stand as their places and relations say"),
-    StoreFault(black, "no two rows have the same picture"),
-    StoreFault(red_for_blue, "things have the colours of their textures"),
-    StoreFault(two_exchanged, "things have the colours of their textures"),
-    StoreFault(one_twice, "no two rows have the same picture"),
-    StoreFault(masks_of_one_and_two_exchanged, "every mask holds its scene's things"),
-    StoreFault(masks_rolled_by_a_row, SAME),
-    StoreFault(masks_rolled_by_a_pixel, SAME),
-    StoreFault(ids_exchanged, "things stand as their places and relations say"),
-    StoreFault(masks_of_zeros, "every mask holds its scene's things"),
-]
+STORE_FAULTS: dict[str, Plant] = {
+    "images rolled by a row": made(lambda its: np.roll(its, 1, 0), "images"),
+    "images rolled by a pixel": made(lambda its: np.roll(its, 1, 2), "images"),
+    "mirrored with masks": made(lambda its: its[:, :, ::-1], *BOTH),
+    "a black image": put("images", 7, 0),
+    "red for blue": made(lambda its: its[..., ::-1], "images"),
+    "images exchanged": exchanged("images"),
+    "images and masks exchanged": exchanged(*BOTH),
+    "one bit": made(lambda its: its ^ (np.arange(its.size).reshape(its.shape) == 999), "images"),
+    "masks exchanged": exchanged("masks"),
+    "masks rolled by a pixel": made(lambda its: np.roll(its, 1, 2), "masks"),
+    "ids exchanged": made(lambda its: np.array([0, 2, 1], np.uint8)[its], "masks"),
+    "a mask of zeros": put("masks", 9, 0),
+    "captions rolled": made(lambda its: np.roll(its, 1), "caption"),
+    "a letter": made(lambda its: np.char.replace(its, b"a", b"o", 1).astype(its.dtype), "caption"),
+    "a false caption that is true": false(lambda tables, k: tables["caption"][k]),
+    "no false caption": false(lambda tables, k: b""),
+}
+INCOMPLETE: dict[str, Plant] = {
+    "no images": lambda tables: tables.pop("images"),
+    "no masks": lambda tables: tables.pop("masks"),
+    "no pictures and texts": lambda tables: tables.clear(),
+    "a row less": made(lambda its: its[:-1], *BOTH, "caption", "false_caption"),
+}

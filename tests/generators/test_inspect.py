@@ -184,10 +184,10 @@ def test_page_stands_alone(made, tmp_path):
     assert str(tmp_path) not in html
 
 
-def test_packed_gives_the_same_page(made, tmp_path):
-    pack(made, tmp_path / made.name)
-    for name, path in (("one", made), ("two", tmp_path / made.name)):
-        write_page(open_inspected(path), tmp_path / f"{name}.html")
+def test_packed_gives_the_same_page(copied, tmp_path):
+    write_page(open_inspected(copied), tmp_path / "one.html")
+    pack(copied)
+    write_page(open_inspected(copied), tmp_path / "two.html")
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
@@ -238,12 +238,10 @@ def test_damaged_file_is_one_line(copied, tmp_path):
 def test_damaged_pixels_leave_no_page(split, tmp_path, monkeypatch):
     opened = open_inspected(split)
 
-    def broken(self, row, name="images"):
-        if name == "images":
-            raise UserError("the shard is damaged")
-        return np.zeros((16, 16), np.uint8)
+    def broken(*its):
+        raise UserError("the atlas is damaged")
 
-    monkeypatch.setattr("menagerie.generators.storage.pixels.SplitPictures.read", broken)
-    with pytest.raises(UserError, match="shard is damaged"):
+    monkeypatch.setattr("menagerie.generators.storage.pictures.SplitPictures.images", broken)
+    with pytest.raises(UserError, match="atlas is damaged"):
         write_page(opened, tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []

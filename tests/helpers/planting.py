@@ -1,7 +1,11 @@
-"""How faults are planted: the file is written anew with the checksums of what it then holds, as a bug would do it."""
+"""How faults are planted: a split in memory is written, with right digests, with other contents than its recipe makes.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+Texts and graphs are made of contents. A mistake of the code that makes them is planted by `told`, in memory.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -9,83 +13,14 @@ import numpy as np
 
 from menagerie.envs.scene import Scene
 from menagerie.generators.audit.regeneration import recipe_of
-from menagerie.generators.storage.split_file import Records, Split, read_split, split_name, write_tables
-from menagerie.generators.storage.tables import DIGESTS, digests_of
+from menagerie.generators.captions.contents import Content
+from menagerie.generators.storage.hdf5 import write_attribute
+from menagerie.generators.storage.pack import DIGEST, blocks
+from menagerie.generators.storage.records import Records, columns_of
+from menagerie.generators.storage.split_file import PICTURED, Split, read_split, split_name, write_split
 
-
-@dataclass(frozen=True)
-class StoreFault:
-    """A mistake in the pixels, and the claim that it makes fail where digests are those of the wrong pixels.
-
-    `plant` changes the images and masks of a shard in place; it gets its scenes, too.
-    """
-
-    plant: Callable[[list[Scene], np.ndarray, np.ndarray], None]
-    claim: str
-
-    @property
-    def name(self) -> str:
-        """For the report of pytest."""
-        return self.plant.__name__
-
-
-def light_file(folder: Path, split: Split) -> Path:
-    """Write a split that is in memory, without pixels, under the name of its recipe."""
-    path = folder / split_name(recipe_of(split))
-    with h5py.File(path, "w") as file:
-        write_tables(file, split)
-    return path
-
-
-def plant_in_split(path: Path, plant: Callable[[Split], Split]) -> None:
-    """Replace a split file by what `plant` makes of it."""
-    rewrite(plant(read_split(path)))
-
-
-def rewrite(split: Split, links: Mapping[int, str] | None = None) -> None:
-    """Write a split over its own file, with a checksum that is right; `links` leads shards elsewhere."""
-    split.path.unlink()
-    with h5py.File(split.path, "w") as file:
-        write_tables(file, split)
-        for i, shard in enumerate(split.shards):
-            file[f"shards/{i}"] = h5py.ExternalLink((links or {}).get(i, shard.file), "/")
-
-
-def plant_in_store(path: Path, plant: Callable, digests: bool) -> None:
-    """Change the pixels of the first shard of a split's store; with `digests` these are computed again."""
-    split = read_split(path)
-    with h5py.File(split.location(0).file, "r+") as shard:
-        scenes = split.vocabulary.decode(shard["scenes"][:])
-        images, masks = shard["images"][:], shard["masks"][:]
-        plant(scenes, images, masks)
-        shard["images"][:], shard["masks"][:] = images, masks
-        if digests:
-            shard[DIGESTS][:] = digests_of(scenes, images, masks)
-
-
-def taken(records: Records, indices: Iterable[int]) -> Records:
-    """The records at `indices`, in that order."""
-    chosen = list(indices)
-    columns = {field.name: getattr(records, field.name) for field in fields(records)}
-    return Records(
-        **{
-            name: its[chosen] if isinstance(its, np.ndarray) else [its[i] for i in chosen]
-            for name, its in columns.items()
-            if its is not None
-        }
-    )
-
-
-def joined(one: Records, other: Records) -> Records:
-    """The records of both."""
-    columns = ((field.name, getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
-    return Records(
-        **{
-            name: np.concatenate([a, b]) if isinstance(a, np.ndarray) else [*a, *b]
-            for name, a, b in columns
-            if a is not None
-        }
-    )
+Plant = Callable[[Split], Split]
+TOLD = "told"
 
 
 def with_subsets(split: Split, **subsets: Records) -> Split:
@@ -93,12 +28,76 @@ def with_subsets(split: Split, **subsets: Records) -> Split:
     return replace(split, subsets={**split.subsets, **subsets})
 
 
-def only(split: Split, keep: Callable[[Scene], bool], names: Sequence[str] = ()) -> Split:
-    """The split with those records only, of the subsets named or of all but train, whose scenes are to be kept."""
-    chosen = names or [name for name in split.subsets if name != "train"]
-    kept = {
-        name: taken(r, [i for i, scene in enumerate(r.scenes) if keep(scene)])
-        for name, r in split.subsets.items()
-        if name in chosen
-    }
-    return with_subsets(split, **kept)
+def holding(split: Split, name: str, contents: Iterable[Content]) -> Split:
+    """The split with other contents in a subset; counterfactuals and groups are those of their scenes."""
+    recipe, given = recipe_of(split), list(contents)
+    following = iter(given)
+    recipe.__dict__["content"] = lambda subset, scene: next(following)
+    table, count = columns_of(name, [content.scene for content in given], recipe, split.vocabulary)
+    return with_subsets(split, **{name: Records(split.recipe, split.vocabulary, table, count)})
+
+
+def contents(split: Split, name: str) -> list[Content]:
+    """What the captions of a subset say."""
+    return split.subsets[name].contents_at(slice(len(split.subsets[name])))
+
+
+def only(split: Split, keep: Callable[[Scene], bool], *names: str) -> Split:
+    """The split with those records only, of the subsets named, whose scenes are to be kept."""
+    for name in names:
+        split = holding(split, name, [content for content in contents(split, name) if keep(content.scene)])
+    return split
+
+
+def with_columns(split: Split, name: str, **columns: np.ndarray) -> Split:
+    """The split with other columns in a subset, whose first rows are given."""
+    its = split.subsets[name]
+    whole = {column: np.concatenate([new, its.columns[column][len(new) :]]) for column, new in columns.items()}
+    return with_subsets(split, **{name: Records(its.recipe, its.vocabulary, {**its.columns, **whole}, its.count)})
+
+
+def told(split: Split, name: str, **texts: Sequence) -> Split:
+    """The split with other captions (`true`) or negatives (`false`) in a subset, as a bug would write them."""
+    its = split.subsets[name]
+    other = Records(its.recipe, its.vocabulary, its.columns, its.count)
+    vars(other).update({TOLD: texts, **texts})
+    return with_subsets(split, **{name: other})
+
+
+def claimed(**fields: object) -> Plant:
+    """The split says that it is of another recipe."""
+    return lambda split: replace(split, recipe={**split.recipe, **fields})
+
+
+def changed(values: Sequence, index: int, value: object) -> list:
+    """The values, one of which is another."""
+    return [*values[:index], value, *values[index + 1 :]]
+
+
+def light_file(folder: Path, split: Split, planted: Split | None = None) -> Split:
+    """Write what was planted in a split, under the split's name; read it, and give it the texts that were planted."""
+    path, wrong = folder / split_name(recipe_of(split)), planted or split
+    tables = {name: (records.columns, records.count) for name, records in wrong.subsets.items()}
+    write_split(path, wrong.recipe, wrong.vocabulary, (wrong.identity, 16), wrong.recipe_version, tables)
+    found = read_split(path)
+    for name, records in found.subsets.items():
+        vars(records).update(vars(wrong.subsets[name]).get(TOLD, {}))
+    return found
+
+
+def plant_in_pictures(path: Path, plant: Callable, sign: bool, subset: str = "train") -> None:
+    """Change the pictures and texts of a subset of a packed file; with `sign`, their digest is computed again."""
+    with h5py.File(path, "r+") as file:
+        group = file[subset]
+        tables = {name: group[name][:] for name in PICTURED}
+        plant(tables)
+        for name in PICTURED:
+            del group[name]
+        for name, table in tables.items():
+            group.create_dataset(name, data=table)
+        if sign:
+            hashed = hashlib.sha256()
+            for rows in blocks(len(group["view"])):
+                for table in tables.values():
+                    hashed.update(table[rows].tobytes())
+            write_attribute(group, DIGEST, hashed.hexdigest())
