@@ -1,7 +1,7 @@
 """Parsers without a model: `rules`, which knows the grammar of our captions, and `one-node`, which parses nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
@@ -31,7 +31,7 @@ class GrammarRules(Parser):
 
     def identity(self) -> Mapping[str, Any]:
         """The version of the rules, and the known names."""
-        return {"parser": "rules", "version": VERSION, "words": digest(self.words.to_json())}
+        return {"parser": "rules", "version": VERSION, "words": digest(asdict(self.words))}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         """Parse captions in order. Parsing fails for a caption with an unknown word, or outside the grammar."""

@@ -164,12 +164,6 @@ def covers_less(its: Made, before: Made) -> bool:
     return some <= more and its.subsets["unseen_3"] == half.subsets["unseen_3"]
 
 
-def tells_less_in_tests(its: Made, before: Made) -> bool:
-    """As much as in train, but both of the things that are exchanged."""
-    said = [{len(true.graph.nodes) - 1 for true, _ in its.texts[name]} for name in ("train", "seen_3")]
-    return its.subsets == before.subsets and said == [{1}, {2}]
-
-
 def states_chains(its: Made, before: Made) -> bool:
     assert {len(true.graph.edges) for true, _ in its.texts["seen_3"]} == {2}
     return all(" that is " in text for text in its.captions("seen_3"))
