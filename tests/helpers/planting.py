@@ -14,9 +14,10 @@ import numpy as np
 from menagerie.envs.scene import Scene
 from menagerie.generators.audit.regeneration import recipe_of
 from menagerie.generators.captions.contents import Content
+from menagerie.generators.storage.columns import columns_of
 from menagerie.generators.storage.hdf5 import write_attribute
 from menagerie.generators.storage.pack import DIGEST, blocks
-from menagerie.generators.storage.records import Records, columns_of
+from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import PICTURED, Split, read_split, split_name, write_split
 
 Plant = Callable[[Split], Split]
