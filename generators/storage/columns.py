@@ -27,7 +27,7 @@ def columns_of(
             continue
         swapped = recipe.swap(scene)
         if swapped not in row_of and subset != "train":
-            row_of[swapped] = len(row_of)
+            row_of[swapped] = len(scenes) + len(further)
             further.append((row, swapped_content(content, recipe.kind)._replace(scene=swapped)))
         other[row] = row_of.get(swapped, -1)
     rows = [*scenes, *(content.scene for _, content in further)]

@@ -17,7 +17,7 @@ from menagerie.generators.storage.false_captions import TEXT_NEGATIVES, FalseCap
 from menagerie.generators.storage.pack import pictures_intact
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.records import NO_GRAPH, Records
-from menagerie.generators.storage.split_file import REMEDY, Split, read_split
+from menagerie.generators.storage.split_file import Split, read_split
 
 PRELOAD_BYTES = 4 << 30
 
@@ -49,7 +49,9 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         few = np.prod(shape) < PRELOAD_BYTES
         if self.pictures.in_file(subset):
             if few and not pictures_intact(split, subset):
-                raise UserError(f"the images of {self.name} have changed since they were written; {REMEDY}")
+                raise UserError(
+                    f"the images of {self.name} have changed since they were written; write them anew with 'menagerie pack'"
+                )
             return
         self.pictures.prepare(subset)
         if preload or few:

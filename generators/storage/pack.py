@@ -11,6 +11,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.storage.hdf5 import open_hdf5, read_attribute, write_attribute, write_hdf5
 from menagerie.generators.storage.pictures import SplitPictures, pictures_in
 from menagerie.generators.storage.records import Records
@@ -22,17 +23,18 @@ DIGEST = "pictures"  # attribute of a subset
 
 def pack(path: Path, progress: Callable[[str, int, int], None] | None = None) -> None:
     """Put pictures and texts into the split file at `path`, which is replaced whole; the same split gives the same
-    bytes. A file that has them already stays as it is.
+    bytes. A file that has them already, undamaged, stays as it is.
 
     Calls `progress` with the stage "scenes", the number of scenes done and their total.
     """
     split = read_split(path)
-    if all(map(SplitPictures(split).in_file, split.subsets)):
+    if all(pictures_intact(split, subset) for subset in split.subsets):
         return
     pictures, done = SplitPictures(split, kept=False), 0
     total = sum(len(records.columns["view"]) for records in split.subsets.values())
     widths = {subset: widest(records) for subset, records in split.subsets.items()}
     pixels = 4 * split.resolution**2
+    columns = sum(column.nbytes for r in split.subsets.values() for column in r.columns.values())
     size = sum(len(r.columns["view"]) * (pixels + sum(widths[name])) for name, r in split.subsets.items())
 
     def fill(file: h5py.File) -> None:
@@ -40,15 +42,18 @@ def pack(path: Path, progress: Callable[[str, int, int], None] | None = None) ->
         with open_hdf5(path, REMEDY) as light:
             for name in light.attrs:
                 write_attribute(file, name, read_attribute(light, name))
-            for subset in light:
-                light.copy(subset, file)
+            for subset in split.subsets:
+                group = file.create_group(subset)
+                group.attrs["records"] = light[subset].attrs["records"]
+                for name in split.subsets[subset].columns:
+                    light.copy(light[subset][name], group)
         for subset, records in split.subsets.items():
             for rows in add_pictures(file[subset], subset, records, pictures, widths[subset]):
                 done += rows
                 if progress:
                     progress("scenes", done, total)
 
-    write_hdf5(path, fill, path.stat().st_size + size)
+    write_hdf5(path, fill, columns + size)
 
 
 def add_pictures(
@@ -95,9 +100,13 @@ def blocks(n: int) -> Iterator[slice]:
 
 
 def pictures_intact(split: Split, subset: str) -> bool:
-    """Whether the pictures and texts of a subset in the file are those that were written."""
-    found = pictures_in(split, subset)
-    hashed = hashlib.sha256()
+    """Whether the file has the pictures and texts of a subset as they were written."""
+    try:
+        found, hashed = pictures_in(split, subset), hashlib.sha256()
+    except UserError:
+        return False
+    if not found:
+        return False
     for rows in blocks(len(split.subsets[subset].columns["view"])):
         for name in PICTURED:
             hashed.update(np.ascontiguousarray(found[name][rows]).tobytes())

@@ -27,13 +27,14 @@ from menagerie.envs.core.reading import parse_json, shaped
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe, recorded
 from menagerie.generators.storage.hdf5 import mapped, open_hdf5, read_attribute, write_attribute, write_hdf5
-from menagerie.generators.storage.records import Records
-from menagerie.generators.vocabulary import Columns, Vocabulary
+from menagerie.generators.storage.records import CONTENT_COLUMNS, Records
+from menagerie.generators.vocabulary import SCENE, Columns, Vocabulary
 
 FORMAT = "menagerie split 6"
 REMEDY = "make it again with 'menagerie make'"
 LEFT_OUT = "left_out"  # in recorded recipes: by subset the numbers of the scenes that hide too much to be used
 BESIDE = (LEFT_OUT, ENTROPIES)  # what recorded recipes have beside the fields of their kind
+COLUMNS = (*SCENE[:-1], *CONTENT_COLUMNS, "counterfactual")  # of every subset
 PICTURED = ("images", "masks", "caption", "false_caption")  # what `pack` adds to a subset
 SETTINGS = ("recipe", "vocabulary", "identity", "resolution", "recipe_version")
 
@@ -160,6 +161,8 @@ def columns_in(file: h5py.File, subset: str) -> tuple[dict[str, np.ndarray], int
     if not isinstance(group, h5py.Group):
         raise ValueError(f"{subset} is no table")
     columns = {name: mapped(group, name) for name in group if name not in PICTURED}
+    if missing := sorted({*COLUMNS} - columns.keys()):
+        raise ValueError(f"{subset} has no {missing[0]}")
     count, lengths = int(group.attrs["records"]), {len(column) for column in columns.values()}
     if len(lengths) != 1 or not 0 <= count <= lengths.pop():
         raise ValueError(f"the columns of {subset} differ in length")

@@ -43,7 +43,11 @@ def test_texts_that_a_file_gives_are_those_of_the_recipe(recipe):
     for name, scenes in recipe.subsets().items():
         records = in_memory(recipe).subsets[name]
         assert records.scenes == scenes
-        assert list(zip(records.true, records.false, strict=True)) == [recipe.texts(name, scene) for scene in scenes]
+        texts = [recipe.texts(name, scene) for scene in scenes]
+        assert records.true == [true for true, _ in texts]
+        both = list(zip(records.false, (false for _, false in texts), strict=True))
+        assert all(kept == false or (name == "train" and kept is None) for kept, false in both)
+        assert not any(false for _, false in both) or any(kept for kept, _ in both)
 
 
 @pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.kind)
@@ -238,3 +242,14 @@ def test_no_room_is_one_line_and_leaves_the_file(copied, tmp_path):
         assert path.read_bytes() == before
     assert copied.read_bytes() == before
     assert len(said.splitlines()) == 1
+
+
+def test_damaged_pictures_are_refused_and_packed_anew(copied):
+    pack(copied)
+    before = copied.read_bytes()
+    with h5py.File(copied, "r+") as file:
+        file["validation/images"][3, 4, 5, 0] ^= 8
+    with pytest.raises(UserError, match=r"images of 'validation' .* have changed since they were written"):
+        SplitDataset(copied, "validation")
+    pack(copied)
+    assert copied.read_bytes() == before
