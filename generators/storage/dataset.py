@@ -50,7 +50,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         if self.pictures.in_file(subset):
             if few and not pictures_intact(split, subset):
                 raise UserError(
-                    f"the images of {self.name} have changed since they were written; write them anew with 'menagerie pack'"
+                    f"the images of {self.name} have changed since they were written; run 'menagerie pack' again"
                 )
             return
         self.pictures.prepare(subset)
