@@ -125,14 +125,17 @@ def no_figures() -> Iterator[None]:
 
 @contextmanager
 def one_atlas() -> Iterator[None]:
-    """Commands find what others of this process rendered: names of atlases say what decides their pixels."""
-    from menagerie.generators.storage import folder, pictures
-    from tests.helpers.splits import shared_atlas
+    """Commands and their processes find what other tests rendered: names of atlases say what decides their pixels."""
+    from menagerie.generators.storage.folder import SplitFolder
+    from tests.helpers.splits import lend
 
-    def atlas_of(folder: Path, identity: str) -> Path:
-        return shared_atlas()
+    renderer = SplitFolder.renderer
 
-    with mock.patch.object(pictures, "atlas_of", atlas_of), mock.patch.object(folder, "atlas_of", atlas_of):
+    def lent(folder: SplitFolder, workers: int = 1) -> object:
+        lend(folder.root)
+        return renderer(folder, workers)
+
+    with mock.patch.object(SplitFolder, "renderer", lent):
         yield
 
 
