@@ -1,7 +1,7 @@
 """How do models do on splits that they weren't trained on? Scores any models on any splits, and trains nothing.
 
     python studies/evaluate.py runs/binding_grid-laptop ViT-B-16/openai --splits binding spatial
-    python studies/evaluate.py ViT-B-16/weights.safetensors path/to/siglip --splits mine.toml packed.h5
+    python studies/evaluate.py ViT-B-16/weights.safetensors path/to/siglip --splits mine.toml split.h5
     python studies/evaluate.py ViT-B-16/openai --splits binding-1      # a frozen benchmark: writes a card
     python studies/evaluate.py mine.py:Mine runs/mine --code mine.py:Mine --splits store/pug-64px-…/binding-….h5
 

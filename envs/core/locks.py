@@ -1,6 +1,7 @@
 """Locks between processes of one machine, or of several on a file system with `flock`."""
 
 import os
+from pathlib import Path
 
 import filelock
 
@@ -11,13 +12,20 @@ class FileLock(filelock.FileLock):
     """A lock on a file, which is never deleted. The kernel frees the lock when the process that holds it ends, even if
     it is killed. `with FileLock(path): ...` waits for it."""
 
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, fallback_to_soft=False)
+
     def acquire(self, wait: bool = True) -> bool:
         """Take the lock; without `wait`, return False if it is taken. Raises `Unwritable`."""
         try:
             super().acquire(blocking=wait)
         except filelock.Timeout:
             return False
-        except OSError as error:
-            reason, way = os.strerror(error.errno or 0), "choose a place that may be written to and has locks"
-            raise Unwritable(f"{self.lock_file} can't be locked ({reason}); {way}", error.errno or 0) from error
+        except (OSError, NotImplementedError) as error:
+            number = getattr(error, "errno", None) or 0
+            reason, way = (
+                os.strerror(number) if number else error,
+                "choose a place that may be written to and has locks",
+            )
+            raise Unwritable(f"{self.lock_file} can't be locked ({reason}); {way}", number) from error
         return True

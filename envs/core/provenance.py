@@ -16,8 +16,16 @@ def commit() -> str:
         return ""
 
 
-# SQLAlchemy takes "/" and "@" for part of a password: all before the last "@" that follows a name and ":".
-USER = re.compile(r"([a-z][\w+.-]*:(?://)?[^:/?#@\s]*:)(.*)@", re.DOTALL | re.IGNORECASE)
+# Passwords are looked for only in addresses: of the web with any host and port before a path, of databases also with
+# IPv6 hosts. SQLAlchemy takes "/" and "@" for part of a password.
+START = r"(?<![\w+.-])(?!(?:sqlite|file)[\w+.-]*:)"
+HOST_ALONE = r"(?!(?:https?://[^/?#@:\s]*|[\w+.-]+://\[[\da-f:.]+\])(?::\d+)?(?:[/?#\s'\"]|$))"
+# As people write them, with "/", "?" and "@" within a password too: all before the last "@" that follows a name and
+# ":". The name may have a "/", and the address may lack its own.
+USER = re.compile(
+    rf"({START}{HOST_ALONE}(?:[\w+.-]*://(?:[^:/?#]*:|[^:?\s]*:(?!\s))|[a-z][\w+.-]*:/?[^:/?@\s]+:(?![\s/])))(.*)@",
+    re.DOTALL | re.IGNORECASE,
+)
 # All values of a query are removed: drivers have their own names for keys, passwords and strings that hold one.
 QUERY = re.compile(r"(://[^?]*\?).+", re.DOTALL)
 SETTING = re.compile(

@@ -178,13 +178,30 @@ def decode_json(content: bytes, name: object, shape: Any = Any) -> Any:
     try:
         if encoding != "utf-8-sig":
             content = decoded(content).encode()
-        found = msgspec.json.decode(content.removeprefix(codecs.BOM_UTF8), type=shape)
+        content = content.removeprefix(codecs.BOM_UTF8)
+        try:
+            found = msgspec.json.decode(content, type=shape)
+        except msgspec.ValidationError:
+            raise
+        except ValueError:  # NaN and half characters, which Python reads: what is made of them is checked later
+            found = as_shape(json.loads(content), shape)
     except msgspec.ValidationError as error:
         raise Unreadable(f"{name} is not of its form: {error}") from error
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"{name} is no JSON ({error})") from error
     check_depth(found, name)
     return found
+
+
+def as_shape(found: Any, shape: Any) -> Any:
+    """What `msgspec.json.decode` makes of parsed JSON, for shapes whose parts are decoded later, too."""
+    import msgspec
+
+    if shape == list[msgspec.Raw] and isinstance(found, list):
+        return [msgspec.Raw(json.dumps(part).encode()) for part in found]
+    if shape == dict[str, msgspec.Raw] and isinstance(found, dict):
+        return {key: msgspec.Raw(json.dumps(part).encode()) for key, part in found.items()}
+    return msgspec.convert(found, shape)
 
 
 def split_json(content: bytes, name: object, kind: type) -> Iterator[tuple[str, Any]]:
@@ -250,11 +267,16 @@ def inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
+def raise_error(error: OSError) -> None:
+    raise error
+
+
 def files_below(folder: Path) -> list[Path]:
     """The files below a folder, sorted, also those behind links to folders; none twice that a circle of links
     repeats."""
     found, seen = [], set()
-    for place, folders, files in os.walk(folder, followlinks=True):
+    for place, folders, files in os.walk(folder, followlinks=True, onerror=raise_error):
+        folders.sort(key=lambda name: (os.path.islink(os.path.join(place, name)), name))  # a folder before links to it
         if (real := os.path.realpath(place)) in seen:
             folders.clear()
             continue

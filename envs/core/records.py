@@ -124,6 +124,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             if sum(info.file_size for info in arrays.zip.infolist()) > LARGEST_ARRAYS:
                 raise ValueError("it unpacks to too much")
             return {name: arrays[name] for name in arrays.files}
+    except MemoryError:
+        raise
     except Exception as error:  # numpy and zipfile raise exceptions of many types for damaged bytes
         raise Unreadable(f"{path} is no file of arrays ({type(error).__name__}: {error})") from error
 

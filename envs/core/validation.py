@@ -46,7 +46,7 @@ class Several(NamedTuple):
 
 SIDE = Range(16, 1024)  # of an image, in pixels
 VIEWS = Range(1, 10_000)
-SCENES = Range(1, 100_000_000)  # of a subset
+SCENES = Range(1, 10_000_000)  # of a subset
 SEEDS = Range(1, 10_000)  # number of seeds
 FIRST_SEED = Range(0, 2**32 - 1)  # within the limits of numpy and Optuna
 STEPS = Range(1, 10**9)

@@ -77,7 +77,7 @@ class Atlas:
             return
         with file, reading(self.path):
             state = os.fstat(file.fileno())
-            if self._file != (state.st_dev, state.st_ino):
+            if self._file != (state.st_dev, state.st_ino) or state.st_size < self._end:
                 self._forget((state.st_dev, state.st_ino))
             while self._learn(file, state.st_size):
                 pass

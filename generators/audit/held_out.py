@@ -57,6 +57,12 @@ def check_counterfactuals(split: Split) -> Iterator[Finding]:
         alone += [f"{scenes[i].key} of {name}" for i in wrong]
     yield Finding("scenes whose swap is there have counterfactuals", *first(iter(alone)))
     yield Finding("every counterfactual is the swapped scene", *first(iter(other)))
+    beyond = [
+        f"row {row} of {name}"
+        for name, records in split.subsets.items()
+        for row in sorted({*range(len(records), len(records.columns["view"]))} - {*records.counterfactual.tolist()})
+    ]
+    yield Finding("rows beyond the records are counterfactuals", *first(iter(beyond)))
 
 
 def check_negatives(split: Split) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 renderer draws, which uses no atlas."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,9 @@ from menagerie.envs.render.row import renderer_of
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
-from menagerie.generators.audit.regeneration import Incomparable, trusted_world
-from menagerie.generators.storage.pack import blocks, pictures_intact, shown
-from menagerie.generators.storage.pictures import SplitPictures, atlas_of, pictures_in
+from menagerie.generators.audit.regeneration import Incomparable, left_out, recipe_of, trusted_world
+from menagerie.generators.storage.pack import blocks, pictures_intact, texts_at
+from menagerie.generators.storage.pictures import SplitPictures, atlas_of, pictures_in, too_hidden
 from menagerie.generators.storage.records import things_in
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split
 
@@ -25,7 +26,9 @@ SAMPLE = 12  # records that are drawn directly: drawing a background takes as lo
 # The direct renderer samples shadows and edges otherwise. Decibels over the pixels that things or their shadows touch,
 # and share of these on which masks agree.
 LEAST_DECIBELS, LEAST_MASKS = 28.0, 0.9
-AGAIN = "images, masks and texts in the file are those of its scenes"
+AGAIN = "images and masks in the file are those of its scenes"
+TEXTS = "texts in the file are those of its records"
+HIDDEN = "scenes were left out as the recipe says, for what they hide"
 DIRECT = "a sample of images is what the direct renderer draws"
 Progress = Callable[[str, int, int], None]
 
@@ -44,9 +47,10 @@ def check_pictures(
         changed = [name for name in split.subsets if name not in held or not pictures_intact(split, name)]
         detail = f"those of {', '.join(changed)} are others or missing" if changed else f"{len(held)} subsets"
         yield Finding("pictures and texts are as they were written", not changed, detail)
+        yield texts_compared(split, held)
     world, reason = same_world(split, world_file)
     if world is None:
-        yield from (skipped(claim, reason) for claim in (AGAIN, DIRECT))
+        yield from (skipped(claim, reason) for claim in (AGAIN, HIDDEN, DIRECT))
         return
     with scratch_folder() as folder:
         there = atlas_of(split.path.parent, split.identity)
@@ -60,6 +64,7 @@ def check_pictures(
             yield compared(split, held, pictures, report)
         else:
             yield skipped(AGAIN, "the file holds none: they are composed when they are asked for")
+        yield from left_out_again(split, pictures, world_file)
         if world.row is None:
             yield drawn_directly(split, held, pictures, world)
 
@@ -75,15 +80,38 @@ def same_world(split: Split, world_file: Path | None) -> tuple[World | None, str
     return world, ""
 
 
+def texts_compared(split: Split, held: dict) -> Finding:
+    """Whether the texts in the file are those that its records give."""
+    wrong = [
+        f"{name} of row {rows.start + row} of {subset}"
+        for subset, found in held.items()
+        for rows in blocks(len(found["caption"]))
+        for name, texts in zip(PICTURED[2:], texts_at(split.subsets[subset], rows), strict=True)
+        for row in np.flatnonzero(np.asarray(found[name][rows]) != np.asarray(texts))
+    ]
+    return Finding(TEXTS, not wrong, f"{len(wrong)} are others, first {wrong[0]}" if wrong else "")
+
+
+def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | None) -> Iterator[Finding]:
+    """Check that the scenes that the file says were left out are those that hide too much."""
+    try:
+        recipe = replace(recipe_of(split), world=trusted_world(split.recipe["world"], world_file))
+    except (Incomparable, UserError) as reason:
+        yield skipped(HIDDEN, str(reason))
+        return
+    planned = recipe.subsets() if recipe.least_visible else {}
+    again = recipe.left_out(planned, too_hidden(pictures.renderer, planned, recipe.least_visible))
+    yield Finding(HIDDEN, again == left_out(split), f"{sum(map(len, again.values()))} scenes")
+
+
 def compared(split: Split, held: dict, pictures: SplitPictures, report: Progress) -> Finding:
     """Whether all that the file holds is what its scenes give."""
     wrong, done, total = [], 0, sum(len(found["masks"]) for found in held.values())
     for subset, found in held.items():
-        records = split.subsets[subset]
         for rows in blocks(len(found["masks"])):
-            again = shown(subset, records, pictures, rows)
-            differs = np.zeros((rows.stop - rows.start, len(PICTURED)), bool)
-            for column, (name, values) in enumerate(zip(PICTURED, again, strict=True)):
+            again = pictures.both(subset, range(rows.start, rows.stop))
+            differs = np.zeros((rows.stop - rows.start, 2), bool)
+            for column, (name, values) in enumerate(zip(PICTURED[:2], again, strict=True)):
                 same = np.asarray(found[name][rows]) == np.asarray(values)
                 differs[:, column] = ~same.reshape(len(same), -1).all(1)
             wrong += [

@@ -24,6 +24,7 @@ from menagerie.envs.core.records import sha256
 from menagerie.envs.world import WORLDS
 from menagerie.generators.export.formats import FORMATS, ExportPart, File
 from menagerie.generators.storage.folder import Progress
+from menagerie.generators.storage.pack import check_intact
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import Split, read_split
 
@@ -103,6 +104,8 @@ def export(
     """
     lay_out = FORMATS[choose("format", form, FORMATS)]
     split = chosen(read_split(path), subsets)
+    for name in split.subsets:
+        check_intact(split, name)
     pixels = SplitPictures(split)
     files = list(lay_out([ExportPart(name, records, pixels) for name, records in split.subsets.items()]))
     exported = {name: sum(file.samples for file in files if file.subset == name) for name in split.subsets}

@@ -37,7 +37,7 @@ def tests_in(benchmark: Frozen, path: Path) -> dict[str, SplitTests]:
 
 
 def digests_of(tests: dict[str, SplitTests]) -> Digests:
-    """The digests of tests. Pixels are read from the store, and hashed once for each record."""
+    """The digests of tests. Images are hashed once for each record."""
     items = [(name, item) for name, test in tests.items() for item in test.items]
     pixels = hashlib.sha256()
     for test in tests.values():

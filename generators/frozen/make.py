@@ -10,7 +10,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.frozen.benchmark import Frozen
 from menagerie.generators.frozen.digests import check_digests, digests_of, tests_in
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.generators.storage.split_file import BESIDE, read_split, recorded
+from menagerie.generators.storage.split_file import BESIDE, read_split, recipe_version, recorded
 
 
 def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
@@ -39,4 +39,5 @@ def is_made(path: Path, benchmark: Frozen, store: str) -> bool:
     except UserError:
         return False
     written = {name: value for name, value in split.recipe.items() if name not in BESIDE}
-    return written == plain(recorded(benchmark.recipe)) and split.identity == store
+    same = split.recipe_version == recipe_version(benchmark.recipe) and split.identity == store
+    return same and written == plain(recorded(benchmark.recipe))

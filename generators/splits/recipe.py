@@ -318,7 +318,8 @@ def check_singles_views(recipe: SplitRecipe) -> None:
 def check_template(recipe: SplitRecipe) -> None:
     """Raise for an unknown template, and for one that states a relation where this kind of split states none, or the
     reverse."""
-    _ = recipe.wording  # raises for an unknown template, and for fields that don't fit it
+    if len(recipe.wording.phrasings) > 255:  # raises before for an unknown template, and for fields that don't fit it
+        raise UserError(f"phrasings: {len(recipe.wording.phrasings)} of them; a split file has room for 255")
     fitting = [name for name, template in TEMPLATES.items() if template.relation == recipe.relational]
     if recipe.template not in fitting:
         stated = "no relation, but every" if recipe.relational else "a relation, but no"

@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import choose
 from menagerie.generators.captioned import Captioned, Example, Indices
 from menagerie.generators.captions.relations import names_in
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.false_captions import TEXT_NEGATIVES, FalseCaptions
-from menagerie.generators.storage.pack import pictures_intact
+from menagerie.generators.storage.pack import check_intact
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.records import NO_GRAPH, Records
 from menagerie.generators.storage.split_file import Split, read_split
@@ -43,22 +43,29 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self.strata = {"single_object": self.records.number_of_things == 1}
         self.pictures = SplitPictures(split)
         self._pixels: UInt8[np.ndarray, "n h w 3"] | None = None
-        if not len(self) or preload is False:
+        if not len(self) or not split.digest:  # planned, and nowhere on disk
             return
         shape = (len(self), split.resolution, split.resolution, 3)
         few = np.prod(shape) < PRELOAD_BYTES
         if self.pictures.in_file(subset):
-            if few and not pictures_intact(split, subset):
-                raise UserError(
-                    f"the images of {self.name} have changed since they were written; run 'menagerie pack' again"
-                )
+            if preload or few:
+                check_intact(split, subset)
+            return
+        if preload is False:
             return
         self.pictures.prepare(subset)
         if preload or few:
             self._pixels = self.pictures.images(subset, range(len(self)), np.empty(shape, np.uint8))
 
     def __getstate__(self) -> dict:
-        return self.__dict__ | {"_pixels": None}
+        return {name: value for name, value in self.__dict__.items() if name not in ("records", "false_captions")} | {
+            "_pixels": None
+        }
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self.records = self.split.subsets[self.subset]
+        self.pictures.split = self.split
 
     def __len__(self) -> int:
         return len(self.records)

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers, writing
 from menagerie.envs.core.identity import generator, plain
@@ -16,7 +14,7 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.columns import columns_of
-from menagerie.generators.storage.pictures import CHUNK, atlas_of, hidden_of
+from menagerie.generators.storage.pictures import CHUNK, atlas_of, too_hidden
 from menagerie.generators.storage.records import things_in
 from menagerie.generators.storage.scene_checks import RenderChecks
 from menagerie.generators.storage.split_file import (
@@ -89,7 +87,7 @@ class SplitFolder:
         scenes = [scene for its in (*planned.values(), *partners) for scene in its]
         self.prepare([self.vocabulary.encode(scenes)], workers, progress)
         self.check(scenes, recipe.seed)
-        left = recipe.left_out(planned, self.too_hidden(planned, recipe.least_visible))
+        left = recipe.left_out(planned, too_hidden(self.renderer(), planned, recipe.least_visible))
         kept = without(planned, left)
         subsets = {name: columns_of(name, scenes, recipe, self.vocabulary) for name, scenes in kept.items()}
         whole = plain(recorded(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept))
@@ -109,18 +107,6 @@ class SplitFolder:
         for start in range(0, len(chosen), CHUNK):
             part = chosen[start : start + CHUNK]
             checks.require(part, *renderer.render(part), renderer.areas(part))
-
-    def too_hidden(self, planned: Planned, least_visible: float) -> dict[str, list[int]]:
-        """For each subset, the numbers of its scenes in which less than `least_visible` of some thing shows; subsets
-        without any are left out. A swap hides as much as its scene, for textures change no outline."""
-        if not least_visible:
-            return {}
-        left, renderer = {}, self.renderer()
-        for name, scenes in planned.items():
-            hidden = (np.nan_to_num(hidden_of(renderer, scenes)) > 1 - least_visible).any(1)
-            if hidden.any():
-                left[name] = np.flatnonzero(hidden).tolist()
-        return left
 
 
 def without(planned: Planned, left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:

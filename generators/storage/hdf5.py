@@ -4,6 +4,7 @@ HDF5 crashes if it can't write, as on a full disk. So disk space is reserved bef
 """
 
 import contextlib
+import mmap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -50,7 +51,9 @@ def mapped(group: h5py.Group, name: str) -> np.ndarray:
     offset = table.id.get_offset()
     if offset is None or not MAPPED_FROM <= table.nbytes == stored:
         return table[()]
-    return np.memmap(table.file.filename, table.dtype, "r", offset, table.shape)
+    # The descriptor that HDF5 holds: another file may have been put in this one's place since.
+    content = mmap.mmap(table.file.id.get_vfd_handle(), 0, access=mmap.ACCESS_READ)
+    return np.frombuffer(content, table.dtype, table.size, offset).reshape(table.shape)
 
 
 def write_attribute(group: h5py.Group, name: str, text: str) -> None:

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.locks import FileLock
 from menagerie.generators.storage.hdf5 import open_hdf5, read_attribute, write_attribute, write_hdf5
 from menagerie.generators.storage.pictures import SplitPictures, pictures_in
 from menagerie.generators.storage.records import Records
@@ -27,7 +28,13 @@ def pack(path: Path, progress: Callable[[str, int, int], None] | None = None) ->
 
     Calls `progress` with the stage "scenes", the number of scenes done and their total.
     """
-    split = read_split(path)
+    with FileLock(path.parent / ".lock"):
+        put_in(read_split(path), progress or (lambda stage, done, total: None))
+
+
+def put_in(split: Split, progress: Callable[[str, int, int], None]) -> None:
+    """The same for an opened split."""
+    path = split.path
     if all(pictures_intact(split, subset) for subset in split.subsets):
         return
     pictures, done = SplitPictures(split, kept=False), 0
@@ -50,8 +57,7 @@ def pack(path: Path, progress: Callable[[str, int, int], None] | None = None) ->
         for subset, records in split.subsets.items():
             for rows in add_pictures(file[subset], subset, records, pictures, widths[subset]):
                 done += rows
-                if progress:
-                    progress("scenes", done, total)
+                progress("scenes", done, total)
 
     write_hdf5(path, fill, columns + size)
 
@@ -76,7 +82,7 @@ def shown(subset: str, records: Records, pictures: SplitPictures, rows: slice) -
     """The images, masks, captions and false captions of some rows, as the file has them."""
     numbers = range(rows.start, rows.stop)
     true, false = texts_at(records, rows)
-    return pictures.images(subset, numbers), pictures.masks(subset, numbers), true, false
+    return *pictures.both(subset, numbers), true, false
 
 
 def texts_at(records: Records, rows: slice) -> tuple[list[bytes], list[bytes]]:
@@ -103,12 +109,19 @@ def pictures_intact(split: Split, subset: str) -> bool:
     """Whether the file has the pictures and texts of a subset as they were written."""
     try:
         found, hashed = pictures_in(split, subset), hashlib.sha256()
+        with open_hdf5(split.path, REMEDY) as file:
+            written = read_attribute(file[subset], DIGEST) if found else ""
     except UserError:
         return False
-    if not found:
-        return False
     for rows in blocks(len(split.subsets[subset].columns["view"])):
-        for name in PICTURED:
+        for name in found:
             hashed.update(np.ascontiguousarray(found[name][rows]).tobytes())
-    with open_hdf5(split.path, REMEDY) as file:
-        return hashed.hexdigest() == read_attribute(file[subset], DIGEST)
+    return hashed.hexdigest() == written
+
+
+def check_intact(split: Split, subset: str) -> None:
+    """Raise if the pictures and texts of a subset that the file holds aren't those that were written."""
+    if pictures_in(split, subset) and not pictures_intact(split, subset):
+        raise UserError(
+            f"the images of {subset!r} in {split.path} have changed since they were written; run 'menagerie pack' again"
+        )

@@ -1,7 +1,8 @@
 """Images and masks of a split as arrays: those in its file, else composed from an atlas. Doesn't import torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
@@ -12,9 +13,12 @@ from menagerie.envs.render.occlusion import area_table, hidden_shares
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.storage.hdf5 import mapped, open_hdf5
+from menagerie.generators.storage.hdf5 import mapped, open_hdf5, read_attribute
 from menagerie.generators.storage.records import things_in
-from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split
+from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, check_same
+
+if TYPE_CHECKING:
+    from menagerie.envs.render.renderer import Pictures
 
 PIXELS = PICTURED[:2]
 CHUNK = 1024  # scenes whose shares are measured at once
@@ -23,7 +27,20 @@ Rows = Sequence[int] | Int[np.ndarray, " n"]
 
 def atlas_of(folder: Path, identity: str) -> Path:
     """The folder of the atlas for split files in `folder`: beside it if that is the folder of a world's splits."""
+    folder = folder.absolute()
     return folder.parent / "atlas" if folder.name.endswith(identity) else folder
+
+
+def trusted_name(split: Split) -> str:
+    """The world that a split file names. Raises for a world file, which may run Python files, unless the split lies in
+    a folder of splits as this program makes them."""
+    name = split.recipe["world"]
+    if name.endswith(".toml") and not split.path.absolute().parent.name.endswith(split.identity):
+        raise UserError(
+            f"{split.path} has no pictures, and its world {name} may run Python files; have the file packed where it "
+            "was made (menagerie pack), or make it again"
+        )
+    return name
 
 
 class SplitPictures:
@@ -59,6 +76,10 @@ class SplitPictures:
         """The images of some rows, written into `out` if it is given."""
         return self._pixels(subset, rows, "images", out)
 
+    def both(self, subset: str, rows: Rows) -> "Pictures":
+        """The images and masks of some rows that aren't in the file, composed once for both."""
+        return self.renderer.render(self.split.subsets[subset].scenes_at(np.asarray(rows, np.int64)))
+
     def masks(self, subset: str, rows: Rows) -> UInt8[np.ndarray, "n h w"]:
         """The instance masks of some rows: 0 for the background, i + 1 for the scene's thing i."""
         return self._pixels(subset, rows, "masks")
@@ -73,6 +94,8 @@ class SplitPictures:
 
     def _pixels(self, subset: str, rows: Rows, name: str, out: np.ndarray | None = None) -> np.ndarray:
         rows = np.asarray(rows, np.int64)
+        if len(rows) and rows.min() < 0:
+            raise IndexError(f"row {rows.min()} of {subset!r} in {self.split.path}")
         if out is None:
             out = np.empty((len(rows), *(self.side,) * 2, 3)[: 4 if name == "images" else 3], np.uint8)
         for start in range(0, len(rows), CHUNK):
@@ -90,7 +113,7 @@ class SplitPictures:
             from menagerie.envs.render.row import renderer_of
 
             split = self.split
-            world = self.world or load_world(split.recipe["world"])
+            world = self.world or load_world(trusted_name(split))
             if image_identity(world, self.side) != split.identity:
                 raise UserError(f"world {split.recipe['world']} has changed since {split.path} was made; {REMEDY}")
             self._renderer = renderer_of(world, self.side, self.atlas)
@@ -106,6 +129,7 @@ def pictures_in(split: Split, subset: str) -> dict[str, np.ndarray]:
     """Map the pictures and texts of a subset that a packed file holds; empty if it holds none."""
     n, side = len(split.subsets[subset].columns["view"]), split.resolution
     with open_hdf5(split.path, REMEDY) as file:
+        check_same(split.path, read_attribute(file, "digest"), split.digest)
         found = {name: mapped(file[subset], name) for name in PICTURED if name in file[subset]}
         shapes = {"images": (n, side, side, 3), "masks": (n, side, side)}
         if found and any(name not in found or len(found[name]) != n for name in PICTURED):
@@ -113,6 +137,17 @@ def pictures_in(split: Split, subset: str) -> dict[str, np.ndarray]:
         if any(name in found and found[name].shape != shape for name, shape in shapes.items()):
             raise ValueError(f"the pictures of {subset} have another size than {side}")
     return found
+
+
+def too_hidden(renderer, planned: Mapping[str, Sequence[Scene]], least_visible: float) -> dict[str, list[int]]:
+    """For each subset, the numbers of its scenes in which less than `least_visible` of some thing shows; subsets
+    without any are left out. A swap hides as much as its scene, for textures change no outline."""
+    left = {}
+    for name, scenes in planned.items() if least_visible else ():
+        hidden = (np.nan_to_num(hidden_of(renderer, scenes)) > 1 - least_visible).any(1)
+        if hidden.any():
+            left[name] = np.flatnonzero(hidden).tolist()
+    return left
 
 
 def hidden_of(renderer, scenes: Sequence[Scene]) -> Float32[np.ndarray, "n things"]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, UInt64
 
+from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.contents import Content, swapped_content, write_caption
 from menagerie.generators.captions.crowds import chain
@@ -114,22 +115,22 @@ class Records:
         """The hard negatives of all records."""
         return self.negatives_at(slice(self.count))
 
-    @property
+    @cached_property
     def captions(self) -> list[str]:
         """The texts of all captions."""
         return [caption.text for caption in self.true]
 
-    @property
+    @cached_property
     def graphs(self) -> list[SceneGraph]:
         """The graphs of all captions."""
         return [caption.graph for caption in self.true]
 
-    @property
+    @cached_property
     def negatives(self) -> list[str]:
         """The texts of all hard negatives; empty for a record without one."""
         return [caption.text if caption else "" for caption in self.false]
 
-    @property
+    @cached_property
     def negative_graphs(self) -> list[SceneGraph]:
         """The graphs of all hard negatives; without nodes for a record without one."""
         return [caption.graph if caption else NO_GRAPH for caption in self.false]
@@ -143,10 +144,11 @@ class Records:
         return [self.false[i] for i in rows] if self.count <= KEPT else self.negatives_at(np.asarray(rows))
 
     def spread(self) -> Rows:
-        """All records; of very many, some that are spread evenly and those with the longest names."""
+        """All records; of very many, some that are drawn and those with the longest names."""
         if self.count <= KEPT:
             return range(self.count)
-        return np.concatenate([np.arange(0, self.count, self.count // SOME), self._longest()])
+        drawn = generator(0, "spread", self.count).choice(self.count, SOME, replace=False)
+        return np.concatenate([np.sort(drawn), self._longest()])
 
     def texts(self) -> Iterator[str]:
         """Yield the captions and hard negatives of records (of very many, of those in `spread`), their nodes and

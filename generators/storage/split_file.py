@@ -57,7 +57,7 @@ class Split:
     """Whether the content matches the digest written with it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return read_split, (self.path, False)
+        return reopened, (self.path.absolute(), self.digest)
 
     @property
     def content(self) -> str:
@@ -112,7 +112,7 @@ def write_split(
                 group.create_dataset(name, data=values)
 
     size = sum(column.nbytes for columns, _ in subsets.values() for column in columns.values())
-    write_hdf5(path, fill, size)
+    write_hdf5(path, fill, size + sum(map(len, texts)))
 
 
 def digest_of(settings: Mapping[str, str], subsets: Mapping[str, tuple[Columns, int]]) -> str:
@@ -134,6 +134,19 @@ def read_split(path: Path, verify: bool = True) -> Split:
     if not split.intact:
         raise UserError(f"{path} is damaged (its digest is wrong); {REMEDY}")
     return split
+
+
+def reopened(path: Path, digest: str) -> Split:
+    """Open a split file in another process; raises if another one lies there by now."""
+    split = read_split(path, verify=False)
+    check_same(split.path, split.digest, digest)
+    return split
+
+
+def check_same(path: Path, digest: str, before: str) -> None:
+    """Raise if a file's digest isn't the one that it had before."""
+    if digest != before:
+        raise UserError(f"{path} was replaced by another split since it was opened; start again")
 
 
 def inspect_split(path: Path, verify: bool = True) -> Split:

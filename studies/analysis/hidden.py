@@ -14,8 +14,7 @@ BINS = {0.02: "hidden by up to 2 %", 0.1: "2 to 10 %", 0.25: "10 to 25 %", 0.5: 
 @lru_cache(maxsize=8)
 def hidden_bins(split: Path) -> dict[str, str]:
     """Return the bin of each test scene of several things, by the scene's key. The share is that of the more hidden
-    one of the two things whose textures are exchanged. Scenes of a store that doesn't know its things' areas are left
-    out."""
+    one of the two things whose textures are exchanged."""
     from menagerie.generators.storage.pictures import SplitPictures
     from menagerie.generators.storage.split_file import read_split
 
