@@ -103,7 +103,7 @@ def sha256(path: Path) -> bytes:
     """The SHA-256 of a regular file."""
     check_regular(path)
     state = path.stat()
-    return _sha256(path, state.st_ino, state.st_size, state.st_mtime_ns)
+    return _sha256(path, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 @lru_cache(maxsize=1024)

@@ -73,8 +73,10 @@ def same_world(split: Split, world_file: Path | None) -> tuple[World | None, str
     """The split's world, if it would still be drawn as it was; else None, and the reason."""
     try:
         world = load_world(trusted_world(split.recipe["world"], world_file))
-    except (Incomparable, UserError) as reason:
+    except Incomparable as reason:
         return None, str(reason)
+    except UserError as error:
+        return None, f"{error}; give the world's file by --world"
     if image_identity(world, split.resolution) != split.identity:
         return None, f"its images are of another renderer or world ({split.identity})"
     return world, ""

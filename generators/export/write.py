@@ -132,9 +132,14 @@ def chosen(split: Split, subsets: Sequence[str]) -> Split:
     return replace(split, subsets={name: records for name, records in split.subsets.items() if name in names})
 
 
+def marked(split: Split, form: str) -> dict[str, str | list[str]]:
+    """What identifies an export's format and content."""
+    return {"format": form, "split": split.digest, "subsets": sorted(split.subsets)}
+
+
 def mark(split: Split, form: str) -> str:
-    """A JSON text that identifies an export's format and content."""
-    return json.dumps({"format": form, "split": split.digest, "subsets": sorted(split.subsets)}, indent=1)
+    """The same as JSON."""
+    return json.dumps(marked(split, form), indent=1)
 
 
 def write_missing(files: Sequence[File], out: Path, progress: Progress | None) -> None:

@@ -341,7 +341,10 @@ CHECKPOINTS = (
     "menagerie.envs.core.records",
 )
 CELLS = ("menagerie.envs.core.records", "menagerie.studies.runs.results", "menagerie.models.library.cells")
-SPLITS = tuple(f"menagerie.generators.storage.{name}" for name in ("hdf5", "split_file", "folder", "pictures", "pack"))
+SPLITS = (
+    *(f"menagerie.generators.storage.{name}" for name in ("hdf5", "split_file", "folder", "pictures", "pack")),
+    "menagerie.generators.vocabulary",
+)
 OURS = [
     FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
     FileKind("checkpoint weights", lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),

@@ -1,6 +1,7 @@
 """Each wrong command line is one clear error at once: it names the option and the value, and makes nothing."""
 
 import importlib
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -11,7 +12,6 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import in_child
-from menagerie.generators.storage.pack import pack
 from menagerie.models.recipe import Recipe
 from menagerie.studies.runs.machine import start_server
 from tests.command import run_here
@@ -37,7 +37,7 @@ def folder(tmp_path_factory) -> Path:
     """With the files that command lines name."""
     place = tmp_path_factory.mktemp("lines")
     write_files(place)
-    pack(make_split(tmp_path_factory.mktemp("store")), place / "split.h5")
+    shutil.copy(make_split(tmp_path_factory.mktemp("store")), place / "split.h5")
     start_server(1)
     in_child(abs, 1)  # loads what the checks of studies need
     importlib.import_module("menagerie.models.contract")  # here too, for classes of users

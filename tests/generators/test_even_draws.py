@@ -213,8 +213,7 @@ def the_first(scenes, most, rng):
 
 
 def phrasing_by_background(scene, seed, template):
-    template = templates.as_template(template)
-    return templates.Phrasing(template.phrasings[scene.background == "city"], template)
+    return int(scene.background == "city")
 
 
 def first_in_the_alphabet_alone(scene, seed, chances):
@@ -282,7 +281,7 @@ real_order, real_draws = crowds.in_order, probe_scenes.draws
 
 FAULTS = [
     ("binding", templates.mention_order, left_first, "mention by place"),
-    ("binding", templates.phrasing_of, phrasing_by_background, "background with phrasing"),
+    ("binding", templates.phrasing_number, phrasing_by_background, "background with phrasing"),
     ("binding", recipe.draw, the_first, "pair"),
     ("binding, train", SplitRecipe.faced, red_outward, "facing in place 1 with texture of"),
     ("binding, partial", incomplete.mentioned_slots, first_in_the_alphabet_alone, "left out"),

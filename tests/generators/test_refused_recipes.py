@@ -91,7 +91,7 @@ def test_what_cannot_be_had_is_refused(kind, change, words, monkeypatch):
         replace(PLAIN[kind], **change).subsets()
 
 
-@pytest.mark.parametrize(("kind", "field"), [("binding", "facing"), ("spatial", "unseen_under"), ("crowd", "layout")])
+@pytest.mark.parametrize(("kind", "field"), [("spatial", "unseen_under"), ("crowd", "layout")])
 def test_a_word_that_is_none_of_a_fields_is_named(kind, field):
     with pytest.raises(UserError, match=f"unknown {field} 'both'"):
         build(KINDS[kind], {field: "both"})
