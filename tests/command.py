@@ -132,7 +132,8 @@ def one_atlas() -> Iterator[None]:
     renderer = SplitFolder.renderer
 
     def lent(folder: SplitFolder, workers: int = 1) -> object:
-        lend(folder.root)
+        if folder.folder.exists():
+            lend(folder.root)
         return renderer(folder, workers)
 
     with mock.patch.object(SplitFolder, "renderer", lent):

@@ -58,15 +58,23 @@ class SplitFolder:
         """
         path = self.folder / split_name(recipe)
         if (split := self.kept(path, recipe)) is None:
+            planned = self.planned(recipe)
             with writing(self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self.folder / ".lock"):
                 clear_leftovers(self.folder, alone=True)
                 if (split := self.kept(path, recipe)) is None:
-                    self.write(path, recipe, recipe.subsets(), workers, progress)
+                    self.write(path, recipe, planned, workers, progress)
                     return path
         self.prepare([records.columns for records in split.subsets.values()], workers, progress)
         return path
+
+    def planned(self, recipe: SplitRecipe) -> dict[str, list[Scene]]:
+        """The scenes of a recipe by subset. Raises before anything is written if the world can't show them."""
+        planned, renderer = recipe.subsets(), self.renderer()
+        if self.world.row:
+            renderer.prepare([scene for scenes in planned.values() for scene in scenes])
+        return planned
 
     def kept(self, path: Path, recipe: SplitRecipe) -> Split | None:
         """The split in a file if it is undamaged and of this recipe; else None."""

@@ -45,7 +45,6 @@ EXEMPT = {
     "menagerie.envs.drawing.placement": "a table that is part of the source",
     "menagerie.generators.audit.regeneration": "reads a split that was read before",
     "menagerie.generators.audit.run": "splits by their own reader",
-    "menagerie.generators.audit.rows": "rows of a split that was read before",
     "menagerie.studies.analysis.papers": "a table that is part of the source",
     "menagerie.studies.cluster.jobs": "reads what the kernel says of processes",
     "menagerie.generators.export.formats": "writes",

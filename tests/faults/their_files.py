@@ -157,7 +157,7 @@ def make_export(folder: Path, file: str) -> Path:
 
 
 def read_exported(path: Path) -> Any:
-    (split,) = (path.parents[1] / "store").glob("*/binding-*.h5")
+    (split,) = (path.parents[1] / "store").glob("*px-*/binding-*.h5")
     findings = audit_export(path.parent, split)
     if wrong := [finding.detail for finding in findings if not finding.holds]:
         raise UserError(f"{path}: {wrong[0]}")
