@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import asdict
 from functools import partial
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ def make_export(folder: Path, file: str) -> Path:
 
 
 def read_exported(path: Path) -> Any:
-    (split,) = (path.parents[1] / "store").glob("*px-*/binding-*.h5")
+    (split,) = map(Path, glob(f"{path.parents[1]}/store/*px-*/binding-*.h5"))  # pathlib stops at the atlas's link
     findings = audit_export(path.parent, split)
     if wrong := [finding.detail for finding in findings if not finding.holds]:
         raise UserError(f"{path}: {wrong[0]}")
