@@ -3,7 +3,6 @@
 import shutil
 from dataclasses import asdict
 from functools import partial
-from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -153,13 +152,14 @@ def read_raw(path: Path) -> Any:
 
 
 def make_export(folder: Path, file: str) -> Path:
-    export(make_split(folder / "store", RECIPE, RESOLUTION), "coco", folder / "out", ["unseen_pairs"])
+    split = make_split(folder / "store", RECIPE, RESOLUTION)
+    export(split, "coco", folder / "out", ["unseen_pairs"])
+    shutil.copy(split, folder / "split.h5")
     return folder / "out" / file
 
 
 def read_exported(path: Path) -> Any:
-    (split,) = map(Path, glob(f"{path.parents[1]}/store/*px-*/binding-*.h5"))  # pathlib stops at the atlas's link
-    findings = audit_export(path.parent, split)
+    findings = audit_export(path.parent, path.parents[1] / "split.h5")
     if wrong := [finding.detail for finding in findings if not finding.holds]:
         raise UserError(f"{path}: {wrong[0]}")
     return findings
