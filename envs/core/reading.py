@@ -178,30 +178,13 @@ def decode_json(content: bytes, name: object, shape: Any = Any) -> Any:
     try:
         if encoding != "utf-8-sig":
             content = decoded(content).encode()
-        content = content.removeprefix(codecs.BOM_UTF8)
-        try:
-            found = msgspec.json.decode(content, type=shape)
-        except msgspec.ValidationError:
-            raise
-        except ValueError:  # NaN and half characters, which Python reads: what is made of them is checked later
-            found = as_shape(json.loads(content), shape)
+        found = msgspec.json.decode(content.removeprefix(codecs.BOM_UTF8), type=shape)
     except msgspec.ValidationError as error:
         raise Unreadable(f"{name} is not of its form: {error}") from error
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"{name} is no JSON ({error})") from error
     check_depth(found, name)
     return found
-
-
-def as_shape(found: Any, shape: Any) -> Any:
-    """What `msgspec.json.decode` makes of parsed JSON, for shapes whose parts are decoded later, too."""
-    import msgspec
-
-    if shape == list[msgspec.Raw] and isinstance(found, list):
-        return [msgspec.Raw(json.dumps(part).encode()) for part in found]
-    if shape == dict[str, msgspec.Raw] and isinstance(found, dict):
-        return {key: msgspec.Raw(json.dumps(part).encode()) for key, part in found.items()}
-    return msgspec.convert(found, shape)
 
 
 def split_json(content: bytes, name: object, kind: type) -> Iterator[tuple[str, Any]]:
