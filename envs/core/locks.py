@@ -23,9 +23,7 @@ class FileLock(filelock.FileLock):
             return False
         except (OSError, NotImplementedError) as error:
             number = getattr(error, "errno", None) or 0
-            reason, way = (
-                os.strerror(number) if number else error,
-                "choose a place that may be written to and has locks",
-            )
-            raise Unwritable(f"{self.lock_file} can't be locked ({reason}); {way}", number) from error
+            why = f"can't be locked ({os.strerror(number) if number else error})"
+            way = "choose a place that may be written to and has locks"
+            raise Unwritable(f"{self.lock_file} {why}; {way}", number) from error
         return True

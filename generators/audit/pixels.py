@@ -1,7 +1,7 @@
 """Checks of a split's pictures and texts: those in its file are what its scenes give, and a sample is what the direct
 renderer draws, which uses no atlas."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.audit.regeneration import Incomparable, left_out, recipe_of, trusted_world
+from menagerie.generators.storage.folder import Progress
 from menagerie.generators.storage.pack import blocks, pictures_intact, texts_at
 from menagerie.generators.storage.pictures import SplitPictures, atlas_of, pictures_in, too_hidden
 from menagerie.generators.storage.records import things_in
@@ -30,7 +31,6 @@ AGAIN = "images and masks in the file are those of its scenes"
 TEXTS = "texts in the file are those of its records"
 HIDDEN = "scenes were left out as the recipe says, for what they hide"
 DIRECT = "a sample of images is what the direct renderer draws"
-Progress = Callable[[str, int, int], None]
 
 
 def check_pictures(
@@ -64,7 +64,7 @@ def check_pictures(
             yield compared(split, held, pictures, report)
         else:
             yield skipped(AGAIN, "the file holds none: they are composed when they are asked for")
-        yield from left_out_again(split, pictures, world_file)
+        yield left_out_again(split, pictures, world_file)
         if world.row is None:
             yield drawn_directly(split, held, pictures, world)
 
@@ -94,16 +94,15 @@ def texts_compared(split: Split, held: dict) -> Finding:
     return Finding(TEXTS, not wrong, f"{len(wrong)} are others, first {wrong[0]}" if wrong else "")
 
 
-def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | None) -> Iterator[Finding]:
-    """Check that the scenes that the file says were left out are those that hide too much."""
+def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | None) -> Finding:
+    """Whether the scenes that the file says were left out are those that hide too much."""
     try:
         recipe = replace(recipe_of(split), world=trusted_world(split.recipe["world"], world_file))
     except (Incomparable, UserError) as reason:
-        yield skipped(HIDDEN, str(reason))
-        return
+        return skipped(HIDDEN, str(reason))
     planned = recipe.subsets() if recipe.least_visible else {}
     again = recipe.left_out(planned, too_hidden(pictures.renderer, planned, recipe.least_visible))
-    yield Finding(HIDDEN, again == left_out(split), f"{sum(map(len, again.values()))} scenes")
+    return Finding(HIDDEN, again == left_out(split), f"{sum(map(len, again.values()))} scenes")
 
 
 def compared(split: Split, held: dict, pictures: SplitPictures, report: Progress) -> Finding:
@@ -135,7 +134,6 @@ def drawn_directly(split: Split, held: dict, pictures: SplitPictures, world: Wor
             for name in PICTURED[:2]
         )
         (scene,) = split.subsets[subset].scenes_at([row])
-        pictures.renderer.render([scene])
         result = compare(scene, image, mask, pictures.renderer.areas([scene])[0], world)
         if result.touched < LEAST_DECIBELS or result.masks_differ > 1 - LEAST_MASKS:
             apart.append(f"row {row} of {subset}, {scene.key}: {result.touched:.0f} dB")

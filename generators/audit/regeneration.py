@@ -34,8 +34,8 @@ class Incomparable(Exception):
 
 
 def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator[Finding]:
-    """Check that every subset has the scenes, texts and graphs that the recipe gives, in the same order, and partners
-    for the same scenes."""
+    """Check that every subset has the scenes, texts, graphs and counterfactuals that the recipe gives, in the same
+    order."""
     try:
         made = made_again(split, world_file)
     except Incomparable as reason:

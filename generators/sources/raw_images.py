@@ -12,8 +12,8 @@ from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, check_regular, open_file
-from menagerie.envs.core.reading import read_bytes as read_whole
 from menagerie.generators.sources.image_files import ImageFiles
+from menagerie.generators.sources.rows import read_bytes
 
 
 class Layout(NamedTuple):
@@ -55,14 +55,6 @@ def labels_in(root: Path, file: str) -> list[int]:
     """The labels of the images in a raw file that stores each before its image (CIFAR's)."""
     layout = LAYOUTS[file]
     return list(read_bytes(root / file)[layout.header + layout.lead - 1 :: layout.length])
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a file; raises if it is missing."""
-    try:
-        return read_whole(path)
-    except Unreadable as error:
-        raise UserError(f"{error}; get it again") from error
 
 
 def size_of(path: Path) -> int:

@@ -34,17 +34,19 @@ def columns_of(
     table = vocabulary.encode(rows) | encode_contents([*contents, *(content for _, content in further)], vocabulary)
     table["counterfactual"] = np.concatenate([other, np.array([row for row, _ in further], np.int32)])
     if subset == "train":
-        table["negative"] &= allowed_negatives(Records(recorded(recipe), vocabulary, table, len(scenes)))
+        train = Records(recorded(recipe), vocabulary, table, len(scenes))
+        table["negative"] &= allowed_negatives(train, scenes)
     if (groups := recipe.groups_of(scenes)) is not None:
         table["group"] = np.concatenate([groups, np.full(len(further), -1)]).astype(np.int32)
     return table, len(scenes)
 
 
-def allowed_negatives(train: Records) -> Bool[np.ndarray, " n"]:
-    """Whether the swapped scene of each record of train reveals nothing that is kept for tests (`false_captions`)."""
+def allowed_negatives(train: Records, scenes: Sequence[Scene]) -> Bool[np.ndarray, " n"]:
+    """Whether the swapped scene of each record of train, whose scenes are known, reveals nothing that is kept for tests
+    (`false_captions`)."""
     allowed, swap, found = FalseCaptions(train).allowed, SWAPS[train.recipe["kind"]], np.zeros(len(train), bool)
     for row in np.flatnonzero(train.columns["negative"]).tolist():
-        found[row] = allowed(swap(train.scenes[row]))
+        found[row] = allowed(swap(scenes[row]))
     return found
 
 

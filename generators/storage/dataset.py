@@ -65,7 +65,6 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         self.records = self.split.subsets[self.subset]
-        self.pictures.split = self.split
 
     def __len__(self) -> int:
         return len(self.records)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers, writing
@@ -29,6 +30,12 @@ from menagerie.generators.storage.split_file import (
 )
 from menagerie.generators.vocabulary import Columns, Vocabulary
 
+if TYPE_CHECKING:
+    from menagerie.envs.render.renderer import Renderer
+    from menagerie.envs.render.row import RowRenderer
+
+    AnyRenderer = Renderer | RowRenderer
+
 CHECKED = 2000  # scenes of a split that are rendered and checked when it is made
 Planned = Mapping[str, list[Scene]]
 Progress = Callable[[str, int, int], None]
@@ -44,7 +51,7 @@ class SplitFolder:
         self.folder = root / f"{world.name}-{resolution}px-{self.identity}"
         self.vocabulary = Vocabulary.of(world)
 
-    def renderer(self, workers: int = 1):
+    def renderer(self, workers: int = 1) -> "AnyRenderer":
         """The renderer of the folder's scenes, whose atlas all splits below `root` share."""
         from menagerie.envs.render.row import renderer_of
 
@@ -56,25 +63,31 @@ class SplitFolder:
 
         Calls `progress` with a stage, the number done and the total.
         """
-        path = self.folder / split_name(recipe)
+        return self.make_at(self.folder / split_name(recipe), recipe, recipe.subsets, workers, progress)
+
+    def make_at(
+        self,
+        path: Path,
+        recipe: SplitRecipe,
+        plan: Callable[[], Planned],
+        workers: int = 1,
+        progress: Progress | None = None,
+    ) -> Path:
+        """The same in a file of this name, of the scenes that `plan` returns."""
+        renderer = self.renderer(workers)
         if (split := self.kept(path, recipe)) is None:
-            planned = self.planned(recipe)
+            planned = plan()
+            if self.world.row:  # raises for scenes that a row can't show, before anything is written
+                renderer.prepare([scene for scenes in planned.values() for scene in scenes])
             with writing(self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self.folder / ".lock"):
                 clear_leftovers(self.folder, alone=True)
                 if (split := self.kept(path, recipe)) is None:
-                    self.write(path, recipe, planned, workers, progress)
+                    self.write(path, recipe, planned, renderer, progress)
                     return path
-        self.prepare([records.columns for records in split.subsets.values()], workers, progress)
+        self.prepare([records.columns for records in split.subsets.values()], renderer, progress)
         return path
-
-    def planned(self, recipe: SplitRecipe) -> dict[str, list[Scene]]:
-        """The scenes of a recipe by subset. Raises before anything is written if the world can't show them."""
-        planned, renderer = recipe.subsets(), self.renderer()
-        if self.world.row:
-            renderer.prepare([scene for scenes in planned.values() for scene in scenes])
-        return planned
 
     def kept(self, path: Path, recipe: SplitRecipe) -> Split | None:
         """The split in a file if it is undamaged and of this recipe; else None."""
@@ -87,34 +100,35 @@ class SplitFolder:
             return None
 
     def write(
-        self, path: Path, recipe: SplitRecipe, planned: Planned, workers: int = 1, progress: Progress | None = None
+        self, path: Path, recipe: SplitRecipe, planned: Planned, renderer: "AnyRenderer", progress: Progress | None
     ) -> None:
         """Write a split file of planned subsets, without the scenes that hide too much. Scenes of it are rendered and
         checked."""
         partners = ([recipe.swap(scene) for scene in its] for name, its in planned.items() if name != "train")
         scenes = [scene for its in (*planned.values(), *partners) for scene in its]
-        self.prepare([self.vocabulary.encode(scenes)], workers, progress)
-        self.check(scenes, recipe.seed)
-        left = recipe.left_out(planned, too_hidden(self.renderer(), planned, recipe.least_visible))
+        self.prepare([self.vocabulary.encode(scenes)], renderer, progress)
+        check_some(scenes, recipe.seed, renderer)
+        left = recipe.left_out(planned, too_hidden(renderer, planned, recipe.least_visible))
         kept = without(planned, left)
         subsets = {name: columns_of(name, scenes, recipe, self.vocabulary) for name, scenes in kept.items()}
         whole = plain(recorded(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept))
         images = self.identity, self.resolution
         write_split(path, whole, self.vocabulary, images, recipe_version(recipe), subsets)
 
-    def prepare(self, tables: Sequence[Columns], workers: int = 1, progress: Progress | None = None) -> None:
+    def prepare(self, tables: Sequence[Columns], renderer: "AnyRenderer", progress: Progress | None = None) -> None:
         """Build what the atlas lacks for the scenes of some tables."""
         things = list({thing for table in tables for thing in things_in(table, self.vocabulary)})
         report = progress or (lambda stage, done, total: None)
-        self.renderer(workers).prepare(things, lambda done, total: report("factors", done, total))
+        renderer.prepare(things, lambda done, total: report("factors", done, total))
 
-    def check(self, scenes: Sequence[Scene], seed: int) -> None:
-        """Render some scenes, drawn by seed; raise if a thing is hidden or cut off, or if two look alike."""
-        drawn = generator(seed, "checked scenes").permutation(len(scenes))[:CHECKED]
-        chosen, renderer, checks = [scenes[i] for i in sorted(drawn)], self.renderer(), RenderChecks()
-        for start in range(0, len(chosen), CHUNK):
-            part = chosen[start : start + CHUNK]
-            checks.require(part, *renderer.render(part), renderer.areas(part))
+
+def check_some(scenes: Sequence[Scene], seed: int, renderer: "AnyRenderer") -> None:
+    """Render some scenes, drawn by seed; raise if a thing is hidden or cut off, or if two look alike."""
+    drawn = generator(seed, "checked scenes").permutation(len(scenes))[:CHECKED]
+    chosen, checks = [scenes[i] for i in sorted(drawn)], RenderChecks()
+    for start in range(0, len(chosen), CHUNK):
+        part = chosen[start : start + CHUNK]
+        checks.require(part, *renderer.render(part), renderer.areas(part))
 
 
 def without(planned: Planned, left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:

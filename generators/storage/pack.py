@@ -28,7 +28,7 @@ def pack(path: Path, progress: Callable[[str, int, int], None] | None = None) ->
 
     Calls `progress` with the stage "scenes", the number of scenes done and their total.
     """
-    read_split(path)  # a file that can't be read leaves no lock
+    read_split(path, verify=False)  # a file that can't be read leaves no lock
     with FileLock(path.parent / ".lock"):
         put_in(read_split(path), progress or (lambda stage, done, total: None))
 

@@ -20,7 +20,6 @@ from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, che
 if TYPE_CHECKING:
     from menagerie.envs.render.renderer import Pictures
 
-PIXELS = PICTURED[:2]
 CHUNK = 1024  # scenes whose shares are measured at once
 Rows = Sequence[int] | Int[np.ndarray, " n"]
 
@@ -86,11 +85,7 @@ class SplitPictures:
 
     def hidden(self, subset: str, rows: Rows) -> Float32[np.ndarray, "n things"]:
         """The share of each of up to eight things of some rows that others hide; NaN for no thing."""
-        return self.hidden_in(self.split.subsets[subset].scenes_at(np.asarray(rows, np.int64)))
-
-    def hidden_in(self, scenes: Sequence[Scene]) -> Float32[np.ndarray, "n things"]:
-        """The same of some scenes, which are composed."""
-        return hidden_of(self.renderer, scenes)
+        return hidden_of(self.renderer, self.split.subsets[subset].scenes_at(np.asarray(rows, np.int64)))
 
     def _pixels(self, subset: str, rows: Rows, name: str, out: np.ndarray | None = None) -> np.ndarray:
         rows = np.asarray(rows, np.int64)

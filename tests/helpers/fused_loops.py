@@ -5,7 +5,6 @@ import math
 import torch
 
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.texts import mapped
 from menagerie.models.towers.config import TextSpace, TowerConfig
 
 WORDS = ("cat", "dog")
@@ -109,7 +108,3 @@ def assert_same_gradients(model, found, expected):
     for one, other, leaf in zip(*pairs, leaves, strict=True):
         one, other = (torch.zeros_like(leaf) if gradient is None else gradient for gradient in (one, other))
         torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-7)
-
-
-def without_gradients(code):
-    return mapped(code, torch.Tensor.detach)
