@@ -9,6 +9,7 @@
     python studies/throughput.py pairs
     python studies/throughput.py parts
     python studies/throughput.py growth
+    python studies/throughput.py loading --splits SMALL.h5 LARGE.h5
     python studies/throughput.py scale
 
 `rendering`: the same random scenes, in memory, by our compositor (shadows of one animal on the
@@ -37,6 +38,8 @@ far scores and gradients differ.
 `growth`: time and memory by the number of scenes, as exponents: the sampler, and splits that are made, opened, trained
 on and audited; a training step by its batch; and a grid's report by the number of runs.
 
+`loading`: steps whose batches come from loader processes, on splits of your own in turns: time and memory.
+
 `scale`: what a long training takes on one device or many, by a cost model that is fitted to short trainings here
 and checked on a larger one.
 """
@@ -56,6 +59,7 @@ from menagerie.envs.core.validation import SIDE, Range
 from menagerie.envs.layouts import MOST
 from menagerie.studies.analysis.growth import growth
 from menagerie.studies.analysis.growth_parts import Growth
+from menagerie.studies.analysis.loading import Loading, loading
 from menagerie.studies.analysis.pair_costs import Pairs, pairs
 from menagerie.studies.analysis.part_costs import Parts, parts
 from menagerie.studies.analysis.peers import Peers, peers
@@ -280,6 +284,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "pairs": (Pairs, pairs),
     "parts": (Parts, parts),
     "growth": (Growth, partial(growth, report=report_growth)),
+    "loading": (Loading, loading),
     "scale": (Scale, scale),
 }
 
