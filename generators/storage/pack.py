@@ -40,10 +40,9 @@ def put_in(split: Split, progress: Callable[[str, int, int], None]) -> None:
         return
     pictures, done = SplitPictures(split, kept=False), 0
     total = sum(len(records.columns["view"]) for records in split.subsets.values())
-    widths = {subset: widest(records) for subset, records in split.subsets.items()}
-    pixels = 4 * split.resolution**2
+    texts = {subset: texts_of(records) for subset, records in split.subsets.items()}
     columns = sum(column.nbytes for r in split.subsets.values() for column in r.columns.values())
-    size = sum(len(r.columns["view"]) * (pixels + sum(widths[name])) for name, r in split.subsets.items())
+    size = total * 4 * split.resolution**2 + sum(column.nbytes for both in texts.values() for column in both)
 
     def fill(file: h5py.File) -> None:
         nonlocal done
@@ -56,7 +55,7 @@ def put_in(split: Split, progress: Callable[[str, int, int], None]) -> None:
                 for name in split.subsets[subset].columns:
                     light.copy(light[subset][name], group)
         for subset, records in split.subsets.items():
-            for rows in add_pictures(file[subset], subset, records, pictures, widths[subset]):
+            for rows in add_pictures(file[subset], subset, records, pictures, texts[subset]):
                 done += rows
                 progress("scenes", done, total)
 
@@ -64,41 +63,35 @@ def put_in(split: Split, progress: Callable[[str, int, int], None]) -> None:
 
 
 def add_pictures(
-    group: h5py.Group, subset: str, records: Records, pictures: SplitPictures, widths: tuple[int, int]
+    group: h5py.Group, subset: str, records: Records, pictures: SplitPictures, texts: list[np.ndarray]
 ) -> Iterator[int]:
     """Write the pictures and texts of a subset block by block; yield the number of rows in each."""
     n, side = len(records.columns["view"]), pictures.side
-    forms = [((n, side, side, 3), "u1"), ((n, side, side), "u1"), *(((n,), f"S{width}") for width in widths)]
+    forms = [((n, side, side, 3), "u1"), ((n, side, side), "u1"), *(((n,), column.dtype) for column in texts)]
     tables = [group.create_dataset(name, *form) for name, form in zip(PICTURED, forms, strict=True)]
     hashed = hashlib.sha256()
     for rows in blocks(n):
-        for table, values in zip(tables, shown(subset, records, pictures, rows), strict=True):
-            table[rows] = values = np.asarray(values, table.dtype)
+        shown = *pictures.both(subset, range(rows.start, rows.stop)), *(column[rows] for column in texts)
+        for table, values in zip(tables, shown, strict=True):
+            table[rows] = values
             hashed.update(values.tobytes())
         yield rows.stop - rows.start
     write_attribute(group, DIGEST, hashed.hexdigest())
 
 
-def shown(subset: str, records: Records, pictures: SplitPictures, rows: slice) -> tuple:
-    """The images, masks, captions and false captions of some rows, as the file has them."""
-    numbers = range(rows.start, rows.stop)
-    true, false = texts_at(records, rows)
-    return *pictures.both(subset, numbers), true, false
+def texts_of(records: Records) -> list[np.ndarray]:
+    """The captions and false captions of all rows, as arrays of bytes; an empty one where there is none."""
+    parts: list[list[np.ndarray]] = [[np.zeros(0, "S1")], [np.zeros(0, "S1")]]
+    for rows in blocks(len(records.columns["view"])):
+        for part, texts in zip(parts, texts_at(records, rows), strict=True):
+            part.append(np.array(texts))
+    return [np.concatenate(part) for part in parts]
 
 
 def texts_at(records: Records, rows: slice) -> tuple[list[bytes], list[bytes]]:
-    """The captions and false captions of some rows; an empty one where there is none."""
+    """The same of some rows, as lists."""
     true, false = records.captions_at(rows), records.negatives_at(rows)
     return [text.text.encode() for text in true], [text.text.encode() if text else b"" for text in false]
-
-
-def widest(records: Records) -> tuple[int, int]:
-    """The bytes of the longest caption and of the longest false caption."""
-    columns = ([1], [1])
-    for rows in blocks(len(records.columns["view"])):
-        for longest, texts in zip(columns, texts_at(records, rows), strict=True):
-            longest.append(max(map(len, texts)))
-    return max(columns[0]), max(columns[1])
 
 
 def blocks(n: int) -> Iterator[slice]:
