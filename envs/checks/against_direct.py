@@ -125,15 +125,17 @@ def report_limits(world: str, crowds: bool) -> bool:
     A built-in world has no such animals. The file is read even if it can't be loaded as a world, as when an animal
     misses a required limit.
     """
-    from menagerie.envs.custom.crowd_limits import crowd_measures
-    from menagerie.envs.custom.limits import advice, extents, measures
+    import numpy as np
+
+    from menagerie.envs.custom.limits import advice, crowd_measures, measures
     from menagerie.envs.custom.world_file import own_animals
     from menagerie.envs.shapes.mesh import animal_mesh
 
     kept = True
     for name, animal in own_animals(Path(world)).items():
         mesh = animal_mesh(animal)
-        print(f"{name}: length {{:.2f}} m, width {{:.2f}} m, height {{:.2f}} m".format(*extents(mesh)))
+        length, width, height = np.ptp(mesh.vertices, axis=0) * mesh.scale  # x from nose to tail, y, z
+        print(f"{name}: length {length:.2f} m, width {width:.2f} m, height {height:.2f} m")
         for measure in crowd_measures(name, animal) if crowds else measures(name, animal):
             kept &= measure.kept
             missed = "" if measure.kept else "  MISSED"

@@ -182,11 +182,13 @@ def added_animals(base: World, defined: dict[str, Ingredient], animals: tuple[st
 
 def check_placement(source: Source, animals: dict[str, Any]) -> None:
     """Raise unless each animal stays inside the frame and on its own side of a pair."""
-    from menagerie.envs.custom.limits import misplaced
+    from menagerie.envs.custom.limits import advice, required
 
     for name, animal in animals.items():
-        if problem := misplaced(name, animal):
-            raise source.error(problem)
+        for measure in required(name, animal):
+            if not measure.kept:
+                value = f"{measure.value:.2f} {measure.unit} in {measure.place}, must be {measure.bound}"
+                raise source.error(f"{name!r} doesn't fit: its {measure.name} is {value}; {advice(measure)}")
 
 
 def chosen_textures(
