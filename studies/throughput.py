@@ -145,12 +145,9 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     from menagerie.envs.checks.direct import render_directly
     from menagerie.envs.checks.external_renderers import open_external_renderer
 
-    cutouts = dict(world.cutouts)
     draws: dict[str, Draw] = {
         "menagerie": composer(config, world),
-        "menagerie, direct": timed(
-            lambda scenes: [render_directly(world.as_drawn(scene), config.resolution, cutouts) for scene in scenes]
-        ),
+        "menagerie, direct": timed(lambda scenes: [render_directly(s, config.resolution, world) for s in scenes]),
     }
     for name, method in (("pyrender", "picture"), ("tiny", "render")):
         try:

@@ -31,9 +31,8 @@ GROUND = 12.0  # metres, half the side of the ground plate
 
 
 class ExternalRendering(NamedTuple):
-    """An external renderer's image, mask and depth of one scene."""
+    """An external renderer's mask and depth of one scene."""
 
-    image: UInt8[np.ndarray, "h w 3"]
     mask: UInt8[np.ndarray, "h w"]  # 0 for the background, i + 1 for thing i
     depth: Float32[np.ndarray, "h w"]  # metres along the view axis; 0 where there is nothing
 
@@ -108,12 +107,11 @@ class Pyrender:
         ]
 
     def render(self, scene: Scene) -> ExternalRendering:
-        """Render image, mask and depth of a scene without its background."""
+        """Render mask and depth of a scene without its background."""
         world, nodes = self._scene(scene)
-        image, _ = self._renderer.render(world)  # its depth is smeared along edges by multisampling
         colors = {node: (index, 0, 0) for index, node in enumerate(nodes, start=1)}
         marked, depth = self._renderer.render(world, self._pyrender.RenderFlags.SEG, colors)
-        return ExternalRendering(image, marked[..., 0], depth)
+        return ExternalRendering(marked[..., 0], depth)
 
     def picture(self, scene: Scene) -> UInt8[np.ndarray, "h w 3"]:
         """Render the image alone, on a ground that takes shadows, as `studies/throughput.py` times it."""
@@ -154,7 +152,7 @@ class TinyRenderer:
         return self._bullet.createMultiBody(0, -1, shape, basePosition=pose.position, baseOrientation=turn)
 
     def render(self, scene: Scene) -> ExternalRendering:
-        """Render image, mask and depth of a scene without its background."""
+        """Render mask and depth of a scene without its background."""
         bullet, camera = self._bullet, Camera(self.size, view_of(scene.view))
         bodies = [self._put(thing, scene.view) for thing in scene.things]
         look = np.linalg.inv(camera_matrix(camera)).T.reshape(-1)
@@ -162,7 +160,7 @@ class TinyRenderer:
         edge, half = NEAR * np.tan(np.radians(FIELD_OF_VIEW) / 2), 1 / self.size
         low, high = edge * (half - 1), edge * (half + 1)
         lens = bullet.computeProjectionMatrix(low, high, low, high, NEAR, FAR)
-        _, _, image, buffer, owner = bullet.getCameraImage(
+        _, _, _, buffer, owner = bullet.getCameraImage(
             self.size, self.size, list(map(float, look)), lens, renderer=bullet.ER_TINY_RENDERER
         )
         shape = (self.size, self.size)
@@ -172,9 +170,7 @@ class TinyRenderer:
             mask[owner == body] = index
             bullet.removeBody(body)
         depth = np.where(mask > 0, 2 * FAR * NEAR / (FAR + NEAR - (2 * buffer - 1) * (FAR - NEAR)), 0)
-        return ExternalRendering(
-            np.reshape(image, (*shape, 4))[..., :3].astype(np.uint8), mask, depth.astype(np.float32)
-        )
+        return ExternalRendering(mask, depth.astype(np.float32))
 
     def close(self) -> None:
         """Disconnect from pybullet."""
