@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
-from menagerie.envs.backgrounds import load_background
+from menagerie.envs.catalog import load_background
 from menagerie.envs.drawing.camera import Camera, average, supersampling, view_of
 from menagerie.envs.drawing.raster import EMPTY
 from menagerie.envs.drawing.shading import Light, mix, shade

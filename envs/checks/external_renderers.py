@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from menagerie.envs.animals import load_animal
-from menagerie.envs.backgrounds import load_background
+from menagerie.envs.catalog import load_animal, load_background, load_texture
 from menagerie.envs.checks.physics import client
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import scratch_folder
@@ -24,7 +23,6 @@ from menagerie.envs.drawing.placement import place
 from menagerie.envs.drawing.shading import albedo
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.mesh import animal_mesh
-from menagerie.envs.textures import load_texture
 
 NEAR, FAR = 3.0, 14.0  # metres: holds everything but the sky
 GROUND = 12.0  # metres, half the side of the ground plate

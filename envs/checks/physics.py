@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from menagerie.envs.animals import animal_names, load_animal
+from menagerie.envs import catalog
+from menagerie.envs.catalog import load_animal
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.placement import UPRIGHT, Settled, read_poses, rotation, write_poses
@@ -186,7 +187,7 @@ def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list
 
 def run(config: Config) -> int:
     """Settle the animals, write or compare their poses, and look for contacts; returns 1 if something is wrong."""
-    names = config.animals or animal_names()
+    names = config.animals or catalog.names("animals")
     with scratch_folder() as folder, client() as bullet:
         settled = {}
         for name in names:

@@ -9,8 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from jaxtyping import Float32
 
-from menagerie.envs.animals import load_animal
-from menagerie.envs.backgrounds import load_background
+from menagerie.envs.catalog import load_animal, load_background, load_texture
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.drawing.background import Backdrop, Rays
 from menagerie.envs.drawing.camera import Camera, View, supersampling, view_of
@@ -23,7 +22,6 @@ from menagerie.envs.drawing.shadows import ShadowMap, light_space, reach_of, rec
 from menagerie.envs.scene import Thing
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 from menagerie.envs.shapes.vectors import dot, unit
-from menagerie.envs.textures import load_texture
 
 
 @dataclass(frozen=True, eq=False)

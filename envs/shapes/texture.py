@@ -105,13 +105,15 @@ class Texture:
         return self.pattern(points, colors) if self.pattern else colors
 
 
-def glossy(red: float, green: float, blue: float, pattern: Pattern | None = None) -> Texture:
-    """Make a texture like toy plastic in a linear colour, with a pattern over it if one is given."""
+def even(
+    red: float, green: float, blue: float, grain: float = 0.06, specular: float = 0.35, gloss: float = 60.0
+) -> Texture:
+    """Make a texture of one linear colour, which noise varies by `grain`; by default it is like toy plastic."""
 
     def albedo(noise: Float32[np.ndarray, "n 4"]) -> Float32[np.ndarray, "n 3"]:
-        return (color(red, green, blue) * (1 + 0.06 * noise[:, 1:2])).clip(0, 1)
+        return (color(red, green, blue) * (1 + grain * noise[:, 1:2])).clip(0, 1)
 
-    return Texture(albedo, specular=0.35, gloss=60.0, pattern=pattern)
+    return Texture(albedo, specular, gloss)
 
 
 def balls(points: Float32[np.ndarray, "n 3"], radius: float, cell: float) -> Bool[np.ndarray, " n"]:

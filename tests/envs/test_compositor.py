@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from menagerie.envs.backgrounds import load_background
+from menagerie.envs.catalog import load_background
 from menagerie.envs.checks.against_direct import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
 from menagerie.envs.checks.direct import render_directly
 from menagerie.envs.drawing.camera import VIEWS
