@@ -13,7 +13,7 @@ from jaxtyping import Float32, UInt8
 from numba import njit
 
 from menagerie.envs.drawing.placement import Pose
-from menagerie.envs.drawing.raster import EMPTY, placed_vertices, rasterize_parallel
+from menagerie.envs.drawing.raster import EMPTY, placed_vertices, rasterize
 from menagerie.envs.shapes.mesh import Mesh
 from menagerie.envs.shapes.vectors import coordinates
 
@@ -63,7 +63,7 @@ def shadow_map(things: Sequence[tuple[Mesh, Pose]], sun: Float32[np.ndarray, "3"
     """Compute one shadow map of all the things."""
     depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
     for mesh, pose in things:
-        rasterize_parallel(light_space(placed_vertices(mesh, pose), sun), mesh.faces, depth)
+        rasterize(light_space(placed_vertices(mesh, pose), sun), mesh.faces, depth)
     covered = depth < EMPTY
     rows, columns = (np.nonzero(covered.any(axis))[0] for axis in (1, 0))
     top, left = int(rows[0]), int(columns[0])
