@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int, Int32
+from jaxtyping import Bool, Float32, Int
 from numba import njit
 
 from menagerie.envs.drawing.camera import Camera
@@ -77,23 +77,18 @@ def _samples(
     return Samples(rows, columns, depth[at], body, world, normals, to_eye, ambient, alpha)
 
 
-def interpolate(
-    values: Float32[np.ndarray, "v c"], faces: Int32[np.ndarray, "n 3"], shares: Float32[np.ndarray, "n 2"]
-) -> Float32[np.ndarray, "n c"]:
-    """Return the weighted sum of the values at the corners of each face; `shares` weight the second and the third."""
-    out = np.empty((len(faces), values.shape[1]), np.float32)
-    _interpolate(values, faces, shares, out)
-    return out
-
-
 @njit(cache=True, nogil=True)
-def _interpolate(values, faces, shares, out):  # pragma: no cover
+def interpolate(values, faces, shares):  # pragma: no cover
+    """Return the weighted sums (n, c) of the values (v, c) at the corners of each face (n, 3); `shares` (n, 2) weight
+    the second and the third."""
+    out = np.empty((len(faces), values.shape[1]), np.float32)
     for i in range(faces.shape[0]):
         second, third = shares[i, 0], shares[i, 1]
         first = np.float32(1) - second - third
         for c in range(values.shape[1]):
             a, b = values[faces[i, 0], c] * first, values[faces[i, 1], c] * second
             out[i, c] = a + b + values[faces[i, 2], c] * third
+    return out
 
 
 @njit(cache=True, nogil=True)

@@ -6,7 +6,6 @@ numba's disk cache of a caller in another file does not notice edits here: remov
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float32, UInt8
@@ -35,12 +34,6 @@ class ShadowMap:
 
 def light_axes(sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "3 3"]:
     """Return the directions in the world in which the map's column, row and depth grow, one per row."""
-    return _light_axes(sun.tobytes())
-
-
-@lru_cache(maxsize=16)
-def _light_axes(sun: bytes) -> Float32[np.ndarray, "3 3"]:
-    sun = np.frombuffer(sun, np.float32)
     across = np.cross(sun, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(sun, [0.0, 0.0, 1.0]))
     return np.stack([across, np.cross(across, sun), -sun]).astype(np.float32)
 
