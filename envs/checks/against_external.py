@@ -1,12 +1,13 @@
 """Compares our silhouettes and depth with those of external renderers."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS, ExternalRendering, open_external_renderer
+from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS, ExternalRendering
 from menagerie.envs.drawing.camera import average, supersampling, view_of
 from menagerie.envs.drawing.raster import trace
 from menagerie.envs.render.stage import EntryKey, camera, mesh_in_slot
@@ -55,11 +56,8 @@ def agreement(scene: Scene, mask: UInt8[np.ndarray, "h w"], external: ExternalRe
 def compare_with(name: str, scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> list[Agreement]:
     """Return the agreement of the external renderer called `name` on each scene."""
     resolution = masks.shape[1]
-    renderer = open_external_renderer(name, resolution * supersampling(resolution))
-    try:
+    with closing(EXTERNAL_RENDERERS[name](resolution * supersampling(resolution))) as renderer:
         return [agreement(scene, mask, renderer.render(scene)) for scene, mask in zip(scenes, masks, strict=True)]
-    finally:
-        renderer.close()
 
 
 def external_report(scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> Iterator[tuple[str, float, float]]:

@@ -16,7 +16,7 @@ from jaxtyping import Float32, UInt8
 
 from menagerie.envs.catalog import load_animal, load_background, load_texture
 from menagerie.envs.checks.physics import client
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera, view_of
 from menagerie.envs.drawing.placement import place
@@ -55,14 +55,6 @@ def thing_matrix(thing: Thing, view: int) -> Float32[np.ndarray, "4 4"]:
     return matrix
 
 
-def _ground():
-    """Make a plate that takes shadows, its top at height 0."""
-    import trimesh
-
-    ground = trimesh.creation.box((2 * GROUND, 2 * GROUND, 0.02))
-    return ground.apply_translation((0, 0, -0.01))
-
-
 def camera_matrix(camera: Camera) -> np.ndarray:
     """Return the camera's 4 x 4 pose in OpenGL's axes: x right, y up, z backward."""
     right, up, forward = camera.axes
@@ -75,6 +67,8 @@ class Pyrender:
     """Renders with pyrender; only `picture` draws the sun's shadows."""
 
     def __init__(self, size: int) -> None:
+        import trimesh
+
         os.environ.setdefault("PYOPENGL_PLATFORM", "egl")
         try:
             import pyrender
@@ -85,7 +79,8 @@ class Pyrender:
                 f"pyrender can't draw here ({type(error).__name__}: {error}); it needs libegl1 or PYOPENGL_PLATFORM"
             ) from error
         self.size, self._pyrender = size, pyrender
-        self._ground = pyrender.Mesh.from_trimesh(_ground())
+        plate = trimesh.creation.box((2 * GROUND, 2 * GROUND, 0.02)).apply_translation((0, 0, -0.01))
+        self._ground = pyrender.Mesh.from_trimesh(plate)  # takes shadows, its top at height 0
         self._mesh = lru_cache(maxsize=256)(lambda *name: pyrender.Mesh.from_trimesh(painted(*name)))
 
     def _scene(self, scene: Scene):
@@ -175,9 +170,5 @@ class TinyRenderer:
         self._open.close()
 
 
+# Each is opened for images of so many pixels a side; close it after use.
 EXTERNAL_RENDERERS: dict[str, Callable[[int], Pyrender | TinyRenderer]] = {"pyrender": Pyrender, "tiny": TinyRenderer}
-
-
-def open_external_renderer(name: str, size: int) -> Pyrender | TinyRenderer:
-    """Open the external renderer called `name` for images of `size` pixels a side; close it after use."""
-    return EXTERNAL_RENDERERS[choose("external renderer", name, EXTERNAL_RENDERERS)](size)
