@@ -84,10 +84,10 @@ def compare(scene: "Scene", image: "np.ndarray", mask: "np.ndarray", areas: Sequ
     import numpy as np
 
     from menagerie.envs.checks.direct import render_directly
-    from menagerie.envs.render.occlusion import area_table, hidden_shares
+    from menagerie.envs.render.occlusion import hidden_shares
 
     direct = render_directly(scene, len(image), world)
-    hidden = hidden_shares(area_table([areas]), mask[None])[0, : len(areas)]
+    hidden = hidden_shares([areas], mask[None])[0, : len(areas)]
     error = (image.astype(np.float64) - direct.image) ** 2
     border = np.concatenate([mask[0], mask[-1], mask[:, 0], mask[:, -1]])
     return Result(
