@@ -147,18 +147,15 @@ def composer(config: Rendering, world: "World") -> Draw:
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     """Return all renderers that can draw here, by name; print why the others can't."""
     from menagerie.envs.checks.direct import render_directly
-    from menagerie.envs.checks.external_renderers import open_external_renderer
+    from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS
 
-    cutouts = dict(world.cutouts)
     draws: dict[str, Draw] = {
         "menagerie": composer(config, world),
-        "menagerie, direct": timed(
-            lambda scenes: [render_directly(world.as_drawn(scene), config.resolution, cutouts) for scene in scenes]
-        ),
+        "menagerie, direct": timed(lambda scenes: [render_directly(s, config.resolution, world) for s in scenes]),
     }
     for name, method in (("pyrender", "picture"), ("tiny", "render")):
         try:
-            draw = getattr(open_external_renderer(name, config.resolution), method)
+            draw = getattr(EXTERNAL_RENDERERS[name](config.resolution), method)
             draws[name] = timed(lambda scenes, draw=draw: [draw(scene) for scene in scenes])
         except UserError as error:
             print(f"left out: {error}")

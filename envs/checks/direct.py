@@ -1,13 +1,13 @@
 """The direct renderer: it draws a whole scene at once, with all things in one shadow map and at every sample of the
 image."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
-from menagerie.envs.backgrounds import load_background
+from menagerie.envs.catalog import load_background
 from menagerie.envs.drawing.camera import Camera, average, supersampling, view_of
 from menagerie.envs.drawing.raster import EMPTY
 from menagerie.envs.drawing.shading import Light, mix, shade
@@ -15,6 +15,7 @@ from menagerie.envs.drawing.shadows import TEXELS, ShadowMap, visibility
 from menagerie.envs.render.entry import to_bytes
 from menagerie.envs.render.stage import EntryKey, Standing, camera, ground, standing
 from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
 
 LIT = 1 - 1 / 255  # share of the sun below which a shadow touches a sample
 
@@ -40,10 +41,11 @@ class Layer(NamedTuple):
     colors: Float32[np.ndarray, "h w 3"]  # display values
 
 
-def render_directly(scene: Scene, resolution: int, cutouts: Mapping[str, str] | None = None) -> DirectRendering:
-    """Render one scene without the atlas. `cutouts` maps the world's cut-outs to their hashes."""
+def render_directly(scene: Scene, resolution: int, world: World) -> DirectRendering:
+    """Render one scene of a world without the atlas."""
+    scene, cutouts = world.as_drawn(scene), dict(world.cutouts)
     view, side = view_of(scene.view), supersampling(resolution)
-    things = [standing(EntryKey.of(thing, scene.view), resolution, cutouts or {}) for thing in scene.things]
+    things = [standing(EntryKey.of(thing, scene.view), resolution, cutouts) for thing in scene.things]
     backdrop, light = ground(scene.background, resolution, view), load_background(scene.background).light
     sunlit = visibility(joined([thing.shadows for thing in things]), backdrop.light_points)
     for thing in things:

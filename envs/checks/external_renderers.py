@@ -14,26 +14,23 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from menagerie.envs.animals import load_animal
-from menagerie.envs.backgrounds import load_background
+from menagerie.envs.catalog import load_animal, load_background, load_texture
 from menagerie.envs.checks.physics import client
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera, view_of
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.drawing.shading import albedo
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.mesh import animal_mesh
-from menagerie.envs.textures import load_texture
 
 NEAR, FAR = 3.0, 14.0  # metres: holds everything but the sky
 GROUND = 12.0  # metres, half the side of the ground plate
 
 
 class ExternalRendering(NamedTuple):
-    """An external renderer's image, mask and depth of one scene."""
+    """An external renderer's mask and depth of one scene."""
 
-    image: UInt8[np.ndarray, "h w 3"]
     mask: UInt8[np.ndarray, "h w"]  # 0 for the background, i + 1 for thing i
     depth: Float32[np.ndarray, "h w"]  # metres along the view axis; 0 where there is nothing
 
@@ -58,14 +55,6 @@ def thing_matrix(thing: Thing, view: int) -> Float32[np.ndarray, "4 4"]:
     return matrix
 
 
-def _ground():
-    """Make a plate that takes shadows, its top at height 0."""
-    import trimesh
-
-    ground = trimesh.creation.box((2 * GROUND, 2 * GROUND, 0.02))
-    return ground.apply_translation((0, 0, -0.01))
-
-
 def camera_matrix(camera: Camera) -> np.ndarray:
     """Return the camera's 4 x 4 pose in OpenGL's axes: x right, y up, z backward."""
     right, up, forward = camera.axes
@@ -78,6 +67,8 @@ class Pyrender:
     """Renders with pyrender; only `picture` draws the sun's shadows."""
 
     def __init__(self, size: int) -> None:
+        import trimesh
+
         os.environ.setdefault("PYOPENGL_PLATFORM", "egl")
         try:
             import pyrender
@@ -88,7 +79,8 @@ class Pyrender:
                 f"pyrender can't draw here ({type(error).__name__}: {error}); it needs libegl1 or PYOPENGL_PLATFORM"
             ) from error
         self.size, self._pyrender = size, pyrender
-        self._ground = pyrender.Mesh.from_trimesh(_ground())
+        plate = trimesh.creation.box((2 * GROUND, 2 * GROUND, 0.02)).apply_translation((0, 0, -0.01))
+        self._ground = pyrender.Mesh.from_trimesh(plate)  # takes shadows, its top at height 0
         self._mesh = lru_cache(maxsize=256)(lambda *name: pyrender.Mesh.from_trimesh(painted(*name)))
 
     def _scene(self, scene: Scene):
@@ -108,12 +100,11 @@ class Pyrender:
         ]
 
     def render(self, scene: Scene) -> ExternalRendering:
-        """Render image, mask and depth of a scene without its background."""
+        """Render mask and depth of a scene without its background."""
         world, nodes = self._scene(scene)
-        image, _ = self._renderer.render(world)  # its depth is smeared along edges by multisampling
         colors = {node: (index, 0, 0) for index, node in enumerate(nodes, start=1)}
         marked, depth = self._renderer.render(world, self._pyrender.RenderFlags.SEG, colors)
-        return ExternalRendering(image, marked[..., 0], depth)
+        return ExternalRendering(marked[..., 0], depth)
 
     def picture(self, scene: Scene) -> UInt8[np.ndarray, "h w 3"]:
         """Render the image alone, on a ground that takes shadows, as `studies/throughput.py` times it."""
@@ -154,7 +145,7 @@ class TinyRenderer:
         return self._bullet.createMultiBody(0, -1, shape, basePosition=pose.position, baseOrientation=turn)
 
     def render(self, scene: Scene) -> ExternalRendering:
-        """Render image, mask and depth of a scene without its background."""
+        """Render mask and depth of a scene without its background."""
         bullet, camera = self._bullet, Camera(self.size, view_of(scene.view))
         bodies = [self._put(thing, scene.view) for thing in scene.things]
         look = np.linalg.inv(camera_matrix(camera)).T.reshape(-1)
@@ -162,7 +153,7 @@ class TinyRenderer:
         edge, half = NEAR * np.tan(np.radians(FIELD_OF_VIEW) / 2), 1 / self.size
         low, high = edge * (half - 1), edge * (half + 1)
         lens = bullet.computeProjectionMatrix(low, high, low, high, NEAR, FAR)
-        _, _, image, buffer, owner = bullet.getCameraImage(
+        _, _, _, buffer, owner = bullet.getCameraImage(
             self.size, self.size, list(map(float, look)), lens, renderer=bullet.ER_TINY_RENDERER
         )
         shape = (self.size, self.size)
@@ -172,18 +163,12 @@ class TinyRenderer:
             mask[owner == body] = index
             bullet.removeBody(body)
         depth = np.where(mask > 0, 2 * FAR * NEAR / (FAR + NEAR - (2 * buffer - 1) * (FAR - NEAR)), 0)
-        return ExternalRendering(
-            np.reshape(image, (*shape, 4))[..., :3].astype(np.uint8), mask, depth.astype(np.float32)
-        )
+        return ExternalRendering(mask, depth.astype(np.float32))
 
     def close(self) -> None:
         """Disconnect from pybullet."""
         self._open.close()
 
 
+# Each is opened for images of so many pixels a side; close it after use.
 EXTERNAL_RENDERERS: dict[str, Callable[[int], Pyrender | TinyRenderer]] = {"pyrender": Pyrender, "tiny": TinyRenderer}
-
-
-def open_external_renderer(name: str, size: int) -> Pyrender | TinyRenderer:
-    """Open the external renderer called `name` for images of `size` pixels a side; close it after use."""
-    return EXTERNAL_RENDERERS[choose("external renderer", name, EXTERNAL_RENDERERS)](size)

@@ -1,29 +1,30 @@
-"""Draws contact sheets, as a picture or a page.
+"""Draws contact sheets: scenes pixel for pixel, with labels.
 
-    menagerie gallery --out scenes.png                       # random scenes
-    menagerie gallery --out animals.html --kind animals      # every animal in every texture
-    menagerie gallery --out slots.png --kind slots --renderer pyrender
-    menagerie gallery --out crowds.png --layout overlap --world pug-textures   # two to six things
-
-The file's ending decides the format: .png, or .html with a description below each picture.
+menagerie gallery --out scenes.png                       # random scenes
+menagerie gallery --out animals.png --kind animals       # every animal in every texture
+menagerie gallery --out crowds.png --layout overlap --world pug-textures   # two to six things
 """
 
-from collections.abc import Callable
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from menagerie.envs.checks.sheets import Sheet
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import check_place
+from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.validation import FIRST_SEED, SIDE, Range
 from menagerie.envs.layouts import MOST
 from menagerie.envs.scene import Scene, Thing
 
 if TYPE_CHECKING:
     import numpy as np
+    from jaxtyping import UInt8
 
     from menagerie.envs.world import World
+
+# Pixels: width of the labels of rows, height of a line, and width of a letter.
+LABEL, LINE, LETTER = 110, 13, 8
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Config:
     """Draw a contact sheet."""
 
     out: Path
-    """PNG or HTML file to write."""
+    """PNG file to write."""
     kind: Literal["scenes", "animals", "backgrounds", "slots"] = "scenes"
     """scenes (random), or every animal in all textures, on all backgrounds, or in all slots and sizes."""
     layout: Literal["", "apart", "rows", "overlap"] = ""
@@ -46,10 +47,14 @@ class Config:
     """Random scenes of one or two things in a row."""
     seed: Annotated[int, FIRST_SEED] = 0
     """Seed with which scenes are drawn."""
-    renderer: Literal["menagerie", "direct", "pyrender", "tiny"] = "menagerie"
-    """menagerie (the compositor), direct (ours, scene by scene), or an external renderer: pyrender, tiny."""
-    cache: Path | None = None
-    """Folder that keeps atlas entries between runs."""
+
+
+class Sheet(NamedTuple):
+    """Rows of scenes, with a label for each row and each column, which may be empty."""
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    scenes: list[list[Scene]]
 
 
 def random_sheet(world: "World", config: Config) -> Sheet:
@@ -66,96 +71,53 @@ def random_sheet(world: "World", config: Config) -> Sheet:
     return Sheet([""] * config.rows, columns, rows)
 
 
-def _sizes(world: "World") -> tuple[str, ...]:
-    """Return the sizes of a world; ("",) if it has none."""
-    return world.sizes or ("",)
-
-
-def _alone(world: "World", columns: list[str], scene: Callable[[str, str], Scene]) -> Sheet:
-    """Make a sheet with a row for each animal; `scene` makes the scene of an animal and a column."""
-    rows = [[scene(animal, column) for column in columns] for animal in world.animals]
-    return Sheet(list(world.animals), columns, rows)
-
-
-def texture_sheet(world: "World", config: Config) -> Sheet:
-    """Show every animal in every texture, on one background after another."""
-
-    def scene(animal: str, texture: str) -> Scene:
-        place = world.animals.index(animal) + world.textures.index(texture)
-        thing = Thing(animal, texture, "center", _sizes(world)[place % len(_sizes(world))])
-        return Scene(world.backgrounds[place % len(world.backgrounds)], (thing,))
-
-    return _alone(world, list(world.textures), scene)
-
-
-def background_sheet(world: "World", config: Config) -> Sheet:
-    """Show every animal on every background, in one texture after another."""
-
-    def scene(animal: str, background: str) -> Scene:
-        place = world.animals.index(animal) + world.backgrounds.index(background)
-        texture, size = (names[place % len(names)] for names in (world.textures, _sizes(world)))
-        return Scene(background, (Thing(animal, texture, "center", size),))
-
-    return _alone(world, list(world.backgrounds), scene)
-
-
-def slot_sheet(world: "World", config: Config) -> Sheet:
-    """Show every animal in every size and every slot but those of crowds."""
+def animal_sheet(world: "World", kind: str) -> Sheet:
+    """Show every animal in all textures, on all backgrounds, or in all slots and sizes; the others alternate."""
     from menagerie.envs.slots import PAIR_SLOTS
 
-    columns = {f"{size} {slot}".lstrip(): (slot, size) for slot in PAIR_SLOTS for size in _sizes(world)}
-
-    def scene(animal: str, column: str) -> Scene:
-        return Scene(world.backgrounds[0], (Thing(animal, world.textures[0], *columns[column]),))
-
-    return _alone(world, list(columns), scene)
-
-
-KINDS: dict[str, Callable[["World", Config], Sheet]] = {
-    "scenes": random_sheet,
-    "animals": texture_sheet,
-    "backgrounds": background_sheet,
-    "slots": slot_sheet,
-}
+    slots = PAIR_SLOTS if kind == "slots" else ("center",)
+    places = {f"{size} {slot}".lstrip(): (slot, size) for slot in slots for size in world.sizes or ("",)}
+    factors = {"animals": world.textures, "backgrounds": world.backgrounds, "slots": tuple(places)}
+    rows = []
+    for start, animal in enumerate(world.animals):
+        rows.append([])
+        for index, name in enumerate(factors[kind], start):
+            usual = {factor: names[index % len(names)] for factor, names in factors.items()}
+            texture, background, place = (usual | {kind: name}).values()
+            rows[-1].append(Scene(background, (Thing(animal, texture, *places[place]),)))
+    return Sheet(world.animals, factors[kind], rows)
 
 
-def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
-    """Render the scenes by the renderer of `config`; returns images (n, h, w, 3) of uint8."""
-    import numpy as np
+def write_sheet(path: Path, sheet: Sheet, images: "UInt8[np.ndarray, 'n h w 3']") -> None:
+    """Write a PNG of the images, with the labels around them."""
+    from PIL import Image, ImageDraw
 
-    from menagerie.envs.checks.direct import render_directly
-    from menagerie.envs.render.renderer import Renderer
-
-    if config.renderer == "menagerie":
-        return Renderer(world, config.resolution, config.cache).render(scenes)[0]
-    if config.renderer == "direct":
-        cutouts, drawn = dict(world.cutouts), map(world.as_drawn, scenes)
-        return np.array([render_directly(scene, config.resolution, cutouts).image for scene in drawn])
-    if world.cutouts:
-        raise UserError(f"{config.world} has cut-outs, which --renderer {config.renderer} doesn't draw")
-    from menagerie.envs.checks.external_renderers import open_external_renderer
-
-    renderer = open_external_renderer(config.renderer, config.resolution)
-    try:
-        return np.array([renderer.render(world.as_drawn(scene)).image for scene in scenes])
-    finally:
-        renderer.close()
+    side = images.shape[1]
+    columns = [textwrap.fill(label, max(1, side // LETTER)) for label in sheet.columns]
+    left = LABEL if any(sheet.rows) else 0
+    top = LINE * (2 + max(label.count("\n") for label in columns)) if any(columns) else 0
+    picture = Image.new("RGB", (left + side * len(columns), top + side * len(sheet.rows)), "white")
+    pen = ImageDraw.Draw(picture)
+    for place, image in enumerate(images):
+        row, column = divmod(place, len(columns))
+        picture.paste(Image.fromarray(image), (left + side * column, top + side * row))
+    for row, label in enumerate(sheet.rows):
+        pen.text((2, top + side * row + side // 2), label, "black", anchor="lm")
+    for column, label in enumerate(columns):
+        pen.text((left + side * column + side // 2, top // 2), label, "black", anchor="mm", align="center")
+    with whole_file(path) as temporary:
+        picture.save(temporary, "PNG")
 
 
 def run(config: Config) -> None:
     """Write the sheet."""
-    from menagerie.envs.checks.sheets import write_page, write_picture
+    from menagerie.envs.render.renderer import Renderer
     from menagerie.envs.worlds import load_world
 
-    check_place("--cache", config.cache)
-    if config.out.suffix not in (".png", ".html"):
-        raise UserError(f"--out {config.out}: a sheet is a .png or an .html file")
+    if config.out.suffix != ".png":
+        raise UserError(f"--out {config.out}: a sheet is a .png file")
     world = load_world(config.world)
-    sheet = KINDS[config.kind](world, config)
-    images = draw(world, [scene for row in sheet.scenes for scene in row], config)
-    if config.out.suffix == ".png":
-        write_picture(config.out, sheet, images)
-    else:
-        note = f"World {config.world}, {config.resolution} pixels, renderer {config.renderer}, seed {config.seed}."
-        write_page(config.out, sheet, images, f"Contact sheet: {config.kind}", note)
+    sheet = random_sheet(world, config) if config.kind == "scenes" else animal_sheet(world, config.kind)
+    scenes = [scene for row in sheet.scenes for scene in row]
+    write_sheet(config.out, sheet, Renderer(world, config.resolution).render(scenes).images)
     print(config.out)

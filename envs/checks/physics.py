@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from menagerie.envs.animals import animal_names, load_animal
+from menagerie.envs import catalog
+from menagerie.envs.catalog import load_animal
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.drawing.placement import UPRIGHT, Settled, read_poses, rotation, write_poses
+from menagerie.envs.drawing.placement import UPRIGHT, Settled, read_poses, write_poses
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.slots import RELATIONS, SLOTS, Slot, facings
 
@@ -117,7 +118,7 @@ def settle(bullet, name: str, folder: Path) -> Settled:
     bullet.removeBody(body)
     roll, pitch, _ = (round(float(angle), 2) for angle in np.degrees(bullet.getEulerFromQuaternion(turn)))
     # Convex parts keep a margin to the ground; the height is that of the body itself.
-    lowest = (mesh.vertices @ rotation(Settled(roll, pitch)).T)[:, 2].min()
+    lowest = (mesh.vertices @ Settled(roll, pitch).rotation.T)[:, 2].min()
     return Settled(roll, pitch, round(-float(lowest), 4))
 
 
@@ -171,13 +172,13 @@ def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list
     """Return a line for each animal that has fallen over, or whose stored pose is missing or isn't the settled one."""
     lines = []
     for name, pose in settled.items():
-        angle = np.degrees(np.arccos(np.clip(rotation(pose)[2, 2], -1, 1)))
+        angle = np.degrees(np.arccos(np.clip(pose.rotation[2, 2], -1, 1)))
         if angle > SAFE:
             lines.append(f"{name} falls over: it comes to rest tilted by {angle:.0f} degrees")
         if name not in stored:
             lines.append(f"{name} has no stored pose; run menagerie physics --write")
             continue
-        turned = rotation(stored[name]).T @ rotation(pose)
+        turned = stored[name].rotation.T @ pose.rotation
         apart = np.degrees(np.arccos(np.clip((np.trace(turned) - 1) / 2, -1, 1)))
         if apart > TOLERANCE[0] or abs(stored[name].lift - pose.lift) > TOLERANCE[1]:
             lines.append(f"{name} settles elsewhere: {pose}, stored {stored[name]}; run menagerie physics --write")
@@ -186,7 +187,7 @@ def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list
 
 def run(config: Config) -> int:
     """Settle the animals, write or compare their poses, and look for contacts; returns 1 if something is wrong."""
-    names = config.animals or animal_names()
+    names = config.animals or catalog.names("animals")
     with scratch_folder() as folder, client() as bullet:
         settled = {}
         for name in names:

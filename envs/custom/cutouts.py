@@ -9,13 +9,13 @@ from menagerie.envs.catalog import check_free, load, register
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_bytes
 from menagerie.envs.core.validation import Several, build
-from menagerie.envs.custom.source import HOVER, SIZE, Ingredient, Source, check_upright
+from menagerie.envs.custom.source import HOVER, SIZE, Ingredient, Source
 from menagerie.envs.world import NAME, World
 
 if TYPE_CHECKING:
     from menagerie.envs.drawing.cutout import Cutout
 
-FOLDER, KIND = "cutouts", "cut-out"  # in the catalog
+FOLDER = "cutouts"  # in the catalog
 OWN_COLORS = "own"
 NATURAL = "natural"  # the name of the texture if things have only their own colours
 MOST_PHOTOGRAPHS = 1000  # of one animal
@@ -34,45 +34,38 @@ class CutoutEntry:
 
 def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
     """Check an entry's fields and read its photographs. The cut-out may have the name of a built-in animal, which it
-    replaces."""
+    replaces.
+
+    It is kept in this process under its digest, as two worlds may have different cut-outs of the same name.
+    """
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 
     values = build(CutoutEntry, entry, f"{source.path}: cut-out {name!r}")
     files = source.files("animal", name, values.cutouts, MOST_PHOTOGRAPHS)
-    check_upright(files)
     contents = [read_bytes(path) for path in files]
     photographs = tuple(read_photograph(path, content) for path, content in zip(files, contents, strict=True))
     natural = values.texture == OWN_COLORS
     size, hover = (entry.get(key, getattr(values, key)) for key in ("size", "hover"))  # as written: 1 isn't 1.0
     settings = (name, size, hover, values.mirrored, natural)
-    digest = hashlib.sha256(repr(settings).encode())
+    hashed = hashlib.sha256(repr(settings).encode())
     for content in contents:
-        digest.update(hashlib.sha256(content).digest())
-    cutout = Cutout(photographs, values.size, values.hover, values.mirrored, natural)
-    return Ingredient(name, digest.hexdigest()[:16], cutout, is_cutout=True)
-
-
-def register_cutout(ingredient: Ingredient) -> None:
-    """Keep a cut-out in this process, under its digest, as two worlds may have different cut-outs of the same name."""
-    register(FOLDER, KIND, ingredient.digest, ingredient.digest, ingredient.value)
+        hashed.update(hashlib.sha256(content).digest())
+    digest, cutout = hashed.hexdigest()[:16], Cutout(photographs, values.size, values.hover, values.mirrored, natural)
+    register(FOLDER, digest, digest, cutout)
+    return Ingredient(name, digest, cutout, is_cutout=True)
 
 
 def load_cutout(digest: str) -> "Cutout":
     """Return the cut-out with this digest, which a loaded world has registered."""
-    return load(FOLDER, KIND, digest)
+    return load(FOLDER, digest)
 
 
-def all_cutouts(base: World, defined: Mapping[str, Ingredient], animals: tuple[str, ...]) -> dict[str, "Cutout"]:
-    """Return the cut-outs among a world's animals, by name: those that the world defines and those of the world that it
-    extends."""
-    inherited = {name: load_cutout(digest) for name, digest in base.cutouts if name not in defined}
-    given = {name: ingredient.value for name, ingredient in defined.items() if ingredient.is_cutout}
-    return {name: cutout for name, cutout in (inherited | given).items() if name in animals}
-
-
-def natural_names(cutouts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the names of the cut-outs that keep their own colours; `cutouts` has the name and hash of each."""
-    return [name for name, digest in cutouts if load_cutout(digest).natural]
+def cutouts_of(base: World, defined: Mapping[str, Ingredient], animals: Iterable[str]) -> dict[str, str]:
+    """Return the digests of the cut-outs among a world's animals, by name: those that the world defines and those of
+    the world that it extends."""
+    digests = {name: digest for name, digest in base.cutouts if name not in defined}
+    digests |= {name: ingredient.digest for name, ingredient in defined.items() if ingredient.is_cutout}
+    return {name: digests[name] for name in animals if name in digests}
 
 
 def natural_texture(source: Source, given: tuple[str, ...] | None, base: World) -> tuple[str, ...]:
@@ -84,18 +77,8 @@ def natural_texture(source: Source, given: tuple[str, ...] | None, base: World) 
             f'some cut-outs have texture = "{OWN_COLORS}", so that their pictures are the same in all textures; '
             f'give the world one word for it, textures = ["{NATURAL}"], or leave texture out; got {list(words)}'
         )
-    check_free("textures", "texture", words[0])
+    check_free("textures", words[0])
     return words
-
-
-def check_all_natural(source: Source, animals: tuple[str, ...], cutouts: Mapping[str, "Cutout"]) -> None:
-    """Raise unless all animals of a world are cut-outs in their own colours."""
-    for name in animals:
-        if name not in cutouts or not cutouts[name].natural:
-            raise source.error(
-                f'{name!r} must be a cut-out with texture = "{OWN_COLORS}", as others of this world are, or be '
-                "left out of its animals"
-            )
 
 
 def check_sharp(world: str, name: str, cutout: "Cutout", resolution: int) -> None:

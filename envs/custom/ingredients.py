@@ -12,8 +12,8 @@ from menagerie.envs.catalog import check_free
 from menagerie.envs.core.errors import choose
 from menagerie.envs.core.validation import SHARE, Range, Several, build
 from menagerie.envs.custom.cutouts import make_cutout
-from menagerie.envs.custom.python_file import python_animal, python_function, try_function
-from menagerie.envs.custom.source import FILES, HOVER, SIZE, Ingredient, Source, check_upright
+from menagerie.envs.custom.python_file import python_animal, python_function
+from menagerie.envs.custom.source import FILES, HOVER, SIZE, Ingredient, Source
 from menagerie.envs.drawing.camera import VIEWS
 from menagerie.envs.world import NAME
 
@@ -68,27 +68,21 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
         raise source.error(f"{kind} {name!r}: a name is lower-case words, as they appear in captions")
     if kind == "animal" and "cutouts" in entry:
         return make_cutout(source, name, entry)
-    where, known = f"{source.path}: {kind} {name!r}", (*FORMS[kind].__dataclass_fields__, *OTHERS.get(kind, ()))
+    known = (*FORMS[kind].__dataclass_fields__, *OTHERS.get(kind, ()))
     for key in entry:
         choose(f"field of {kind} {name!r} in {source.path}", key, known)
-    check_free(f"{kind}s", kind, name)
-    values = build(FORMS[kind], entry, where)
-    if isinstance(values, BackgroundEntry) and isinstance(values.image, tuple):
-        return make_backgrounds(source, name, values, entry)
+    check_free(f"{kind}s", name)
+    values = build(FORMS[kind], entry, f"{source.path}: {kind} {name!r}")
     given = [key for key in FILES if getattr(values, key, "")]
     if len(given) != 1:
         raise source.error(f"{kind} {name!r} needs one {' or '.join(key for key in FILES if key in known)}")
     if given == ["file"] and len(entry) > 1:
         raise source.error(f"animal {name!r} has its size, hover and direction in {entry['file']}; set only its file")
     named = getattr(values, given[0])
-    relative, _, function = named.partition(":") if given == ["function"] else (named, "", "")
-    path = source.file(kind, name, relative)
-    if given == ["function"] and (path.suffix != ".py" or not function):
-        raise source.error(f"the function of {name!r} must be in a Python file, written file.py:name")
-    if given == ["image"]:
-        check_upright([path])
-    called = python_function(path, function) if given == ["function"] else None
-    value = {"animal": own_animal, "texture": own_texture, "background": own_background}[kind](values, path, called)
+    if isinstance(named, tuple):
+        return make_backgrounds(source, name, values, entry)
+    path = source.file(kind, name, named.partition(":")[0] if given == ["function"] else named)
+    value = {"animal": own_animal, "texture": own_texture, "background": own_background}[kind](values, path)
     return Ingredient(name, digest_of(kind, name, entry, path), value)
 
 
@@ -105,10 +99,7 @@ def make_backgrounds(source: Source, name: str, values: BackgroundEntry, entry: 
     """Make a background of several pictures, which are divided among the views."""
     from menagerie.envs.drawing.picture_file import by_view, picture_background, read_picture
 
-    if values.function:
-        raise source.error(f"background {name!r} needs one image or function")
     files = source.files("background", name, values.image, MOST_PICTURES)
-    check_upright(files)
     content = hashlib.sha256(repr(("background", name, entry.get("horizon", values.horizon))).encode())
     for path in files:
         content.update(hashlib.sha256(path.read_bytes()).digest())
@@ -116,33 +107,36 @@ def make_backgrounds(source: Source, name: str, values: BackgroundEntry, entry: 
     return Ingredient(name, content.hexdigest()[:16], by_view(pictures))
 
 
-def own_animal(values: AnimalEntry, path: Path, _: None) -> "Animal | MeshAnimal":
+def own_animal(values: AnimalEntry, path: Path) -> "Animal | MeshAnimal":
     """Make an animal from a mesh or a Python file."""
     from menagerie.envs.drawing.mesh_file import read_mesh
 
     return python_animal(path) if values.file else read_mesh(path, values.size, values.hover, values.turn)
 
 
-def own_texture(values: TextureEntry, path: Path, function: Callable | None) -> "Texture | PictureTexture":
+def own_texture(values: TextureEntry, path: Path) -> "Texture | PictureTexture":
     """Make a texture from a picture, or from a function of noise (n, 4) to linear colours (n, 3)."""
     from menagerie.envs.drawing.picture_file import PictureTexture, read_picture
     from menagerie.envs.shapes.texture import Texture
 
-    if function is None:
+    if values.image:
         return PictureTexture(read_picture(path), values.tile, values.specular, values.gloss)
     noise = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
-    try_function(path, lambda: function(noise), (50, 3))
+    function = python_function(path, values.function, lambda called: called(noise), (50, 3))
     return Texture(function, values.specular, values.gloss)
 
 
-def own_background(values: BackgroundEntry, path: Path, function: Callable | None) -> "Background":
+def own_background(values: BackgroundEntry, path: Path) -> "Background":
     """Make a background from a picture, or from a function that draws along rays (see
     `menagerie.envs.drawing.background`)."""
     from menagerie.envs.drawing.background import Background, Rays
     from menagerie.envs.drawing.camera import Camera
     from menagerie.envs.drawing.picture_file import OWN_LIGHT, picture_background, read_picture
 
-    if function is None:
+    if values.image:
         return picture_background(read_picture(path), values.horizon)
-    try_function(path, lambda: np.clip(function(Rays(Camera(16)), OWN_LIGHT).ambient, 0, 1), (16, 16, 3))
-    return Background(OWN_LIGHT, function)
+
+    def shown(function: Callable) -> np.ndarray:
+        return np.clip(function(Rays(Camera(16)), OWN_LIGHT).ambient, 0, 1)
+
+    return Background(OWN_LIGHT, python_function(path, values.function, shown, (16, 16, 3)))

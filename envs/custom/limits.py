@@ -1,12 +1,15 @@
 """Limits on an animal's size, which keep it inside the frame and apart from other animals in every slot, and advice on
 which dimension of its body to change.
 
-Distances to the frame and to the middle are measured at the extremes of every slot's bounds under every camera. If no
-animal crosses the plane between the two slots of a relation, no two animals can touch. Widths are measured in views 0
-to 11.
+Distances are measured at the extremes of every slot's bounds: to the frame under every camera, and to the planes
+between the slots of a relation or a layout. If no animal crosses these, no two animals can touch. Widths are measured
+in views 0 to 11, and keep an animal recognisable at 64 pixels.
+
+All built-in animals keep all limits. A user's animal must keep the distances in pairs. It needn't keep those in scenes
+of many things, as it may be used in pairs alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -19,11 +22,13 @@ from menagerie.envs.drawing.card import card_of
 from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import UPRIGHT, Pose, Settled, place, read_poses
 from menagerie.envs.drawing.raster import to_world
+from menagerie.envs.drawing.shadows import SOFTNESS, TEXELS, light_space
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
-from menagerie.envs.slots import PAIR_SLOTS, SLOTS, Slot, place_of
+from menagerie.envs.slots import CROWD, PAIR_SLOTS, SLOTS, Slot, place_of
 
 MARGIN = 1.0  # percent of the image's side between an animal and the frame
 WIDTHS = (15.0, 36.0)  # percent of the image's side: least and greatest width of an animal in a pair
+CROWD_WIDTH = 12.0  # the least one in scenes of many things
 WIDTH_VIEWS = range(12)
 MOST_CORNERS = 1000  # of a convex hull
 # Planes that bound a slot: axis, position in metres, and the side on which the slot lies. An animal in the upper slot
@@ -38,9 +43,16 @@ SIDES = {
     "upper left": (LEFT,),
     "upper right": (RIGHT,),
 }
+# Planes between rows, y in metres: no two things of different rows touch. High things float behind the front row.
+ROWS = {"front": (-np.inf, -0.51), "near": (-0.51, 0.67), "high": (-0.51, np.inf), "back": (0.67, np.inf)}
 CAMERAS = {view.camera: Camera(100, view) for view in VIEWS}.values()
+SUNS = {view.light: view.sun for view in VIEWS}.values()
 EDGES = ("left", "right", "upper", "lower")  # of the image
 ACROSS, HEIGHT = "length or width", "height"  # dimensions of the body
+PERCENT = "% of the image"
+
+Found = tuple[float, str, str]  # a value, where it is found, and the dimension of the body that decides it
+Placed = tuple[str, Float32[np.ndarray, "n 3"]]  # a slot, and world points that enclose an animal there
 
 
 class Measure(NamedTuple):
@@ -66,101 +78,47 @@ class Measure(NamedTuple):
         return f">= {self.low:g}" if self.high == np.inf else f"<= {self.high:g}"
 
 
-def extents(mesh: Mesh) -> tuple[float, float, float]:
-    """Return length (x, nose to tail), width (y) and height (z) of a body, in metres."""
-    length, width, height = (float(side) for side in np.ptp(mesh.vertices, axis=0) * mesh.scale)
-    return length, width, height
-
-
-def required(mesh: Mesh, settled: Settled = UPRIGHT, stand: Callable[[Pose], Pose] | None = None) -> list[Measure]:
-    """Measure the distances of a body to the frame and to the other animal's half.
-
-    An animal that misses one of these limits can't be in a world. `stand` adjusts the pose of cut-outs, which don't
-    stand as bodies do.
-    """
-    corners = hull(mesh)
-    frame: list[tuple] = []
-    halves: dict[int, list[tuple]] = {0: [], 2: []}
-    for slot in PAIR_SLOTS:
-        poses = [stand(pose) if stand else pose for pose in extremes(SLOTS[slot], settled)]
-        points = np.concatenate([to_world(mesh, pose, corners) for pose in poses])
-        frame += [frame_gap(camera.project(points), slot) for camera in CAMERAS]
-        for axis, plane, side in SIDES.get(place_of(slot), ()):
-            halves[axis].append((float((side * (points[:, axis] - plane)).min()), f"slot {slot!r}"))
-    return [
-        Measure("distance to the frame", *at(min(frame), "% of the image", MARGIN)),
-        Measure("distance to the half beside", *at((*min(halves[0]), ACROSS), "m", 0.0)),
-        Measure("distance to the half above", *at((*min(halves[2]), HEIGHT), "m", 0.0)),
-    ]
-
-
-def frame_gap(screen: Float32[np.ndarray, "n 3"], slot: str) -> tuple[float, str, str]:
-    """Return the least distance of projected points to the frame in percent, the slot with the nearest edge, and the
-    dimension of the body to change."""
-    x, y = screen[:, :2].T
-    gaps = (x.min(), 100 - x.max(), y.min(), 100 - y.max())
-    edge = EDGES[int(np.argmin(gaps))]
-    return float(min(gaps)), f"slot {slot!r}, {edge} edge", HEIGHT if edge == "upper" else ACROSS
-
-
-def at(found: tuple[float, str, str], unit: str, low: float = -np.inf, high: float = np.inf) -> tuple:
-    """Return all fields of a `Measure` except its name. `found` has the value, the place, and the dimension to
-    change."""
-    value, where, side = found
-    return value, unit, low, high, where, side
-
-
-def widths(name: str, animal) -> tuple[Measure, Measure]:
-    """Return the least and the greatest width of an animal on the image, in percent, over all slots but the center and
-    those of crowds. Their limits keep it recognisable at 64 pixels.
-
-    A cut-out may be narrow and tall, so its longer side counts for the least width.
-    """
-    sides, found = [], []
-    for slot, view in product(sorted(set(PAIR_SLOTS) - {"center"}), WIDTH_VIEWS):
-        screen = Camera(100, view_of(view)).project(outermost(name, animal, slot, view))
-        width, height = (float(side) for side in np.ptp(screen[:, :2], axis=0))
-        found.append((width, f"slot {slot!r}, view {view}", ACROSS))
-        sides.append((max(width, height), *found[-1][1:]) if isinstance(animal, Cutout) else found[-1])
-    least, unit = "longer side" if isinstance(animal, Cutout) else "width", "% of the image"
-    return (
-        Measure(f"{least} in a pair, least", *at(min(sides), unit, low=WIDTHS[0])),
-        Measure("width in a pair, greatest", *at(max(found), unit, high=WIDTHS[1])),
-    )
-
-
-def outermost(name: str, animal, slot: str, view: int) -> Float32[np.ndarray, "n 3"]:
-    """Return world coordinates of points that enclose an animal in a slot in a view."""
-    if isinstance(animal, Cutout):
-        return card_of(animal, name, slot, view).corners
-    mesh = animal_mesh(animal)
-    return to_world(mesh, place(name, slot, view), hull(mesh))
+def nearest(name: str, found: Iterable[Found], unit: str, low: float = -np.inf, high: float = np.inf) -> Measure:
+    """Return the limit with that of the values found which comes nearest to it."""
+    value, where, side = min(found) if high == np.inf else max(found)
+    return Measure(name, value, unit, low, high, where, side)
 
 
 def measures(name: str, animal) -> list[Measure]:
-    """Return all limits on an animal, each with the animal's value; an animal of a world must keep the first three."""
-    return [*required(animal_mesh(animal), settled_of(name, animal), stand=stand_of(animal)), *widths(name, animal)]
+    """Return all limits on an animal in pairs, each with the animal's value."""
+    shown, widths = zip(*widths_of(name, animal, sorted(set(PAIR_SLOTS) - {"center"})), strict=True)
+    least = "longer side" if isinstance(animal, Cutout) else "width"
+    return [
+        *required(name, animal),
+        nearest(f"{least} in a pair, least", shown, PERCENT, low=WIDTHS[0]),
+        nearest("width in a pair, greatest", widths, PERCENT, high=WIDTHS[1]),
+    ]
 
 
-def misplaced(name: str, animal) -> str | None:
-    """Describe the first required limit that `animal` misses, and say what to do; None if it keeps them all."""
-    mesh, stand, settled = animal_mesh(animal), stand_of(animal), settled_of(name, animal)
-    for measure in required(mesh, settled, stand=stand):
-        if not measure.kept:
-            value = f"{measure.name} is {measure.value:.2f} {measure.unit} in {measure.place}, must be {measure.bound}"
-            return f"{name!r} doesn't fit: its {value}; {advice(measure)}"
-    return None
+def required(name: str, animal) -> list[Measure]:
+    """Return the distances of an animal to the frame and to the other animal's half; one that misses one of these
+    limits can't be in a world."""
+    placed = list(outermost(name, animal, PAIR_SLOTS))
+    halves = list(gaps(placed))
+    return [
+        nearest("distance to the frame", frame_gaps(placed), PERCENT, low=MARGIN),
+        nearest("distance to the half beside", (gap for gap in halves if gap[2] == ACROSS), "m", low=0.0),
+        nearest("distance to the half above", (gap for gap in halves if gap[2] == HEIGHT), "m", low=0.0),
+    ]
 
 
-def settled_of(name: str, animal) -> Settled:
-    """Return the pose in which an animal rests on the ground. A cut-out stands upright, even if it has the name of a
-    built-in animal."""
-    return UPRIGHT if isinstance(animal, Cutout) else read_poses().get(name, UPRIGHT)
-
-
-def stand_of(animal) -> Callable[[Pose], Pose] | None:
-    """Return the function that adjusts a cut-out's pose; None for a body."""
-    return animal.stand if isinstance(animal, Cutout) else None
+def crowd_measures(name: str, animal) -> list[Measure]:
+    """Return the limits on an animal in the places of crowds, each with the animal's value. Its shadow would be cut off
+    beyond the sun's depth map."""
+    placed = list(outermost(name, animal, CROWD))
+    lit = [(in_sun(points), f"slot {slot!r}", ACROSS) for slot, points in placed]
+    widths = [shown for shown, _ in widths_of(name, animal, CROWD)]
+    return [
+        nearest("in crowds, distance to the frame", frame_gaps(placed), PERCENT, low=MARGIN),
+        nearest("in crowds, distance to neighbours", gaps(placed), "m", low=0.0),
+        nearest("in crowds, distance to the sun's map", lit, "texels", low=0.0),
+        nearest("in crowds, least width", widths, PERCENT, low=CROWD_WIDTH),
+    ]
 
 
 def advice(measure: Measure) -> str:
@@ -168,6 +126,76 @@ def advice(measure: Measure) -> str:
     if "least" in measure.name:
         return "give it a greater size, or make it longer for its height"
     return f"give it a smaller size, or reduce its {measure.side}"
+
+
+def frame_gaps(placed: Iterable[Placed]) -> Iterator[Found]:
+    """Yield the least distance of points to the frame in percent, and its nearest edge, in each slot and camera."""
+    for (slot, points), camera in product(placed, CAMERAS):
+        x, y = camera.project(points)[:, :2].T
+        distances = (x.min(), 100 - x.max(), y.min(), 100 - y.max())
+        edge = EDGES[int(np.argmin(distances))]
+        yield float(min(distances)), f"slot {slot!r}, {edge} edge", HEIGHT if edge == "upper" else ACROSS
+
+
+def gaps(placed: Iterable[Placed]) -> Iterator[Found]:
+    """Yield the least distance in metres of points to each plane that bounds their slot; it is negative beyond one."""
+    for slot, points in placed:
+        for axis, plane, side in planes(slot):
+            distance = float((side * (points[:, axis] - plane)).min())
+            yield distance, f"slot {slot!r}", HEIGHT if axis == 2 else ACROSS
+
+
+def planes(slot: str) -> tuple[tuple[int, float, float], ...]:
+    """Return the planes that bound a slot: axis, position in metres, and the side on which the slot lies."""
+    if slot not in CROWD:
+        return SIDES.get(place_of(slot), ())
+    x, (front, back) = SLOTS[slot].position[0], ROWS[CROWD[slot].row]
+    return (1, front, 1), (1, back, -1), *((0, plane, np.sign(x - plane)) for plane in neighbours(slot))
+
+
+def neighbours(place: str) -> Iterator[float]:
+    """Yield the x in metres of planes half-way to each place of the same row that a layout combines with `place`."""
+    x, row = SLOTS[place].position[0], CROWD[place].row
+    for other, where in CROWD.items():
+        apart = abs(SLOTS[other].position[0] - x)
+        if where.row == row and other != place and apart > 1:
+            yield (x + SLOTS[other].position[0]) / 2
+
+
+def in_sun(points: Float32[np.ndarray, "n 3"]) -> float:
+    """Return the least distance of points to the border of the sun's depth map, in texels, over all suns. The width of
+    a soft edge is subtracted."""
+    across = np.concatenate([light_space(points, sun)[:, :2] for sun in SUNS])
+    return float(min(across.min(), TEXELS - across.max())) - SOFTNESS
+
+
+def widths_of(name: str, animal, slots: Iterable[str]) -> Iterator[tuple[Found, Found]]:
+    """Yield the side by which an animal is recognised on the image and its width, in percent, in each slot and view.
+
+    A cut-out may be narrow and tall, so it is recognised by its longer side, others by their width.
+    """
+    for slot, view in product(slots, WIDTH_VIEWS):
+        if isinstance(animal, Cutout):
+            corners = card_of(animal, name, slot, view).corners
+        else:
+            mesh = animal_mesh(animal)
+            corners = to_world(mesh, place(name, slot, view), hull(mesh))
+        screen = Camera(100, view_of(view)).project(corners)
+        width, height = (float(side) for side in np.ptp(screen[:, :2], axis=0))
+        where = f"slot {slot!r}, view {view}", ACROSS
+        yield (max(width, height) if isinstance(animal, Cutout) else width, *where), (width, *where)
+
+
+def outermost(name: str, animal, slots: Iterable[str]) -> Iterator[Placed]:
+    """Yield each slot with world points that enclose an animal at all extremes of the slot's bounds.
+
+    A cut-out stands upright, even if it has the name of a built-in animal, and turns as cut-outs do.
+    """
+    mesh, is_cutout = animal_mesh(animal), isinstance(animal, Cutout)
+    settled = UPRIGHT if is_cutout else read_poses().get(name, UPRIGHT)
+    for slot in slots:
+        poses = [animal.stand(pose) if is_cutout else pose for pose in extremes(SLOTS[slot], settled)]
+        yield slot, np.concatenate([to_world(mesh, pose, hull(mesh)) for pose in poses])
 
 
 @lru_cache(maxsize=8)

@@ -2,17 +2,19 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import files_below, is_litter
 from menagerie.envs.custom.ingredients import MOST_PICTURES
-from menagerie.envs.custom.source import check_upright
-from menagerie.envs.drawing.picture_file import read_picture
+from menagerie.envs.drawing.picture_file import Turned, read_picture
 from menagerie.envs.world import NAME
 
+CUTOUT_ENDINGS = (".png", ".webp", ".tif", ".tiff", ".gif")
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp")  # of backgrounds
+LEAST = 2  # different names that a folder of cut-outs must have
 PACKAGE = "tuxpaint-stamps-default"
 PLACES = ("", "stamps", "tuxpaint/stamps", "share/tuxpaint/stamps", "usr/share/tuxpaint/stamps")
 ANIMALS = "animals"
@@ -83,13 +85,20 @@ def stamps(folder: Path) -> list[Stamp]:
 
 def named(folder: Path) -> Iterator[Stamp]:
     """Yield each photograph that has a name."""
-    for path in (path for path in files_below(folder) if path.suffix == ".png"):
-        inside = path.relative_to(folder)
-        left_out = is_litter(inside) or set(inside.parts) & set(LEFT_OUT) or inside.as_posix() in DRAWN
+    for path, inside in pictures_below(folder, (".png",)):
+        left_out = set(inside.parts) & set(LEFT_OUT) or inside.as_posix() in DRAWN
         if left_out or not is_photograph(path):
             continue
         if name := _NAME_OF.get(inside.as_posix()) or name_of(path):
             yield Stamp(name, path, inside.parts[0] == ANIMALS, inside.as_posix())
+
+
+def pictures_below(folder: Path, endings: Sequence[str]) -> Iterator[tuple[Path, Path]]:
+    """Yield each file with one of the endings, and its path inside the folder."""
+    for path in files_below(folder):
+        inside = path.relative_to(folder)
+        if path.suffix.lower() in endings and not is_litter(inside):
+            yield path, inside
 
 
 def is_photograph(path: Path) -> bool:
@@ -125,61 +134,46 @@ def kind_of(name: str, names: set[str]) -> str:
     return last if last in names and name not in NO_KIND_OF_IT else name
 
 
-CUTOUT_ENDINGS = (".png", ".webp", ".tif", ".tiff", ".gif")
-LEAST = 2  # different names that a folder must have
-
-
 def own_stamps(folder: Path) -> list[Stamp]:
     """Return the cut-outs in a folder: `lion.png`, `lion-2.png` and `lion/anything.png` are photographs of a lion."""
     if not folder.is_dir():
         raise UserError(f"--cutouts {folder} is no folder; give one with pictures such as lion.png and lion-2.png")
     found = []
-    for path in (path for path in files_below(folder) if path.suffix.lower() in CUTOUT_ENDINGS):
-        if is_litter(path.relative_to(folder)):
-            continue
-        inside = path.relative_to(folder)
+    for path, inside in pictures_below(folder, CUTOUT_ENDINGS):
         given = inside.parts[0] if len(inside.parts) > 1 else re.sub(r"[-_ ]*\d+$", "", path.stem)
-        if not words(given):
+        if not (name := words(given)):
             raise UserError(f"{path}: {given!r} is no name for captions; rename it in letters, as snow_leopard-2.png")
-        found.append(Stamp(words(given), path, True, inside.as_posix()))
-    if len({stamp.name for stamp in found}) < LEAST:
-        raise UserError(f"--cutouts {folder} has pictures of {len({s.name for s in found})} things; it needs {LEAST}")
+        found.append(Stamp(name, path, True, inside.as_posix()))
+    if (things := len({stamp.name for stamp in found})) < LEAST:
+        raise UserError(f"--cutouts {folder} has pictures of {things} things; it needs {LEAST}")
     return found
-
-
-ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 
 
 def background_pictures(folder: Path) -> dict[str, list[Path]]:
     """Return pictures by background: each subfolder is one background, and so is each picture directly in `folder`.
     Pictures and subfolders whose name isn't words belong to a background named after `folder`, or "scenery".
 
-    At most `MOST_PICTURES` of a background are used, the first by name. Prints the number of further ones, and each
-    picture that is left out because its metadata rotate it. Raises if a picture that is used can't be drawn.
+    At most `MOST_PICTURES` of a background are used, the first by name. Prints each further one, and each that is left
+    out because its metadata rotate it. Raises if a picture that is used can't be drawn.
     """
     if not folder.is_dir():
         raise UserError(f"--backgrounds {folder} is no folder; give one with photographs (.png, .jpg, .webp)")
-    named: dict[str, list[Path]] = {}
-    for path in (path for path in files_below(folder) if path.suffix.lower() in ENDINGS):
-        if is_litter(path.relative_to(folder)):
+    used: dict[str, list[Path]] = {}
+    for path, inside in pictures_below(folder, ENDINGS):
+        name = words(inside.parts[0] if len(inside.parts) > 1 else path.stem)
+        name = name or words(folder.resolve().name) or "scenery"
+        pictures = used.get(name, [])
+        if len(pictures) == MOST_PICTURES:
+            print(f"left out: {path}, as {name!r} has {MOST_PICTURES} pictures; move it to another folder")
             continue
         try:
-            check_upright([path])
-        except UserError as error:  # phones write such pictures: one of them doesn't end the command
+            read_picture(path)
+        except Turned as error:  # phones write such pictures: one of them doesn't end the command
             print(f"left out: {error}")
             continue
-        inside = path.relative_to(folder).parts
-        name = words(inside[0] if len(inside) > 1 else path.stem) or words(folder.resolve().name) or "scenery"
-        named.setdefault(name, []).append(path)
-    if not named:
+        used[name] = [*pictures, path]
+    if not used:
         raise UserError(f"--backgrounds {folder} has no photographs ({', '.join(ENDINGS)}) that can be drawn")
-    for name, pictures in named.items():
-        if more := pictures[MOST_PICTURES:]:
-            print(f"left out: {len(more)} pictures of {name!r}, which has {MOST_PICTURES}; move them to other folders")
-    used = {name: pictures[:MOST_PICTURES] for name, pictures in named.items()}
-    for pictures in used.values():
-        for path in pictures:
-            read_picture(path)  # raises if it can't be drawn
     return used
 
 

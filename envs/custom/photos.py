@@ -59,18 +59,13 @@ def run(config: Config) -> None:
     from menagerie.envs.custom.photo_sources import PACKAGE, background_pictures
     from menagerie.envs.custom.world_file import load_own_world
 
-    usable, refused = drawable(all_stamps(config), config.resolution)
-    for stamp, reason in refused.items():
-        print(f"left out: {stamp.name} ({reason})")
-    check_copies(usable)
+    usable = drawable(all_stamps(config), config.resolution)
     scenery = background_pictures(config.backgrounds) if config.backgrounds else {}
     origin = OWN.format(folder=json.dumps(str(config.cutouts))) if config.cutouts else PACKAGED.format(package=PACKAGE)
     header = HEADER.format(origin=origin)
     for name, photographs in worlds(config, usable).items():
-        animals = sorted({stamp.name for stamp in photographs if stamp.is_animal})
-        groups = {"animals": animals} if len(animals) < len({stamp.name for stamp in photographs}) else {}
         for suffix, natural in (("", False), ("-natural", True)):
-            write_world(config.folder / f"{name}{suffix}.toml", header, photographs, scenery, groups, natural)
+            write_world(config.folder / f"{name}{suffix}.toml", header, photographs, scenery, natural)
         world = load_own_world(config.folder / f"{name}.toml")
         print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(photographs)} photographs")
 
@@ -96,56 +91,34 @@ def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
     return {"photos": shared, "photos-wide": usable}
 
 
-def drawable(stamps: Sequence["Stamp"], resolution: int) -> tuple[list["Stamp"], dict["Stamp", str]]:
-    """Return the photographs that can be drawn at a resolution, and for each of the others the reason why not."""
-    from menagerie.envs.custom.source import check_upright
+def drawable(stamps: Sequence["Stamp"], resolution: int) -> list["Stamp"]:
+    """Return the photographs that can be drawn at a resolution; prints for each of the others the reason why not."""
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 
-    usable, refused = [], {}
+    usable = []
     for stamp in stamps:
         try:
-            check_upright([stamp.path])
             photograph = read_photograph(stamp.path, stamp.path.read_bytes())
-        except UserError as error:
-            refused[stamp] = str(error)
-            continue
-        needed = Cutout((photograph,), size=1.4).pixels_at(resolution)
-        if max(photograph.size) < needed:
-            refused[stamp] = f"{max(photograph.size)} pixels, fewer than {needed:.0f}: {stamp.path}"
-        else:
+            needed = Cutout((photograph,), size=1.4).pixels_at(resolution)
+            if (longest := max(photograph.size)) < needed:
+                raise UserError(f"{longest} pixels, fewer than {needed:.0f}: {stamp.path}")
             usable.append(stamp)
-    return usable, refused
-
-
-def copy_of(stamp: "Stamp") -> str:
-    """Return the path of a picture's copy beside a world file."""
-    return f"{CUTOUTS}/{stamp.relative.replace('/', '-')}"
-
-
-def check_copies(stamps: Sequence["Stamp"]) -> None:
-    """Raise if two pictures would have one copy."""
-    first: dict[str, Path] = {}
-    for stamp in stamps:
-        if (other := first.setdefault(copy_of(stamp), stamp.path)) != stamp.path:
-            raise UserError(f"{other} and {stamp.path} would both be copied to {copy_of(stamp)}; rename one of them")
+        except UserError as error:
+            print(f"left out: {stamp.name} ({error})")
+    return usable
 
 
 def write_world(
-    path: Path,
-    header: str,
-    stamps: Sequence["Stamp"],
-    scenery: Mapping[str, Sequence[Path]],
-    groups: Mapping[str, Sequence[str]],
-    natural: bool,
+    path: Path, header: str, stamps: Sequence["Stamp"], scenery: Mapping[str, Sequence[Path]], natural: bool
 ) -> None:
     """Write a world file, and copies of all its pictures in folders beside it."""
     pictures: dict[str, dict[str, Path]] = {}
     for stamp in stamps:
-        pictures.setdefault(stamp.name, {})[copy_of(stamp)] = stamp.path
+        pictures.setdefault(stamp.name, {})[f"{CUTOUTS}/{stamp.relative}"] = stamp.path
     lines = [header, f"animals = {json.dumps(sorted(pictures))}"]
     lines += [f"backgrounds = {json.dumps(sorted(scenery))}"] if scenery else []
-    if groups:
-        lines += ["", "[groups]", *(f"{name} = {json.dumps(list(members))}" for name, members in groups.items())]
+    animals = {stamp.name for stamp in stamps if stamp.is_animal}
+    lines += ["", "[groups]", f"animals = {json.dumps(sorted(animals))}"] if animals != set(pictures) else []
     for name, copies in sorted(pictures.items()):
         lines += ["", f'[animal."{name}"]', f"cutouts = {json.dumps(copied(path.parent, copies))}"]
         lines += ['texture = "own"'] if natural else []

@@ -14,33 +14,32 @@ from menagerie.envs.core.plugins import own_module
 from menagerie.envs.core.validation import check_number, converted
 from menagerie.envs.custom.source import HOVER, SIZE
 from menagerie.envs.shapes.animal import Animal
-from menagerie.envs.shapes.mesh import Mesh, animal_mesh, is_closed
+from menagerie.envs.shapes.mesh import animal_mesh, is_closed
 
 CONSTANT = "ANIMAL"
 
 
-def python_function(path: Path, function: str) -> Callable:
-    """Return the function of that name in a Python file."""
-    called = getattr(own_module(path), function, None)
-    if not callable(called):
-        raise UserError(f"{path}:{function} is not a function")
-    return called
-
-
-def try_function(path: Path, call: Callable[[], np.ndarray], shape: tuple[int, ...]) -> None:
-    """Call the function once and check its colours, so that a mistake is reported before anything is rendered."""
+def python_function(path: Path, named: str, call: Callable[[Callable], np.ndarray], shape: tuple[int, ...]) -> Callable:
+    """Return the function of a Python file that is `named` file.py:name, after `call` has called it once for colours of
+    this shape, so that a mistake is reported before anything is rendered."""
+    function = getattr(own_module(path), named.partition(":")[2], None)
+    if not callable(function):
+        raise UserError(f"{path} has no function for {named!r}; it is written file.py:name")
     try:
-        colors = np.asarray(call())
+        colors = np.asarray(call(function))
     except (Exception, SystemExit) as error:
         raise UserError(f"the function in {path} fails ({type(error).__name__}: {error})") from error
     if colors.shape != shape:
         raise UserError(f"the function in {path} gives colours of shape {colors.shape}, it needs {shape}")
     if not np.isfinite(colors).all() or colors.min() < 0 or colors.max() > 1:
         raise UserError(f"the function in {path} gives colours outside 0..1: {colors.min():g} to {colors.max():g}")
+    return function
 
 
 def python_animal(path: Path) -> Animal:
     """Return the animal in a Python file of the same form as those in envs/animals; its body is built and checked."""
+    import trimesh
+
     animal = getattr(own_module(path), CONSTANT, None)
     if not isinstance(animal, Animal):
         raise UserError(f"{path} has no animal: it must set {CONSTANT} = Animal(parts, size) (docs/worlds.md)")
@@ -55,16 +54,9 @@ def python_animal(path: Path) -> Animal:
         raise UserError(f"the animal in {path} can't be built ({type(error).__name__}: {error})") from error
     if paint.shape != (len(mesh.vertices),) or not (np.isfinite(paint) & (paint >= 0) & (paint <= 1)).all():
         raise UserError(f"paint of the animal in {path} must give one number from 0 to 1 for each point")
-    check_closed(path, mesh)
-    return animal
-
-
-def check_closed(path: Path, mesh: Mesh) -> None:
-    """Raise if a body isn't closed."""
-    import trimesh
-
     solid = trimesh.Trimesh(mesh.vertices, mesh.faces)
     if not np.isfinite(mesh.vertices).all() or not is_closed(solid.faces) or solid.volume <= 0:
         raise UserError(
             f"the body of the animal in {path} is open; give its parts greater radii, or its relief a smaller height"
         )
+    return animal

@@ -1,5 +1,4 @@
-"""The files that a world file names: where they may lie, how large they may be, and a check that pictures lie
-upright."""
+"""The files that a world file names: where they may lie, and how large they may be."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,21 +68,3 @@ def listed(value: object) -> list[str]:
     """Return the files that a field names, as a list. The field's value is a list of files, or one file, perhaps with a
     function (file.py:function)."""
     return [str(item).partition(":")[0] for item in (value if isinstance(value, list) else [value])]
-
-
-def check_upright(paths: Iterable[Path]) -> None:
-    """Raise for a picture that viewers show rotated or mirrored. Files that aren't pictures pass, because the code that
-    reads them reports them."""
-    from menagerie.envs.core.pictures import UPRIGHT, Limits, open_picture, orientation_of
-
-    for path in paths:
-        try:
-            with open_picture(path, Limits()) as picture:
-                orientation = orientation_of(picture)
-        except Exception:  # decoders raise anything for files that they can't read
-            continue
-        if orientation != UPRIGHT:
-            raise UserError(
-                f"{path} lies turned in its file (EXIF orientation {orientation}), and would be drawn so; save it "
-                "upright, without that mark"
-            )

@@ -1,32 +1,24 @@
 """Users' worlds: a TOML file that takes a subset of a world, or adds animals, textures and backgrounds to it."""
 
-from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import TYPE_CHECKING, Any
-
-from menagerie.envs.core.errors import choose
-from menagerie.envs.custom.cutouts import check_all_natural, natural_texture
-from menagerie.envs.custom.source import Ingredient, Source
-from menagerie.envs.slots import SIZES
-from menagerie.envs.world import World
-
-if TYPE_CHECKING:
-    from menagerie.envs.drawing.cutout import Cutout
-
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from menagerie.envs import catalog
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.reading import Unreadable, check_regular, read_toml
 from menagerie.envs.core.validation import build
-from menagerie.envs.custom.cutouts import all_cutouts, register_cutout
+from menagerie.envs.custom.cutouts import OWN_COLORS, cutouts_of, load_cutout, natural_texture
 from menagerie.envs.custom.ingredients import make_ingredient
-from menagerie.envs.world import WORLDS, checked_groups, within
+from menagerie.envs.custom.source import Ingredient, Source
+from menagerie.envs.slots import SIZES
+from menagerie.envs.world import WORLDS, World, checked_groups, within
 
-KINDS = {"animal": "animals", "texture": "textures", "background": "backgrounds"}
+KINDS = ("animal", "texture", "background")
 MOST_NAMES = 200  # with so many a world has over a million pairs of things: nobody could render them
 
 _loaded: dict[tuple, World] = {}
@@ -48,10 +40,6 @@ class WorldTable:
     background: dict[str, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def entries(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return the tables of one kind of ingredient, by name."""
-        return getattr(self, kind)
-
 
 def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
     """Return the world in a file, and register its ingredients in this process. It is built anew only if the file, one
@@ -63,7 +51,7 @@ def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
         raise UserError(f"{path} extends itself, by way of {above[-1]}")
     source, table = Source(path), read_table(path)
     base = base_world(source, table.extends, above)
-    stamp = (path, base, *source.stamps(entry for kind in KINDS for entry in table.entries(kind).values()))
+    stamp = (path, base, *source.stamps(entry for kind in KINDS for entry in getattr(table, kind).values()))
     if stamp not in _loaded:
         _loaded[stamp] = build_world(source, table, base)
     return _loaded[stamp]
@@ -76,7 +64,7 @@ def read_table(path: Path) -> WorldTable:
     except Unreadable as error:
         raise UserError(f"{path} can't be read as TOML: {error}") from error
     table = build(WorldTable, given, path)
-    for key in (*KINDS, *KINDS.values(), "groups"):
+    for key in (*KINDS, *(f"{kind}s" for kind in KINDS), "groups"):
         if len(getattr(table, key) or ()) > MOST_NAMES:
             raise UserError(f"{path}: {key} has {len(given[key])} names; a world has at most {MOST_NAMES} of a kind")
     return with_listed_files(path, table)
@@ -97,42 +85,34 @@ def with_listed_files(path: Path, table: WorldTable) -> WorldTable:
 def build_world(source: Source, table: WorldTable, base: World) -> World:
     """Make the world of a table that extends `base`; its ingredients are registered only after all checks."""
     defined = {
-        kind: {name: make_ingredient(source, kind, name, entry) for name, entry in table.entries(kind).items()}
+        kind: {name: make_ingredient(source, kind, name, entry) for name, entry in getattr(table, kind).items()}
         for kind in KINDS
     }
-    animals = chosen_names(source, table, "animals", base.animals, defined["animal"])
-    cutouts = all_cutouts(base, defined["animal"], animals)
+    animals = chosen_names(source, table, "animals", base, defined["animal"])
+    cutouts = cutouts_of(base, defined["animal"], animals)
     textures = chosen_textures(source, table, base, defined["texture"], animals, cutouts)
-    backgrounds = chosen_names(source, table, "backgrounds", base.backgrounds, defined["background"])
-    sizes = chosen_sizes(source, table, base.sizes)
-    groups = within(base.groups, animals) | table.groups
-    groups = checked_groups(groups, animals, source.error)
+    backgrounds = chosen_names(source, table, "backgrounds", base, defined["background"])
+    sizes = chosen_names(source, table, "sizes", base)
+    groups = checked_groups(within(base.groups, animals) | table.groups, animals, source.error)
     check_phrases(source, animals, textures, sizes)
     name = table.name or source.path.stem
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise source.error(f"name {name!r} must be letters, digits, - and _")
-    check_placement(source, added_animals(base, defined["animal"], animals))
+    check_placement(source, base, defined["animal"], animals)
     register_all(defined)
-    digests = "".join(ingredient.digest for kind in KINDS for ingredient in defined[kind].values())
-    photographed = dict(base.cutouts) | {
-        name: defined["animal"][name].digest for name in cutouts if name in defined["animal"]
-    }
-    replaced = dict(base.replaced) | {
-        name: drawn_by("textures", ingredient)
-        for name, ingredient in defined["texture"].items()
-        if name in catalog.names("textures")
-    }
+    ours = {texture: drawn_by("textures", ingredient) for texture, ingredient in defined["texture"].items()}
+    replaced = dict(base.replaced) | {texture: drawn for texture, drawn in ours.items() if drawn != texture}
     return World(
         name,
         animals,
         textures,
         backgrounds,
         sizes,
-        own=base.own + digests,
+        own=base.own + "".join(ingredient.digest for kind in KINDS for ingredient in defined[kind].values()),
         source=str(source.path),
         groups=groups,
-        cutouts=tuple((animal, photographed[animal]) for animal in cutouts),
-        replaced=tuple((name, replaced[name]) for name in textures if name in replaced),
+        cutouts=tuple(cutouts.items()),
+        replaced=tuple((texture, replaced[texture]) for texture in textures if texture in replaced),
     )
 
 
@@ -143,13 +123,11 @@ def drawn_by(plural: str, ingredient: Ingredient) -> str:
 
 
 def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
-    """Keep a world's ingredients in this process; cut-outs are kept by digest, all others by name."""
-    for kind, plural in KINDS.items():
+    """Keep a world's ingredients in this process by name; cut-outs are kept already, by digest."""
+    for kind in KINDS:
         for ingredient in defined[kind].values():
-            if ingredient.is_cutout:
-                register_cutout(ingredient)
-            else:
-                catalog.register(plural, kind, drawn_by(plural, ingredient), ingredient.digest, ingredient.value)
+            if not ingredient.is_cutout:
+                catalog.register(f"{kind}s", drawn_by(f"{kind}s", ingredient), ingredient.digest, ingredient.value)
 
 
 def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
@@ -159,34 +137,29 @@ def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
     return WORLDS[choose(f"world that {source.path} extends", name, WORLDS)]
 
 
-def own_animals(path: Path) -> dict[str, Any]:
+def own_animals(path: Path, above: Sequence[Path] = ()) -> dict[str, Any]:
     """Return the animals defined in a world file and in the files that it extends, by name; none for a built-in world.
     They are neither registered nor checked for their placement."""
-    defined: dict[str, Any] = {}
-    seen: list[Path] = []
-    while path.suffix == ".toml" and path not in seen:
-        source, table = Source(path.resolve()), read_table(path)
-        entries = table.animal.items()
-        defined = {name: make_ingredient(source, "animal", name, entry).value for name, entry in entries} | defined
-        seen.append(path)
-        path = source.path.parent / table.extends
-    return defined
+    if path.suffix != ".toml" or path in above:
+        return {}
+    source, table = Source(path.resolve()), read_table(path)
+    inherited = own_animals(source.path.parent / table.extends, (*above, path))
+    return inherited | {
+        name: make_ingredient(source, "animal", name, entry).value for name, entry in table.animal.items()
+    }
 
 
-def added_animals(base: World, defined: dict[str, Ingredient], animals: tuple[str, ...]) -> dict[str, Any]:
-    """Return the animals that the base world lacks or that the file defines, by name."""
-    ours = (name for name in animals if name not in (*base.animals, *defined))
-    built_in = {name: catalog.load("animals", "animal", name) for name in ours}
-    return built_in | {name: ingredient.value for name, ingredient in defined.items()}
+def check_placement(source: Source, base: World, defined: dict[str, Ingredient], animals: tuple[str, ...]) -> None:
+    """Raise unless each animal that `base` lacks or the file defines stays inside the frame and on its own side of a
+    pair."""
+    from menagerie.envs.custom.limits import advice, required
 
-
-def check_placement(source: Source, animals: dict[str, Any]) -> None:
-    """Raise unless each animal stays inside the frame and on its own side of a pair."""
-    from menagerie.envs.custom.limits import misplaced
-
-    for name, animal in animals.items():
-        if problem := misplaced(name, animal):
-            raise source.error(problem)
+    for name in (name for name in animals if name in defined or name not in base.animals):
+        animal = defined[name].value if name in defined else catalog.load_animal(name)
+        for measure in required(name, animal):
+            if not measure.kept:
+                value = f"{measure.value:.2f} {measure.unit} in {measure.place}, must be {measure.bound}"
+                raise source.error(f"{name!r} doesn't fit: its {measure.name} is {value}; {advice(measure)}")
 
 
 def chosen_textures(
@@ -195,44 +168,36 @@ def chosen_textures(
     base: World,
     defined: dict[str, Ingredient],
     animals: tuple[str, ...],
-    cutouts: dict[str, "Cutout"],
+    cutouts: dict[str, str],
 ) -> tuple[str, ...]:
     """Return the names of the world's textures; for cut-outs in their own colours, the one word that stands for
     them."""
-    if not any(cutout.natural for cutout in cutouts.values()):
-        return chosen_names(source, table, "textures", base.textures, defined)
-    check_all_natural(source, animals, cutouts)
+    natural = [name for name, digest in cutouts.items() if load_cutout(digest).natural]
+    if not natural:
+        return chosen_names(source, table, "textures", base, defined)
+    if others := [name for name in animals if name not in natural]:
+        raise source.error(
+            f'{others[0]!r} must be a cut-out with texture = "{OWN_COLORS}", as others of this world are, or be left '
+            "out of its animals"
+        )
     return natural_texture(source, table.textures, base)
 
 
 def chosen_names(
-    source: Source, table: WorldTable, plural: str, base: tuple[str, ...], defined: dict[str, Ingredient]
+    source: Source, table: WorldTable, plural: str, base: World, own: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return the names that the world uses, in its order. By default these are the base world's and those defined in
-    the file; a file may also list any other built-in name."""
-    usual = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the base world
-    listed = getattr(table, plural)
-    given, known = (usual, usual) if listed is None else (listed, dict.fromkeys([*usual, *catalog.names(plural)]))
-    names = tuple(choose(f"{plural} in {source.path}", name, known) for name in given)
-    least = 1 if plural == "backgrounds" else 2
+    """Return the names that the world uses, in its order. By default these are the base world's and its own; a file may
+    also list any other built-in name, or no sizes."""
+    given, usual = getattr(table, plural), dict.fromkeys([*getattr(base, plural), *own])  # cut-outs replace animals
+    known = SIZES if plural == "sizes" else usual | dict.fromkeys(catalog.names(plural))
+    names = tuple(choose(f"{plural} in {source.path}", name, known) for name in (usual if given is None else given))
+    least = {"backgrounds": 1, "sizes": 2 if given else 0}.get(plural, 2)
     if len(set(names)) != len(names) or len(names) < least:
         raise source.error(f"{plural} needs at least {least} different names, got {list(names)}")
     return names
 
 
-def chosen_sizes(source: Source, table: WorldTable, base: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the sizes of the world; an empty list in the file means none."""
-    sizes = tuple(
-        choose(f"sizes in {source.path}", name, SIZES) for name in (base if table.sizes is None else table.sizes)
-    )
-    if len(set(sizes)) != len(sizes) or len(sizes) == 1:
-        raise source.error(f"sizes needs two or more different ones of {', '.join(SIZES)}, or none; got {list(sizes)}")
-    return sizes
-
-
-def check_phrases(
-    source: Source, animals: tuple[str, ...], textures: tuple[str, ...], sizes: tuple[str, ...] = ()
-) -> None:
+def check_phrases(source: Source, animals: Sequence[str], textures: Sequence[str], sizes: Sequence[str]) -> None:
     """Raise unless each phrase "texture animal", with or without a size before it, has one meaning."""
     for name in (*textures, *animals):
         if clashes := set(sizes) & set(name.split()):

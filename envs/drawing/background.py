@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import EllipsisType
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -14,7 +13,7 @@ from menagerie.envs.drawing.raster import trace
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.mesh import Mesh, mesh_parts
 from menagerie.envs.shapes.sdf import Part
-from menagerie.envs.shapes.texture import noise, noise_below
+from menagerie.envs.shapes.texture import noise
 from menagerie.envs.shapes.vectors import dot, in_planes
 
 FAR = np.float32(1e4)  # metres: where rays that meet nothing end
@@ -25,11 +24,6 @@ class Rays:
     """The camera's rays, with methods that tell where they meet simple surfaces."""
 
     camera: Camera
-    rows: slice | EllipsisType = ...  # of the camera's samples
-
-    def only(self, rows: slice) -> "Rays":
-        """Return the rays of some of all rows."""
-        return Rays(self.camera, rows)
 
     @property
     def eye(self) -> Float32[np.ndarray, "3"]:
@@ -44,7 +38,7 @@ class Rays:
     @cached_property
     def directions(self) -> Float32[np.ndarray, "h w 3"]:
         """Unit vectors from the eye through the middle of each sample."""
-        return in_planes(_directions(self.camera)[:, self.rows].copy())
+        return in_planes(_directions(self.camera).copy())
 
     @cached_property
     def azimuth(self) -> Float32[np.ndarray, "h w"]:
@@ -152,34 +146,10 @@ def lay_ground(
     return Backdrop(ambient, direct, rays.at(distance).astype(np.float32, copy=False), distance)
 
 
-def draw_ground(
-    rays: Rays,
-    light: Light,
-    scenery_distance: Float32[np.ndarray, "h w"],
-    scenery: Callable[[Rays], Float32[np.ndarray, "h w 3"]],
-    albedo: Callable[[Rays], Float32[np.ndarray, "h w 3"]],
-) -> Backdrop:
-    """Draw scenery and the ground's albedo along the rays of those rows that show some of it, and lay the ground in
-    front."""
-    near = rays.to_ground() < np.minimum(scenery_distance, 60)
-    behind, before = _draw_rows(scenery, rays, ~near), _draw_rows(albedo, rays, near)
-    return lay_ground(behind, scenery_distance, rays, light, before)
-
-
-def _draw_rows(
-    draw: Callable[[Rays], Float32[np.ndarray, "h w 3"]], rays: Rays, where: Bool[np.ndarray, "h w"]
-) -> Float32[np.ndarray, "h w 3"]:
-    picture, rows = in_planes(np.zeros((3, *where.shape), np.float32)), np.flatnonzero(where.any(1))
-    if len(rows):
-        shown = slice(rows[0], rows[-1] + 1)
-        picture[shown] = draw(rays.only(shown))
-    return picture
-
-
 def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
     """Return noise on the ground. Noise of a large scale fades with distance, where it would be finer than the
     samples."""
-    return in_planes(_ground_noise(rays.camera, scale)[:, rays.rows].copy())
+    return in_planes(_ground_noise(rays.camera, scale).copy())
 
 
 @lru_cache(maxsize=3)  # most backgrounds of a view have noise of the same scales
@@ -187,7 +157,8 @@ def _ground_noise(camera: Camera, scale: float) -> Float32[np.ndarray, "4 h w"]:
     rays = Rays(camera)
     distance = rays.to_ground()
     fade = np.clip(1.4 - distance / 16, 0, 1) if scale > 0.2 else np.ones_like(distance)
-    return noise_below(rays.at(distance), scale, fade)
+    below = rays.at(distance) * np.array([1, 1, 0], np.float32)
+    return np.moveaxis(noise(below, scale) * fade[..., None], -1, 0).copy()
 
 
 def fog(backdrop: Backdrop, color: np.ndarray, share: Float32[np.ndarray, "h w"], where: np.ndarray) -> None:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float32, UInt8
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.camera import Camera
-from menagerie.envs.drawing.picture_file import SIDES
+from menagerie.envs.drawing.picture_file import bilinear, read_pixels
 from menagerie.envs.drawing.placement import Pose
 from menagerie.envs.shapes.mesh import Mesh
 from menagerie.envs.slots import SLOTS
@@ -70,7 +70,7 @@ class Photograph:
         shrunk = np.float32(2.0**-wanted)
         column = (across * width + BORDER) * shrunk - np.float32(0.5)
         row = ((1 - up) * height + BORDER) * shrunk - np.float32(0.5)
-        return bilinear(self.levels[wanted], column.astype(np.float32), row.astype(np.float32))
+        return bilinear(self.levels[wanted], column.astype(np.float32), row.astype(np.float32), "clear")
 
 
 def halved(pixels: Float32[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h2 w2 4"]:
@@ -80,40 +80,9 @@ def halved(pixels: Float32[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h2 w2 4
     return even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2, 4).mean((1, 3))
 
 
-def bilinear(
-    pixels: Float32[np.ndarray, "h w 4"], column: Float32[np.ndarray, "*n"], row: Float32[np.ndarray, "*n"]
-) -> Float32[np.ndarray, "*n 4"]:
-    """Interpolate values between pixels; beyond the edge all is transparent."""
-    height, width = pixels.shape[:2]
-    edged = np.pad(pixels, ((1, 1), (1, 1), (0, 0)))
-    left, top = np.floor(column).astype(np.int64), np.floor(row).astype(np.int64)
-    x, y = (column - left)[..., None], (row - top)[..., None]
-    columns = [np.clip(left + step + 1, 0, width + 1) for step in (0, 1)]
-    above, below = (
-        edged[at, columns[0]] * (1 - x) + edged[at, columns[1]] * x
-        for at in (np.clip(top + step + 1, 0, height + 1) for step in (0, 1))
-    )
-    return (above * (1 - y) + below * y).astype(np.float32)
-
-
 def read_photograph(path: Path, content: bytes) -> Photograph:
     """Read the cut-out in a picture file's content; raises if it can't be drawn, and says what to do."""
-    return trimmed(read_pixels(path, content), path)
-
-
-def read_pixels(path: Path, content: bytes) -> UInt8[np.ndarray, "h w 4"]:
-    """Return red, green, blue and alpha of a file's content. The size is checked before any pixel is unpacked."""
-    from menagerie.envs.core.pictures import Limits, open_picture, reason
-
-    try:
-        with open_picture(content, Limits(FORMATS, (1, SIDES[1]))) as picture:
-            if not picture.has_transparency_data:
-                raise UserError(f"{path} has no alpha channel; cut the thing out, and save it as PNG with transparency")
-            return np.asarray(picture.convert("RGBA"))
-    except UserError:
-        raise
-    except Exception as error:  # decoders raise exceptions of many types
-        raise UserError(f"{path} can't be read as a cut-out ({reason(error)}); give another") from error
+    return trimmed(read_pixels(path, content, "RGBA", FORMATS), path)
 
 
 def trimmed(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:
@@ -132,7 +101,7 @@ def check_solid(path: Path, solid: Bool[np.ndarray, "h w"]) -> None:
     if solid.mean() < LEAST_COVERED:
         raise UserError(f"{path} is empty: {solid.mean():.1%} of it is solid; trim it to its thing")
     if 1 - solid.mean() < LEAST_CLEAR:
-        raise UserError(f"{path} has no transparent pixels; cut the thing out of its background")
+        raise UserError(f"{path} has no transparent pixels; cut the thing out, and save it as PNG with transparency")
     longest = max(int(np.ptp(np.flatnonzero(solid.any(axis)))) + 1 for axis in (0, 1))
     if longest < SMALLEST:
         raise UserError(f"{path} shows a thing of {longest} pixels; it must have at least {SMALLEST} along one side")

@@ -3,49 +3,67 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, UInt8
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.background import Backdrop, Background, Rays, lay_ground
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, VIEWS
 from menagerie.envs.drawing.shading import Light
 
-SIDES = 8, 4096  # least and most pixels
+LEAST_SIDE, MOST_SIDE = 8, 4096  # pixels
 # A little more than any camera sees, in radians.
 REACH = np.radians(FIELD_OF_VIEW) * 1.45
 OWN_LIGHT = Light((1.1, 1.05, 0.98), (0.36, 0.40, 0.46), (0.2, 0.18, 0.16))
 
 
-def read_picture(path: Path) -> Float32[np.ndarray, "h w 3"]:
-    """Linear colours of a picture file of 8 bits a channel."""
-    from menagerie.envs.core.pictures import Limits, open_picture, reason
+class Turned(UserError):
+    """Raised for a picture that viewers show rotated or mirrored, as cameras write them."""
+
+
+def read_pixels(
+    path: Path, content: Path | bytes, mode: str, formats: tuple[str, ...] | None = None, least: int = 1
+) -> UInt8[np.ndarray, "h w c"]:
+    """Return the pixels of the picture in the file `path`, of which `content` is the path or the bytes, in Pillow's
+    `mode`. The size is checked before any pixel is unpacked; a side has `least` to `MOST_SIDE` pixels."""
+    from menagerie.envs.core.pictures import UPRIGHT, Limits, open_picture, orientation_of, reason
 
     try:
-        with open_picture(path, Limits(sides=SIDES)) as picture:
-            pixels = np.asarray(picture.convert("RGB"), np.float32) / 255
+        with open_picture(content, Limits(formats, (least, MOST_SIDE))) as picture:
+            orientation, pixels = orientation_of(picture), np.asarray(picture.convert(mode))
     except Exception as error:  # decoders raise exceptions of many types
         raise UserError(f"{path} can't be read as a picture ({reason(error)}); give another") from error
-    return pixels ** np.float32(2.2)
+    if orientation != UPRIGHT:
+        raise Turned(
+            f"{path} lies turned in its file (EXIF orientation {orientation}), and would be drawn so; save it upright, "
+            "without that mark"
+        )
+    return pixels
 
 
-def sample(
-    picture: Float32[np.ndarray, "h w 3"], u: np.ndarray, v: np.ndarray, repeat: bool
-) -> Float32[np.ndarray, "*n 3"]:
-    """Return bilinear colours at columns `u` and rows `v`, as shares of width and height.
+def read_picture(path: Path) -> Float32[np.ndarray, "h w 3"]:
+    """Linear colours of a picture file of 8 bits a channel."""
+    return (read_pixels(path, path, "RGB", least=LEAST_SIDE).astype(np.float32) / 255) ** np.float32(2.2)
 
-    Outside the picture the whole picture repeats if `repeat` is set; otherwise its edge pixels do.
-    """
+
+def bilinear(
+    picture: Float32[np.ndarray, "h w c"], x: np.ndarray, y: np.ndarray, beyond: Literal["repeat", "edge", "clear"]
+) -> Float32[np.ndarray, "*n c"]:
+    """Interpolate between pixels at columns `x` and rows `y`. Beyond the picture the whole picture repeats, its edge
+    pixels do, or all is 0."""
     height, width = picture.shape[:2]
-    x, y = u * width - 0.5, v * height - 0.5
     left, top = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
     a, b = (x - left)[..., None], (y - top)[..., None]
 
     def at(row: np.ndarray, column: np.ndarray) -> np.ndarray:
-        if repeat:
+        if beyond == "repeat":
             return picture[row % height, column % width]
-        return picture[np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)]
+        found = picture[np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)]
+        if beyond == "clear":
+            found[(row < 0) | (row >= height) | (column < 0) | (column >= width)] = 0
+        return found
 
     above = at(top, left) * (1 - a) + at(top, left + 1) * a
     below = at(top + 1, left) * (1 - a) + at(top + 1, left + 1) * a
@@ -63,8 +81,9 @@ class PictureTexture:
 
     def colors(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
         """Linear colours at points, whose coordinates are in metres."""
-        x, y, z = points.T
-        return sample(self.picture, (x + 0.6 * y) / self.tile, -(z + 0.35 * y) / self.tile, repeat=True)
+        (height, width), (x, y, z) = self.picture.shape[:2], points.T
+        across, down = (x + 0.6 * y) / self.tile, -(z + 0.35 * y) / self.tile
+        return bilinear(self.picture, across * width - 0.5, down * height - 0.5, "repeat")
 
 
 def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) -> Background:
@@ -78,7 +97,8 @@ def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) ->
         slope = rays.height / REACH
         lowest = -0.75  # least slope of any camera's rays, in the same unit
         v = np.where(slope > 0, horizon - slope, horizon + slope / lowest * (1 - horizon))
-        colors = sample(picture, rays.azimuth / REACH + 0.5, v, repeat=False)
+        across, (height, width) = rays.azimuth / REACH + 0.5, picture.shape[:2]
+        colors = bilinear(picture, across * width - 0.5, v * height - 0.5, "edge")
         return lay_ground(colors, np.full_like(rays.height, 1e4), rays, light, colors)
 
     return Background(OWN_LIGHT, draw)

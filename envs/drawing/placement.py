@@ -15,6 +15,7 @@ from jaxtyping import Float32
 
 from menagerie.envs.core.errors import choose
 from menagerie.envs.core.files import write_text
+from menagerie.envs.shapes.vectors import rotation
 from menagerie.envs.slots import SLOTS, size_factor
 
 TABLE = Path(__file__).parent / "poses.json"
@@ -27,6 +28,11 @@ class Settled(NamedTuple):
     roll: float = 0.0
     pitch: float = 0.0
     lift: float = 0.0
+
+    @property
+    def rotation(self) -> Float32[np.ndarray, "3 3"]:
+        """Matrix of the tilt: first about x, then about y."""
+        return rotation(0.0, self.pitch, self.roll)
 
 
 UPRIGHT = Settled()
@@ -45,14 +51,6 @@ def write_poses(poses: dict[str, Settled]) -> None:
     read_poses.cache_clear()
 
 
-def rotation(pose: Settled) -> Float32[np.ndarray, "3 3"]:
-    """Return the matrix of the tilt: first about x, then about y."""
-    (cr, cp), (sr, sp) = (f(np.radians([pose.roll, pose.pitch])) for f in (np.cos, np.sin))
-    about_x = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
-    about_y = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
-    return (about_y @ about_x).astype(np.float32)
-
-
 @dataclass(frozen=True)
 class Pose:
     """Position in metres, yaw in degrees, scale as a factor, and the tilt in which it rests."""
@@ -66,7 +64,7 @@ class Pose:
     def rotation(self) -> Float32[np.ndarray, "3 3"]:
         """Matrix that turns column vectors by the tilt, then by the yaw about z."""
         c, s = np.cos(np.radians(self.yaw)), np.sin(np.radians(self.yaw))
-        return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], np.float32) @ rotation(self.settled)
+        return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], np.float32) @ self.settled.rotation
 
 
 def place(animal: str, slot: str, view: int, size: str = "") -> Pose:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int, Int32
+from jaxtyping import Bool, Float32, Int
 from numba import njit
 
 from menagerie.envs.drawing.camera import Camera
@@ -51,7 +51,7 @@ def trace(things: Sequence[tuple[Mesh, Pose]], camera: Camera) -> list[Samples]:
     weights = np.zeros((*shape, 2), np.float32)
     for index, (mesh, pose) in enumerate(things):
         screen = camera.project(placed_vertices(mesh, pose))
-        rasterize(screen, mesh.faces, index, depth, owner, face, weights)
+        rasterize(screen, mesh.faces, depth, index, owner, face, weights)
     return [
         _samples(mesh, pose, owner == index, camera.eye, depth, face, weights)
         for index, (mesh, pose) in enumerate(things)
@@ -77,23 +77,18 @@ def _samples(
     return Samples(rows, columns, depth[at], body, world, normals, to_eye, ambient, alpha)
 
 
-def interpolate(
-    values: Float32[np.ndarray, "v c"], faces: Int32[np.ndarray, "n 3"], shares: Float32[np.ndarray, "n 2"]
-) -> Float32[np.ndarray, "n c"]:
-    """Return the weighted sum of the values at the corners of each face; `shares` weight the second and the third."""
-    out = np.empty((len(faces), values.shape[1]), np.float32)
-    _interpolate(values, faces, shares, out)
-    return out
-
-
 @njit(cache=True, nogil=True)
-def _interpolate(values, faces, shares, out):  # pragma: no cover
+def interpolate(values, faces, shares):  # pragma: no cover
+    """Return the weighted sums (n, c) of the values (v, c) at the corners of each face (n, 3); `shares` (n, 2) weight
+    the second and the third."""
+    out = np.empty((len(faces), values.shape[1]), np.float32)
     for i in range(faces.shape[0]):
         second, third = shares[i, 0], shares[i, 1]
         first = np.float32(1) - second - third
         for c in range(values.shape[1]):
             a, b = values[faces[i, 0], c] * first, values[faces[i, 1], c] * second
             out[i, c] = a + b + values[faces[i, 2], c] * third
+    return out
 
 
 @njit(cache=True, nogil=True)
@@ -104,22 +99,25 @@ def _span(a, b, c, size):  # pragma: no cover
 
 
 @njit(cache=True, nogil=True)
-def rasterize(screen, faces, index, depth, owner, face, weights):  # pragma: no cover
+def rasterize(screen, faces, depth, index=0, owner=None, face=None, weights=None):  # pragma: no cover
     """Draw front faces (screen: column, row, depth) where they are nearest.
 
-    Writes the depth, the thing's index, the face and the perspective-correct weights of the
-    face's second and third corner.
+    Writes the depth, the thing's index, the face and the perspective-correct weights of the face's second and third
+    corner. Without `owner`, only the depth of all faces under parallel projection: a shadow map.
     """
     height, width = depth.shape
     for t in range(faces.shape[0]):
         a, b, c = faces[t, 0], faces[t, 1], faces[t, 2]
         x0, y0, x1, y1, x2, y2 = screen[a, 0], screen[a, 1], screen[b, 0], screen[b, 1], screen[c, 0], screen[c, 1]
         area = (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0)
-        if area >= 0:  # rows grow downward, so that faces turned away come out positive
+        # Rows grow downward, so that faces turned away come out positive.
+        if area == 0 or (owner is not None and area > 0):
             continue
         left, right = _span(x0, x1, x2, width)
         top, bottom = _span(y0, y1, y2, height)
-        near0, near1, near2 = 1 / screen[a, 2], 1 / screen[b, 2], 1 / screen[c, 2]
+        z0, z1, z2 = screen[a, 2], screen[b, 2], screen[c, 2]
+        if owner is not None:
+            near0, near1, near2 = 1 / z0, 1 / z1, 1 / z2
         for row in range(top, bottom + 1):
             y = row + 0.5 - y0
             for column in range(left, right + 1):
@@ -129,6 +127,9 @@ def rasterize(screen, faces, index, depth, owner, face, weights):  # pragma: no 
                 w0 = 1 - w1 - w2
                 if w0 < 0 or w1 < 0 or w2 < 0:
                     continue
+                if owner is None:
+                    depth[row, column] = min(depth[row, column], w0 * z0 + w1 * z1 + w2 * z2)
+                    continue
                 z = 1 / (w0 * near0 + w1 * near1 + w2 * near2)
                 if z < depth[row, column]:
                     depth[row, column] = z
@@ -136,27 +137,3 @@ def rasterize(screen, faces, index, depth, owner, face, weights):  # pragma: no 
                     face[row, column] = t
                     weights[row, column, 0] = w1 * near1 * z
                     weights[row, column, 1] = w2 * near2 * z
-
-
-@njit(cache=True, nogil=True)
-def rasterize_parallel(screen, faces, depth):  # pragma: no cover
-    """Compute only the nearest depth of all faces, under parallel projection: a shadow map."""
-    height, width = depth.shape
-    for t in range(faces.shape[0]):
-        a, b, c = faces[t, 0], faces[t, 1], faces[t, 2]
-        x0, y0, x1, y1, x2, y2 = screen[a, 0], screen[a, 1], screen[b, 0], screen[b, 1], screen[c, 0], screen[c, 1]
-        area = (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0)
-        if area == 0:
-            continue
-        left, right = _span(x0, x1, x2, width)
-        top, bottom = _span(y0, y1, y2, height)
-        for row in range(top, bottom + 1):
-            y = row + 0.5 - y0
-            for column in range(left, right + 1):
-                x = column + 0.5 - x0
-                w1 = (x * (y2 - y0) - (x2 - x0) * y) / area
-                w2 = ((x1 - x0) * y - x * (y1 - y0)) / area
-                w0 = 1 - w1 - w2
-                if w0 >= 0 and w1 >= 0 and w2 >= 0:
-                    z = w0 * screen[a, 2] + w1 * screen[b, 2] + w2 * screen[c, 2]
-                    depth[row, column] = min(depth[row, column], z)

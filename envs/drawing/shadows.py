@@ -6,14 +6,13 @@ numba's disk cache of a caller in another file does not notice edits here: remov
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float32, UInt8
 from numba import njit
 
 from menagerie.envs.drawing.placement import Pose
-from menagerie.envs.drawing.raster import EMPTY, placed_vertices, rasterize_parallel
+from menagerie.envs.drawing.raster import EMPTY, placed_vertices, rasterize
 from menagerie.envs.shapes.mesh import Mesh
 from menagerie.envs.shapes.vectors import coordinates
 
@@ -35,12 +34,6 @@ class ShadowMap:
 
 def light_axes(sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "3 3"]:
     """Return the directions in the world in which the map's column, row and depth grow, one per row."""
-    return _light_axes(sun.tobytes())
-
-
-@lru_cache(maxsize=16)
-def _light_axes(sun: bytes) -> Float32[np.ndarray, "3 3"]:
-    sun = np.frombuffer(sun, np.float32)
     across = np.cross(sun, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(sun, [0.0, 0.0, 1.0]))
     return np.stack([across, np.cross(across, sun), -sun]).astype(np.float32)
 
@@ -63,7 +56,7 @@ def shadow_map(things: Sequence[tuple[Mesh, Pose]], sun: Float32[np.ndarray, "3"
     """Compute one shadow map of all the things."""
     depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
     for mesh, pose in things:
-        rasterize_parallel(light_space(placed_vertices(mesh, pose), sun), mesh.faces, depth)
+        rasterize(light_space(placed_vertices(mesh, pose), sun), mesh.faces, depth)
     covered = depth < EMPTY
     rows, columns = (np.nonzero(covered.any(axis))[0] for axis in (1, 0))
     top, left = int(rows[0]), int(columns[0])

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float32, Int64, UInt8
 from numba import njit
 
-from menagerie.envs.backgrounds import load_background
+from menagerie.envs.catalog import load_background
 from menagerie.envs.drawing.camera import VIEWS, average, supersampling, view_of
 from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import shade

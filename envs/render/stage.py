@@ -4,26 +4,24 @@ of a view."""
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
-from menagerie.envs.animals import load_animal
-from menagerie.envs.backgrounds import load_background
+from menagerie.envs.catalog import load_animal, load_background, load_texture
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.drawing.background import Backdrop, Rays
 from menagerie.envs.drawing.camera import Camera, View, supersampling, view_of
 from menagerie.envs.drawing.card import brightness, card_of, card_shadow, card_skin, contact, painted, seen_by
 from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import Pose, place
-from menagerie.envs.drawing.raster import Samples, trace
+from menagerie.envs.drawing.raster import trace
 from menagerie.envs.drawing.shading import Skin, albedo, skin, tonemap
-from menagerie.envs.drawing.shadows import ShadowMap, light_space, reach_of, receiving_points, shadow_map
+from menagerie.envs.drawing.shadows import light_space, reach_of, receiving_points, shadow_map
 from menagerie.envs.scene import Thing
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 from menagerie.envs.shapes.vectors import dot, unit
-from menagerie.envs.textures import load_texture
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,22 +70,6 @@ class EntryKey(NamedTuple):
     def of(cls, thing: Thing, view: int) -> "EntryKey":
         """Return the key for a thing of a scene."""
         return cls(thing.animal, thing.slot, view, thing.size)
-
-
-class Standing(Protocol):
-    """A body or a cut-out in a slot of a view: its surface as the camera sees it, and its shadow."""
-
-    samples: Samples
-    light_points: Float32[np.ndarray, "n 3"]  # where the samples receive light, in light space
-    shadows: ShadowMap
-    shades_itself: bool
-
-    def skin(self, texture: str) -> Skin:
-        """Return the thing's surface at the samples, in the texture of that name."""
-
-    def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"] | Float32[np.ndarray, "1 1"]:
-        """Return the share of the sun that the contact shadow of the thing's feet leaves on ground points (in light
-        space); the shadow map isn't counted."""
 
 
 class Body:
@@ -139,6 +121,9 @@ class StandingCard:
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
         """Return the share of the sun that the card's feet leave on ground points (in light space)."""
         return contact(self.card, points, self.sun)
+
+
+Standing = Body | StandingCard
 
 
 def standing(key: EntryKey, resolution: int, cutouts: Mapping[str, str]) -> Standing:

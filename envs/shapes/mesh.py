@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Int32, Integer
@@ -31,14 +31,6 @@ class Mesh:
     cell: float  # size of a grid cell, body units
 
 
-@runtime_checkable
-class HasMesh(Protocol):
-    """An animal that provides its own mesh."""
-
-    def mesh(self) -> Mesh:
-        """Make the mesh of the animal."""
-
-
 def is_closed(faces: Integer[np.ndarray, "f 3"]) -> bool:
     """Whether faces enclose a volume: along each edge as many of them go one way as the other. Four or more may meet,
     where bodies touch along an edge."""
@@ -49,9 +41,10 @@ def is_closed(faces: Integer[np.ndarray, "f 3"]) -> bool:
 
 
 @lru_cache(maxsize=64)
-def animal_mesh(animal: Animal | HasMesh, cells: int = CELLS) -> Mesh:
-    """Return the animal's mesh, its feet at height 0 (plus its hover) once placed."""
-    if isinstance(animal, HasMesh):
+def animal_mesh(animal: Any, cells: int = CELLS) -> Mesh:
+    """Return the mesh of an `Animal`, its feet at height 0 (plus its hover) once placed; meshes and cut-outs make their
+    own."""
+    if not isinstance(animal, Animal):
         return animal.mesh()
     vertices, faces, normals, cell = mesh_parts(animal.parts, cells, animal.floor, animal.relief)
     low, high = vertices.min(0), vertices.max(0)

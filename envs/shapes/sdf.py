@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from menagerie.envs.shapes.vectors import dot, transform
+from menagerie.envs.shapes.vectors import dot, rotation, transform
 
 FAR = np.float32(9.0)  # larger than any body, in body units
 
@@ -29,7 +29,7 @@ class Ellipsoid:
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper corner of a box that holds the part."""
-        half = np.sqrt(((_rotation(*self.rotation) * np.asarray(self.radii)) ** 2).sum(1))
+        half = np.sqrt(((rotation(*self.rotation) * np.asarray(self.radii)) ** 2).sum(1))
         half = half * (1.0 if self.power == 2 else 1.3)
         return np.asarray(self.center) - half, np.asarray(self.center) + half
 
@@ -38,7 +38,7 @@ class Ellipsoid:
         radii = np.asarray(self.radii, np.float32)
         offset = points - np.asarray(self.center, np.float32)
         if any(self.rotation):
-            offset = transform(_rotation(*self.rotation).T, offset)
+            offset = transform(rotation(*self.rotation).T, offset)
         unit = offset / radii
         if self.power != 2:
             return ((np.abs(unit) ** np.float32(self.power)).sum(-1) ** np.float32(1 / self.power) - 1) * radii.min()
@@ -78,14 +78,6 @@ class Capsules:
 
 
 Part = Ellipsoid | Capsules
-
-
-def _rotation(yaw: float, pitch: float, roll: float) -> Float32[np.ndarray, "3 3"]:
-    (cy, cp, cr), (sy, sp, sr) = (f(np.radians([yaw, pitch, roll])) for f in (np.cos, np.sin))
-    about_z = np.array([[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]])
-    about_y = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
-    about_x = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
-    return (about_z @ about_y @ about_x).astype(np.float32)
 
 
 def smooth_min(a: np.ndarray, b: np.ndarray, width: float) -> np.ndarray:

@@ -33,3 +33,12 @@ def dot(a: Float32[np.ndarray, "*n 3"], b: Float32[np.ndarray, "*n 3"]) -> Float
 def unit(vectors: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
     """Scale vectors to length 1; zero vectors stay zero."""
     return vectors / np.maximum(np.sqrt(dot(vectors, vectors)), np.float32(1e-9))[..., None]
+
+
+def rotation(yaw: float, pitch: float, roll: float) -> Float32[np.ndarray, "3 3"]:
+    """Return the matrix of a turn in degrees: first about x (roll), then about y (pitch), then about z (yaw)."""
+    (cy, cp, cr), (sy, sp, sr) = (f(np.radians([yaw, pitch, roll])) for f in (np.cos, np.sin))
+    about_z = np.array([[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]])
+    about_y = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
+    about_x = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
+    return (about_z @ about_y @ about_x).astype(np.float32)

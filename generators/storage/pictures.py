@@ -9,7 +9,7 @@ from jaxtyping import Float32, Int, UInt8
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.render import image_identity
-from menagerie.envs.render.occlusion import area_table, hidden_shares
+from menagerie.envs.render.occlusion import hidden_shares
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
@@ -151,5 +151,5 @@ def hidden_of(renderer, scenes: Sequence[Scene]) -> Float32[np.ndarray, "n thing
     for start in range(0, len(scenes), CHUNK):
         part = scenes[start : start + CHUNK]
         masks = renderer.render(part).masks
-        parts.append(hidden_shares(area_table(renderer.areas(part)), masks))
+        parts.append(hidden_shares(renderer.areas(part), masks))
     return np.concatenate(parts)

@@ -7,7 +7,6 @@ from pathlib import Path
 import matplotlib.image
 import pytest
 
-from menagerie.envs.checks.gallery import KINDS
 from tests.command import run_here
 
 
@@ -22,15 +21,12 @@ def test_gallery_writes_a_sheet(tmp_path):
     assert matplotlib.image.imread(out).shape[:2] == (32, 64)
 
 
-@pytest.mark.parametrize("options", [*(("--kind", kind) for kind in KINDS), ("--layout", "rows")])
-def test_gallery_of_every_kind_is_a_page_that_needs_no_other_file(options, tmp_path):
-    out = tmp_path / "sheet.html"
-    done = _run("gallery", "--out", out, *options, "--resolution", 16, "--columns", 2, "--world", "tiny")
+@pytest.mark.parametrize("kind", ["animals", "backgrounds", "slots"])
+def test_gallery_shows_every_animal_of_a_world(kind, tmp_path):
+    out = tmp_path / "sheet.png"
+    done = _run("gallery", "--out", out, "--kind", kind, "--resolution", 16, "--world", "tiny")
     assert done.returncode == 0, done.stderr
-    page = out.read_text()
-    assert page.count("<img") >= 4
-    assert page.count("<img") == page.count('src="data:image/png;base64,')
-    assert "elephant" in page
+    assert matplotlib.image.imread(out).shape[0] > 4 * 16
 
 
 def test_check_passes_and_prints_its_bounds():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from menagerie.envs.backgrounds import load_background
+from menagerie.envs.catalog import load_background
 from menagerie.envs.checks.against_direct import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
 from menagerie.envs.checks.direct import render_directly
 from menagerie.envs.drawing.camera import VIEWS
@@ -20,7 +20,8 @@ from tests.envs.conftest import RESOLUTION
 
 def test_agrees_with_the_direct_renderer(renderer, scenes):
     images, masks = renderer.render(scenes)
-    results = [compare(*row) for row in zip(scenes, images, masks, renderer.areas(scenes), strict=True)]
+    rows = zip(scenes, images, masks, renderer.areas(scenes), strict=True)
+    results = [compare(*row, renderer.world) for row in rows]
     assert np.mean([result.whole for result in results]) >= WHOLE_MEAN
     assert np.mean([result.touched for result in results]) >= TOUCHED_MEAN
     assert min(result.touched for result in results) >= TOUCHED_WORST
@@ -80,7 +81,7 @@ def test_a_thing_darkens_the_thing_behind_it(near_slots, world):
     alone = renderer.render([Scene("desert", (Thing("rabbit", "white", "far"),))])[0][0]
     darker = far & (alone.astype(int).sum(-1) - image.astype(int).sum(-1) > 60)
     assert darker.sum() > 0.05 * far.sum()
-    direct = render_directly(scene, RESOLUTION)
+    direct = render_directly(scene, RESOLUTION, world)
     right = psnr((image.astype(float) - direct.image)[direct.touched] ** 2)
     off = _without_shadows_on_things(renderer, scene)
     wrong = psnr((off.astype(float) - direct.image)[direct.touched] ** 2)
@@ -96,7 +97,7 @@ def test_the_nearer_thing_hides_the_farther(near_slots, world):
     other = renderer.render([Scene("desert", (Thing("rabbit", "white", "far"),))])[1][0] == 1
     assert (alone & other).sum() > 10, "they overlap"
     assert (mask[alone & other] == near).mean() > 0.97
-    assert (mask != render_directly(scene, RESOLUTION).mask).mean() < 0.003
+    assert (mask != render_directly(scene, RESOLUTION, world).mask).mean() < 0.003
 
 
 def test_four_things_in_one_scene(monkeypatch, world):
@@ -107,7 +108,7 @@ def test_four_things_in_one_scene(monkeypatch, world):
     scene = Scene("city", things)
     renderer = Renderer(world, RESOLUTION)
     (image,), (mask,) = renderer.render([scene])
-    result = compare(scene, image, mask, *renderer.areas([scene]))
+    result = compare(scene, image, mask, *renderer.areas([scene]), world)
     assert set(np.unique(mask)) == {0, 1, 2, 3, 4}
     assert result.touched >= TOUCHED_WORST
 

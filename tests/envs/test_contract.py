@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from menagerie.envs.animals import animal_names, load_animal
-from menagerie.envs.backgrounds import background_names, load_background
+from menagerie.envs.catalog import load_animal, load_background, load_texture, names
 from menagerie.envs.custom.limits import measures
 from menagerie.envs.drawing.background import Rays
 from menagerie.envs.drawing.camera import Camera
@@ -18,12 +17,11 @@ from menagerie.envs.shapes.animal import TAGS
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.shapes.patterns import BLACK
 from menagerie.envs.slots import SLOTS
-from menagerie.envs.textures import load_texture, texture_names
 from menagerie.envs.world import PATTERNS, TWELVE_TEXTURES, WORLDS
 from tests.envs.conftest import RESOLUTION
 
 
-@pytest.mark.parametrize("name", animal_names())
+@pytest.mark.parametrize("name", names("animals"))
 def test_mesh_is_closed_finite_and_wound_outward(name):
     mesh = animal_mesh(load_animal(name))
     solid = trimesh.Trimesh(mesh.vertices, mesh.faces)
@@ -36,7 +34,7 @@ def test_mesh_is_closed_finite_and_wound_outward(name):
     assert (outward > 0).mean() > 0.98
 
 
-@pytest.mark.parametrize("name", animal_names())
+@pytest.mark.parametrize("name", names("animals"))
 def test_animal_has_its_size_and_stands_on_the_ground(name):
     animal, mesh = load_animal(name), animal_mesh(load_animal(name))
     metres = (mesh.vertices - mesh.origin) * mesh.scale
@@ -46,13 +44,13 @@ def test_animal_has_its_size_and_stands_on_the_ground(name):
     assert (mesh.ambient <= 1).all()
 
 
-@pytest.mark.parametrize("name", animal_names())
+@pytest.mark.parametrize("name", names("animals"))
 def test_animal_shows_an_eye(name):
     animal, mesh = load_animal(name), animal_mesh(load_animal(name))
     assert TAGS.index("eye") in animal.tags(mesh.vertices, 0.4 * mesh.cell)
 
 
-@pytest.mark.parametrize("name", animal_names())
+@pytest.mark.parametrize("name", names("animals"))
 def test_animal_keeps_the_limits(name):
     """Inside the frame, never over to the side of the other thing of a pair, and of a fair width in every slot,
     whichever way it faces."""
@@ -60,10 +58,10 @@ def test_animal_keeps_the_limits(name):
 
 
 def test_every_animal_has_a_settled_pose():
-    assert set(read_poses()) == set(animal_names())
+    assert set(read_poses()) == set(names("animals"))
 
 
-@pytest.mark.parametrize("name", texture_names())
+@pytest.mark.parametrize("name", names("textures"))
 def test_texture_is_a_colour(name):
     points = np.random.default_rng(0).uniform(-2, 2, (20000, 3)).astype(np.float32)
     colors = load_texture(name).colors(points)
@@ -83,7 +81,7 @@ def test_a_pattern_covers_any_texture():
         assert (banded[black] == np.float32(BLACK)).all()
 
 
-@pytest.mark.parametrize("name", background_names())
+@pytest.mark.parametrize("name", names("backgrounds"))
 def test_background_is_finite_light_behind_the_things(name):
     background = load_background(name)
     drawn = background.draw(Rays(Camera(96)), background.light)
@@ -111,9 +109,9 @@ def test_textures_differ_under_every_light(world, textures):
 
 def test_worlds_name_only_what_exists():
     for world in WORLDS.values():
-        assert set(world.animals) <= set(animal_names())
-        assert set(world.textures) <= set(texture_names())
-        assert set(world.backgrounds) <= set(background_names())
+        assert set(world.animals) <= set(names("animals"))
+        assert set(world.textures) <= set(names("textures"))
+        assert set(world.backgrounds) <= set(names("backgrounds"))
 
 
 def test_views_differ_within_the_slots_bounds():

@@ -43,7 +43,7 @@ def block(rows: slice, columns: slice, side: int = 100, color: int = 200) -> byt
 
 
 REFUSED = {
-    "no alpha": (lambda: saved(Image.new("RGB", (90, 90), "brown")), "no alpha channel"),
+    "no alpha": (lambda: saved(Image.new("RGB", (90, 90), "brown")), "no transparent pixels"),
     "empty": (lambda: saved(Image.new("RGBA", (90, 90))), "is empty"),
     "full": (lambda: saved(Image.new("RGBA", (90, 90), "brown")), "no transparent pixels"),
     "border": (lambda: block(slice(20, 80), slice(0, 60)), "touches its border along 60% of the left edge"),

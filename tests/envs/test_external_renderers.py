@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.checks.against_external import LEAST_OVERLAP, LEAST_WITHIN, compare_with
-from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS, open_external_renderer
+from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import random_scenes
@@ -21,7 +21,7 @@ def drawn(world):
 @pytest.fixture(scope="module", params=EXTERNAL_RENDERERS)
 def external(request):
     try:
-        open_external_renderer(request.param, 16).close()
+        EXTERNAL_RENDERERS[request.param](16).close()
     except UserError as error:
         pytest.skip(str(error))
     return request.param

@@ -14,11 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.animals import animal_names
-from menagerie.envs.backgrounds import background_names
-from menagerie.envs.catalog import files, register
-from menagerie.envs.custom.cutouts import register_cutout
-from menagerie.envs.custom.source import Ingredient
+from menagerie.envs.catalog import names, register, shipped
 from menagerie.envs.drawing.background import Background, Rays, lay_ground
 from menagerie.envs.drawing.camera import VIEWS, view_of
 from menagerie.envs.drawing.cutout import Cutout, trimmed
@@ -49,19 +45,19 @@ def plain_ingredients() -> None:
     nose = Ellipsoid((0.5, 0, 0.6), (0.2, 0.2, 0.2), tag="nose")
     body = Animal((Ellipsoid((0, 0, 0.5), (0.7, 0.35, 0.5)), nose), size=1.2)
     grey = Texture(lambda noise: np.full((len(noise), 3), 0.4, np.float32), specular=0.1, gloss=20.0)
-    register("animals", "animal", EGG, EGG, body)
-    register("textures", "texture", PLAIN, PLAIN, grey)
-    register("backgrounds", "background", PLAIN, PLAIN, Background(OWN_LIGHT, plain_ground))
+    register("animals", EGG, EGG, body)
+    register("textures", PLAIN, PLAIN, grey)
+    register("backgrounds", PLAIN, PLAIN, Background(OWN_LIGHT, plain_ground))
     chequered = np.indices((8, 8)).sum(0)[..., None] % 2 * np.float32((0.6, 0.5, 0.1)) + np.float32(0.1)
     egg = animal_mesh(body, 24)
     mesh = MeshAnimal((egg.vertices - egg.origin).astype(np.float32), egg.faces, egg.normals, size=1.2)
-    register("animals", "animal", MESH, MESH, mesh)
-    register("textures", "texture", PICTURE, PICTURE, PictureTexture(chequered, 0.4, 0.1, 10.0))
+    register("animals", MESH, MESH, mesh)
+    register("textures", PICTURE, PICTURE, PictureTexture(chequered, 0.4, 0.1, 10.0))
     pictures = [picture_background(np.roll(chequered, n, axis=2), 0.45) for n in range(2)]
-    register("backgrounds", "background", PICTURE, PICTURE, by_view(pictures))
+    register("backgrounds", PICTURE, PICTURE, by_view(pictures))
     for name, natural in ((CUTOUT, False), (NATURAL, True)):
         cutout = Cutout((trimmed(arrow(), Path("arrow.png")),), size=1.2, natural=natural)
-        register_cutout(Ingredient(name, name, cutout, is_cutout=True))
+        register("cutouts", name, name, cutout)
 
 
 def plain_ground(rays: Rays, light) -> object:
@@ -85,12 +81,13 @@ def alone(animal: str = EGG, texture: str = PLAIN, slot: str = "center", size: s
 
 def ingredients() -> Iterator[tuple[str, Scene]]:
     """Each ingredient with a scene that shows it."""
-    yield from ((f"animal {name}", alone(name)) for name in (*animal_names(), MESH))
+    yield from ((f"animal {name}", alone(name)) for name in (*names("animals"), MESH))
     # Every texture, and every pattern on some of them.
     yield from (
-        (f"texture {name}", alone(texture=name)) for name in (*sorted([*files("textures"), *PATTERNS]), PICTURE)
+        (f"texture {name}", alone(texture=name))
+        for name in (*sorted([*shipped("textures").names(), *PATTERNS]), PICTURE)
     )
-    for name, view in product((*background_names(), PICTURE), (0, OTHER_VIEW)):
+    for name, view in product((*names("backgrounds"), PICTURE), (0, OTHER_VIEW)):
         yield f"background {name} in view {view}", alone(background=name, view=view)
     yield from ((f"slot {slot}", alone(slot=slot)) for slot in SLOTS)
     yield from ((f"size {size}", alone(size=size)) for size in SIZES)

@@ -6,10 +6,9 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
-from menagerie.envs.animals import load_animal
+from menagerie.envs.catalog import load_animal
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.crowd_limits import crowd_measures, neighbours
-from menagerie.envs.custom.limits import advice
+from menagerie.envs.custom.limits import advice, crowd_measures, neighbours
 from menagerie.envs.layouts import LAYOUTS, NEAR, Relation, holds, layout_of, relations_of, stated
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import CROWD, PAIR_SLOTS, RELATIONS, SLOTS

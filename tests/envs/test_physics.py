@@ -2,7 +2,7 @@
 
 import pytest
 
-from menagerie.envs.animals import animal_names
+from menagerie.envs.catalog import names
 from menagerie.envs.checks import physics
 from menagerie.envs.drawing.placement import Settled, read_poses
 from menagerie.envs.slots import SLOTS, Slot
@@ -17,12 +17,12 @@ def bullet():
 
 
 def test_stored_poses_are_where_the_animals_come_to_rest(bullet, tmp_path):
-    settled = {name: physics.settle(bullet, name, tmp_path) for name in animal_names()}
+    settled = {name: physics.settle(bullet, name, tmp_path) for name in names("animals")}
     assert physics.differences(read_poses(), settled) == []
 
 
 def test_no_two_animals_touch_in_any_pair_of_slots(bullet, tmp_path):
-    distances = physics.contacts(bullet, animal_names(), tmp_path)
+    distances = physics.contacts(bullet, names("animals"), tmp_path)
     assert len(distances) == 2
     assert min(distances.values()) > 0.03
 

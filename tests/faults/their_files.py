@@ -222,7 +222,7 @@ THEIRS = [
         "cut-out of a world",
         make_cutout,
         read_world,
-        ("menagerie.envs.drawing.cutout", "menagerie.envs.custom.cutouts"),
+        ("menagerie.envs.drawing.picture_file", "menagerie.envs.custom.cutouts"),
         free=True,
     ),
     FileKind("picture of a world", beside("tiles.png"), read_world, WORLDS, free=True),

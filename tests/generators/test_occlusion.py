@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from menagerie.envs.render.occlusion import area_table, hidden_shares
+from menagerie.envs.render.occlusion import hidden_shares
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
@@ -22,12 +22,12 @@ def behind(view: int) -> Scene:
 def test_shares_of_masks_by_hand():
     masks = np.zeros((2, 4, 4), np.uint8)
     masks[0, :2], masks[0, 3, 0] = 1, 2
-    shares = hidden_shares(area_table([(8, 4), (6,)]), masks)
+    shares = hidden_shares([(8, 4), (6,)], masks)
     assert shares.shape == (2, 8)
     assert shares[0, :2].tolist() == [0, 0.75]
     assert shares[1, 0] == 1, "nothing of it shows"
     assert np.isnan(shares[0, 2:]).all()
-    more = hidden_shares(area_table([(5, 1), (6,)]), masks)
+    more = hidden_shares([(5, 1), (6,)], masks)
     assert more[0].tolist()[:2] == [0, 0], "an edge may give a thing more pixels than it has alone"
 
 
