@@ -64,13 +64,16 @@ def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
 
 
 def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
-    """The images and captions in a file, whose name tells which of the `forms` it has."""
+    """The images and captions in a file, whose name tells which of the `forms` it has. CLIP_benchmark's is a table for
+    Flickr30k, and in COCO's format for COCO."""
     karpathys, blip, _ = (Path(form).name for form in forms)
     if path.name == karpathys:
         return karpathy_images(path)
     if path.name == blip:
-        return listed_images(path)
-    return table_of_captions(path) if path.suffix == ".txt" else coco_captions(path)
+        return [(name_in(entry.text("image")), entry.texts("caption")) for entry in read_json_list(path)]
+    if path.suffix == ".txt":
+        return table_of_captions(path)
+    return [(name_in(photograph.file), tuple(photograph.texts)) for photograph in read_photographs(path)]
 
 
 def karpathy_images(path: Path) -> list[CaptionedImage]:
@@ -87,17 +90,6 @@ def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[CaptionedIma
         (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.rows("sentences")))
         for entry in entries
     )
-
-
-def listed_images(path: Path) -> list[CaptionedImage]:
-    """The images and captions in BLIP's list of the test split."""
-    entries = read_json_list(path)
-    return [(name_in(entry.text("image")), entry.texts("caption")) for entry in entries]
-
-
-def coco_captions(path: Path) -> list[CaptionedImage]:
-    """The images and captions of a test split that CLIP_benchmark keeps in COCO's format."""
-    return [(name_in(photograph.file), tuple(photograph.texts)) for photograph in read_photographs(path)]
 
 
 def table_of_captions(path: Path) -> list[CaptionedImage]:

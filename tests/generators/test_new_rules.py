@@ -10,7 +10,7 @@ from menagerie.generators.benchmarks import mmvp_vlm, valse
 from menagerie.generators.benchmarks.benchmark import Outcome, Result, first_of_best, texts_chosen
 from menagerie.generators.benchmarks.photographs import Photographs
 from menagerie.generators.benchmarks.registry import load
-from menagerie.generators.benchmarks.sugarcrepe_pp import both_above
+from menagerie.generators.benchmarks.sugarcrepe import both_above
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
 from menagerie.studies.scoring.benchmark_piece import preferences

@@ -15,9 +15,8 @@ from menagerie.generators.benchmarks import (
     clevr_bind,
     mmvp_vlm,
     negbench,
-    pug_spare,
+    pug,
     sugarcrepe,
-    sugarcrepe_pp,
     valse,
     vl_checklist,
 )
@@ -82,7 +81,7 @@ def make_winoground(root: Path) -> Counts:
 def make_sugarcrepe_pp(root: Path) -> Counts:
     """Two true captions each; in one record they are the same text but for a word."""
     write_images(root / sugarcrepe.IMAGES, ["000000000001.jpg", "000000000002.jpg"])
-    for k, name in enumerate(sugarcrepe_pp.COUNTS):
+    for k, name in enumerate(sugarcrepe.PLUS_COUNTS):
         records = [
             {
                 **{"id": i, "filename": f"00000000000{i + 1}.jpg", "caption": f"A cat, {k}."},
@@ -91,7 +90,7 @@ def make_sugarcrepe_pp(root: Path) -> Counts:
             for i in range(2)
         ]
         write_json(root / f"sugarcrepe_pp/{name}.json", records)
-    return dict.fromkeys(sugarcrepe_pp.COUNTS, 2)
+    return dict.fromkeys(sugarcrepe.PLUS_COUNTS, 2)
 
 
 def four_way_counts(n: int) -> Counts:
@@ -177,8 +176,8 @@ def make_pug_spare(root: Path) -> Counts:
         ("1.png", "Island", "Bear", "Cat", "Red", "Red", ""),
     ]
     columns = ("filename", "world_name", "character_name", "character2_name", "character_texture", "character2_texture")
-    write_csv(root / pug_spare.FILE, (*columns, "character_pos"), rows)
-    write_images(root / pug_spare.FOLDER, [f"{row[1]}/{row[0]}" for row in rows])
+    write_csv(root / pug.SPARE, (*columns, "character_pos"), rows)
+    write_images(root / pug.SPARE_FOLDER, [f"{row[1]}/{row[0]}" for row in rows])
     return {"Desert": 2, "Island": 1}
 
 
