@@ -93,6 +93,13 @@ def pictures(part: ExportPart, indices: Iterable[int]) -> Iterator[File]:
         yield File(f"images/{picture_name(part, i)}", part.name, 1, lambda path, i=i: path.write_bytes(part.png(i)))
 
 
+def with_pictures(parts: Sequence[ExportPart], content: Callable[[ExportPart], object]) -> Iterator[File]:
+    """Yield the pictures of all records as single files, and a JSON file for each subset."""
+    for part in parts:
+        yield from pictures(part, range(len(part.records)))
+        yield json_file(f"{part.stem}.json", part.name, partial(content, part))
+
+
 def webdataset(parts: Sequence[ExportPart]) -> Iterator[File]:
     """`SUBSET-000000.tar`, `SUBSET-000001.tar` … hold at most 1000 samples each (WebDataset).
 
@@ -128,9 +135,7 @@ def coco(parts: Sequence[ExportPart]) -> Iterator[File]:
     Every picture has one annotation. Besides `caption` it has `negative` (the hard negative, empty if there is none),
     `graph`, `negative_graph`, `scene` and `key`.
     """
-    for part in parts:
-        yield from pictures(part, range(len(part.records)))
-        yield json_file(f"{part.stem}.json", part.name, partial(coco_captions, part))
+    return with_pictures(parts, coco_captions)
 
 
 def coco_captions(part: ExportPart) -> dict[str, Any]:
@@ -146,9 +151,6 @@ def coco_captions(part: ExportPart) -> dict[str, Any]:
     return {"info": info, "licenses": licenses, "images": images, "annotations": annotations}
 
 
-INSTANCES = "coco_instances"
-
-
 def coco_instances(parts: Sequence[ExportPart]) -> Iterator[File]:
     """`SUBSET.json` has the things in the pictures of a subset (COCO instances); the pictures lie below `images`.
 
@@ -156,9 +158,7 @@ def coco_instances(parts: Sequence[ExportPart]) -> Iterator[File]:
     `segmentation` (run lengths, column by column) of what others leave visible, `texture`, `slot`, `size` in worlds
     that have sizes, and in scenes of many things `hidden`, the share that others hide.
     """
-    for part in parts:
-        yield from pictures(part, range(len(part.records)))
-        yield json_file(f"{part.stem}.json", part.name, partial(coco_things, part))
+    return with_pictures(parts, coco_things)
 
 
 def coco_things(part: ExportPart) -> dict[str, Any]:
@@ -216,6 +216,6 @@ def sugarcrepe_pairs(part: ExportPart, indices: Iterable[int]) -> dict[str, dict
 FORMATS: dict[str, Callable[[Sequence[ExportPart]], Iterator[File]]] = {
     "webdataset": webdataset,
     "coco": coco,
-    INSTANCES: coco_instances,
+    "coco_instances": coco_instances,
     "sugarcrepe": sugarcrepe,
 }
