@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import UInt8
@@ -227,17 +227,17 @@ def macro(parts: Sequence[Summary]) -> Summary:
 
 
 def by_group(
-    items: Sequence[Item], outcomes: Sequence[Each], name: Callable[[Item], str] = attrgetter("group")
-) -> dict[str, list[Each]]:
+    items: Sequence[Item], outcomes: Sequence[Each], name: Callable[[Item], Any] = attrgetter("group")
+) -> dict[Any, list[Each]]:
     """Collect the items' outcomes, or whatever `outcomes` has for each item, by the items' groups or another `name`."""
-    parts: dict[str, list[Each]] = {}
+    parts: dict[Any, list[Each]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
         parts.setdefault(name(item), []).append(outcome)
     return parts
 
 
 def of_groups(
-    items: Sequence[Item], outcomes: Sequence[Outcome], name: Callable[[Item], str] = attrgetter("group")
-) -> dict[str, Summary]:
+    items: Sequence[Item], outcomes: Sequence[Outcome], name: Callable[[Item], Any] = attrgetter("group")
+) -> dict[Any, Summary]:
     """The summary of each group's outcomes, or of those of the items that share another `name`."""
     return {part: summarise(its) for part, its in by_group(items, outcomes, name).items()}

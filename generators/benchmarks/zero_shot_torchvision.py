@@ -4,6 +4,7 @@ Nothing is downloaded. Test splits are read as torchvision reads them, with CLIP
 is read in its binary form (`cifar-10-binary.tar.gz`, `cifar-100-binary.tar.gz`).
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -35,22 +36,18 @@ class TorchvisionSets(ZeroShot):
 
 
 def build(place: Place) -> TorchvisionSets:
+    """Build the benchmark from the sets that are there. CIFAR may be there as Python pickles too, but not alone."""
     root = place.only(FOLDER)
-    check_pickles(root)
+    for pickled, binary in PICKLED.items():
+        if (root / pickled).exists() and not (root / binary).exists():
+            raise UserError(
+                f"{root / pickled} holds pickles, which may run code when they are opened; get the binary version of "
+                f"www.cs.toronto.edu/~kriz/cifar.html for {root / binary}, or take the folder away"
+            )
     sets = [image_set(name, read(root)) for name, (folder, read) in SETS.items() if (root / folder).exists()]
     if not sets:
         raise UserError(f"there is none of {', '.join(folder for folder, _ in SETS.values())} in {root}; get one")
     return TorchvisionSets("zero-shot-torchvision", FOLDER, sets, place)
-
-
-def check_pickles(root: Path) -> None:
-    """Raise if CIFAR exists only as Python pickles, which could run any code."""
-    for pickled, (binary, archive) in PICKLED.items():
-        if (root / pickled).exists() and not (root / binary).exists():
-            raise UserError(
-                f"{root / pickled} holds pickles, which may run code when they are opened; get {archive} from "
-                f"www.cs.toronto.edu/~kriz/cifar.html for {root / binary}, or take the folder away"
-            )
 
 
 def image_set(name: str, labelled: Labelled) -> ImageSet:
@@ -58,8 +55,7 @@ def image_set(name: str, labelled: Labelled) -> ImageSet:
     given = labelled.classes
     if len(given) < 2 or not all(map(is_text, given)):
         raise UserError(f"{name}: its {len(given)} classes aren't all named, or are too few; get its files again")
-    names = given if name in AS_THEY_ARE else [text.replace("_", " ") for text in given]
-    classes = dict(zip(map(str, range(len(names))), names, strict=True))
+    classes = {str(k): text if name in AS_THEY_ARE else text.replace("_", " ") for k, text in enumerate(given)}
     if strange := next((image for image, label in labelled.images if str(label) not in classes), None):
         raise UserError(f"{name}: the class of {strange[:99]!r} is none of the {len(classes)}; get its files again")
     records = tuple(
@@ -84,17 +80,14 @@ def with_labels(root: Path, file: str, labels: str, header: int, first: int, cla
 
 def stl10(root: Path) -> Labelled:
     """Read STL-10, whose labels count from 1."""
-    folder = "stl10_binary"
-    classes = lines(root / folder / "class_names.txt")
-    return with_labels(root, f"{folder}/test_X.bin", f"{folder}/test_y.bin", 0, 1, classes)
+    classes = lines(root / "stl10_binary/class_names.txt")
+    return with_labels(root, "stl10_binary/test_X.bin", "stl10_binary/test_y.bin", 0, 1, classes)
 
 
 def mnist(root: Path) -> Labelled:
     """Read MNIST's unpacked files."""
-    folder = "MNIST/raw/t10k"
-    return with_labels(
-        root, f"{folder}-images-idx3-ubyte", f"{folder}-labels-idx1-ubyte", 8, 0, known()["classes"]["mnist"]
-    )
+    stem, classes = "MNIST/raw/t10k", known()["classes"]["mnist"]
+    return with_labels(root, f"{stem}-images-idx3-ubyte", f"{stem}-labels-idx1-ubyte", 8, 0, classes)
 
 
 def food101(root: Path) -> Labelled:
@@ -108,10 +101,10 @@ def food101(root: Path) -> Labelled:
 def pets(root: Path) -> Labelled:
     """Read Oxford-IIIT Pet, whose lines have an image, its class counted from 1, and more."""
     path = root / "oxford-iiit-pet/annotations/test.txt"
-    rows = [line.split() for line in lines(path)]
-    if wrong := next((row for row in rows if len(row) < 2 or not is_number(row[1])), None):
-        raise UserError(f"{path} has a line without the number of a class: {' '.join(wrong)[:80]!r}; get it again")
-    images = [(f"oxford-iiit-pet/images/{image}.jpg", int(number) - 1) for image, number, *_ in rows]
+    rows = [PET.match(line) for line in lines(path)]
+    if None in rows:
+        raise UserError(f"{path} has a line without the number of a class, line {rows.index(None) + 1}; get it again")
+    images = [(f"oxford-iiit-pet/images/{row[1]}.jpg", int(row[2]) - 1) for row in rows if row]
     return Labelled(known()["classes"]["pets"], images)
 
 
@@ -133,15 +126,9 @@ def aircraft(root: Path) -> Labelled:
     return Labelled(classes, images)
 
 
-def is_number(text: str) -> bool:
-    """Whether a text is a whole number with few digits."""
-    return text.isdecimal() and text.isascii() and len(text) < 10
-
-
-PICKLED = {
-    "cifar-10-batches-py": ("cifar-10-batches-bin", "cifar-10-binary.tar.gz"),
-    "cifar-100-python": ("cifar-100-binary", "cifar-100-binary.tar.gz"),
-}
+PET = re.compile(r"(\S+)\s+([0-9]{1,9})(?!\S)")
+# Folders of pickles -> those of the same set's binary form.
+PICKLED = {"cifar-10-batches-py": "cifar-10-batches-bin", "cifar-100-python": "cifar-100-binary"}
 # CLIP_benchmark's name of a set -> its folder, and its reader.
 SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = {
     "cifar10": (

@@ -153,7 +153,7 @@ def write_files(out: Path, files: Sequence[File], texts: Mapping[str, str], prog
 
 
 def is_there(out: Path, mark: str, planned: set[str]) -> bool:
-    """Whether this same export is in `out`; raises if anything else is there, or if no folder is there to make it in."""
+    """Whether this same export is in `out`; raises if anything else is, or if there is no folder to make it in."""
     if not out.absolute().parent.is_dir():
         raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
     if out.exists() and not out.is_dir():

@@ -65,16 +65,15 @@ def put_below(root: Path, scratch: Path, first: str = "") -> None:
         if target.exists() and not same:
             raise UserError(f"{target} is there already, and is another; take it away, or name another --data-root")
     root.mkdir(parents=True, exist_ok=True)
-    for path, target in to_move(scratch, root, scratch / first):
-        path.rename(target)
+    move(scratch, root, scratch / first)
 
 
-def to_move(folder: Path, target: Path, first: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield what to move from a folder to one that is there already: `first` and the folders that contain it before all
+def move(folder: Path, target: Path, first: Path) -> None:
+    """Move what is in a folder to one that is there already: `first` and the folders that contain it before all
     others, then folders, then files. A file that is there already is kept."""
     for path in sorted(folder.iterdir(), key=lambda path: (not first.is_relative_to(path), path.is_file(), path.name)):
         its = target / path.name
         if not its.exists():
-            yield path, its
+            path.rename(its)
         elif path.is_dir():
-            yield from to_move(path, its, first)
+            move(path, its, first)

@@ -74,22 +74,23 @@ def test_numbers_are_places_among_the_names_or_the_sets_own(tmp_path):
     assert list(signs.values()) == CLASSES["gtsrb"]
     flowers = names_in(tmp_path, "flowers", [str(k) for k in range(1, 103)])
     assert flowers == {str(k + 1): name for k, name in enumerate(CLASSES["flowers"])}
-    assert "there is no class for '10'" in refusal(tmp_path, "svhn", map(str, range(1, 11)))
+    assert "there is no class left for '10'" in refusal(tmp_path, "svhn", map(str, range(1, 11)))
 
 
 def test_what_matches_is_matched_and_the_rest_is_named(tmp_path):
     """None of four folders of words is the class that stands in its place; one misspelt name spoils no other."""
     problem = refusal(tmp_path, "kitti_closest_vehicle_distance", ["above_20", "below_20", "below_8", "no_vehicle"])
     assert (
-        "there is no class for 'above_20', 'below_20', 'below_8', 'no_vehicle'; there is no folder for 'a photo"
+        "there is no class left for 'above_20', 'below_20', 'below_8', 'no_vehicle'; there is no folder for 'a photo"
         in problem
     )
     pets = [name.lower().replace(" ", "_") for name in CLASSES["pets"]]
     assert list(names_in(tmp_path, "pets", pets).values()) == CLASSES["pets"]
     shutil.rmtree(tmp_path / "pets")
     problem = refusal(tmp_path, "pets", [*pets[:5], "bengall", *pets[6:]])
-    assert "there is no class for 'bengall'; there is no folder for 'Bengal'; copy" in problem
-    assert "two folders are of one class" in refusal(tmp_path, "mnist", [*map(str, range(10)), "07"])
+    assert "there is no class left for 'bengall'; there is no folder for 'Bengal'; copy" in problem
+    problem = refusal(tmp_path, "mnist", [*map(str, range(10)), "07"])
+    assert "for the 10 classes of mnist: there is no class left for '7'; copy" in problem
     assert "isn't known; list all names in" in refusal(tmp_path, "own", ["n01440764", "n01443537"])
 
 
@@ -119,12 +120,12 @@ def test_lines_of_classes_txt(tmp_path, folders, lines, expected):
 @pytest.mark.parametrize(
     ("folders", "lines", "problem"),
     [
-        (("above_20", "below_20"), "far\nnear", "'above_20', 'below_20', 'far', 'near' stand on one side only"),
-        (("class_1", "other_2"), "cat\ndog", "'cat', 'class_1', 'dog', 'other_2' stand on one side only"),
+        (("above_20", "below_20"), "far\nnear", "which don't match: 'above_20', 'below_20', 'far', 'near'; "),
+        (("class_1", "other_2"), "cat\ndog", "which don't match: 'cat', 'class_1', 'dog', 'other_2'; "),
         (NUMBERED, "cat\ndog", "has 2 lines for 3 folders"),
-        (("a", "b"), "a\tcat\nb\tdog\na\tcow", "has 3 lines for 2 folders: one comes twice"),
-        (("0", "1", "2"), "2\n0\n1", "they are numbers in another order"),
-        (("1", "01"), "cat\ndog", "stand on one side only"),
+        (("a", "b"), "a\tcat\nb\tdog\na\tcow", "has 3 lines for 2 folders, which don't match: "),
+        (("0", "1", "2"), "2\n0\n1", "which don't match: '2', '0', '1'; "),
+        (("1", "01"), "cat\ndog", "which don't match: '01', '1', 'cat', 'dog'; "),
         (("a", "b"), "\u2028\n", "has an empty line, none at all"),
     ],
 )
