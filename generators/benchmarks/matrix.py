@@ -145,15 +145,9 @@ class MatrixBenchmark(PhotographSet):
                     yield Result(item._replace(group=group_of(pool.name, measure)), shown, outcome)
 
     def level(self, pool: Pool) -> Iterator[tuple[Item, Outcome]]:
-        """Yield every query of a pool with the outcome that equal scores would give; no scores are made."""
-        for measure in self.measures_of(pool):
-            number = len(pool.texts if measure.of_images else pool.images)
-            for query, true in answers_of(pool, measure.of_images).items():
-                first, own = int(true.min()), set(true.tolist())
-                false = next((place for place in range(number) if place not in own), 0)
-                ranked = Answer(first, false, 0, (number - len(own), len(own)), first)
-                item = self.item(pool, measure.of_images, query, ranked)
-                yield item._replace(group=group_of(pool.name, measure)), among_best(ranked, measure.k)
+        """Yield every query of a pool with the outcome that equal scores give."""
+        equal = np.broadcast_to(np.float32(0), (len(pool.images), len(pool.texts)))
+        return ((result.item, result.outcome) for result in self.results(pool, equal))
 
     def item(self, pool: Pool, of_images: bool, query: int, ranked: Answer) -> Item:
         """An item for a query with its best candidates."""

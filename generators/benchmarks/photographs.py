@@ -185,16 +185,12 @@ def check_records(name: str, folder: SearchedFolders, records: Sequence[Record])
     """Raise unless there are records, and each has a name that is unique in its group and can be written to a file."""
     if not records:
         raise UserError(f"{name} has no records in {folder}; get its files again")
-    if halved := next((record for record in records if not writable(words_of(record))), None):
+    named = ((record, (*record[:2], record.cluster, *images_of([record]))) for record in records)
+    if halved := next((record for record, words in named if not writable(" ".join(words))), None):
         raise UserError(f"{name} names something with half a character in it: {halved.name!r}; rename it")
     names = Counter((record.group, record.name) for record in records)
     if twice := next((record for (_, record), count in names.items() if count > 1), None):
         raise UserError(f"{name} has {twice!r} more than once; correct its files, or get them again")
-
-
-def words_of(record: Record) -> str:
-    """A text that identifies a record in results, without its captions: name, group, cluster and image files."""
-    return " ".join((record.name, record.group, record.cluster, *(image.file for image in record.images)))
 
 
 def images_of(records: Sequence[Record]) -> set[str]:

@@ -68,7 +68,8 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     Flickr30k, and in COCO's format for COCO."""
     karpathys, blip, _ = (Path(form).name for form in forms)
     if path.name == karpathys:
-        return karpathy_images(path)
+        state = path.stat()
+        return list(karpathy_images(path.resolve(), state.st_size, state.st_mtime_ns))
     if path.name == blip:
         return [(name_in(entry.text("image")), entry.texts("caption")) for entry in read_json_list(path)]
     if path.suffix == ".txt":
@@ -76,15 +77,10 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     return [(name_in(photograph.file), tuple(photograph.texts)) for photograph in read_photographs(path)]
 
 
-def karpathy_images(path: Path) -> list[CaptionedImage]:
-    """The test split in Karpathy's file, which is large: retrieval and word orders read it only once."""
-    state = path.stat()
-    return list(karpathy_as_it_is(path.resolve(), state.st_size, state.st_mtime_ns))
-
-
 @lru_cache(maxsize=2)
-def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
-    """Read Karpathy's file; `size` and `changed` (time of the last change) tell versions of it apart in the cache."""
+def karpathy_images(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
+    """The test split in Karpathy's file, which is large: retrieval and word orders read it only once. `size` and
+    `changed` (time of the last change) tell versions of it apart in the cache."""
     entries = [entry for entry in read_json(path).rows("images") if entry.text("split") == SPLIT]
     return tuple(
         (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.rows("sentences")))

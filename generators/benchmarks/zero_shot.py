@@ -94,7 +94,9 @@ def build(place: Place) -> ZeroShot:
 def set_in(folder: Path) -> ImageSet:
     try:
         classes = class_names(folder)
-        return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates_of(folder))
+        listed = folder / "templates.txt"
+        templates = read_templates(listed) if listed.is_file() else known_templates(folder.name)
+        return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates)
     except UserError as error:
         if instead := found_instead(folder):
             raise UserError(f"{error}; {instead}: move it out of {folder.parent} first") from error
@@ -117,11 +119,6 @@ def pictures_in(folder: Path) -> list[str]:
             f"the class {folder.name!r} in {folder.parent} has no images ({', '.join(SUFFIXES)}); copy the set again"
         )
     return files
-
-
-def templates_of(folder: Path) -> Sequence[str]:
-    listed = folder / "templates.txt"
-    return read_templates(listed) if listed.is_file() else known_templates(folder.name)
 
 
 def read_templates(path: Path) -> list[str]:

@@ -25,7 +25,7 @@ SUFFIXES = (".parquet", ".arrow")
 STATE = "state.json"
 SHARD = re.compile(r"(?P<name>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(-[0-9a-f]{16})?")
 NUMBER = re.compile(r"\d{4,}")
-END, MAGIC = b"\xff\xff\xff\xff\0\0\0\0", b"ARROW1"  # the last bytes of arrow's two formats
+END = b"\xff\xff\xff\xff\0\0\0\0"  # the last bytes of an arrow stream, which is what `datasets` writes
 CACHE = "cache-"  # start of the names of files that `datasets` keeps of what it computed
 SAVED = "data"  # name of files that `save_to_disk` writes, and of a folder of tables on the hub
 EXTRA = "pip install 'binding-menagerie[parquet]'"
@@ -132,7 +132,11 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
                 yield file.schema_arrow, lambda columns: file.iter_batches(ROWS, columns=columns)
         else:
             with pa.memory_map(str(path)) as file:
-                reader = arrow_reader(file)
+                file.seek(max(0, file.size() - len(END)))
+                if file.read(len(END)) != END:
+                    raise ValueError("it has no end mark: damaged or half-copied")
+                file.seek(0)
+                reader = pa.ipc.open_stream(file)
                 yield reader.schema, lambda columns: parts_of(reader, columns)
     except UserError:
         raise
@@ -142,26 +146,10 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
         raise UserError(f"{path} is no whole {path.suffix[1:]} file ({reason:.200}); get it again") from error
 
 
-def arrow_reader(file: Any) -> Any:
-    """A reader for arrow's stream format, which `datasets` writes, or its file format; raises if the stream is cut
-    short."""
-    import pyarrow as pa
-
-    file.seek(max(0, file.size() - len(END)))
-    end = file.read(len(END))
-    file.seek(0)
-    if end.endswith(MAGIC):
-        return pa.ipc.open_file(file)
-    if end != END:
-        raise ValueError("it has no end mark: damaged or half-copied")
-    return pa.ipc.open_stream(file)
-
-
 def parts_of(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
-    """Yield some columns of an arrow file, a few rows at a time. Each part is validated first, because arrow itself
+    """Yield some columns of an arrow stream, a few rows at a time. Each part is validated first, because arrow itself
     trusts a file's offsets."""
-    count = getattr(reader, "num_record_batches", None)
-    for batch in reader if count is None else map(reader.get_batch, range(count)):
+    for batch in reader:
         for start in range(0, batch.num_rows, ROWS):
             part = batch.select(columns).slice(start, ROWS)
             part.validate(full=True)

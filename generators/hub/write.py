@@ -3,6 +3,7 @@ files."""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from menagerie.generators.hub.forms import FORMS, Form, part_in
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
 from menagerie.generators.hub.tables import Table, columns_of, rows_of, tables_in
-from menagerie.generators.hub.webdataset import check_options, import_webdataset
+from menagerie.generators.hub.webdataset import import_webdataset
 from menagerie.generators.sources.nearby import is_webdataset
 
 SPLIT = "test"  # the split that is read if there are several
@@ -22,66 +23,40 @@ SPLIT = "test"  # the split that is read if there are several
 OTHERS = re.compile(r"(?<![a-z])(train(ing)?|val(id(ation)?)?|dev)(?![a-z])", re.IGNORECASE)
 
 
-def form_of(tables: Sequence[Table], benchmark: str, split: str) -> Form:
-    """The form whose columns the split's first table has; if several fit, the one with most columns. Raises if none
-    fits, or if forms of two benchmarks fit equally well."""
-    table = of_split(tables, split)[0]
+def form_of(table: Table, benchmark: str) -> Form:
+    """The form whose columns a table has; if several fit, the one with most columns. Raises if none fits, or if forms
+    of two benchmarks fit equally well."""
     columns = columns_of(table)
     forms = [form for form in FORMS if benchmark in ("", form.benchmark)]
-    fitting = sorted((form for form in forms if fits(form, columns)), key=lambda form: -len(form.columns))
+    fitting = [form for form in forms if set(form.columns) <= set(columns)]
     if not fitting:
         wanted = "; ".join(f"{form.benchmark}: {', '.join(form.columns)}" for form in forms)
         raise UserError(f"{table.files[0]} has the columns {', '.join(columns):.500}; known are {wanted}")
-    best = [form for form in fitting if len(form.columns) == len(fitting[0].columns)]
-    if len({form.benchmark for form in best}) > 1:
-        raise UserError(
-            f"{table.files[0]} may be {' or '.join(form.benchmark for form in best)}; name one with --benchmark"
-        )
-    return best[0]
-
-
-def fits(form: Form, columns: Sequence[str]) -> bool:
-    return set(form.columns) <= set(columns)
-
-
-def of_split(tables: Sequence[Table], split: str) -> list[Table]:
-    """The tables of a split; all tables if `split` is empty."""
-    found = [table for table in tables if split in ("", table.split)]
-    if not found:
-        choose("--split", split, sorted({table.split for table in tables}))
-    return found
+    most = max(len(form.columns) for form in fitting)
+    best = {form.benchmark: form for form in fitting if len(form.columns) == most}
+    if len(best) > 1:
+        raise UserError(f"{table.files[0]} may be {' or '.join(best)}; name one with --benchmark")
+    return best.popitem()[1]
 
 
 def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
-    """The tables to read: one split of each configuration, or all splits if they are parts of the benchmark.
+    """The tables to read: those of the `split`; without it those of tests and of parts of the benchmark, and those of a
+    configuration with one split, unless that is called training or validation. Raises if there are none, or several
+    that aren't parts."""
+    splits = Counter(table.configuration for table in tables)
 
-    The only split of a configuration is read whatever its name, except that training or validation must be named by
-    `split`.
-    """
-    taken = []
-    named = of_split(tables, split)
-    for configuration in dict.fromkeys(table.configuration for table in named):
-        here = [table for table in named if table.configuration == configuration]
-        tests = [table for table in here if table.split == SPLIT]
-        if len(here) > 1 and not all(part_in(form, table.split) for table in here):
-            if not tests:
-                raise UserError(f"{here[0].files[0].parent} has {table_names(here)}; name one with --split")
-            here = tests
-        if not split and len(here) == 1 and OTHERS.search(here[0].split) and not part_in(form, here[0].split):
-            raise UserError(
-                f"{here[0].files[0]} is of the split {here[0].split!r}, and there is no test; to read it all the same, "
-                f"give --split {here[0].split}"
-            )
-        taken += here
-    if len(taken) > 1 and not form.parts:
-        raise UserError(f"{taken[0].files[0]} is one of several tables, {table_names(taken)}; name the folder of one")
-    if other := next((table for table in taken if not fits(form, columns_of(table))), None):
+    def is_taken(table: Table) -> bool:
+        if split or table.split == SPLIT or part_in(form, table.split):
+            return not split or table.split == split
+        return splits[table.configuration] == 1 and not OTHERS.search(table.split)
+
+    taken = list(filter(is_taken, tables))
+    if not taken or (len(taken) > 1 and not form.parts):
+        names = ", ".join(table.name for table in taken or tables)
+        raise UserError(f"{tables[0].files[0].parent} has {names}; name one with --split, or the folder of one table")
+    if other := next((table for table in taken if not set(form.columns) <= set(columns_of(table))), None):
         raise UserError(f"{other.files[0]} has other columns than {form.benchmark} has; name the folder of one table")
     return taken
-
-
-def table_names(tables: Sequence[Table]) -> str:
-    return ", ".join(table.name for table in tables)
 
 
 def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "", split: str = "") -> Made:
@@ -95,12 +70,15 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; name one that was downloaded from the Hugging Face hub")
     if is_webdataset(folder):
-        check_options(folder, benchmark, part)
+        if part or benchmark not in ("", "zero-shot"):
+            raise UserError(f"{folder} is a webdataset of classes, for zero-shot; leave --benchmark and --part out")
         return import_webdataset(folder, root, split or SPLIT)
     if benchmark:
         choose("benchmark of the hub", benchmark, sorted({form.benchmark for form in FORMS}))
     tables = tables_in(folder)
-    form = form_of(tables, benchmark, split)
+    if split:
+        choose("--split", split, sorted({table.split for table in tables}))
+    form = form_of(next(table for table in tables if split in ("", table.split)), benchmark)
     if part and form.part_column:
         raise UserError(f"the column {form.part_column!r} says which part a row is of; leave --part out")
     if part:
