@@ -37,9 +37,12 @@ class SplitTests(Benchmark):
         return [*self.choices, QUAD]
 
     def _task_items(self, task: str) -> list[Item]:
-        suited = enumerate(zip(self.data.records.scenes, self.choices[task], strict=True))
-        kind = self.data.split.recipe["kind"]
-        return [item_of(task, i, scene, choice, cluster_of(kind, scene)) for i, (scene, choice) in suited if choice]
+        kind, items = self.data.split.recipe["kind"], []
+        for i, (scene, choice) in enumerate(zip(self.data.records.scenes, self.choices[task], strict=True)):
+            if choice:
+                texts, true = choice if isinstance(choice, Question) else (tuple(choice), 1)
+                items.append(Item(scene.key, task, (i,), texts, cluster_of(kind, scene), true))
+        return items
 
     def _quads(self) -> list[Item]:
         swaps = ((item, item.images[0]) for item in self._task_items("swap"))
@@ -62,12 +65,6 @@ class SplitTests(Benchmark):
 def outcome_of(true: int, scores: Scores) -> Outcome:
     """Check whether each image's own text, or for `true` above 1 all true texts of one image, are above all others."""
     return texts_chosen(scores) if true == 1 else true_above(scores, true)
-
-
-def item_of(task: str, image: int, scene: Scene, choice: Choice | Question, cluster: str) -> Item:
-    """The item of a task on one record."""
-    texts, true = choice if isinstance(choice, Question) else (tuple(choice), 1)
-    return Item(scene.key, task, (image,), texts, cluster, true)
 
 
 def cluster_of(kind: str, scene: Scene) -> str:

@@ -28,7 +28,7 @@ from menagerie.generators.benchmarks.photographs import Photograph, Record, macr
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.nearby import found_instead
+from menagerie.generators.sources.nearby import found_instead, is_webdataset
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import read_csv
 
@@ -92,15 +92,11 @@ def build(place: Place) -> ZeroShot:
 
 
 def set_in(folder: Path) -> ImageSet:
-    try:
-        classes = class_names(folder)
-        listed = folder / "templates.txt"
-        templates = read_templates(listed) if listed.is_file() else known_templates(folder.name)
-        return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates)
-    except UserError as error:
-        if instead := found_instead(folder):
-            raise UserError(f"{error}; {instead}: move it out of {folder.parent} first") from error
-        raise
+    if is_webdataset(folder):
+        raise UserError(f"{found_instead(folder)}: move it out of {folder.parent} first")
+    classes, listed = class_names(folder), folder / "templates.txt"
+    templates = read_templates(listed) if listed.is_file() else known_templates(folder.name)
+    return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates)
 
 
 def images_of(folder: Path, classes: Iterable[str]) -> Iterator[Record]:

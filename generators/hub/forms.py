@@ -8,6 +8,7 @@ files.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def texts(row: Row, *keys: str) -> dict[str, str]:
 
 def sugarcrepe(row: Row, keep: Keep, image: str = "image") -> dict[str, Any]:
     """A true and a false caption, and an image that may have a name."""
-    captions = texts(row, "caption", "negative_caption")
+    captions = texts(row, *SWAPS)
     name = row.text("filename") if row.content.get("filename") else ""
     return {"filename": keep(image, name.rpartition("/")[2]), **captions}
 
@@ -119,20 +120,15 @@ def colorswap(row: Row, keep: Keep) -> dict[str, Any]:
 def bivlc(row: Row, keep: Keep) -> dict[str, Any]:
     """A true and a false caption, each with its image."""
     images = {key: keep(key) for key in ("image", "negative_image")}
-    return images | texts(row, "caption", "negative_caption", "type", "subtype")
+    return images | texts(row, *SWAPS, "type", "subtype")
 
 
 TAGS = (*four_way.TAGS, "tag")
 CAPTIONS = ("true_caption", "false_caption")
+SIDED = ("bbox", *SIDES)
+SWAPS = ("caption", "negative_caption")
 FORMS = (
-    Form(
-        "sugarcrepe",
-        "one table for each part",
-        ("image", "caption", "negative_caption"),
-        sugarcrepe,
-        more=("filename",),
-        keyed=True,
-    ),
+    Form("sugarcrepe", "one table for each part", ("image", *SWAPS), sugarcrepe, ("filename",), keyed=True),
     Form(
         "sugarcrepe",
         "HuggingFaceM4/SugarCrepe_swap_obj and its like",
@@ -143,9 +139,9 @@ FORMS = (
     Form(
         "sugarcrepe",
         "yjkimstats/SUGARCREPE_fmt",
-        ("images", "caption", "negative_caption", "Negative_type"),
-        lambda row, keep: sugarcrepe(row, keep, "images"),
-        more=("filename",),
+        ("images", *SWAPS, "Negative_type"),
+        partial(sugarcrepe, image="images"),
+        ("filename",),
         part_column="Negative_type",
         keyed=True,
     ),
@@ -156,34 +152,11 @@ FORMS = (
         sugarcrepe_pp,
         note="images: cocodataset.org, 2017 Val images",
     ),
-    Form(
-        "winoground",
-        "facebook/winoground",
-        ("id", "image_0", "image_1", "caption_0", "caption_1"),
-        winoground,
-        more=TAGS,
-    ),
-    Form(
-        "vg-relation",
-        "gowitheflow/ARO-Visual-Relation",
-        ("image", *CAPTIONS, "relation_name"),
-        aro,
-        more=("bbox", *SIDES),
-    ),
-    Form(
-        "vg-attribution",
-        "gowitheflow/ARO-Visual-Attribution",
-        ("image", *CAPTIONS, "attributes"),
-        aro,
-        more=("bbox", *SIDES),
-    ),
+    Form("winoground", "facebook/winoground", ("id", "image_0", "image_1", "caption_0", "caption_1"), winoground, TAGS),
+    Form("vg-relation", "gowitheflow/ARO-Visual-Relation", ("image", *CAPTIONS, "relation_name"), aro, SIDED),
+    Form("vg-attribution", "gowitheflow/ARO-Visual-Attribution", ("image", *CAPTIONS, "attributes"), aro, SIDED),
     Form("colorswap", "stanfordnlp/colorswap", ("id", "image_1", "image_2", "caption_1", "caption_2"), colorswap),
-    Form(
-        "bivlc",
-        "imirandam/BiVLC",
-        ("image", "caption", "negative_caption", "negative_image", "type", "subtype"),
-        bivlc,
-    ),
+    Form("bivlc", "imirandam/BiVLC", ("image", "negative_image", *SWAPS, "type", "subtype"), bivlc),
     Form(
         "valse",
         "AsphyXIA/valse",
