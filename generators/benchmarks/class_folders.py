@@ -7,6 +7,7 @@ of the set's `classes.txt`. Its place in the alphabet is never used; an unknown 
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import is_litter
@@ -14,7 +15,6 @@ from menagerie.generators.benchmarks.known_classes import Classes, known_classes
 from menagerie.generators.sources.rows import LONGEST_TEXT, is_text, read_text
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
-NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)", re.DOTALL)
 SHOWN = 8  # most names in a message
 WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
 
@@ -33,8 +33,8 @@ def class_names(folder: Path) -> dict[str, str]:
         return known_names(folder, folders, classes)
     if wordless := next((name for name in folders if NO_WORD.fullmatch(name)), None):
         raise UserError(
-            f"the name of the class {wordless!r} in {folder} isn't known; list all names in {list_file}, or call the "
-            "folder as CLIP_benchmark calls the set (imagenet1k, imagenet-a, ...)"
+            f"the name of the class {wordless!r} in {folder} isn't known; {WAY_OUT} of {list_file}, or call "
+            "the folder as CLIP_benchmark calls the set (imagenet1k, imagenet-a, ...)"
         )
     return {name: words_of(folder.name, name) for name in folders}
 
@@ -57,35 +57,16 @@ def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[
 
 
 def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
-    """The class name of each folder, from the lines of `classes.txt`.
-
-    A line is "FOLDER<tab>NAME", or the folder's own name in words. For numbered folders the lines may be bare names, in
-    the order of the numbers; not if they are numbers in another order, which may be those of folders or of classes.
-    """
-    names, order = lines(list_file), by_number(folders)
-    called = {spelled(name): name for name in folders} | {name: name for name in folders}
-    halves = [line.partition("\t")[::2] if "\t" in line else (line, line) for line in names]
-    pairs = [(called.get(first.strip(), called.get(spelled(first), first)), name.strip()) for first, name in halves]
-    in_order = not any("\t" in name for name in names) and len(order) == len(names)
-    if in_order and any(spelled(name) not in called for name in names):
-        pairs = list(zip(order, names, strict=True))
-    found = dict(pairs)
-    mixed = all(map(str.isdecimal, names)) and list(found) != order
-    if found.keys() != set(folders) or len(found) != len(pairs) or mixed:
+    """The class name of each folder, from the lines "FOLDER<tab>NAME" of `classes.txt`."""
+    on_disk = {normalize("NFC", name): name for name in folders}
+    halves = [tuple(map(str.strip, line.partition("\t"))) for line in lines(list_file)]
+    found = {on_disk.get(normalize("NFC", folder), folder): name for folder, _, name in halves}
+    if found.keys() != set(folders) or len(found) != len(halves) or not all(found.values()):
         raise UserError(
-            f"{list_file} has {len(names)} lines for {len(folders)} folders, which don't match: "
-            f"{some(sorted(set(folders) ^ found.keys()) or names)}; {WAY_OUT} (a name alone does for a folder that is "
-            "called so, and names in their order do where folders are numbered)"
+            f"{list_file} has {len(halves)} lines for {len(folders)} folders, which don't match: "
+            f"{some(sorted(set(folders) ^ found.keys()) or folders)}; {WAY_OUT}"
         )
-    return {name: found[name] for name in order or folders}
-
-
-def by_number(folders: Sequence[str]) -> list[str]:
-    """Folders in the order of their numbers, "class_2" before "class_10"; empty if they aren't all numbered alike."""
-    parts = [NUMBERED.fullmatch(name) for name in folders]
-    numbers = {int(part["number"]): name for part, name in zip(parts, folders, strict=True) if part}
-    alike = len({part and part["stem"] for part in parts}) == 1 and len(numbers) == len(folders)
-    return [numbers[number] for number in sorted(numbers)] if alike else []
+    return {name: found[name] for name in folders}
 
 
 def folders_in(folder: Path) -> list[Path]:

@@ -89,7 +89,6 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/marthaflinderslewis/clip-binding",
     licence="BSD-3",
     build=build,
-    photographs=None,
 )
 
 

@@ -7,8 +7,8 @@ prefers its image), group (both). All rules are strict; chance is 25, 25 and 16.
 - ColorSwap (Burapacheep et al. 2024): colours have changed places. Only the test split is used, 300 of 1000 records.
   The authors evaluate image-text models in a notebook that we haven't read.
 - BiVLC (Miranda et al. 2024): SugarCrepe's true and false captions of COCO images, and a generated image for each false
-  one; parts are SugarCrepe's edits. The paper's I2T is the text score, its T2I the image score. The hub has the set as
-  parquet; here it is read from a file with one JSON object per line.
+  one; parts are SugarCrepe's edits. The paper's I2T is the text score, its T2I the image score. All photographs are of
+  val2017, which training leaves out as a whole. The hub has the set as parquet; here it has one JSON object per line.
 - Cola (Ray et al. 2023), multi-object setting: two photographs of Visual Genome, with attributes of two things swapped.
   The authors' accuracy is the image score. The single-object setting, whose score is a mean average precision, isn't
   implemented.
@@ -28,7 +28,7 @@ from menagerie.generators.sources.rows import Row, is_text, read_json_lines, rea
 RULES = tuple(QUADS)
 WINOGROUND = "winoground/examples.jsonl"
 TAGS = ("collapsed_tag", "secondary_tag")
-SWAPS = ("colorswap/test.json", "colorswap/test.jsonl")  # the authors' list, or one object per line
+COLORSWAP = "colorswap/test.json"
 BIVLC = "bivlc/test.jsonl"
 COLA = "cola/COLA_multiobjects_matching_benchmark.json"
 
@@ -83,8 +83,7 @@ def winoground(place: Place) -> Iterator[Quad]:
 
 
 def colorswap(place: Place) -> Iterator[Quad]:
-    whole, lines = map(place.path, SWAPS)
-    for entry in read_json_lines(lines) if lines.is_file() and not whole.is_file() else read_json_list(whole):
+    for entry in read_json_list(place.path(COLORSWAP)):
         name, texts = str(entry.field("id", int)), (entry.text("caption_1"), entry.text("caption_2"))
         yield Quad(name, files_of(entry, "image_1", "image_2"), texts)
 
@@ -124,18 +123,15 @@ BENCHMARK_WINOGROUND = four_way(
     files=(WINOGROUND,),
     source="huggingface.co/datasets/facebook/winoground (data/examples.jsonl, images.zip), once its terms are accepted",
     licence="Meta's research licence; not to be passed on",
-    photographs=None,
 )
 BENCHMARK_COLORSWAP = four_way(
     "colorswap",
     colorswap,
     300,
     about="two images and two captions in which colours have changed places",
-    files=(),
-    one_of=SWAPS,
+    files=(COLORSWAP,),
     source="github.com/Top34051/colorswap (test.json, images.zip), or huggingface.co/datasets/stanfordnlp/colorswap",
     licence="MIT",
-    photographs=None,
 )
 BENCHMARK_BIVLC = four_way(
     "bivlc",
@@ -145,7 +141,6 @@ BENCHMARK_BIVLC = four_way(
     files=(BIVLC,),
     source="huggingface.co/datasets/imirandam/BiVLC (parquet)",
     licence="MIT; images: Flickr's terms, see COCO",
-    photographs=None,  # all images are of val2017, which training leaves out as a whole
     published={"CLIP ViT-B/32, OpenAI": {"text": 75.8, "image": 52.4, "group": 49.1}},
 )
 BENCHMARK_COLA = four_way(

@@ -99,12 +99,10 @@ class MatrixBenchmark(PhotographSet):
         """The measures to report for a pool; most benchmarks report the same for every pool."""
         return self.measures
 
-    def queries(self, pool: Pool, measure: Measure) -> int:
-        """The number of queries of a measure in a pool."""
-        return len({pair[0 if measure.of_images else 1] for pair in pool.pairs})
-
     def tests(self) -> Counter[str]:
-        return Counter({group_of(p.name, m): self.queries(p, m) for p in self.pools for m in self.measures_of(p)})
+        """By group, the number of queries."""
+        measures = [(pool, measure) for pool in self.pools for measure in self.measures_of(pool)]
+        return Counter({group_of(p.name, m): len({pair[not m.of_images] for pair in p.pairs}) for p, m in measures})
 
     def untested(self) -> Counter[str]:
         """By group, the number of queries whose images are missing."""

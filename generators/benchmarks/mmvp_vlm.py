@@ -50,6 +50,5 @@ BENCHMARK = BenchmarkSpec(
     source="huggingface.co/datasets/MMVP/MMVP_VLM (Questions.csv and the folder of images)",
     licence="MIT",
     build=build,
-    photographs=None,
     counts={"all": 135},
 )

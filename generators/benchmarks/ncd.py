@@ -50,5 +50,4 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/Raphoo/DCSM_Ideal_CLIP (NCD; made of the Natural Colors Dataset of Anwar et al. 2020)",
     licence="see the Natural Colors Dataset",
     build=build,
-    photographs=None,
 )

@@ -13,7 +13,7 @@ from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.retrieval import Retrieval, name_in, records_of
 from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers, named_in
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_csv
+from menagerie.generators.sources.rows import read_csv
 
 FILES = {
     "coco": "negbench/COCO_val_mcq_llama3.1_rephrased.csv",
@@ -44,27 +44,20 @@ class NegBench(Photographs):
 
 
 def build(place: Place) -> NegBench:
+    """Build the benchmark; each record has its true caption first."""
     records, places = [], {}
     for name, file in FILES.items():
         columns = ("image_path", *OPTIONS, "correct_answer", "correct_answer_template")
         for number, row in enumerate(read_csv(place.path(file), columns), start=1):
-            record = read(row, name, number)
-            records.append(record)
-            places[record.name] = row.whole_number("correct_answer", len(OPTIONS) - 1)
+            template, options = row.text("correct_answer_template"), [row.text(option) for option in OPTIONS]
+            if template not in TEMPLATES:
+                raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
+            places[f"{name} {number}"] = true = row.whole_number("correct_answer", len(OPTIONS) - 1)
+            texts, image = (options.pop(true), *options), name_in(row.text("image_path"))
+            records.append(Record(f"{name} {number}", f"{name} {template}", (Photograph(image),), texts, image))
     made = NegBench("negbench", IMAGES, records, place)
     made.places = places
     return made
-
-
-def read(row: Row, name: str, number: int) -> Record:
-    """Read one record, with its true caption first."""
-    template = row.text("correct_answer_template")
-    if template not in TEMPLATES:
-        raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
-    options = [row.text(option) for option in OPTIONS]
-    true = options.pop(row.whole_number("correct_answer", len(OPTIONS) - 1))
-    image = name_in(row.text("image_path"))
-    return Record(f"{name} {number}", f"{name} {template}", (Photograph(image),), (true, *options), image)
 
 
 def shown(path: Path) -> Iterator[PhotographId]:

@@ -97,7 +97,6 @@ BENCHMARK_PUG_SPAR = BenchmarkSpec(
     source="github.com/facebookresearch/PUG",
     licence="CC BY-NC 4.0",
     build=build,
-    photographs=None,
     counts={"left/right": 9920, "bottom/top": 9920},
 )
 
@@ -125,5 +124,4 @@ BENCHMARK_PUG_SPARE = BenchmarkSpec(
     source="github.com/kdariina/CLIP-not-BoW-unimodally (links in its README)",
     licence="not stated; not for generative AI",
     build=build_spare,
-    photographs=None,
 )

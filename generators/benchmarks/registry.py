@@ -33,7 +33,7 @@ class BenchmarkSpec:
     licence: str
     build: Callable[["Place"], "PhotographSet"]
     """Reads the annotation files; raises for errors in them, and for missing images unless they are allowed."""
-    photographs: Callable[[Path], Iterable[PhotographId]] | None
+    photographs: Callable[[Path], Iterable[PhotographId]] | None = None
     """Yields the photographs of COCO, Visual Genome or Flickr in an annotation file, so that training leaves them out;
     None if the benchmark has images of its own, or only images that training leaves out anyway."""
     one_of: tuple[str, ...] = ()

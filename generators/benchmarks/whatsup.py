@@ -75,7 +75,6 @@ BENCHMARK = BenchmarkSpec(
     source=SOURCE,
     licence="MIT",
     build=build,
-    photographs=None,
     counts={"A": 412, "B": 408},
 )
 

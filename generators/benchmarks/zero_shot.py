@@ -9,8 +9,7 @@ A class has a text for each template. For models that embed texts, a class's emb
 averaged; for others its scores are averaged.
 
 ImageNet-AO (Abbasi et al. 2023) has pictures of things with unusual attributes, to be matched with all compositions.
-The layout of its files isn't known for sure. Two are accepted: folders of pictures named "attribute_object", or a table
-`imagenet_ao.csv` with the columns `filepath,attribute,object`.
+The layout of its files isn't known for sure; here they are in folders named "attribute_object".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,6 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.nearby import found_instead, is_webdataset
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import read_csv
 
 FOLDER = "zero_shot"
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
@@ -138,7 +136,6 @@ BENCHMARK = BenchmarkSpec(
     source="any folders of images by class, such as ImageNet's validation images or torchvision's data sets",
     licence="as of the images; names and templates MIT (LAION-AI/CLIP_benchmark, mlfoundations/wise-ft)",
     build=build,
-    photographs=None,
     sets={
         **{"imagenet1k": 50_000, "imagenetv2": 10_000, "imagenet_sketch": 50_889},
         **{"imagenet-a": 7500, "imagenet-r": 30_000, "objectnet": 18_574},
@@ -147,37 +144,30 @@ BENCHMARK = BenchmarkSpec(
 )
 
 
-AO_FOLDER, AO_TABLE = "imagenet_ao/images", "imagenet_ao/imagenet_ao.csv"
+AO_FOLDER = "imagenet_ao/images"
 
 
 def build_ao(place: Place) -> ZeroShot:
     """Build ImageNet-AO. It is a `ZeroShot`, because each picture is compared with all compositions, which are too many
     to list in every record."""
-    table = place.path(AO_TABLE)
-    rows = list(from_table(table) if table.is_file() else from_folders(place.only(AO_FOLDER)))
-    records = tuple(Record(file, "", (Photograph(file),), (name,), name) for file, name in rows)
-    compositions = {name: name for _, name in rows}
-    if len(compositions) < 2:
-        raise UserError(f"imagenet-ao has {len(compositions)} compositions, and choosing needs 2; get it again")
-    return ZeroShot("imagenet-ao", AO_FOLDER, [ImageSet("", records, compositions, (f"a photo of a {SLOT}",))], place)
+    records = tuple(compositions_in(place.only(AO_FOLDER)))
+    classes = {record.cluster: record.cluster for record in records}
+    if len(classes) < 2:
+        raise UserError(f"imagenet-ao has {len(classes)} compositions, and choosing needs 2; get it again")
+    return ZeroShot("imagenet-ao", AO_FOLDER, [ImageSet("", records, classes, (f"a photo of a {SLOT}",))], place)
 
 
-def from_table(table: Path) -> Iterator[tuple[str, str]]:
-    """Yield each file and its composition, such as "red cat"."""
-    for row in read_csv(table, ("filepath", "attribute", "object")):
-        yield row.text("filepath"), f"{row.text('attribute')} {row.text('object')}"
-
-
-def from_folders(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each file and its composition, from the name of its folder."""
+def compositions_in(folder: Path) -> Iterator[Record]:
+    """Yield the pictures with their compositions, such as "red cat", from the names of their folders."""
     if not folder.is_dir():
-        raise UserError(f"there is no folder {folder} and no table {AO_TABLE}; get ImageNet-AO")
+        raise UserError(f"there is no folder {folder}; get ImageNet-AO")
     for path in sorted(path for path in folder.iterdir() if not is_litter(path.name)):
         attribute, _, thing = path.name.partition("_")
         if not path.is_dir() or not thing:
             raise UserError(f"{path.name!r} in {folder} is no folder called attribute_object; take it away")
+        name = f"{attribute} {thing.replace('_', ' ')}"
         for file in pictures_in(path):
-            yield f"{path.name}/{file}", f"{attribute} {thing.replace('_', ' ')}"
+            yield Record(f"{path.name}/{file}", "", (Photograph(f"{path.name}/{file}"),), (name,), name)
 
 
 BENCHMARK_IMAGENET_AO = BenchmarkSpec(
@@ -188,5 +178,4 @@ BENCHMARK_IMAGENET_AO = BenchmarkSpec(
     source="the authors of Abbasi et al. 2023",
     licence="not stated",
     build=build_ao,
-    photographs=None,
 )

@@ -155,7 +155,6 @@ BENCHMARK = BenchmarkSpec(
     source="torchvision.datasets, downloaded to its root; CIFAR's binary form: www.cs.toronto.edu/~kriz/cifar.html",
     licence="as of each data set; names and templates MIT (LAION-AI/CLIP_benchmark)",
     build=build,
-    photographs=None,
     sets={
         **{"cifar10": 10_000, "cifar100": 10_000, "dtd": 1880, "fgvc_aircraft": 3333},
         **{"food101": 25_250, "mnist": 10_000, "pets": 3669, "stl10": 8000},

@@ -12,16 +12,12 @@ from typing import NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import OF_THE_DISK, scratch_folder, writing
 
-SNAPSHOTS, KIND, BETWEEN = "snapshots", "datasets--", "--"
-
 
 def own_name(folder: Path) -> str:
     """The name of a folder of the hub; for one in the cache, the name of its data set."""
     place = folder.resolve()
-    if place.parent.name != SNAPSHOTS:
-        return place.name
-    name = place.parents[1].name
-    return name.rpartition(BETWEEN)[2] if name.startswith(KIND) else name
+    name = (place.parents[1] if place.parent.name == "snapshots" else place).name
+    return name.rpartition("--")[2] if name.startswith("datasets--") else name
 
 
 class Made(NamedTuple):

@@ -392,19 +392,6 @@ def make_karpathy_test(path: Path, folder: str) -> None:
     write_json(path, [{"image": f"{folder}/{name}", "caption": captions_of(k)} for k, name in enumerate(names)])
 
 
-def make_clip_benchmark_test(path: Path) -> None:
-    """The same test split as CLIP_benchmark has it: as COCO's captions, or a line for each caption."""
-    names = [image_name(path.parent.name, k) for k in range(IMAGES)]
-    if path.suffix == ".txt":
-        rows = [f"{name},{text}" for k, name in enumerate(names) for text in captions_of(k)]
-        path.write_text("\n".join(["image,caption", *rows, ""]))
-        return
-    images = [{"id": k, "file_name": name} for k, name in enumerate(names)]
-    texts = [(k, text) for k in range(IMAGES) for text in captions_of(k)]
-    annotations = [{"id": n, "image_id": k, "caption": text} for n, (k, text) in enumerate(texts)]
-    write_json(path, {"images": images, "annotations": annotations})
-
-
 def make_coco_val2017(root: Path) -> Counts:
     """Annotations in another order than their images."""
     images = [{"id": 10 + k, "file_name": f"{k:012d}.jpg"} for k in range(IMAGES)]
@@ -432,7 +419,7 @@ def make_zero_shot(root: Path) -> Counts:
     write_images(root / "zero_shot/mnist", [f"{digit}/{k}.png" for digit in range(10) for k in range(1 + digit % 2)])
     write_images(root / "zero_shot/fruit", [f"{name}/0.jpg" for name in ("red_apple", "pear")])
     write_images(root / "zero_shot/mine", [f"n0000000{k}/0.jpg" for k in range(2)])
-    (root / "zero_shot/mine/classes.txt").write_text("cat\ndog\n")
+    (root / "zero_shot/mine/classes.txt").write_text("n00000001\tdog\nn00000000\tcat\n")
     (root / "zero_shot/mine/templates.txt").write_text("a {c}\nmany {c}s\n")
     return {"mnist acc1": 15, "mnist acc5": 15, "fruit acc1": 2, "mine acc1": 2}
 
