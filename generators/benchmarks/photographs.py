@@ -148,7 +148,8 @@ class Photographs(PhotographSet):
         """See `PhotographSet`; `rules` is the rule for all records, or a rule by group. Of a record's texts
         `true_texts` are true of each image: those of image i start at text i."""
         super().__init__(name, folder, records, place)
-        self._rules, self.figures = rules, self.figures if figures is None else figures
+        self._rules = {"": rules} if callable(rules) else rules
+        self.figures = self.figures if figures is None else figures
         captions = {text: Caption(text, place.parse(text)) for record in self.records for text in record.texts}
         self.items = [
             Item(
@@ -164,8 +165,7 @@ class Photographs(PhotographSet):
     def content(self) -> Iterator[str]:
         """Yield everything that decides a result, including the names of the rules, so that a new rule causes new
         scores."""
-        rules = {"": self._rules} if callable(self._rules) else self._rules
-        for group, rule in sorted(rules.items()):
+        for group, rule in sorted(self._rules.items()):
             yield f"{group} {getattr(rule, '__qualname__', type(rule).__qualname__)}"
         yield from super().content()
 
@@ -177,8 +177,7 @@ class Photographs(PhotographSet):
         return made
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        rule = self._rules if callable(self._rules) else self._rules[item.group]
-        return rule(scores)
+        return (self._rules.get("") or self._rules[item.group])(scores)
 
 
 def check_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:

@@ -20,6 +20,7 @@ from menagerie.generators.sources.raw_images import RawImages, labels_in, names_
 from menagerie.generators.sources.rows import is_text, read_json
 
 FOLDER = "torchvision"
+CIFAR10, CIFAR100, STL10, DIGITS = "cifar-10-batches-bin", "cifar-100-binary", "stl10_binary", "MNIST/raw/t10k"
 
 
 class Labelled(NamedTuple):
@@ -65,29 +66,13 @@ def image_set(name: str, labelled: Labelled) -> ImageSet:
     return ImageSet(name, records, classes, known_templates(name))
 
 
-def cifar(root: Path, file: str, names: str) -> Labelled:
-    """Read the binary form of CIFAR, which has a label before each image."""
-    images = zip(names_in(root, file), labels_in(root, file), strict=True)
-    return Labelled(lines(root / names), list(images))
-
-
-def with_labels(root: Path, file: str, labels: str, header: int, first: int, classes: Sequence[str]) -> Labelled:
-    """Read raw images and their labels, which are in another file behind `header` bytes and count from `first`."""
-    names, numbers = names_in(root, file), [label - first for label in read_bytes(root / labels)[header:]]
-    same_number(root / labels, numbers, names)
-    return Labelled(classes, list(zip(names, numbers, strict=True)))
-
-
-def stl10(root: Path) -> Labelled:
-    """Read STL-10, whose labels count from 1."""
-    classes = lines(root / "stl10_binary/class_names.txt")
-    return with_labels(root, "stl10_binary/test_X.bin", "stl10_binary/test_y.bin", 0, 1, classes)
-
-
-def mnist(root: Path) -> Labelled:
-    """Read MNIST's unpacked files."""
-    stem, classes = "MNIST/raw/t10k", known()["classes"]["mnist"]
-    return with_labels(root, f"{stem}-images-idx3-ubyte", f"{stem}-labels-idx1-ubyte", 8, 0, classes)
+def raw(root: Path, file: str, classes: str, labels: str = "", header: int = 0, first: int = 0) -> Labelled:
+    """Read raw images. `classes` is the file of their classes' names, or the set whose names CLIP knows. Their labels
+    are before each image, or behind `header` bytes of the file `labels`, and count from `first`."""
+    names = names_in(root, file)
+    numbers = [label - first for label in read_bytes(root / labels)[header:]] if labels else labels_in(root, file)
+    same_number(root / (labels or file), numbers, names)
+    return Labelled(known()["classes"].get(classes) or lines(root / classes), list(zip(names, numbers, strict=True)))
 
 
 def food101(root: Path) -> Labelled:
@@ -128,23 +113,23 @@ def aircraft(root: Path) -> Labelled:
 
 PET = re.compile(r"(\S+)\s+([0-9]{1,9})(?!\S)")
 # Folders of pickles -> those of the same set's binary form.
-PICKLED = {"cifar-10-batches-py": "cifar-10-batches-bin", "cifar-100-python": "cifar-100-binary"}
+PICKLED = {"cifar-10-batches-py": CIFAR10, "cifar-100-python": CIFAR100}
 # CLIP_benchmark's name of a set -> its folder, and its reader.
 SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = {
-    "cifar10": (
-        "cifar-10-batches-bin",
-        lambda root: cifar(root, "cifar-10-batches-bin/test_batch.bin", "cifar-10-batches-bin/batches.meta.txt"),
-    ),
-    "cifar100": (
-        "cifar-100-binary",
-        lambda root: cifar(root, "cifar-100-binary/test.bin", "cifar-100-binary/fine_label_names.txt"),
-    ),
+    "cifar10": (CIFAR10, lambda root: raw(root, f"{CIFAR10}/test_batch.bin", f"{CIFAR10}/batches.meta.txt")),
+    "cifar100": (CIFAR100, lambda root: raw(root, f"{CIFAR100}/test.bin", f"{CIFAR100}/fine_label_names.txt")),
     "dtd": ("dtd", textures),
     "fgvc_aircraft": ("fgvc-aircraft-2013b", aircraft),
     "food101": ("food-101", food101),
-    "mnist": ("MNIST", mnist),
+    "mnist": (
+        "MNIST",
+        lambda root: raw(root, f"{DIGITS}-images-idx3-ubyte", "mnist", f"{DIGITS}-labels-idx1-ubyte", header=8),
+    ),
     "pets": ("oxford-iiit-pet", pets),
-    "stl10": ("stl10_binary", stl10),
+    "stl10": (
+        STL10,
+        lambda root: raw(root, f"{STL10}/test_X.bin", f"{STL10}/class_names.txt", f"{STL10}/test_y.bin", first=1),
+    ),
 }
 
 BENCHMARK = BenchmarkSpec(
