@@ -46,9 +46,10 @@ def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
     splits = Counter(table.configuration for table in tables)
 
     def is_taken(table: Table) -> bool:
-        if split or table.split == SPLIT or part_in(form, table.split):
-            return not split or table.split == split
-        return splits[table.configuration] == 1 and not OTHERS.search(table.split)
+        if split:
+            return table.split == split
+        alone = splits[table.configuration] == 1 and not OTHERS.search(table.split)
+        return alone or table.split == SPLIT or bool(part_in(form, table.split))
 
     taken = list(filter(is_taken, tables))
     if not taken or (len(taken) > 1 and not form.parts):
