@@ -179,11 +179,6 @@ def scratch_folder(where: Path | None = None) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def is_temporary(path: Path) -> bool:
-    """Whether a path has the name of a temporary file that `whole_file` makes, in any process."""
-    return TEMPORARY.fullmatch(path.name) is not None
-
-
 def clear_leftovers(folder: Path, below: bool = False, alone: bool = False) -> None:
     """Delete the temporary files that killed processes left in a folder, and `below` it.
 

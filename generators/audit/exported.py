@@ -9,7 +9,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, read_json, read_text
 from menagerie.envs.core.records import sha256
 from menagerie.generators.audit.findings import Finding, skipped
-from menagerie.generators.export.write import LOCK, MARK, SUMS, marked, present_in
+from menagerie.generators.export.write import MARK, SUMS, marked, present_in
 from menagerie.generators.storage.split_file import read_split
 
 LINE = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -21,7 +21,7 @@ OF_THE_SPLIT = "the export is of the split"
 def audit_export(folder: Path, split: Path | None = None) -> list[Finding]:
     """All findings on an export, which is said to be of the file `split`. Raises `UserError` if either can't be
     read."""
-    listed, present = read_sums(folder), present_in(folder) - {SUMS, LOCK}
+    listed, present = read_sums(folder), present_in(folder) - {SUMS}
     common = sorted(listed.keys() & present)
     changed = [path for path in common if sha256(folder / path).hex() != listed[path]]
     return [

@@ -7,6 +7,7 @@ attributes are exchanged, in VG-Relation the two things themselves. ARO's word o
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from menagerie.envs.core.reading import read_json
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
@@ -17,24 +18,36 @@ from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import Row, read_json_list
 
 IMAGES = "aro/images"
-SOURCE = "github.com/mertyg/vision-language-models-are-bows (links in dataset_zoo/aro_datasets.py)"
-LICENCE = "MIT; images: Visual Genome, CC BY 4.0"
 SIDES = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
 
 
-def boxed_records(place: Place, file: str, group: Callable[[Row], str]) -> list[Record]:
-    """The records of a file; records that show parts of one image form a cluster."""
-    records = []
-    for entry in read_json_list(place.path(file)):
-        image = entry.text("image_path").rpartition("/")[2]
-        box = Box(*(round(entry.number(side)) for side in SIDES))
-        texts = (entry.text("true_caption"), entry.text("false_caption"))
-        records.append(Record(entry.place, group(entry), (Photograph(image, box),), texts, image))
-    return records
+def boxed(
+    name: str, file: str, kind: type[Photographs], group: Callable[[Row], str], count: int, **facts: Any
+) -> BenchmarkSpec:
+    """The spec of a benchmark of `count` records with boxes; records that show parts of one image form a cluster."""
+
+    def build(place: Place) -> Photographs:
+        records = []
+        for entry in read_json_list(place.path(file)):
+            image = entry.text("image_path").rpartition("/")[2]
+            box = Box(*(round(entry.number(side)) for side in SIDES))
+            texts = (entry.text("true_caption"), entry.text("false_caption"))
+            records.append(Record(entry.place, group(entry), (Photograph(image, box),), texts, image))
+        return kind(name, IMAGES, records, place)
+
+    return BenchmarkSpec(
+        name=name,
+        files=(file,),
+        images=(IMAGES,),
+        source="github.com/mertyg/vision-language-models-are-bows (links in dataset_zoo/aro_datasets.py)",
+        licence="MIT; images: Visual Genome, CC BY 4.0",
+        build=build,
+        photographs=named_in(VISUAL_GENOME, read_json_list, "image_path"),
+        counts={"all": count},
+        **facts,
+    )
 
 
-shown = named_in(VISUAL_GENOME, read_json_list, "image_path")
-ATTRIBUTION = "aro/visual_genome_attribution.json"
 FEWEST = 25  # fewest records of a pair of attributes that counts
 
 
@@ -52,26 +65,17 @@ class VGAttribution(Photographs):
         }
 
 
-def attribution(place: Place) -> VGAttribution:
-    records = boxed_records(place, ATTRIBUTION, lambda entry: "_".join(entry.texts("attributes", 2)))
-    return VGAttribution("vg-attribution", IMAGES, records, place)
-
-
-BENCHMARK_VG_ATTRIBUTION = BenchmarkSpec(
-    name="vg-attribution",
+BENCHMARK_VG_ATTRIBUTION = boxed(
+    "vg-attribution",
+    "aro/visual_genome_attribution.json",
+    VGAttribution,
+    lambda entry: "_".join(entry.texts("attributes", 2)),
+    28748,
     about="two things and their attributes, exchanged in the false caption",
-    files=(ATTRIBUTION,),
-    images=(IMAGES,),
-    source=SOURCE,
-    licence=LICENCE,
-    build=attribution,
-    photographs=shown,
-    counts={"all": 28748},
     published={"CLIP ViT-B/32, OpenAI": {"macro over attributes": 63.2}},
 )
 
 
-RELATION = "aro/visual_genome_relation.json"
 # Relations that hold both ways or are rare; the official notebook leaves them out.
 EXCLUDED = Path(__file__).parent / "data" / "vgr_excluded_relations.json"
 
@@ -86,20 +90,12 @@ class VGRelation(Photographs):
         return {"macro over relations": macro(kept), "micro": summarise(outcomes)}
 
 
-def relation(place: Place) -> VGRelation:
-    records = boxed_records(place, RELATION, lambda entry: entry.text("relation_name"))
-    return VGRelation("vg-relation", IMAGES, records, place)
-
-
-BENCHMARK_VG_RELATION = BenchmarkSpec(
-    name="vg-relation",
+BENCHMARK_VG_RELATION = boxed(
+    "vg-relation",
+    "aro/visual_genome_relation.json",
+    VGRelation,
+    lambda entry: entry.text("relation_name"),
+    23937,
     about="two things and their relation, exchanged in the false caption",
-    files=(RELATION,),
-    images=(IMAGES,),
-    source=SOURCE,
-    licence=LICENCE,
-    build=relation,
-    photographs=shown,
-    counts={"all": 23937},
     published={"CLIP ViT-B/32, OpenAI": {"macro over relations": 59.9}},
 )

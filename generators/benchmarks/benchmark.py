@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.identity import generator
@@ -200,8 +200,3 @@ def summarise(outcomes: Sequence[Outcome]) -> Summary:
         return Summary(None, None, None, 0)
     columns = (np.array(column, np.float64).mean() for column in zip(*outcomes, strict=True))
     return Summary(*map(float, columns), len(outcomes))
-
-
-def right(outcomes: Sequence[Outcome]) -> Bool[np.ndarray, " n"]:
-    """For each item, whether it is right by the official rule."""
-    return np.array([outcome.official == 1 for outcome in outcomes], bool)

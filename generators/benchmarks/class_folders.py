@@ -15,7 +15,6 @@ from menagerie.generators.benchmarks.known_classes import Classes, known_classes
 from menagerie.generators.sources.rows import LONGEST_TEXT, is_text, read_text
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
-NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)", re.DOTALL)
 SHOWN = 8  # most names in a message
 WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
 
@@ -34,69 +33,40 @@ def class_names(folder: Path) -> dict[str, str]:
         return known_names(folder, folders, classes)
     if wordless := next((name for name in folders if NO_WORD.fullmatch(name)), None):
         raise UserError(
-            f"the name of the class {wordless!r} in {folder} isn't known; list all names in {list_file}, or call the "
-            "folder as CLIP_benchmark calls the set (imagenet1k, imagenet-a, ...)"
+            f"the name of the class {wordless!r} in {folder} isn't known; {WAY_OUT} of {list_file}, or call "
+            "the folder as CLIP_benchmark calls the set (imagenet1k, imagenet-a, ...)"
         )
     return {name: words_of(folder.name, name) for name in folders}
 
 
 def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[str, str]:
     """The class of each folder of a known set; raises unless folders and classes match one to one."""
-    wanted = sorted(str(number) for number in range(1, len(classes.names) + 1))
-    if classes.from_one and sorted(map(spelled, folders)) == wanted:
-        places = {name: int(name) - 1 for name in folders}
-    else:
-        places = {name: classes.places[spelled(name)] for name in folders if spelled(name) in classes.places}
-    unknown, taken = [name for name in folders if name not in places], set(places.values())
-    lacking = [name for place, name in enumerate(classes.names) if place not in taken]
-    if unknown or lacking or len(taken) < len(places):
-        reasons = [f"there is no class for {some(unknown)}"] if unknown else []
-        reasons += [f"there is no folder for {some(lacking)}"] if lacking else []
-        reasons += [] if reasons else ["two folders are of one class"]
+    from_one = classes.from_one and {*map(spelled, folders)} == {str(k) for k in range(1, len(classes.names) + 1)}
+    places = {name: int(name) - 1 if from_one else classes.places.get(spelled(name)) for name in folders}
+    owners = {place: name for name, place in reversed(places.items())}
+    odd = [name for name, place in places.items() if place is None or owners[place] != name]
+    lacking = [name for place, name in enumerate(classes.names) if place not in owners]
+    if odd or lacking:
+        wanting = (("class left", odd), ("folder", lacking))
+        reasons = [f"there is no {kind} for {some(names)}" for kind, names in wanting if names]
         raise UserError(
             f"{folder} has {len(folders)} folders for the {len(classes.names)} classes of {folder.name}: "
             f"{'; '.join(reasons)}; copy the set again, rename them, or {WAY_OUT} of {folder / 'classes.txt'}"
         )
-    return {name: classes.names[place] for name, place in places.items()}
+    return {name: classes.names[place] for name, place in places.items() if place is not None}
 
 
 def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
-    """The class name of each folder, from the lines of `classes.txt`.
-
-    A line is "FOLDER<tab>NAME", or the folder's own name in words. For numbered folders the lines may be bare names, in
-    the order of the numbers.
-    """
-    names, order = lines(list_file), by_number(folders)
-    called = {spelled(name): name for name in folders}
-    if all("\t" in name for name in names):
-        on_disk = {normalize("NFC", name): name for name in folders}
-        halves = [(first.strip(), second.strip()) for first, _, second in (name.partition("\t") for name in names)]
-        pairs = [(on_disk.get(normalize("NFC", first), first), second) for first, second in halves]
-    elif len(order) == len(names) and any(spelled(name) not in called for name in names):
-        pairs = list(zip(order, names, strict=True))
-    else:
-        pairs = [(called.get(spelled(name), name), name) for name in names]
-    if odd := sorted(set(folders) ^ {name for name, _ in pairs}):
-        problem = f"{some(odd)} stand on one side only"
-    elif len(pairs) > len(folders):
-        problem = "one comes twice"
-    elif all(map(str.isdecimal, names)) and [name for name, _ in pairs] != order:
-        problem = "they are numbers in another order, which may be those of folders or names of classes"
-    else:
-        found = dict(pairs)
-        return {name: found[name] for name in order or folders}
-    raise UserError(
-        f"{list_file} has {len(names)} lines for {len(folders)} folders: {problem}; {WAY_OUT} (a name alone does for a "
-        "folder that is called so, and names in their order do where folders are numbered)"
-    )
-
-
-def by_number(folders: Sequence[str]) -> list[str]:
-    """Folders in the order of their numbers, "class_2" before "class_10"; empty if they aren't all numbered alike."""
-    parts = [NUMBERED.fullmatch(name) for name in folders]
-    numbers = {int(part["number"]): name for part, name in zip(parts, folders, strict=True) if part}
-    alike = len({part and part["stem"] for part in parts}) == 1 and len(numbers) == len(folders)
-    return [numbers[number] for number in sorted(numbers)] if alike else []
+    """The class name of each folder, from the lines "FOLDER<tab>NAME" of `classes.txt`."""
+    on_disk = {normalize("NFC", name): name for name in folders}
+    halves = [tuple(map(str.strip, line.partition("\t"))) for line in lines(list_file)]
+    found = {on_disk.get(normalize("NFC", folder), folder): name for folder, _, name in halves}
+    if found.keys() != set(folders) or len(found) != len(halves) or not all(found.values()):
+        raise UserError(
+            f"{list_file} has {len(halves)} lines for {len(folders)} folders, which don't match: "
+            f"{some(sorted(set(folders) ^ found.keys()) or folders)}; {WAY_OUT}"
+        )
+    return {name: found[name] for name in folders}
 
 
 def folders_in(folder: Path) -> list[Path]:

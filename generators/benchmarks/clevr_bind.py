@@ -8,6 +8,7 @@ authors' code does.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_drawn
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
@@ -40,18 +41,13 @@ class ClevrBind(Photographs):
         return first_of_drawn(scores, item.record) if item.group in RELATIONS else first_of_best(scores)
 
 
-def build(place: Place) -> ClevrBind:
-    """Build the benchmark from the tables and lists on which papers test."""
-    return prompted("clevr-bind", place, "")
-
-
-def prompted(name: str, place: Place, prompt: str) -> ClevrBind:
-    """Build the benchmark with a prompt, which may be empty, directly before each caption."""
-    records = (*attributes(place), *relations(place))
-    shown = [
-        record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts)) for record in records
+def build(place: Place, name: str = "clevr-bind", prompt: str = "") -> ClevrBind:
+    """Build the benchmark from the tables and lists on which papers test; `prompt` is put directly before captions."""
+    records = [
+        record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts))
+        for record in (*attributes(place), *relations(place))
     ]
-    return ClevrBind(name, FOLDER, shown, place)
+    return ClevrBind(name, FOLDER, records, place)
 
 
 def attributes(place: Place) -> Iterator[Record]:
@@ -59,9 +55,7 @@ def attributes(place: Place) -> Iterator[Record]:
     for group, (file, images) in TABLES.items():
         for number, row in enumerate(read_csv(place.path(f"{FOLDER}/{file}"), ("file_name", *OPTIONS)), start=1):
             image = Photograph(f"{images}/{row.text('file_name')}")
-            texts = tuple(
-                row.content[option] for option in OPTIONS if row.text(option)
-            )  # `text` raises for an empty one
+            texts = tuple(row.content[key] for key in OPTIONS if row.text(key))  # `text` raises for an empty one
             yield Record(f"{group} {number}", group, (image,), texts, image.file)
 
 
@@ -95,21 +89,13 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/marthaflinderslewis/clip-binding",
     licence="BSD-3",
     build=build,
-    photographs=None,
 )
 
 
 NAME = "clevr-bind-prompted"
-
-
-def build_prompted(place: Place) -> ClevrBind:
-    """Build the benchmark with prompts, from the files of `clevr-bind`."""
-    return prompted(NAME, place, PROMPT)
-
-
 BENCHMARK_CLEVR_BIND_PROMPTED = replace(
     BENCHMARK,
     name=NAME,
     about="colours, shapes and relations of one or two simple things, five captions each behind CLIP's prompt",
-    build=build_prompted,
+    build=partial(build, name=NAME, prompt=PROMPT),
 )

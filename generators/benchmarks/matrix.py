@@ -99,12 +99,10 @@ class MatrixBenchmark(PhotographSet):
         """The measures to report for a pool; most benchmarks report the same for every pool."""
         return self.measures
 
-    def queries(self, pool: Pool, measure: Measure) -> int:
-        """The number of queries of a measure in a pool."""
-        return len({pair[0 if measure.of_images else 1] for pair in pool.pairs})
-
     def tests(self) -> Counter[str]:
-        return Counter({group_of(p.name, m): self.queries(p, m) for p in self.pools for m in self.measures_of(p)})
+        """By group, the number of queries."""
+        measures = [(pool, measure) for pool in self.pools for measure in self.measures_of(pool)]
+        return Counter({group_of(p.name, m): len({pair[not m.of_images] for pair in p.pairs}) for p, m in measures})
 
     def untested(self) -> Counter[str]:
         """By group, the number of queries whose images are missing."""
@@ -145,15 +143,9 @@ class MatrixBenchmark(PhotographSet):
                     yield Result(item._replace(group=group_of(pool.name, measure)), shown, outcome)
 
     def level(self, pool: Pool) -> Iterator[tuple[Item, Outcome]]:
-        """Yield every query of a pool with the outcome that equal scores would give; no scores are made."""
-        for measure in self.measures_of(pool):
-            number = len(pool.texts if measure.of_images else pool.images)
-            for query, true in answers_of(pool, measure.of_images).items():
-                first, own = int(true.min()), set(true.tolist())
-                false = next((place for place in range(number) if place not in own), 0)
-                ranked = Answer(first, false, 0, (number - len(own), len(own)), first)
-                item = self.item(pool, measure.of_images, query, ranked)
-                yield item._replace(group=group_of(pool.name, measure)), among_best(ranked, measure.k)
+        """Yield every query of a pool with the outcome that equal scores give."""
+        equal = np.broadcast_to(np.float32(0), (len(pool.images), len(pool.texts)))
+        return ((result.item, result.outcome) for result in self.results(pool, equal))
 
     def item(self, pool: Pool, of_images: bool, query: int, ranked: Answer) -> Item:
         """An item for a query with its best candidates."""

@@ -20,22 +20,16 @@ PROMPT = "a photo of "
 MOST = 10**6
 
 
-class MmvpVlm(Photographs):
-    """The pairs of MMVP-VLM, grouped by their visual pattern, each of which has 15 pairs."""
-
-    figures = ("macro over patterns",)
-
-
 def second_of_level(scores: Scores) -> Outcome:
     """Whether each text prefers its image; officially the second image wins a tie."""
     (a, b), (c, d) = scores
     return images_chosen(scores)._replace(official=float(a > c and d >= b))
 
 
-def build(place: Place) -> MmvpVlm:
-    """Build the benchmark; two successive lines make a pair."""
+def build(place: Place) -> Photographs:
+    """Build the benchmark; two successive lines make a pair, and each visual pattern is a group of 15 pairs."""
     rows = read_csv(place.path(FILE), (NUMBER, PATTERN, STATEMENT), by_place=True)
-    return MmvpVlm("mmvp-vlm", IMAGES, list(pairs(rows)), place, second_of_level)
+    return Photographs("mmvp-vlm", IMAGES, list(pairs(rows)), place, second_of_level, ("macro over patterns",))
 
 
 def pairs(rows: Sequence[Row]) -> Iterator[Record]:
@@ -56,6 +50,5 @@ BENCHMARK = BenchmarkSpec(
     source="huggingface.co/datasets/MMVP/MMVP_VLM (Questions.csv and the folder of images)",
     licence="MIT",
     build=build,
-    photographs=None,
     counts={"all": 135},
 )

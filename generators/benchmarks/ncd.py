@@ -21,14 +21,9 @@ LEFT, RIGHT = "swap", "swap, right first"  # subsets 1 and 2 of the paper's code
 CAPTION = "A picture of a {} {} and a {} {}"
 
 
-class NCD(Photographs):
-    """NCD; each order of mention is a group."""
-
-    figures = ()
-
-
-def build(place: Place) -> NCD:
-    """Build the benchmark from all files of the folder; composites with two equal colours are left out."""
+def build(place: Place) -> Photographs:
+    """Build the benchmark from all files of the folder; composites with two equal colours are left out. Each order of
+    mention is a group."""
     folder = place.only(FOLDER)
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; make the composites, or name where they are")
@@ -44,7 +39,7 @@ def build(place: Place) -> NCD:
             right_first = CAPTION.format(c2, b, c1, a), CAPTION.format(c1, b, c2, a)
             records.append(Record(file, LEFT, (Photograph(file),), left_first, cluster))
             records.append(Record(file, RIGHT, (Photograph(file),), right_first, cluster))
-    return NCD("ncd", FOLDER, records, place)
+    return Photographs("ncd", FOLDER, records, place, figures=())
 
 
 BENCHMARK = BenchmarkSpec(
@@ -55,5 +50,4 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/Raphoo/DCSM_Ideal_CLIP (NCD; made of the Natural Colors Dataset of Anwar et al. 2020)",
     licence="see the Natural Colors Dataset",
     build=build,
-    photographs=None,
 )

@@ -7,13 +7,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, summarise, texts_chosen
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, texts_chosen
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, of_groups
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.benchmarks.retrieval import Retrieval, records_of
+from menagerie.generators.benchmarks.retrieval import Retrieval, name_in, records_of
 from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers, named_in
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_csv
+from menagerie.generators.sources.rows import read_csv
 
 FILES = {
     "coco": "negbench/COCO_val_mcq_llama3.1_rephrased.csv",
@@ -40,34 +40,24 @@ class NegBench(Photographs):
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """For each of the two sets of images, the mean over all its records."""
-        parts: dict[str, list[Outcome]] = {}
-        for item, outcome in zip(items, outcomes, strict=True):
-            parts.setdefault(item.group.partition(" ")[0], []).append(outcome)
-        return {name: summarise(part) for name, part in parts.items()}
+        return of_groups(items, outcomes, lambda item: item.group.partition(" ")[0])
 
 
 def build(place: Place) -> NegBench:
+    """Build the benchmark; each record has its true caption first."""
     records, places = [], {}
     for name, file in FILES.items():
         columns = ("image_path", *OPTIONS, "correct_answer", "correct_answer_template")
         for number, row in enumerate(read_csv(place.path(file), columns), start=1):
-            record = read(row, name, number)
-            records.append(record)
-            places[record.name] = row.whole_number("correct_answer", len(OPTIONS) - 1)
+            template, options = row.text("correct_answer_template"), [row.text(option) for option in OPTIONS]
+            if template not in TEMPLATES:
+                raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
+            places[f"{name} {number}"] = true = row.whole_number("correct_answer", len(OPTIONS) - 1)
+            texts, image = (options.pop(true), *options), name_in(row.text("image_path"))
+            records.append(Record(f"{name} {number}", f"{name} {template}", (Photograph(image),), texts, image))
     made = NegBench("negbench", IMAGES, records, place)
     made.places = places
     return made
-
-
-def read(row: Row, name: str, number: int) -> Record:
-    """Read one record, with its true caption first."""
-    template = row.text("correct_answer_template")
-    if template not in TEMPLATES:
-        raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
-    options = [row.text(option) for option in OPTIONS]
-    true = options.pop(row.whole_number("correct_answer", len(OPTIONS) - 1))
-    image = row.text("image_path").rpartition("/")[2]
-    return Record(f"{name} {number}", f"{name} {template}", (Photograph(image),), (true, *options), image)
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
@@ -103,17 +93,10 @@ RETRIEVAL_FILES = {
 
 def build_retrieval(place: Place) -> Retrieval:
     """Build the retrieval benchmark; each of its two files is a pool."""
-    records = [
-        record
-        for group, file in RETRIEVAL_FILES.items()
-        for record in records_of(
-            (
-                (row.text("filepath").rpartition("/")[2], row.texts("captions"))
-                for row in read_csv(place.path(file), ("filepath", "captions"))
-            ),
-            group,
-        )
-    ]
+    records = []
+    for group, file in RETRIEVAL_FILES.items():
+        rows = read_csv(place.path(file), ("filepath", "captions"))
+        records += records_of(((name_in(row.text("filepath")), row.texts("captions")) for row in rows), group)
     return Retrieval("negbench-retrieval", IMAGES, records, place)
 
 

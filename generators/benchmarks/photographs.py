@@ -4,7 +4,8 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import UInt8
@@ -40,7 +41,7 @@ class Photograph(NamedTuple):
 
 class Record(NamedTuple):
     """k images and m texts. Image i belongs with text i and texts from k on are false, unless the benchmark says that
-    more texts are true (`Photographs.true_texts`, `Retrieval`)."""
+    more texts are true (`Photographs`, `Retrieval`)."""
 
     name: str
     group: str
@@ -53,7 +54,7 @@ class Record(NamedTuple):
 class PhotographSet(Benchmark):
     """The base of benchmarks with records of image files."""
 
-    figures: tuple[str, ...] = ("all",)
+    figures: Sequence[str] = ("all",)
     """The figures that papers report besides the groups: the mean over groups if a name begins with "macro", else the
     mean over all records. Without any, the groups are reported."""
     made_texts: bool = False
@@ -71,8 +72,7 @@ class PhotographSet(Benchmark):
         self.name = name
         images = place.images(folder)
         check_records(name, images, records)
-        lost = missing_images(images, records, self.reader)
-        self.lacking = missing_in_words(images, lost, len(images_of(records)), self.reader)
+        lost, self.lacking = missing_images(images, records, self.reader)
         if lost and not place.allow_missing:
             raise UserError(f"{name}: {self.lacking}; put them there, or score the other records with --allow-missing")
         self.records = [record for record in records if not lost & images_of([record])]
@@ -135,9 +135,6 @@ class PhotographSet(Benchmark):
 class Photographs(PhotographSet):
     """A benchmark in which each record is one item. The default rule is "strictly higher than all others"."""
 
-    true_texts: int = 1
-    """Number of texts of a record that are true of each image: those of image i start at text i."""
-
     def __init__(
         self,
         name: str,
@@ -145,10 +142,14 @@ class Photographs(PhotographSet):
         records: Sequence[Record],
         place: Place,
         rules: Rule | Mapping[str, Rule] = texts_chosen,
+        figures: Sequence[str] | None = None,
+        true_texts: int = 1,
     ) -> None:
-        """See `PhotographSet`; `rules` is the rule for all records, or a rule by group."""
+        """See `PhotographSet`; `rules` is the rule for all records, or a rule by group. Of a record's texts
+        `true_texts` are true of each image: those of image i start at text i."""
         super().__init__(name, folder, records, place)
-        self._rules = rules
+        self._rules = {"": rules} if callable(rules) else rules
+        self.figures = self.figures if figures is None else figures
         captions = {text: Caption(text, place.parse(text)) for record in self.records for text in record.texts}
         self.items = [
             Item(
@@ -156,7 +157,7 @@ class Photographs(PhotographSet):
                 tuple(self.numbers[image] for image in record.images),
                 tuple(captions[text] for text in record.texts),
                 record.cluster or record.name,
-                self.true_texts,
+                true_texts,
             )
             for record in self.records
         ]
@@ -164,8 +165,7 @@ class Photographs(PhotographSet):
     def content(self) -> Iterator[str]:
         """Yield everything that decides a result, including the names of the rules, so that a new rule causes new
         scores."""
-        rules = {"": self._rules} if callable(self._rules) else self._rules
-        for group, rule in sorted(rules.items()):
+        for group, rule in sorted(self._rules.items()):
             yield f"{group} {getattr(rule, '__qualname__', type(rule).__qualname__)}"
         yield from super().content()
 
@@ -177,24 +177,19 @@ class Photographs(PhotographSet):
         return made
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        rule = self._rules if callable(self._rules) else self._rules[item.group]
-        return rule(scores)
+        return (self._rules.get("") or self._rules[item.group])(scores)
 
 
 def check_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:
     """Raise unless there are records, and each has a name that is unique in its group and can be written to a file."""
     if not records:
         raise UserError(f"{name} has no records in {folder}; get its files again")
-    if halved := next((record for record in records if not writable(words_of(record))), None):
+    named = ((record, (*record[:2], record.cluster, *images_of([record]))) for record in records)
+    if halved := next((record for record, words in named if not writable(" ".join(words))), None):
         raise UserError(f"{name} names something with half a character in it: {halved.name!r}; rename it")
     names = Counter((record.group, record.name) for record in records)
     if twice := next((record for (_, record), count in names.items() if count > 1), None):
         raise UserError(f"{name} has {twice!r} more than once; correct its files, or get them again")
-
-
-def words_of(record: Record) -> str:
-    """A text that identifies a record in results, without its captions: name, group, cluster and image files."""
-    return " ".join((record.name, record.group, record.cluster, *(image.file for image in record.images)))
 
 
 def images_of(records: Sequence[Record]) -> set[str]:
@@ -202,21 +197,19 @@ def images_of(records: Sequence[Record]) -> set[str]:
     return {image.file for record in records for image in record.images}
 
 
-def missing_images(folder: SearchedFolders, records: Sequence[Record], reader: type[ImageFiles]) -> set[str]:
-    """The images whose files don't exist; raises for a path outside the folder."""
+def missing_images(
+    folder: SearchedFolders, records: Sequence[Record], reader: type[ImageFiles]
+) -> tuple[set[str], str]:
+    """The images whose files don't exist, and a message about them, empty if all do; raises for a path outside the
+    folder."""
     named = images_of(records)
     there = folder.found(set(map(reader.file_of, named)))
-    return {name for name in named if reader.file_of(name) not in there}
-
-
-def missing_in_words(folder: SearchedFolders, lost: set[str], every: int, reader: type[ImageFiles]) -> str:
-    """A message with the number of missing images and the first one; empty if none is missing."""
+    lost = {name for name in named if reader.file_of(name) not in there}
     if not lost:
-        return ""
+        return lost, ""
     first = min(lost)
-    places = folder.places(reader.file_of(first))
-    where = " and ".join(str(place.folder) for place in places)
-    return f"{len(lost)} of {every} images are missing in {where}, the first is {first!r:.200}"
+    where = " and ".join(str(place.folder) for place in folder.places(reader.file_of(first)))
+    return lost, f"{len(lost)} of {len(named)} images are missing in {where}, the first is {first!r:.200}"
 
 
 def macro(parts: Sequence[Summary]) -> Summary:
@@ -228,14 +221,18 @@ def macro(parts: Sequence[Summary]) -> Summary:
     return Summary(official, neutral, ties, sum(part.n for part in known))
 
 
-def by_group(items: Sequence[Item], outcomes: Sequence[Each]) -> dict[str, list[Each]]:
-    """Collect the items' outcomes, or whatever `outcomes` has for each item, by the items' groups."""
-    parts: dict[str, list[Each]] = {}
+def by_group(
+    items: Sequence[Item], outcomes: Sequence[Each], name: Callable[[Item], Any] = attrgetter("group")
+) -> dict[Any, list[Each]]:
+    """Collect the items' outcomes, or whatever `outcomes` has for each item, by the items' groups or another `name`."""
+    parts: dict[Any, list[Each]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
-        parts.setdefault(item.group, []).append(outcome)
+        parts.setdefault(name(item), []).append(outcome)
     return parts
 
 
-def of_groups(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, Summary]:
-    """The summary of each group's outcomes."""
-    return {group: summarise(part) for group, part in by_group(items, outcomes).items()}
+def of_groups(
+    items: Sequence[Item], outcomes: Sequence[Outcome], name: Callable[[Item], Any] = attrgetter("group")
+) -> dict[Any, Summary]:
+    """The summary of each group's outcomes, or of those of the items that share another `name`."""
+    return {part: summarise(its) for part, its in by_group(items, outcomes, name).items()}

@@ -33,7 +33,7 @@ class BenchmarkSpec:
     licence: str
     build: Callable[["Place"], "PhotographSet"]
     """Reads the annotation files; raises for errors in them, and for missing images unless they are allowed."""
-    photographs: Callable[[Path], Iterable[PhotographId]] | None
+    photographs: Callable[[Path], Iterable[PhotographId]] | None = None
     """Yields the photographs of COCO, Visual Genome or Flickr in an annotation file, so that training leaves them out;
     None if the benchmark has images of its own, or only images that training leaves out anyway."""
     one_of: tuple[str, ...] = ()
@@ -75,13 +75,9 @@ def load(name: str) -> BenchmarkSpec:
 
 
 def chosen(named: Iterable[str]) -> list[BenchmarkSpec]:
-    """The benchmarks that a command line names, or all if it names none; raises if one is named twice."""
-    named = tuple(named)
-    if again := next((name for name in named if named.count(name) > 1), None):
-        raise UserError(f"--benchmarks names {again} twice")
+    """The benchmarks that a command line names, or all if it names none; raises if two have one name."""
     specs = [load(name) for name in tuple(named) or names()]
-    given: dict[str, str] = {}
-    for name, spec in zip(named, specs, strict=False):
-        if given.setdefault(spec.name, name) != name:
-            raise UserError(f"--benchmarks: {given[spec.name]} and {name} are both called {spec.name!r}; rename one")
+    called = [spec.name for spec in specs]
+    if again := next((name for name in called if called.count(name) > 1), None):
+        raise UserError(f"--benchmarks names {again!r} twice; name it once, or rename one of two that are called so")
     return specs

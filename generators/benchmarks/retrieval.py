@@ -18,7 +18,7 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import read_photographs
 from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import is_text, read_json, read_json_list, read_text
+from menagerie.generators.sources.rows import read_json, read_json_list
 
 MEASURES = tuple(Measure(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
 SPLIT = "test"
@@ -55,7 +55,7 @@ def records_of(captioned: Iterable[CaptionedImage], group: str = "") -> list[Rec
 def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
     """The images and captions of Karpathy's test split, from the first file in `forms` that exists.
 
-    The forms are his own file of all splits, BLIP's list of the test split, and CLIP_benchmark's file of it.
+    The forms are his own file of all splits, and BLIP's list of the test split.
     """
     path = next((path for path in map(place.path, forms) if path.is_file()), None)
     if path is None:
@@ -65,53 +65,21 @@ def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
 
 def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     """The images and captions in a file, whose name tells which of the `forms` it has."""
-    karpathys, blip, _ = (Path(form).name for form in forms)
-    if path.name == karpathys:
-        return karpathy_images(path)
-    if path.name == blip:
-        return listed_images(path)
-    return table_of_captions(path) if path.suffix == ".txt" else coco_captions(path)
-
-
-def karpathy_images(path: Path) -> list[CaptionedImage]:
-    """The test split in Karpathy's file, which is large: retrieval and word orders read it only once."""
-    state = path.stat()
-    return list(karpathy_as_it_is(path.resolve(), state.st_size, state.st_mtime_ns))
+    if path.name == Path(forms[0]).name:
+        state = path.stat()
+        return list(karpathy_images(path.resolve(), state.st_size, state.st_mtime_ns))
+    return [(name_in(entry.text("image")), entry.texts("caption")) for entry in read_json_list(path)]
 
 
 @lru_cache(maxsize=2)
-def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
-    """Read Karpathy's file; `size` and `changed` (time of the last change) tell versions of it apart in the cache."""
+def karpathy_images(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
+    """The test split in Karpathy's file, which is large: retrieval and word orders read it only once. `size` and
+    `changed` (time of the last change) tell versions of it apart in the cache."""
     entries = [entry for entry in read_json(path).rows("images") if entry.text("split") == SPLIT]
     return tuple(
         (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.rows("sentences")))
         for entry in entries
     )
-
-
-def listed_images(path: Path) -> list[CaptionedImage]:
-    """The images and captions in BLIP's list of the test split."""
-    entries = read_json_list(path)
-    return [(name_in(entry.text("image")), entry.texts("caption")) for entry in entries]
-
-
-def coco_captions(path: Path) -> list[CaptionedImage]:
-    """The images and captions of a test split that CLIP_benchmark keeps in COCO's format."""
-    return [(name_in(photograph.file), tuple(photograph.texts)) for photograph in read_photographs(path)]
-
-
-def table_of_captions(path: Path) -> list[CaptionedImage]:
-    """The images and captions of a test split that CLIP_benchmark keeps as lines FILE.jpg,CAPTION below
-    "image,caption"."""
-    captions: dict[str, list[str]] = {}
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        name, jpg, text = line.partition(".jpg,")
-        if not line.strip() or (number == 1 and not jpg):
-            continue
-        if not name.strip() or not is_text(text):
-            raise UserError(f"{path}: line {number} is no FILE.jpg,CAPTION: {line[:80]!r}; get it again")
-        captions.setdefault(f"{name_in(name.strip())}.jpg", []).append(" ".join(text.split()))
-    return [(file, tuple(texts)) for file, texts in captions.items()]
 
 
 def name_in(path: str) -> str:
@@ -158,10 +126,9 @@ BENCHMARK_RETRIEVAL_COCO = karpathy(
     "COCO",
     COCO,
     "coco/val2014",
-    ("coco/dataset_coco.json", "coco/coco_karpathy_test.json", "coco/coco_test_karpathy.json"),
+    ("coco/dataset_coco.json", "coco/coco_karpathy_test.json"),
     5000,
-    "BLIP's coco_karpathy_test.json, or CLIP_benchmark's coco_test_karpathy.json "
-    "(github.com/mehdidc/retrieval_annotations); images: cocodataset.org, 2014 Val images",
+    "or BLIP's coco_karpathy_test.json; images: cocodataset.org, 2014 Val images",
     "captions CC BY 4.0; images: Flickr's terms, see COCO",
 )
 BENCHMARK_RETRIEVAL_FLICKR30K = karpathy(
@@ -169,10 +136,9 @@ BENCHMARK_RETRIEVAL_FLICKR30K = karpathy(
     "Flickr30k",
     FLICKR,
     "flickr30k/images",
-    ("flickr30k/dataset_flickr30k.json", "flickr30k/flickr30k_test.json", "flickr30k/flickr30k_test_karpathy.txt"),
+    ("flickr30k/dataset_flickr30k.json", "flickr30k/flickr30k_test.json"),
     1000,
-    "BLIP's flickr30k_test.json, or CLIP_benchmark's flickr30k_test_karpathy.txt "
-    "(github.com/mehdidc/retrieval_annotations); images: shannon.cs.illinois.edu/DenotationGraph, by request",
+    "or BLIP's flickr30k_test.json; images: shannon.cs.illinois.edu/DenotationGraph, by request",
     "research only; images: Flickr's terms",
 )
 BENCHMARK_RETRIEVAL_COCO_VAL2017 = BenchmarkSpec(

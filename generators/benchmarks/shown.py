@@ -31,12 +31,20 @@ def images_of_tests(place: Place, validation: Sequence[str] = ("val2017",), allo
             images.setdefault(number, f"in {name}")
     unknown = {}
     if lacking := [split for split, every in whole.items() if len(every) != VALIDATION[split]]:
-        unknown[VISUAL_GENOME] = without_validation(place, lacking[0], len(whole[lacking[0]]))
+        split, file = lacking[0], place.path(f"coco/annotations/captions_{lacking[0]}.json")
+        unknown[VISUAL_GENOME] = (
+            f"half of Visual Genome's photographs are COCO's, and {len(whole[split])} of the {VALIDATION[split]} of "
+            f"COCO {split} are known, which training leaves out; put {file} there (cocodataset.org, Train/Val "
+            "annotations)"
+        )
     data = place.path(IMAGE_DATA)
     if data.is_file():
         images |= linked(images, (numbers.all for numbers in image_numbers(data).values()))
-    elif any(number.collection == VISUAL_GENOME for number in images):
-        unknown[COCO] = without_image_data(place, images)
+    elif reason := next((reason for number, reason in images.items() if number.collection == VISUAL_GENOME), ""):
+        unknown[COCO] = (
+            f"photographs {reason} are Visual Genome's, and which of them COCO has too stands in {data}; put it there "
+            "(homes.cs.washington.edu/~ranjay/visualgenome, image meta data)"
+        )
     images |= linked(images, (numbers for every in whole.values() for numbers in every))
     return KeptOut(images, unknown, allow_unknown)
 
@@ -69,22 +77,3 @@ def linked(images: Mapping[PhotographId, str], every: Iterable[Numbers]) -> dict
         reason = next((images[number] for number in numbers if number in images), "")
         more |= {number: reason for number in numbers if reason and number not in images}
     return more
-
-
-def without_validation(place: Place, split: str, found: int) -> str:
-    """The message for a validation set of COCO of which only `found` photographs are known."""
-    file = place.path(f"coco/annotations/captions_{split}.json")
-    return (
-        f"half of Visual Genome's photographs are COCO's, and {found} of the {VALIDATION[split]} of COCO {split} are "
-        f"known, which training leaves out; put {file} there (cocodataset.org, Train/Val annotations)"
-    )
-
-
-def without_image_data(place: Place, images: Mapping[PhotographId, str]) -> str:
-    """The message for benchmarks of Visual Genome without the file that says which of its photographs are also in
-    COCO."""
-    reason = next(reason for number, reason in images.items() if number.collection == VISUAL_GENOME)
-    return (
-        f"photographs {reason} are Visual Genome's, and which of them COCO has too stands in {place.path(IMAGE_DATA)}; "
-        "put it there (homes.cs.washington.edu/~ranjay/visualgenome, image meta data)"
-    )

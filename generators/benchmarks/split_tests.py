@@ -7,15 +7,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
-from menagerie.generators.benchmarks.benchmark import (
-    QUAD,
-    Benchmark,
-    Item,
-    Outcome,
-    Scores,
-    texts_chosen,
-    true_above,
-)
+from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item, Outcome, Scores, texts_chosen, true_above
 from menagerie.generators.captions.crowds import SEARCH
 from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, CrowdContext, Question
 from menagerie.generators.captions.hard_negatives.foils import TASKS, Choice, TaskContext, choices, possible
@@ -45,15 +37,16 @@ class SplitTests(Benchmark):
         return [*self.choices, QUAD]
 
     def _task_items(self, task: str) -> list[Item]:
-        suited = enumerate(zip(self.data.records.scenes, self.choices[task], strict=True))
-        kind = self.data.split.recipe["kind"]
-        return [item_of(task, i, scene, choice, cluster_of(kind, scene)) for i, (scene, choice) in suited if choice]
+        kind, items = self.data.split.recipe["kind"], []
+        for i, (scene, choice) in enumerate(zip(self.data.records.scenes, self.choices[task], strict=True)):
+            if choice:
+                texts, true = choice if isinstance(choice, Question) else (tuple(choice), 1)
+                items.append(Item(scene.key, task, (i,), texts, cluster_of(kind, scene), true))
+        return items
 
     def _quads(self) -> list[Item]:
-        n = len(self.data)
-        return [
-            item._replace(group=QUAD, images=(item.images[0], n + item.images[0])) for item in self._task_items("swap")
-        ]
+        swaps = ((item, item.images[0]) for item in self._task_items("swap"))
+        return [item._replace(group=QUAD, images=(image, len(self.data) + image)) for item, image in swaps]
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """Images of records, or of partners; a call must not mix both."""
@@ -74,12 +67,6 @@ def outcome_of(true: int, scores: Scores) -> Outcome:
     return texts_chosen(scores) if true == 1 else true_above(scores, true)
 
 
-def item_of(task: str, image: int, scene: Scene, choice: Choice | Question, cluster: str) -> Item:
-    """The item of a task on one record."""
-    texts, true = choice if isinstance(choice, Question) else (tuple(choice), 1)
-    return Item(scene.key, task, (image,), texts, cluster, true)
-
-
 def cluster_of(kind: str, scene: Scene) -> str:
     """The names of a scene's animals; in crowds and probe sets only of the two that the swap exchanges. Tests of one
     pair form a cluster."""
@@ -95,22 +82,19 @@ def subset_choices(data: SplitDataset) -> Choices:
     """For each task that applies to the subset, the choice for each scene; None for a scene to which it doesn't
     apply."""
     split, r = data.split, data.records
+    kind, seed, template = split.recipe["kind"], split.recipe["seed"], template_of(split.recipe)
     if not all(r.negatives):
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
     # The swap is taken from the file.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
-    return {"swap": list(map(Choice, true, false))} | other_choices(data)
-
-
-def other_choices(data: SplitDataset) -> Choices:
-    """The choices of all tasks but `swap`."""
-    split, r = data.split, data.records
-    kind, seed, template = split.recipe["kind"], split.recipe["seed"], template_of(split.recipe)
+    swap = {"swap": list(map(Choice, true, false))}
     if kind == "crowd":
-        return crowd_choices(data)
+        return swap | crowd_choices(data)
     shown = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
     context = TaskContext(kind, template, seed, split.vocabulary, *shown)
-    return {task: choices(task, r.scenes, context) for task in TASKS if task != "swap" and possible(task, context)}
+    return swap | {
+        task: choices(task, r.scenes, context) for task in TASKS if task != "swap" and possible(task, context)
+    }
 
 
 def crowd_choices(data: SplitDataset) -> Choices:

@@ -4,7 +4,7 @@ As in the authors' code, a record is scored only if at least two of three annota
 is right if its caption scores strictly higher: the paper's pairwise accuracy, averaged over the eleven files.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
@@ -13,8 +13,8 @@ from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, c
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import Row, read_json
 
-FOLDER, IMAGES = "valse/data", "valse/images"
-COUNTS: Mapping[str, int] = {
+IMAGES = "valse/images"
+COUNTS = {
     **{"existence": 505, "plurals": 851},
     **{"counting-hard": 868, "counting-small-quant": 900, "counting-adversarial": 691},
     **{"relations": 535, "action-replacement": 648, "actant-swap": 949},
@@ -24,29 +24,21 @@ VOTES = 2  # of three annotators
 VISUAL7W = "v7w_"  # prefix of the numbers that Visual Genome gives Visual7W's photographs
 
 
-class Valse(Photographs):
-    """VALSE; groups are its files, whose mean the paper reports."""
-
-    figures = ("macro", "micro")
-
-
-def build(place: Place) -> Valse:
-    """Build the benchmark from all files' records that annotators confirmed (`confirmed`)."""
-    records = [record for name in COUNTS for record in read_part(place, name)]
-    return Valse("valse", IMAGES, records, place)
-
-
-def read_part(place: Place, name: str) -> Iterator[Record]:
-    for entry in confirmed(place.path(f"{FOLDER}/{name}.json")):
-        image = Photograph(entry.text("image_file"))
-        yield Record(f"{name} {entry.place}", name, (image,), (entry.text("caption"), entry.text("foil")), image.file)
+def build(place: Place) -> Photographs:
+    """Build the benchmark from all files' records that annotators confirmed (`confirmed`); the paper reports the mean
+    over files."""
+    records = [
+        Record(f"{name} {entry.place}", name, (Photograph(image),), (entry.text("caption"), entry.text("foil")), image)
+        for name, file in zip(COUNTS, BENCHMARK.files, strict=True)
+        for entry in confirmed(place.path(file))
+        for image in [entry.text("image_file")]
+    ]
+    return Photographs("valse", IMAGES, records, place, figures=("macro", "micro"))
 
 
-def confirmed(path: Path) -> Iterator[Row]:
-    """Yield the records of a file for which enough annotators chose the caption."""
-    for entry in read_json(path).rows():
-        if entry.inside("mturk").number("caption") >= VOTES:
-            yield entry
+def confirmed(path: Path) -> list[Row]:
+    """The records of a file for which enough annotators chose the caption."""
+    return [entry for entry in read_json(path).rows() if entry.inside("mturk").number("caption") >= VOTES]
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
@@ -59,7 +51,7 @@ def shown(path: Path) -> Iterator[PhotographId]:
 BENCHMARK = BenchmarkSpec(
     name="valse",
     about="existence, plurals, numbers, relations, actions or coreference, changed in the false caption",
-    files=tuple(f"{FOLDER}/{name}.json" for name in COUNTS),
+    files=tuple(f"valse/data/{name}.json" for name in COUNTS),
     images=(IMAGES,),
     source="github.com/Heidelberg-NLP/VALSE (data/*.json); images: Visual7W, COCO 2014 and 2017, SWiG, VisDial",
     licence="MIT; images: as of each set",

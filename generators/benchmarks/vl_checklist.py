@@ -7,7 +7,7 @@ reported too. The official code fills up its 1000 with later records if images a
 place, so that scores with and without them are of the same records.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -96,36 +96,28 @@ def named_in(file: str, names: Sequence[str]) -> str:
 
 
 def build(place: Place) -> VLCheckList:
-    folder = place.path(FOLDER)
-    records = [read(row, name) for name in FILES for row in rows_of(folder, name)]
+    records = []
+    for name, row, image in rows_of(place.path(FOLDER), FILES):
+        true, false = (row.inside(1).texts(key)[0] for key in ("POS", "NEG"))
+        records.append(Record(f"{name} {row.place}", name, (Photograph(image),), (true, false), image))
     return VLCheckList(records, place)
 
 
-def rows_of(folder: Path, name: str) -> list[Row]:
-    return read_json_rows(folder / f"{name}.json", 2)
-
-
-def read(row: Row, name: str) -> Record:
-    image, texts = image_of(row, name), row.inside(1)
-    true, false = (texts.texts(key)[0] for key in ("POS", "NEG"))
-    return Record(f"{name} {row.place}", name, (Photograph(image),), (true, false), image)
-
-
-def image_of(row: Row, name: str) -> str:
-    """The path of a row's image, relative to the folder of all images."""
-    return f"{named_in(name, ROOTS)}/{row.text(0)}"
+def rows_of(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, Row, str]]:
+    """Yield the rows of some files, each with the file and the path of its image below the folder of all images."""
+    for name in names:
+        for row in read_json_rows(folder / f"{name}.json", 2):
+            yield name, row, f"{named_in(name, ROOTS)}/{row.text(0)}"
 
 
 def shown(folder: Path) -> Iterator[PhotographId]:
     """Yield the photographs of Visual Genome and COCO in the files that exist; images of SWiG, and most of HAKE's, are
     in neither collection."""
-    for name in FILES:
-        for row in rows_of(folder, name) if (folder / f"{name}.json").exists() else ():
-            image = image_of(row, name)
-            if number := coco_number(image):
-                yield number
-            elif image.startswith("vg/") or "hcvrd" in image.split("/"):
-                yield from file_numbers(VISUAL_GENOME, row.file, [image])
+    for _, row, image in rows_of(folder, (name for name in FILES if (folder / f"{name}.json").exists())):
+        if number := coco_number(image):
+            yield number
+        elif image.startswith("vg/") or "hcvrd" in image.split("/"):
+            yield from file_numbers(VISUAL_GENOME, row.file, [image])
 
 
 BENCHMARK = BenchmarkSpec(

@@ -1,52 +1,48 @@
-"""What'sUp (Kamath et al. 2023): two things, photographed in four arrangements.
+"""What'sUp (Kamath et al. 2023): two things, photographed in four arrangements; and COCO-spatial and GQA-spatial.
 
-In set A a thing is on, under, left or right of furniture. Set B shows two things on a table from the front.
+In What'sUp's set A a thing is on, under, left or right of furniture. Set B shows two things on a table from the front.
+COCO-spatial and GQA-spatial ask for the place of one or two things in a photograph: each record has a true caption and
+its opposite. Officially the first of equal scores wins.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
+from operator import attrgetter
+from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro, of_groups
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_json_list
+from menagerie.generators.sources.rows import Row, read_json_list, read_json_rows
 
-FOLDER = "whatsup"
+SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
 PARTS = {"A": "controlled_images", "B": "controlled_clevr"}
-FILES = {"A": f"{FOLDER}/controlled_images_dataset.json", "B": f"{FOLDER}/controlled_clevr_dataset.json"}
 # Opposites have the same number, so that an arrangement and its opposite are a pair.
 AXES = {"left_of": 0, "right_of": 0, "on": 1, "under": 1, "in-front_of": 1, "in_front_of": 1, "behind": 1}
 NAME = re.compile(rf"(?P<first>.+)_(?P<arrangement>{'|'.join(AXES)})_(?P<second>.+)\.\w+")
 
 
 class WhatsUp(Photographs):
-    """What'sUp. The first of four captions is true; officially the first of equal scores wins."""
+    """What'sUp. The first of four captions is true."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Accuracy on pairs of opposites and on sets of four, which are right if all their images are; and the mean of
         the accuracies on single images of A and of B, as in the authors' table 1."""
-        parts = by_group(items, outcomes)
-        found = {"macro over A and B": macro(list(map(summarise, parts.values())))}
+        found = {"macro over A and B": macro(list(of_groups(items, outcomes).values()))}
         for group in self.groups:
-            scored = [(item, o) for item, o in zip(items, outcomes, strict=True) if item.group == group]
-            found[f"{group} pairs"] = together([(pair_of(item), outcome) for item, outcome in scored])
-            found[f"{group} sets"] = together([(item.cluster, outcome) for item, outcome in scored])
+            for kind, name in (("pairs", pair_of), ("sets", attrgetter("cluster"))):
+                sets = by_group(items, outcomes, name)
+                own = [together(its) for key, its in sets.items() if key.startswith(f"{group} ")]
+                found[f"{group} {kind}"] = summarise(own)
         return found
 
 
-def together(outcomes: Sequence[tuple[str, Outcome]]) -> Summary:
-    """The accuracy of named sets of images; a set is right if all its images are."""
-    sets: dict[str, list[Outcome]] = {}
-    for name, outcome in outcomes:
-        sets.setdefault(name, []).append(outcome)
-    return summarise(
-        [
-            Outcome(prod(o.official for o in one), prod(o.neutral for o in one), any(o.tied for o in one))
-            for one in sets.values()
-        ]
-    )
+def together(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome of a set of images, which is right if all are."""
+    return Outcome(prod(o.official for o in outcomes), prod(o.neutral for o in outcomes), any(o.tied for o in outcomes))
 
 
 def pair_of(item: Item) -> str:
@@ -55,10 +51,9 @@ def pair_of(item: Item) -> str:
 
 
 def build(place: Place) -> WhatsUp:
-    records = [
-        record for part in PARTS for entry in read_json_list(place.path(FILES[part])) for record in [read(entry, part)]
-    ]
-    return WhatsUp("whatsup", FOLDER, records, place, first_of_best)
+    files = zip(PARTS, BENCHMARK.files, strict=True)
+    records = [read(entry, part) for part, file in files for entry in read_json_list(place.path(file))]
+    return WhatsUp("whatsup", "whatsup", records, place, first_of_best)
 
 
 def read(entry: Row, part: str) -> Record:
@@ -67,25 +62,57 @@ def read(entry: Row, part: str) -> Record:
     parts = NAME.fullmatch(name)
     if parts is None:
         raise entry.error(f"has an 'image_path' that states no arrangement: {name!r}")
-    options = entry.texts("caption_options", 4)
-    things = f"{parts['first']} {parts['second']}"
-    return Record(
-        f"{parts['first']} {parts['second']} {parts['arrangement']}",
-        part,
-        (Photograph(f"{PARTS[part]}/{name}"),),
-        options,
-        f"{part} {things}",
-    )
+    things, image = f"{parts['first']} {parts['second']}", Photograph(f"{PARTS[part]}/{name}")
+    texts = entry.texts("caption_options", 4)
+    return Record(f"{things} {parts['arrangement']}", part, (image,), texts, f"{part} {things}")
 
 
 BENCHMARK = BenchmarkSpec(
     name="whatsup",
     about="two things in four arrangements, four captions each",
-    files=tuple(FILES.values()),
-    images=tuple(f"{FOLDER}/{name}" for name in PARTS.values()),
-    source="github.com/amitakamath/whatsup_vlms (links to its data in the README)",
+    files=tuple(f"whatsup/{name}_dataset.json" for name in PARTS.values()),
+    images=tuple(f"whatsup/{name}" for name in PARTS.values()),
+    source=SOURCE,
     licence="MIT",
     build=build,
-    photographs=None,
     counts={"A": 412, "B": 408},
 )
+
+
+def questions(
+    name: str, stem: str, images: str, file_name: Callable[[int], str], counts: tuple[int, int], collection: str
+) -> BenchmarkSpec:
+    """The spec of a benchmark of questions about two things and about one, whose mean is the authors' table 1.
+
+    Each has a file with rows of image, true caption and false caption. Rows give an image by its number in
+    `collection`; `file_name` turns the number into the name of the image's file.
+    """
+    files = {f"{count} object{'s' * (count == 'two')}": f"whatsup/{stem}_{count}_obj.json" for count in ("two", "one")}
+
+    def build(place: Place) -> Photographs:
+        records = [
+            Record(f"{group} {row.place}", group, (Photograph(file_name(image)),), texts, str(image))
+            for group, file in files.items()
+            for row in read_json_rows(place.path(file), 3)
+            for image, texts in [(row.whole_number(0), (row.text(1), row.text(2)))]
+        ]
+        return Photographs(name, images, records, place, first_of_best, ("macro over one object and two", "micro"))
+
+    def shown(path: Path) -> Iterator[PhotographId]:
+        return (PhotographId(collection, row.whole_number(0)) for row in read_json_rows(path, 3))
+
+    return BenchmarkSpec(
+        name=name,
+        about="a true caption of where things are in a photograph, and its opposite",
+        files=tuple(files.values()),
+        images=(images,),
+        source=SOURCE,
+        licence="MIT; images: see COCO and Visual Genome",
+        build=build,
+        photographs=shown,
+        counts=dict(zip(files, counts, strict=True)),
+    )
+
+
+BENCHMARK_COCO_SPATIAL = questions("coco-spatial", "coco_qa", "coco/val2017", "{:012d}.jpg".format, (440, 2247), COCO)
+BENCHMARK_GQA_SPATIAL = questions("gqa-spatial", "vg_qa", "gqa/vg_images", "{}.jpg".format, (291, 1160), VISUAL_GENOME)

@@ -36,21 +36,6 @@ Tokens = Sequence[tuple[str, str]]
 Shuffle = Callable[[Tokens, np.random.Generator], list[str]]
 
 
-class WordOrder(Photographs):
-    """A benchmark of word order: each caption of an image makes a record, whose first text is the caption."""
-
-    made_texts = True
-
-    def __init__(self, name: str, folder: str, captioned: Sequence[tuple[str, tuple[str, ...]]], place: Place) -> None:
-        """See `PhotographSet`; `captioned` are image files with their captions."""
-        records = [
-            Record(f"{file} {k}", GROUP, (Photograph(file),), options(text, f"{file} {k}", place.tag), file)
-            for file, texts in captioned
-            for k, text in enumerate(texts)
-        ]
-        super().__init__(name, folder, records, place, first_of_best)
-
-
 def options(caption: str, record: str, tag: Tagger | None) -> tuple[str, ...]:
     """The caption and its four shuffles, all cleaned; without a tagger, only the caption."""
     if tag is None:
@@ -107,12 +92,19 @@ def exchanged(words: Sequence[str], places: Sequence[int], rng: np.random.Genera
 
 
 def orders_of(name: str, retrieval: BenchmarkSpec, captions: int, clip: float) -> BenchmarkSpec:
-    """The spec of a word-order benchmark made from a retrieval benchmark's captions; `clip` is ARO's published result
-    for CLIP."""
+    """The spec of a word-order benchmark made from a retrieval benchmark's captions, each of which makes a record, as
+    its first text; `clip` is ARO's published result for CLIP."""
     (images,) = retrieval.images
 
-    def build(place: Place) -> WordOrder:
-        return WordOrder(name, images, karpathy_test(place, retrieval.one_of), place)
+    def build(place: Place) -> Photographs:
+        records = [
+            Record(f"{file} {k}", GROUP, (Photograph(file),), options(text, f"{file} {k}", place.tag), file)
+            for file, texts in karpathy_test(place, retrieval.one_of)
+            for k, text in enumerate(texts)
+        ]
+        made = Photographs(name, images, records, place, first_of_best)
+        made.made_texts = True
+        return made
 
     return replace(
         retrieval,

@@ -1,4 +1,4 @@
-"""Zero-shot classification (Radford et al. 2021): images are compared with class names in templates.
+"""Zero-shot classification (Radford et al. 2021): images are compared with class names in templates. And ImageNet-AO.
 
 Images lie at `zero_shot/SET/CLASS/*.jpg`, as in torchvision's ImageFolder. Class names are read from `SET/classes.txt`
 (`class_folders.py`) and templates from `SET/templates.txt`, with {c} for the class. Without these files they are CLIP's
@@ -7,22 +7,27 @@ classes and the only template is "a photo of a {c}.".
 
 A class has a text for each template. For models that embed texts, a class's embeddings are scaled to length 1 and
 averaged; for others its scores are averaged.
+
+ImageNet-AO (Abbasi et al. 2023) has pictures of things with unusual attributes, to be matched with all compositions.
+The layout of its files isn't known for sure; here they are in folders named "attribute_object".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
+from menagerie.envs.core.reading import is_litter
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
 from menagerie.generators.benchmarks.class_folders import class_names, folders_in, lines
 from menagerie.generators.benchmarks.known_classes import SLOT, known_templates
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool, group_of
-from menagerie.generators.benchmarks.photographs import Photograph, Record, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Record, macro, of_groups
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.nearby import found_instead
+from menagerie.generators.sources.nearby import found_instead, is_webdataset
 from menagerie.generators.sources.place import Place
 
 FOLDER = "zero_shot"
@@ -69,13 +74,10 @@ class ZeroShot(MatrixBenchmark):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """For each set, its measures, and the first of them averaged over classes (mean per-class recall)."""
         found = dict(super().headlines(items, outcomes))
+        classes = of_groups(items, outcomes, attrgetter("group", "cluster"))
         for pool in self.pools:
-            group = group_of(pool.name, MEASURES[0])
-            classes: dict[str, list[Outcome]] = {}
-            for item, outcome in zip(items, outcomes, strict=True):
-                if item.group == group:
-                    classes.setdefault(item.cluster, []).append(outcome)
-            found[f"{pool.name} mean per-class recall".strip()] = macro(list(map(summarise, classes.values())))
+            own = [part for (group, _), part in classes.items() if group == group_of(pool.name, MEASURES[0])]
+            found[f"{pool.name} mean per-class recall".strip()] = macro(own)
         return found
 
 
@@ -88,33 +90,29 @@ def build(place: Place) -> ZeroShot:
 
 
 def set_in(folder: Path) -> ImageSet:
-    try:
-        classes = class_names(folder)
-        return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates_of(folder))
-    except UserError as error:
-        if instead := found_instead(folder):
-            raise UserError(f"{error}; {instead}: move it out of {folder.parent} first") from error
-        raise
+    if is_webdataset(folder):
+        raise UserError(f"{found_instead(folder)}: move it out of {folder.parent} first")
+    classes, listed = class_names(folder), folder / "templates.txt"
+    templates = read_templates(listed) if listed.is_file() else known_templates(folder.name)
+    return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates)
 
 
 def images_of(folder: Path, classes: Iterable[str]) -> Iterator[Record]:
     """Yield the images of a set, class by class."""
     for name in classes:
-        files = pictures_in(folder / name)
-        if not files:
-            raise UserError(f"the class {name!r} in {folder} has no images ({', '.join(SUFFIXES)}); copy the set again")
-        for file in files:
+        for file in pictures_in(folder / name):
             photograph = Photograph(f"{folder.name}/{name}/{file}")
             yield Record(f"{name}/{file}", folder.name, (photograph,), (name,), name)
 
 
 def pictures_in(folder: Path) -> list[str]:
-    return sorted(name for name in files_in(folder) if name.lower().endswith(SUFFIXES))
-
-
-def templates_of(folder: Path) -> Sequence[str]:
-    listed = folder / "templates.txt"
-    return read_templates(listed) if listed.is_file() else known_templates(folder.name)
+    """The images of a class; raises if there are none."""
+    files = sorted(name for name in files_in(folder) if name.lower().endswith(SUFFIXES))
+    if not files:
+        raise UserError(
+            f"the class {folder.name!r} in {folder.parent} has no images ({', '.join(SUFFIXES)}); copy the set again"
+        )
+    return files
 
 
 def read_templates(path: Path) -> list[str]:
@@ -138,10 +136,46 @@ BENCHMARK = BenchmarkSpec(
     source="any folders of images by class, such as ImageNet's validation images or torchvision's data sets",
     licence="as of the images; names and templates MIT (LAION-AI/CLIP_benchmark, mlfoundations/wise-ft)",
     build=build,
-    photographs=None,
     sets={
         **{"imagenet1k": 50_000, "imagenetv2": 10_000, "imagenet_sketch": 50_889},
         **{"imagenet-a": 7500, "imagenet-r": 30_000, "objectnet": 18_574},
     },
     published={"CLIP ViT-B/32, OpenAI": {"imagenet1k acc1": 63.2}},
+)
+
+
+AO_FOLDER = "imagenet_ao/images"
+
+
+def build_ao(place: Place) -> ZeroShot:
+    """Build ImageNet-AO. It is a `ZeroShot`, because each picture is compared with all compositions, which are too many
+    to list in every record."""
+    records = tuple(compositions_in(place.only(AO_FOLDER)))
+    classes = {record.cluster: record.cluster for record in records}
+    if len(classes) < 2:
+        raise UserError(f"imagenet-ao has {len(classes)} compositions, and choosing needs 2; get it again")
+    return ZeroShot("imagenet-ao", AO_FOLDER, [ImageSet("", records, classes, (f"a photo of a {SLOT}",))], place)
+
+
+def compositions_in(folder: Path) -> Iterator[Record]:
+    """Yield the pictures with their compositions, such as "red cat", from the names of their folders."""
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}; get ImageNet-AO")
+    for path in sorted(path for path in folder.iterdir() if not is_litter(path.name)):
+        attribute, _, thing = path.name.partition("_")
+        if not path.is_dir() or not thing:
+            raise UserError(f"{path.name!r} in {folder} is no folder called attribute_object; take it away")
+        name = f"{attribute} {thing.replace('_', ' ')}"
+        for file in pictures_in(path):
+            yield Record(f"{path.name}/{file}", "", (Photograph(f"{path.name}/{file}"),), (name,), name)
+
+
+BENCHMARK_IMAGENET_AO = BenchmarkSpec(
+    name="imagenet-ao",
+    about="things with unusual attributes, against all other compositions",
+    files=(),
+    images=(AO_FOLDER,),
+    source="the authors of Abbasi et al. 2023",
+    licence="not stated",
+    build=build_ao,
 )

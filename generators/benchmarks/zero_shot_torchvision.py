@@ -4,6 +4,7 @@ Nothing is downloaded. Test splits are read as torchvision reads them, with CLIP
 is read in its binary form (`cifar-10-binary.tar.gz`, `cifar-100-binary.tar.gz`).
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from menagerie.generators.sources.raw_images import RawImages, labels_in, names_
 from menagerie.generators.sources.rows import is_text, read_json
 
 FOLDER = "torchvision"
+CIFAR10, CIFAR100, STL10, DIGITS = "cifar-10-batches-bin", "cifar-100-binary", "stl10_binary", "MNIST/raw/t10k"
 
 
 class Labelled(NamedTuple):
@@ -35,22 +37,18 @@ class TorchvisionSets(ZeroShot):
 
 
 def build(place: Place) -> TorchvisionSets:
+    """Build the benchmark from the sets that are there. CIFAR may be there as Python pickles too, but not alone."""
     root = place.only(FOLDER)
-    check_pickles(root)
+    for pickled, binary in PICKLED.items():
+        if (root / pickled).exists() and not (root / binary).exists():
+            raise UserError(
+                f"{root / pickled} holds pickles, which may run code when they are opened; get the binary version of "
+                f"www.cs.toronto.edu/~kriz/cifar.html for {root / binary}, or take the folder away"
+            )
     sets = [image_set(name, read(root)) for name, (folder, read) in SETS.items() if (root / folder).exists()]
     if not sets:
         raise UserError(f"there is none of {', '.join(folder for folder, _ in SETS.values())} in {root}; get one")
     return TorchvisionSets("zero-shot-torchvision", FOLDER, sets, place)
-
-
-def check_pickles(root: Path) -> None:
-    """Raise if CIFAR exists only as Python pickles, which could run any code."""
-    for pickled, (binary, archive) in PICKLED.items():
-        if (root / pickled).exists() and not (root / binary).exists():
-            raise UserError(
-                f"{root / pickled} holds pickles, which may run code when they are opened; get {archive} from "
-                f"www.cs.toronto.edu/~kriz/cifar.html for {root / binary}, or take the folder away"
-            )
 
 
 def image_set(name: str, labelled: Labelled) -> ImageSet:
@@ -58,8 +56,7 @@ def image_set(name: str, labelled: Labelled) -> ImageSet:
     given = labelled.classes
     if len(given) < 2 or not all(map(is_text, given)):
         raise UserError(f"{name}: its {len(given)} classes aren't all named, or are too few; get its files again")
-    names = given if name in AS_THEY_ARE else [text.replace("_", " ") for text in given]
-    classes = dict(zip(map(str, range(len(names))), names, strict=True))
+    classes = {str(k): text if name in AS_THEY_ARE else text.replace("_", " ") for k, text in enumerate(given)}
     if strange := next((image for image, label in labelled.images if str(label) not in classes), None):
         raise UserError(f"{name}: the class of {strange[:99]!r} is none of the {len(classes)}; get its files again")
     records = tuple(
@@ -69,32 +66,13 @@ def image_set(name: str, labelled: Labelled) -> ImageSet:
     return ImageSet(name, records, classes, known_templates(name))
 
 
-def cifar(root: Path, file: str, names: str) -> Labelled:
-    """Read the binary form of CIFAR, which has a label before each image."""
-    images = zip(names_in(root, file), labels_in(root, file), strict=True)
-    return Labelled(lines(root / names), list(images))
-
-
-def with_labels(root: Path, file: str, labels: str, header: int, first: int, classes: Sequence[str]) -> Labelled:
-    """Read raw images and their labels, which are in another file behind `header` bytes and count from `first`."""
-    names, numbers = names_in(root, file), [label - first for label in read_bytes(root / labels)[header:]]
-    same_number(root / labels, numbers, names)
-    return Labelled(classes, list(zip(names, numbers, strict=True)))
-
-
-def stl10(root: Path) -> Labelled:
-    """Read STL-10, whose labels count from 1."""
-    folder = "stl10_binary"
-    classes = lines(root / folder / "class_names.txt")
-    return with_labels(root, f"{folder}/test_X.bin", f"{folder}/test_y.bin", 0, 1, classes)
-
-
-def mnist(root: Path) -> Labelled:
-    """Read MNIST's unpacked files."""
-    folder = "MNIST/raw/t10k"
-    return with_labels(
-        root, f"{folder}-images-idx3-ubyte", f"{folder}-labels-idx1-ubyte", 8, 0, known()["classes"]["mnist"]
-    )
+def raw(root: Path, file: str, classes: str, labels: str = "", header: int = 0, first: int = 0) -> Labelled:
+    """Read raw images. `classes` is the file of their classes' names, or the set whose names CLIP knows. Their labels
+    are before each image, or behind `header` bytes of the file `labels`, and count from `first`."""
+    names = names_in(root, file)
+    numbers = [label - first for label in read_bytes(root / labels)[header:]] if labels else labels_in(root, file)
+    same_number(root / (labels or file), numbers, names)
+    return Labelled(known()["classes"].get(classes) or lines(root / classes), list(zip(names, numbers, strict=True)))
 
 
 def food101(root: Path) -> Labelled:
@@ -108,10 +86,10 @@ def food101(root: Path) -> Labelled:
 def pets(root: Path) -> Labelled:
     """Read Oxford-IIIT Pet, whose lines have an image, its class counted from 1, and more."""
     path = root / "oxford-iiit-pet/annotations/test.txt"
-    rows = [line.split() for line in lines(path)]
-    if wrong := next((row for row in rows if len(row) < 2 or not is_number(row[1])), None):
-        raise UserError(f"{path} has a line without the number of a class: {' '.join(wrong)[:80]!r}; get it again")
-    images = [(f"oxford-iiit-pet/images/{image}.jpg", int(number) - 1) for image, number, *_ in rows]
+    rows = [PET.match(line) for line in lines(path)]
+    if None in rows:
+        raise UserError(f"{path} has a line without the number of a class, line {rows.index(None) + 1}; get it again")
+    images = [(f"oxford-iiit-pet/images/{row[1]}.jpg", int(row[2]) - 1) for row in rows if row]
     return Labelled(known()["classes"]["pets"], images)
 
 
@@ -133,31 +111,25 @@ def aircraft(root: Path) -> Labelled:
     return Labelled(classes, images)
 
 
-def is_number(text: str) -> bool:
-    """Whether a text is a whole number with few digits."""
-    return text.isdecimal() and text.isascii() and len(text) < 10
-
-
-PICKLED = {
-    "cifar-10-batches-py": ("cifar-10-batches-bin", "cifar-10-binary.tar.gz"),
-    "cifar-100-python": ("cifar-100-binary", "cifar-100-binary.tar.gz"),
-}
+PET = re.compile(r"(\S+)\s+([0-9]{1,9})(?!\S)")
+# Folders of pickles -> those of the same set's binary form.
+PICKLED = {"cifar-10-batches-py": CIFAR10, "cifar-100-python": CIFAR100}
 # CLIP_benchmark's name of a set -> its folder, and its reader.
 SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = {
-    "cifar10": (
-        "cifar-10-batches-bin",
-        lambda root: cifar(root, "cifar-10-batches-bin/test_batch.bin", "cifar-10-batches-bin/batches.meta.txt"),
-    ),
-    "cifar100": (
-        "cifar-100-binary",
-        lambda root: cifar(root, "cifar-100-binary/test.bin", "cifar-100-binary/fine_label_names.txt"),
-    ),
+    "cifar10": (CIFAR10, lambda root: raw(root, f"{CIFAR10}/test_batch.bin", f"{CIFAR10}/batches.meta.txt")),
+    "cifar100": (CIFAR100, lambda root: raw(root, f"{CIFAR100}/test.bin", f"{CIFAR100}/fine_label_names.txt")),
     "dtd": ("dtd", textures),
     "fgvc_aircraft": ("fgvc-aircraft-2013b", aircraft),
     "food101": ("food-101", food101),
-    "mnist": ("MNIST", mnist),
+    "mnist": (
+        "MNIST",
+        lambda root: raw(root, f"{DIGITS}-images-idx3-ubyte", "mnist", f"{DIGITS}-labels-idx1-ubyte", header=8),
+    ),
     "pets": ("oxford-iiit-pet", pets),
-    "stl10": ("stl10_binary", stl10),
+    "stl10": (
+        STL10,
+        lambda root: raw(root, f"{STL10}/test_X.bin", f"{STL10}/class_names.txt", f"{STL10}/test_y.bin", first=1),
+    ),
 }
 
 BENCHMARK = BenchmarkSpec(
@@ -168,7 +140,6 @@ BENCHMARK = BenchmarkSpec(
     source="torchvision.datasets, downloaded to its root; CIFAR's binary form: www.cs.toronto.edu/~kriz/cifar.html",
     licence="as of each data set; names and templates MIT (LAION-AI/CLIP_benchmark)",
     build=build,
-    photographs=None,
     sets={
         **{"cifar10": 10_000, "cifar100": 10_000, "dtd": 1880, "fgvc_aircraft": 3333},
         **{"food101": 25_250, "mnist": 10_000, "pets": 3669, "stl10": 8000},

@@ -87,10 +87,11 @@ def picture_name(part: ExportPart, index: int) -> str:
     return f"{part.stem}/{index:09d}.png"
 
 
-def pictures(part: ExportPart, indices: Iterable[int]) -> Iterator[File]:
-    """Yield the pictures of records as single files of an export."""
+def with_pictures(part: ExportPart, indices: Iterable[int], content: Callable[[ExportPart], object]) -> Iterator[File]:
+    """Yield the pictures of some records as single files, and the JSON file of their subset."""
     for i in indices:
         yield File(f"images/{picture_name(part, i)}", part.name, 1, lambda path, i=i: path.write_bytes(part.png(i)))
+    yield json_file(f"{part.stem}.json", part.name, partial(content, part))
 
 
 def webdataset(parts: Sequence[ExportPart]) -> Iterator[File]:
@@ -128,9 +129,7 @@ def coco(parts: Sequence[ExportPart]) -> Iterator[File]:
     Every picture has one annotation. Besides `caption` it has `negative` (the hard negative, empty if there is none),
     `graph`, `negative_graph`, `scene` and `key`.
     """
-    for part in parts:
-        yield from pictures(part, range(len(part.records)))
-        yield json_file(f"{part.stem}.json", part.name, partial(coco_captions, part))
+    return (file for part in parts for file in with_pictures(part, range(len(part.records)), coco_captions))
 
 
 def coco_captions(part: ExportPart) -> dict[str, Any]:
@@ -146,9 +145,6 @@ def coco_captions(part: ExportPart) -> dict[str, Any]:
     return {"info": info, "licenses": licenses, "images": images, "annotations": annotations}
 
 
-INSTANCES = "coco_instances"
-
-
 def coco_instances(parts: Sequence[ExportPart]) -> Iterator[File]:
     """`SUBSET.json` has the things in the pictures of a subset (COCO instances); the pictures lie below `images`.
 
@@ -156,9 +152,7 @@ def coco_instances(parts: Sequence[ExportPart]) -> Iterator[File]:
     `segmentation` (run lengths, column by column) of what others leave visible, `texture`, `slot`, `size` in worlds
     that have sizes, and in scenes of many things `hidden`, the share that others hide.
     """
-    for part in parts:
-        yield from pictures(part, range(len(part.records)))
-        yield json_file(f"{part.stem}.json", part.name, partial(coco_things, part))
+    return (file for part in parts for file in with_pictures(part, range(len(part.records)), coco_things))
 
 
 def coco_things(part: ExportPart) -> dict[str, Any]:
@@ -200,8 +194,7 @@ def sugarcrepe(parts: Sequence[ExportPart]) -> Iterator[File]:
     for part in parts:
         indices = [i for i, negative in enumerate(part.records.negatives) if negative and part.name != "train"]
         if indices:
-            yield from pictures(part, indices)
-            yield json_file(f"{part.stem}.json", part.name, partial(sugarcrepe_pairs, part, indices))
+            yield from with_pictures(part, indices, partial(sugarcrepe_pairs, indices=indices))
 
 
 def sugarcrepe_pairs(part: ExportPart, indices: Iterable[int]) -> dict[str, dict[str, str]]:
@@ -216,6 +209,6 @@ def sugarcrepe_pairs(part: ExportPart, indices: Iterable[int]) -> dict[str, dict
 FORMATS: dict[str, Callable[[Sequence[ExportPart]], Iterator[File]]] = {
     "webdataset": webdataset,
     "coco": coco,
-    INSTANCES: coco_instances,
+    "coco_instances": coco_instances,
     "sugarcrepe": sugarcrepe,
 }

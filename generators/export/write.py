@@ -1,22 +1,20 @@
 """Exports splits in the formats of other tools.
 
-`export` writes the files of a format (`menagerie.generators.export.formats`), each whole or not at all, and
-finally a data sheet that describes the folder, and the digests of all files as `sha256sum` writes them. If interrupted
-at any moment, it continues from the last whole file.
+`export` writes the files of a format (`menagerie.generators.export.formats`), a data sheet that describes the folder,
+and the digests of all files as `sha256sum` writes them. The folder appears whole or not at all.
 """
 
-import contextlib
 import json
+import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.files import clear_leftovers, is_temporary, whole_file, write_text
-from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.files import OF_THE_DISK, scratch_folder, write_text, writing
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import read_bytes
@@ -91,13 +89,14 @@ def data_sheet(
 SHEET = "README.md"
 SUMS = "SHA256SUMS"
 MARK = ".export.json"  # identifies the split, its subsets and the format of the export
-LOCK = ".export.lock"  # a file of its own, because a lock on a file that is replaced keeps nobody out
+OLD_LOCK = ".export.lock"  # which earlier versions left behind
 
 
 def export(
     path: Path, form: str, out: Path, subsets: Sequence[str] = (), progress: Progress | None = None
 ) -> dict[str, tuple[int, int]]:
-    """Write a split's `subsets` (default: all) into the folder `out` in the format `form`.
+    """Write a split's `subsets` (default: all) into the folder `out` in the format `form`. The same export, if it is
+    there already, stays.
 
     Returns for each subset the number of samples in the export and of records in the split.
     `progress` is called with "export", the samples done and their total.
@@ -112,13 +111,13 @@ def export(
     if not any(exported.values()):
         raise UserError(f"nothing in {', '.join(exported)} of {path} can be exported as {form}; choose other --subsets")
     counts = {name: (samples, len(split.subsets[name])) for name, samples in exported.items()}
-    with claimed(out, mark(split, form), {file.path for file in files}):
-        write_missing(files, out, progress)
-        if not (out / SHEET).exists():
-            write_text(out / SHEET, data_sheet(split, form, out, subsets, counts))
-        if not (out / SUMS).exists():
-            paths = sorted([*(file.path for file in files), MARK, SHEET])
-            write_text(out / SUMS, "".join(f"{sha256(out / path).hex()}  {path}\n" for path in paths))
+    texts = {MARK: json.dumps(marked(split, form), indent=1), SHEET: data_sheet(split, form, out, subsets, counts)}
+    if not is_there(out, texts[MARK], {*(file.path for file in files), *texts, SUMS}):
+        place = out.resolve()
+        with scratch_folder(place.parent) as scratch, writing(out, made := scratch / "export", OF_THE_DISK):
+            write_files(made, files, texts, progress)
+            os.sync()  # or a power cut might leave a folder of empty files
+            made.rename(place)
     return counts
 
 
@@ -137,57 +136,37 @@ def marked(split: Split, form: str) -> dict[str, str | list[str]]:
     return {"format": form, "split": split.digest, "subsets": sorted(split.subsets)}
 
 
-def mark(split: Split, form: str) -> str:
-    """The same as JSON."""
-    return json.dumps(marked(split, form), indent=1)
-
-
-def write_missing(files: Sequence[File], out: Path, progress: Progress | None) -> None:
-    """Write the files that don't exist yet."""
+def write_files(out: Path, files: Sequence[File], texts: Mapping[str, str], progress: Progress | None) -> None:
+    """Write the files of a format, the `texts` of further files by their paths, and the digests of all."""
     done, total = 0, sum(file.samples for file in files)
     for file in files:
-        if not (out / file.path).exists():
-            with whole_file(out / file.path) as temporary:
-                file.write(temporary)
+        (out / file.path).parent.mkdir(parents=True, exist_ok=True)
+        file.write(out / file.path)
         done += file.samples
         if progress:
             progress("export", done, total)
+    for path, text in texts.items():
+        write_text(out / path, text)
+    paths = sorted([*(file.path for file in files), *texts])
+    sums = "".join(f"{sha256(out / path).hex()}  {path}\n" for path in paths)
+    write_text(out / SUMS, sums)
 
 
-@contextlib.contextmanager
-def claimed(out: Path, mark: str, planned: set[str]) -> Iterator[None]:
-    """Lock the folder `out` for this export, new or continued; raises if it has other content or is locked already."""
-    check_folder(out, mark, planned)  # so that a folder with other content gets no lock
-    out.mkdir(exist_ok=True)
-    lock = FileLock(out / LOCK)
-    if not lock.acquire(wait=False):
-        raise UserError(f"another export is working in {out}; wait for it or choose another --out")
-    try:
-        check_folder(out, mark, planned)  # another export may have begun there since
-        if not (out / MARK).exists():
-            write_text(out / MARK, mark)
-        clear_leftovers(out, below=True, alone=True)
-        yield
-    finally:
-        lock.release()
-
-
-def check_folder(out: Path, mark: str, planned: set[str]) -> None:
-    """Raise unless `out` is empty or new, or holds only a part of this same export."""
+def is_there(out: Path, mark: str, planned: set[str]) -> bool:
+    """Whether this same export is in `out`; raises if anything else is, or if there is no folder to make it in."""
     if not out.absolute().parent.is_dir():
         raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
-    present = {path for path in present_in(out) if not is_temporary(Path(path))} - {LOCK}
+    present = present_in(out)
     if present and (MARK not in present or read_bytes(out / MARK) != mark.encode()):
         raise UserError(f"{out} has files but is not this export of this split; choose another --out")
-    if foreign := sorted(present - planned - {MARK, SHEET, SUMS}):
-        raise UserError(
-            f"{out} holds files that this export has no place for, first {foreign[0]}; choose another --out"
-        )
+    if present and (odd := sorted(present ^ planned)):
+        raise UserError(f"{out} isn't as it was written, first at {odd[0]}; take it away, or choose another --out")
+    return bool(present)
 
 
 def present_in(out: Path) -> set[str]:
     """The paths of all files and links below a folder."""
     paths = (path for path in out.rglob("*") if path.is_symlink() or not path.is_dir())
-    return {path.relative_to(out).as_posix() for path in paths}
+    return {path.relative_to(out).as_posix() for path in paths} - {OLD_LOCK}

@@ -1,4 +1,4 @@
-"""Forms of benchmarks on the Hugging Face hub: which columns a table has, and which official file is made of it.
+"""Forms of benchmarks on the Hugging Face hub: which columns a table has, and what a row becomes in the official file.
 
 Columns are known from data cards and from code that loads the sets. Not confirmed: `attributes` of VG-Attribution, and
 that the pictures of both ARO sets are whole images (their sizes suggest it), to be cut by `bbox` as in the authors'
@@ -8,19 +8,13 @@ files.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from menagerie.generators.benchmarks import (
-    aro,
-    bivlc,
-    colorswap,
-    sugarcrepe,
-    sugarcrepe_pp,
-    valse,
-    winoground,
-)
-from menagerie.generators.benchmarks.aro import IMAGES as ARO_IMAGES
+from menagerie.generators.benchmarks import four_way
 from menagerie.generators.benchmarks.aro import SIDES
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, load
 from menagerie.generators.sources.rows import Row
 
 # Writes the picture in a column of a row, perhaps under a given name; returns the name of its file.
@@ -29,29 +23,41 @@ Keep = Callable[..., str]
 
 @dataclass(frozen=True)
 class Form:
-    """The columns of a benchmark's table on the hub, and the official file that is made of it."""
+    """The columns of a benchmark's table on the hub, and what is made of its rows."""
 
     benchmark: str
     source: str
     """Name of a data set on the hub in this form."""
     columns: tuple[str, ...]
     """Columns by which the form is recognised."""
-    images: str
-    """Folder of images below the data root."""
-    file: str
-    """Annotation file below the data root, with {part} if the benchmark has several parts; empty if only the images are
-    needed."""
     record: Callable[[Row, Keep], Any]
     """Makes the entry of the annotation file from a row."""
     more: tuple[str, ...] = ()
     """Further columns, read if the table has them."""
-    parts: tuple[str, ...] = ()
-    """The benchmark's parts, if it has a file for each. A column, `--part` or names of table and folder tell which."""
     part_column: str = ""
+    """Column that tells a row's part of the benchmark; else `--part` or names of table and folder tell."""
     keyed: bool = False
     """Whether the file is an object with numbers as keys; otherwise it is a list, or has one record a line (.jsonl)."""
     note: str = ""
     """Text that says what else the benchmark needs."""
+    images_only: bool = False
+    """Whether only images are made, and no annotation file."""
+
+    @property
+    def spec(self) -> BenchmarkSpec:
+        """The benchmark's spec, which says where its images and annotation files are."""
+        return load(self.benchmark)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The annotation file of each part of the benchmark, below the data root; of "" if there is only one file."""
+        files = () if self.images_only else self.spec.files or self.spec.one_of[:1]
+        return {Path(file).stem if len(files) > 1 else "": file for file in files}
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The benchmark's parts, if it has a file for each."""
+        return tuple(filter(None, self.files))
 
 
 SPELLINGS = {r"attribute|atribute": "att", r"object": "obj", r"relation": "rel", r"[^a-z]+": "_"}
@@ -64,161 +70,100 @@ def part_in(form: Form, text: str) -> str:
     return next((part for part in form.parts if part in text), "")
 
 
-def sugarcrepe_record(row: Row, keep: Keep, image: str = "image") -> dict[str, Any]:
-    """Make a record with the true and the false caption."""
-    texts = {key: row.text(key) for key in ("caption", "negative_caption")}
+def texts(row: Row, *keys: str) -> dict[str, str]:
+    return {key: row.text(key) for key in keys}
+
+
+def sugarcrepe(row: Row, keep: Keep, image: str = "image") -> dict[str, Any]:
+    """A true and a false caption, and an image that may have a name."""
+    captions = texts(row, *SWAPS)
     name = row.text("filename") if row.content.get("filename") else ""
-    return {"filename": keep(image, name.rpartition("/")[2]), **texts}
+    return {"filename": keep(image, name.rpartition("/")[2]), **captions}
 
 
-def labelled_record(row: Row, keep: Keep) -> dict[str, Any]:
-    """Make a record from both captions and a label, which repeats the true one."""
-    texts, true = row.texts("tested_labels", 2), " ".join(str(row.content["true_label"]).split())
-    if true not in texts:
+def labelled(row: Row, keep: Keep) -> dict[str, Any]:
+    """Both captions, and a label that repeats the true one."""
+    both, true = row.texts("tested_labels", 2), " ".join(str(row.content["true_label"]).split())
+    if true not in both:
         raise row.error(f"has a 'true_label' that is none of its 'tested_labels': {true[:80]!r}")
-    false = texts[1 - texts.index(true)]
-    return {"filename": keep("image"), "caption": true, "negative_caption": false}
+    return {"filename": keep("image"), "caption": true, "negative_caption": both[1 - both.index(true)]}
 
 
-def sugarcrepe_pp_record(row: Row, keep: Keep) -> dict[str, Any]:
-    """Make a record with two true captions and a false one; the hub has no images for it."""
-    texts = {key: row.text(key) for key in ("caption", "caption2", "negative_caption")}
-    return {"id": row.field("id", int), "filename": row.text("filename"), **texts}
+def sugarcrepe_pp(row: Row, keep: Keep) -> dict[str, Any]:
+    """Two true captions and a false one; the hub has no images for it."""
+    return {"id": row.field("id", int), **texts(row, "filename", "caption", "caption2", "negative_caption")}
 
 
-def winoground_record(row: Row, keep: Keep) -> dict[str, Any]:
-    """Make a record of Winoground, and save both images under the authors' names. The record has these names without
-    their ending."""
+def winoground(row: Row, keep: Keep) -> dict[str, Any]:
+    """Both images get the authors' names, which the record has without their ending."""
     number = row.field("id", int)
-    names = {f"image_{k}": f"ex_{number}_img_{k}" for k in range(2)}
-    for column, name in names.items():
-        keep(column, f"{name}.png")
-    texts = {key: row.text(key) for key in ("caption_0", "caption_1")}
+    names = {f"image_{k}": keep(f"image_{k}", f"ex_{number}_img_{k}.png").removesuffix(".png") for k in range(2)}
     tags = {key: row.field(key, str) for key in TAGS if row.content.get(key) is not None}
-    return {"id": number, **names, **texts, **tags}
+    return {"id": number, **names, **texts(row, "caption_0", "caption_1"), **tags}
 
 
-def aro_record(row: Row, keep: Keep) -> dict[str, Any]:
-    """Make a record with an image, its box, both captions and the group of the record."""
-    box = row.content.get("bbox")
+def aro(row: Row, keep: Keep) -> dict[str, Any]:
+    """An image, its box, both captions and the group of the record."""
+    box, paired = row.content.get("bbox"), "attributes" in row.content
     named = {f"bbox_{key}": value for key, value in box.items()} if isinstance(box, dict) else row.content
-    sides = row._replace(content=named)
-    texts = {key: row.text(key) for key in ("true_caption", "false_caption")}
-    box = {side: sides.number(side) for side in SIDES}
-    paired = "attributes" in row.content
-    group = {"attributes": row.texts("attributes", 2)} if paired else {"relation_name": row.text("relation_name")}
-    return {"image_path": keep("image"), **box, **texts, **group}
+    sides = {side: row._replace(content=named).number(side) for side in SIDES}
+    group = {"attributes": row.texts("attributes", 2)} if paired else texts(row, "relation_name")
+    return {"image_path": keep("image"), **sides, **texts(row, *CAPTIONS), **group}
 
 
-def colorswap_record(row: Row, keep: Keep) -> dict[str, Any]:
+def colorswap(row: Row, keep: Keep) -> dict[str, Any]:
     number = row.field("id", int)
     names = {f"image_{k}": f"images/{keep(f'image_{k}', f'img_{number}_{k}.png')}" for k in (1, 2)}
-    return {"id": number, **{key: row.text(key) for key in ("caption_1", "caption_2")}, **names}
+    return {"id": number, **texts(row, "caption_1", "caption_2"), **names}
 
 
-def bivlc_record(row: Row, keep: Keep) -> dict[str, Any]:
-    """Make a record with the true and the false caption, each with its image."""
+def bivlc(row: Row, keep: Keep) -> dict[str, Any]:
+    """A true and a false caption, each with its image."""
     images = {key: keep(key) for key in ("image", "negative_image")}
-    return images | {key: row.text(key) for key in ("caption", "negative_caption", "type", "subtype")}
+    return images | texts(row, *SWAPS, "type", "subtype")
 
 
-def valse_image(row: Row, keep: Keep) -> None:
-    keep("images", row.text("original_file_name"))
-
-
-TAGS = (*winoground.TAGS, "tag")
-BOX = ("bbox", *SIDES)
+TAGS = (*four_way.TAGS, "tag")
 CAPTIONS = ("true_caption", "false_caption")
-SUGARCREPE = {
-    "benchmark": "sugarcrepe",
-    "images": sugarcrepe.IMAGES,
-    "file": f"{sugarcrepe.FOLDER}/{{part}}.json",
-    "parts": tuple(sugarcrepe.COUNTS),
-    "keyed": True,
-}
+SIDED = ("bbox", *SIDES)
+SWAPS = ("caption", "negative_caption")
 FORMS = (
+    Form("sugarcrepe", "one table for each part", ("image", *SWAPS), sugarcrepe, ("filename",), keyed=True),
     Form(
-        source="one table for each part",
-        columns=("image", "caption", "negative_caption"),
-        more=("filename",),
-        record=sugarcrepe_record,
-        **SUGARCREPE,
+        "sugarcrepe",
+        "HuggingFaceM4/SugarCrepe_swap_obj and its like",
+        ("image", "tested_labels", "true_label"),
+        labelled,
+        keyed=True,
     ),
     Form(
-        source="HuggingFaceM4/SugarCrepe_swap_obj and its like",
-        columns=("image", "tested_labels", "true_label"),
-        record=labelled_record,
-        **SUGARCREPE,
-    ),
-    Form(
-        source="yjkimstats/SUGARCREPE_fmt",
-        columns=("images", "caption", "negative_caption", "Negative_type"),
-        more=("filename",),
+        "sugarcrepe",
+        "yjkimstats/SUGARCREPE_fmt",
+        ("images", *SWAPS, "Negative_type"),
+        partial(sugarcrepe, image="images"),
+        ("filename",),
         part_column="Negative_type",
-        record=lambda row, keep: sugarcrepe_record(row, keep, "images"),
-        **SUGARCREPE,
+        keyed=True,
     ),
     Form(
-        benchmark="sugarcrepe-pp",
-        source="Aman-J/SugarCrepe_pp",
-        columns=("id", "filename", "caption", "caption2", "negative_caption"),
-        images=sugarcrepe.IMAGES,
-        file=f"{sugarcrepe_pp.FOLDER}/{{part}}.json",
-        parts=tuple(sugarcrepe_pp.COUNTS),
-        record=sugarcrepe_pp_record,
+        "sugarcrepe-pp",
+        "Aman-J/SugarCrepe_pp",
+        ("id", "filename", "caption", "caption2", "negative_caption"),
+        sugarcrepe_pp,
         note="images: cocodataset.org, 2017 Val images",
     ),
+    Form("winoground", "facebook/winoground", ("id", "image_0", "image_1", "caption_0", "caption_1"), winoground, TAGS),
+    Form("vg-relation", "gowitheflow/ARO-Visual-Relation", ("image", *CAPTIONS, "relation_name"), aro, SIDED),
+    Form("vg-attribution", "gowitheflow/ARO-Visual-Attribution", ("image", *CAPTIONS, "attributes"), aro, SIDED),
+    Form("colorswap", "stanfordnlp/colorswap", ("id", "image_1", "image_2", "caption_1", "caption_2"), colorswap),
+    Form("bivlc", "imirandam/BiVLC", ("image", "negative_image", *SWAPS, "type", "subtype"), bivlc),
     Form(
-        benchmark="winoground",
-        source="facebook/winoground",
-        columns=("id", "image_0", "image_1", "caption_0", "caption_1"),
-        more=TAGS,
-        images=winoground.IMAGES,
-        file=winoground.FILE,
-        record=winoground_record,
-    ),
-    Form(
-        benchmark="vg-relation",
-        source="gowitheflow/ARO-Visual-Relation",
-        columns=("image", *CAPTIONS, "relation_name"),
-        more=BOX,
-        images=ARO_IMAGES,
-        file=aro.RELATION,
-        record=aro_record,
-    ),
-    Form(
-        benchmark="vg-attribution",
-        source="gowitheflow/ARO-Visual-Attribution",
-        columns=("image", *CAPTIONS, "attributes"),
-        more=BOX,
-        images=ARO_IMAGES,
-        file=aro.ATTRIBUTION,
-        record=aro_record,
-    ),
-    Form(
-        benchmark="colorswap",
-        source="stanfordnlp/colorswap",
-        columns=("id", "image_1", "image_2", "caption_1", "caption_2"),
-        images=colorswap.IMAGES,
-        file=colorswap.LIST,
-        record=colorswap_record,
-    ),
-    Form(
-        benchmark="bivlc",
-        source="imirandam/BiVLC",
-        columns=("image", "caption", "negative_caption", "negative_image", "type", "subtype"),
-        images=bivlc.IMAGES,
-        file=bivlc.FILE,
-        record=bivlc_record,
-    ),
-    Form(
-        benchmark="valse",
-        source="AsphyXIA/valse",
-        columns=("images", "original_file_name", "linguistic_phenomena"),
-        images=valse.IMAGES,
-        file="",
-        record=valse_image,
+        "valse",
+        "AsphyXIA/valse",
+        ("images", "original_file_name", "linguistic_phenomena"),
+        lambda row, keep: keep("images", row.text("original_file_name")),
         note="the hub's table lacks the annotators' votes, which choose the official records: put data/*.json of "
-        f"github.com/Heidelberg-NLP/VALSE into {valse.FOLDER}",
+        "github.com/Heidelberg-NLP/VALSE into valse/data",
+        images_only=True,
     ),
 )

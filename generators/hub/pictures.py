@@ -48,24 +48,19 @@ class PictureFolder:
     def read(self, row: Row, column: str) -> tuple[bytes, str]:
         """The bytes of a picture, and its name in the table, which may be empty."""
         value = row.content[column]
-        if isinstance(value, list) and len(value) == 1:
-            value = value[0]
+        value = value[0] if isinstance(value, list) and len(value) == 1 else value
         about = value if isinstance(value, dict) else {"bytes" if isinstance(value, bytes) else "path": value}
         content, path = about.get("bytes"), about.get("path") or ""
         if not isinstance(path, str) or not (path or isinstance(content, bytes)):
             raise row.error(f"has no picture in {column!r}")
-        if not isinstance(content, bytes):
-            content = self.read_file(row, column, path)
-        return content, path
-
-    def read_file(self, row: Row, column: str, path: str) -> bytes:
-        """The bytes of a file in the table's folder."""
+        if isinstance(content, bytes):
+            return content, path
         ways = (inside(self.folder, way) for way in spellings(path))
         place = next((way for way in ways if way.is_file()), None)
         if place is None:
             raise row.error(f"names a picture in {column!r} that isn't in {self.folder}: {path!r}")
         with open_file(place, LARGEST_FILE) as file:
-            return file.read()
+            return file.read(), path
 
 
 def suffix_of(row: Row, column: str, content: bytes) -> str:

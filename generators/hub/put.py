@@ -12,16 +12,12 @@ from typing import NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import OF_THE_DISK, scratch_folder, writing
 
-SNAPSHOTS, KIND, BETWEEN = "snapshots", "datasets--", "--"
-
 
 def own_name(folder: Path) -> str:
     """The name of a folder of the hub; for one in the cache, the name of its data set."""
     place = folder.resolve()
-    if place.parent.name != SNAPSHOTS:
-        return place.name
-    name = place.parents[1].name
-    return name.rpartition(BETWEEN)[2] if name.startswith(KIND) else name
+    name = (place.parents[1] if place.parent.name == "snapshots" else place).name
+    return name.rpartition("--")[2] if name.startswith("datasets--") else name
 
 
 class Made(NamedTuple):
@@ -65,16 +61,15 @@ def put_below(root: Path, scratch: Path, first: str = "") -> None:
         if target.exists() and not same:
             raise UserError(f"{target} is there already, and is another; take it away, or name another --data-root")
     root.mkdir(parents=True, exist_ok=True)
-    for path, target in to_move(scratch, root, scratch / first):
-        path.rename(target)
+    move(scratch, root, scratch / first)
 
 
-def to_move(folder: Path, target: Path, first: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield what to move from a folder to one that is there already: `first` and the folders that contain it before all
+def move(folder: Path, target: Path, first: Path) -> None:
+    """Move what is in a folder to one that is there already: `first` and the folders that contain it before all
     others, then folders, then files. A file that is there already is kept."""
     for path in sorted(folder.iterdir(), key=lambda path: (not first.is_relative_to(path), path.is_file(), path.name)):
         its = target / path.name
         if not its.exists():
-            yield path, its
+            path.rename(its)
         elif path.is_dir():
-            yield from to_move(path, its, first)
+            move(path, its, first)

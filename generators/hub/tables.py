@@ -25,7 +25,8 @@ SUFFIXES = (".parquet", ".arrow")
 STATE = "state.json"
 SHARD = re.compile(r"(?P<name>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(-[0-9a-f]{16})?")
 NUMBER = re.compile(r"\d{4,}")
-END, MAGIC = b"\xff\xff\xff\xff\0\0\0\0", b"ARROW1"  # the last bytes of arrow's two formats
+END = b"\xff\xff\xff\xff\0\0\0\0"  # the last bytes of an arrow stream, which is what `datasets` writes
+CACHE = "cache-"  # start of the names of files that `datasets` keeps of what it computed
 SAVED = "data"  # name of files that `save_to_disk` writes, and of a folder of tables on the hub
 EXTRA = "pip install 'binding-menagerie[parquet]'"
 
@@ -48,67 +49,50 @@ def tables_in(folder: Path) -> list[Table]:
     files: dict[tuple[str, str], list[Path]] = {}
     for path in files_below(folder):
         inner = path.relative_to(folder)
-        if path.suffix in SUFFIXES and not any(part.startswith(".") for part in inner.parts) and is_data(path):
+        hidden = any(part.startswith(".") for part in inner.parts)
+        if path.suffix in SUFFIXES and not path.name.startswith(CACHE) and not hidden:
             files.setdefault(names_of(path, inner), []).append(path)
     if not files:
         raise UserError(f"there are no parquet or arrow files in {folder}; name the folder that has them")
     return [Table(*names, whole(parts)) for names, parts in sorted(files.items())]
 
 
-def is_data(path: Path) -> bool:
-    """Whether a file is part of a table, and not a cache of `datasets`. Raises for a table with a list of indices."""
-    state = path.parent / STATE
-    if path.suffix != ".arrow" or not state.is_file():
-        return not path.name.startswith("cache-")
-    content = read_state(state)
-    if any(content.get(key) for key in ("_indices_files", "_indices_data_files")):
-        raise UserError(
-            f"{state} selects rows by a list of indices; save it again with save_to_disk of a newer datasets"
-        )
-    listed = content.get("_data_files")
-    files = [file for file in listed if isinstance(file, dict)] if isinstance(listed, list) else []
-    return not isinstance(listed, list) or path.name in [file.get("filename") for file in files]
-
-
 def names_of(path: Path, inner: Path) -> tuple[str, str]:
     """The configuration and the split that a file belongs to."""
-    folders = [part for part in inner.parent.parts if part != SAVED]
+    folders, state = [part for part in inner.parent.parts if part != SAVED], saved_state(path.parent / STATE)
     name = found["name"] if (found := SHARD.fullmatch(path.stem)) else path.stem
-    if (path.parent / STATE).is_file() or name == SAVED or NUMBER.fullmatch(name):  # its folder has the split's name
-        split = folders.pop() if folders else saved_split(path)
+    if state or name == SAVED or NUMBER.fullmatch(name):  # its folder has the split's name
+        split = folders.pop() if folders else str(state.get("_split") or "")
     else:
         split = name if path.suffix == ".parquet" else name.rpartition("-")[2]  # in a cache the name is NAME-SPLIT
     return "/".join(folders), split
 
 
-def saved_split(path: Path) -> str:
-    """The split's name as `save_to_disk` records it; empty if there is none."""
-    state = path.parent / STATE
-    split = read_state(state).get("_split") if state.is_file() else None
-    return split if isinstance(split, str) else ""
-
-
-def read_state(path: Path) -> dict[str, Any]:
-    """Read the state that `save_to_disk` wrote beside a table."""
+def saved_state(path: Path) -> dict[str, Any]:
+    """What `save_to_disk` noted beside a table; empty if there is no note. Raises for a table that a list of indices
+    selects rows of."""
+    if not path.is_file():
+        return {}
     try:
-        return read_json(path, dict[str, Any])
+        state = read_json(path, dict[str, Any])
     except Unreadable as error:
         raise UserError(f"{error}; get the folder again") from error
+    if any(state.get(key) for key in ("_indices_files", "_indices_data_files")):
+        raise UserError(f"{path} selects rows by a list of indices; save it with save_to_disk of a newer datasets")
+    return state
 
 
 def whole(files: list[Path]) -> tuple[Path, ...]:
-    """The files of a table in order; raises if one is missing."""
+    """The files of a table in order; raises unless they are numbered from 0 to the number that their names state."""
     parts = [SHARD.fullmatch(path.stem) for path in files]
     names = [part["number"] if part else path.stem for part, path in zip(parts, files, strict=True)]
-    numbers = [int(name) for name in names if NUMBER.fullmatch(name)]
-    if len(files) == 1 and not numbers:
+    if len(files) == 1 and not NUMBER.fullmatch(names[0]):
         return tuple(files)
     counts = {int(part["count"]) if part else len(files) for part in parts}  # 0000.parquet has no count
-    if len(set(numbers)) != len(files) or len(counts) > 1 or len(files) > max(counts):
-        raise UserError(f"{files[0]} is of a table among whose files others lie; get the folder again")
-    if (missing := next((number for number in range(max(counts)) if number not in numbers), None)) is not None:
-        raise UserError(f"{files[0]} is of a table of which file number {missing} is missing; get the folder again")
-    return tuple(path for _, path in sorted(zip(numbers, files, strict=True)))
+    places = {int(name): path for name, path in zip(names, files, strict=True) if NUMBER.fullmatch(name)}
+    if len(places) != len(files) or any(places.keys() != set(range(count)) for count in counts):
+        raise UserError(f"{files[0]}: files of its table are missing, or others lie among them; get the folder again")
+    return tuple(places[number] for number in sorted(places))
 
 
 def columns_of(table: Table) -> list[str]:
@@ -148,7 +132,11 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
                 yield file.schema_arrow, lambda columns: file.iter_batches(ROWS, columns=columns)
         else:
             with pa.memory_map(str(path)) as file:
-                reader = arrow_reader(file)
+                file.seek(max(0, file.size() - len(END)))
+                if file.read(len(END)) != END:
+                    raise ValueError("it has no end mark: damaged or half-copied")
+                file.seek(0)
+                reader = pa.ipc.open_stream(file)
                 yield reader.schema, lambda columns: parts_of(reader, columns)
     except UserError:
         raise
@@ -158,26 +146,10 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
         raise UserError(f"{path} is no whole {path.suffix[1:]} file ({reason:.200}); get it again") from error
 
 
-def arrow_reader(file: Any) -> Any:
-    """A reader for arrow's stream format, which `datasets` writes, or its file format; raises if the stream is cut
-    short."""
-    import pyarrow as pa
-
-    file.seek(max(0, file.size() - len(END)))
-    end = file.read(len(END))
-    file.seek(0)
-    if end.endswith(MAGIC):
-        return pa.ipc.open_file(file)
-    if end != END:
-        raise ValueError("it has no end mark: damaged or half-copied")
-    return pa.ipc.open_stream(file)
-
-
 def parts_of(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
-    """Yield some columns of an arrow file, a few rows at a time. Each part is validated first, because arrow itself
+    """Yield some columns of an arrow stream, a few rows at a time. Each part is validated first, because arrow itself
     trusts a file's offsets."""
-    count = getattr(reader, "num_record_batches", None)
-    for batch in reader if count is None else map(reader.get_batch, range(count)):
+    for batch in reader:
         for start in range(0, batch.num_rows, ROWS):
             part = batch.select(columns).slice(start, ROWS)
             part.validate(full=True)

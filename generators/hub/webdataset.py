@@ -6,7 +6,7 @@ in `nshards.txt`. A sample is an image and, in KEY.cls, the number of its class,
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,7 +44,10 @@ def import_webdataset(folder: Path, root: Path, split: str) -> Made:
             pictures = PictureFolder(folder, scratch / place / str(number))
             pictures.keep(row, "image", f"{images.total():07}.{row.content['ending']}")
             images[number] += 1
-        check_classes(folder / split, names, images)
+        if bare := [name for number, name in enumerate(names) if not images[number]]:
+            raise UserError(f"{folder / split} has no images of {some(bare)}; get it again, or name another --split")
+        if len(names) < 2:
+            raise UserError(f"{folder / CLASSES} has one class, and choosing needs at least 2")
         classes = [f"{k}\t{name}" for k, name in enumerate(names)]
         for file, texts in {"classes": classes, "templates": templates}.items():
             if texts:
@@ -54,24 +57,6 @@ def import_webdataset(folder: Path, root: Path, split: str) -> Made:
     left_out += sorted({path.parent.name for path in folder.glob("*/*.tar")} - {split})
     count = images.total()
     return Made(BENCHMARK.name, place, {name: count}, count, [split], left_out)
-
-
-def check_options(folder: Path, benchmark: str, part: str) -> None:
-    """Raise for options that don't apply to webdatasets."""
-    if benchmark not in ("", BENCHMARK.name):
-        raise UserError(f"{folder} is a webdataset of classes, for {BENCHMARK.name}; leave --benchmark {benchmark} out")
-    if part:
-        raise UserError(f"{folder} is a webdataset, which has no parts; leave --part {part} out")
-
-
-def check_classes(folder: Path, names: list[str], found: Collection[int]) -> None:
-    """Raise if `zero-shot` couldn't read the split: a class has no images, or there is only one class."""
-    if not found:
-        raise UserError(f"{folder} has no images with classes; get it again")
-    if bare := [name for number, name in enumerate(names) if number not in found]:
-        raise UserError(f"{folder} has no images of {some(bare)}; get it again, or name another --split")
-    if len(names) < 2:
-        raise UserError(f"{folder.parent / CLASSES} has one class, and choosing needs at least 2")
 
 
 def shards(folder: Path) -> list[Path]:

@@ -3,19 +3,19 @@ files."""
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import check_place
-from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.hub.forms import FORMS, Form, part_in
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
 from menagerie.generators.hub.tables import Table, columns_of, rows_of, tables_in
-from menagerie.generators.hub.webdataset import check_options, import_webdataset
+from menagerie.generators.hub.webdataset import import_webdataset
 from menagerie.generators.sources.nearby import is_webdataset
 
 SPLIT = "test"  # the split that is read if there are several
@@ -23,69 +23,41 @@ SPLIT = "test"  # the split that is read if there are several
 OTHERS = re.compile(r"(?<![a-z])(train(ing)?|val(id(ation)?)?|dev)(?![a-z])", re.IGNORECASE)
 
 
-def form_of(tables: Sequence[Table], benchmark: str, split: str) -> Form:
-    """The form whose columns the split's first table has; if several fit, the one with most columns. Raises if none
-    fits, or if forms of two benchmarks fit equally well."""
-    table = of_split(tables, split)[0]
+def form_of(table: Table, benchmark: str) -> Form:
+    """The form whose columns a table has; if several fit, the one with most columns. Raises if none fits, or if forms
+    of two benchmarks fit equally well."""
     columns = columns_of(table)
     forms = [form for form in FORMS if benchmark in ("", form.benchmark)]
-    fitting = sorted((form for form in forms if fits(form, columns)), key=lambda form: -len(form.columns))
+    fitting = [form for form in forms if set(form.columns) <= set(columns)]
     if not fitting:
         wanted = "; ".join(f"{form.benchmark}: {', '.join(form.columns)}" for form in forms)
         raise UserError(f"{table.files[0]} has the columns {', '.join(columns):.500}; known are {wanted}")
-    best = [form for form in fitting if len(form.columns) == len(fitting[0].columns)]
-    if len({form.benchmark for form in best}) > 1:
-        raise UserError(
-            f"{table.files[0]} may be {' or '.join(form.benchmark for form in best)}; name one with --benchmark"
-        )
-    return best[0]
-
-
-def fits(form: Form, columns: Sequence[str]) -> bool:
-    return set(form.columns) <= set(columns)
-
-
-def of_split(tables: Sequence[Table], split: str) -> list[Table]:
-    """The tables of a split; all tables if `split` is empty."""
-    found = [table for table in tables if split in ("", table.split)]
-    if not found:
-        choose("--split", split, sorted({table.split for table in tables}))
-    return found
+    most = max(len(form.columns) for form in fitting)
+    best = {form.benchmark: form for form in fitting if len(form.columns) == most}
+    if len(best) > 1:
+        raise UserError(f"{table.files[0]} may be {' or '.join(best)}; name one with --benchmark")
+    return best.popitem()[1]
 
 
 def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
-    """The tables to read: one split of each configuration, or all splits if they are parts of the benchmark.
+    """The tables to read: those of the `split`; without it those of tests and of parts of the benchmark, and those of a
+    configuration with one split, unless that is called training or validation. Raises if there are none, or several
+    that aren't parts."""
+    splits = Counter(table.configuration for table in tables)
 
-    The only split of a configuration is read whatever its name, except that training or validation must be named by
-    `split`.
-    """
-    taken = []
-    named = of_split(tables, split)
-    for configuration in dict.fromkeys(table.configuration for table in named):
-        here = [table for table in named if table.configuration == configuration]
-        tests = [table for table in here if table.split == SPLIT]
-        if len(here) > 1 and not all(part_in(form, table.split) for table in here):
-            if not tests:
-                raise UserError(f"{here[0].files[0].parent} has {table_names(here)}; name one with --split")
-            here = tests
-        if not split and len(here) == 1 and OTHERS.search(here[0].split) and not part_in(form, here[0].split):
-            raise UserError(
-                f"{here[0].files[0]} is of the split {here[0].split!r}, and there is no test; to read it all the same, "
-                f"give --split {here[0].split}"
-            )
-        taken += here
-    if len(taken) > 1 and not form.parts:
-        raise UserError(f"{taken[0].files[0]} is one of several tables, {table_names(taken)}; name the folder of one")
-    if other := next((table for table in taken if not fits(form, columns_of(table))), None):
+    def is_taken(table: Table) -> bool:
+        if split:
+            return table.split == split
+        alone = splits[table.configuration] == 1 and not OTHERS.search(table.split)
+        return alone or table.split == SPLIT or bool(part_in(form, table.split))
+
+    taken = list(filter(is_taken, tables))
+    if not taken or (len(taken) > 1 and not form.parts):
+        names = ", ".join(table.name for table in taken or tables)
+        raise UserError(f"{tables[0].files[0].parent} has {names}; name one with --split, or the folder of one table")
+    if other := next((table for table in taken if not set(form.columns) <= set(columns_of(table))), None):
         raise UserError(f"{other.files[0]} has other columns than {form.benchmark} has; name the folder of one table")
     return taken
-
-
-def table_names(tables: Sequence[Table]) -> str:
-    return ", ".join(table.name for table in tables)
-
-
-Records = Mapping[str, Sequence[Any]]
 
 
 def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "", split: str = "") -> Made:
@@ -99,50 +71,47 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; name one that was downloaded from the Hugging Face hub")
     if is_webdataset(folder):
-        check_options(folder, benchmark, part)
+        if part or benchmark not in ("", "zero-shot"):
+            raise UserError(f"{folder} is a webdataset of classes, for zero-shot; leave --benchmark and --part out")
         return import_webdataset(folder, root, split or SPLIT)
     if benchmark:
         choose("benchmark of the hub", benchmark, sorted({form.benchmark for form in FORMS}))
     tables = tables_in(folder)
-    form = form_of(tables, benchmark, split)
-    check_part(form, part)
-    taken = taken_of(tables, form, split)
-    with scratch_below(root) as scratch:
-        pictures = PictureFolder(folder, scratch / form.images)
-        records = records_of(taken, form, partial(part_of, form, folder, part), pictures)
-        write_annotations(scratch, form, records)
-        images = sum(1 for _ in pictures.out.glob("*"))
-        warning = unnumbered(scratch, form, records)
-        put_below(root, scratch, form.images)
-    counts = {name: len(rows) for name, rows in records.items()} if form.file else {}
-    left_out = [table.name for table in tables if table not in taken]
-    read = [table.name for table in taken]
-    return Made(form.benchmark, form.images, counts, images, read, left_out, form.note, warning)
-
-
-def check_part(form: Form, part: str) -> None:
-    """Raise for a part that the benchmark doesn't have, or that can't be chosen by the user."""
+    if split:
+        choose("--split", split, sorted({table.split for table in tables}))
+    form = form_of(next(table for table in tables if split in ("", table.split)), benchmark)
     if part and form.part_column:
         raise UserError(f"the column {form.part_column!r} says which part a row is of; leave --part out")
     if part:
         choose(f"part of {form.benchmark}", part, form.parts)
-
-
-def part_of(form: Form, folder: Path, part: str, table: Table) -> str:
-    """The part that a table holds, if its names or the option `part` tell; empty if not."""
-    names = (part, table.split, table.configuration, own_name(folder))
-    return next(filter(None, (part_in(form, name) for name in names)), "")
+    taken, images = taken_of(tables, form, split), form.spec.images[0]
+    with scratch_below(root) as scratch:
+        pictures = PictureFolder(folder, scratch / images)
+        records = records_of(taken, form, (part, own_name(folder)), pictures)
+        warning = write_annotations(scratch, form, records)
+        count = sum(1 for _ in pictures.out.glob("*"))
+        put_below(root, scratch, images)
+    counts = {} if form.images_only else {name: len(rows) for name, rows in records.items()}
+    left_out = [table.name for table in tables if table not in taken]
+    return Made(form.benchmark, images, counts, count, [table.name for table in taken], left_out, form.note, warning)
 
 
 def records_of(
-    tables: Sequence[Table], form: Form, part_of: Callable[[Table], str], pictures: PictureFolder
+    tables: Sequence[Table], form: Form, names: tuple[str, str], pictures: PictureFolder
 ) -> dict[str, list[Any]]:
-    """Write the pictures of all rows; returns the records by part."""
+    """Write the pictures of all rows; returns the records by part of the benchmark, which a column, the option `part`,
+    or the name of the table or of the folder tells; `names` are that option and that folder's."""
     records: dict[str, list[Any]] = {}
     for table in tables:
         by_part: dict[str, list[Any]] = {}
-        for part, record in read_table(table, form, part_of(table), pictures):
-            by_part.setdefault(part, []).append(record)
+        told = (part_in(form, name) for name in (names[0], table.split, table.configuration, names[1]))
+        whole = next(filter(None, told), "")
+        for row in rows_of(table, (*form.columns, *form.more)):
+            part = part_in(form, row.text(form.part_column)) if form.part_column else whole
+            if form.parts and not part:
+                way = f"its {form.part_column!r} tells none" if form.part_column else "name it with --part"
+                raise UserError(f"{row.file}: {row.place} doesn't say which of {', '.join(form.parts)} it is; {way}")
+            by_part.setdefault(part, []).append(form.record(row, partial(pictures.keep, row)))
         if again := next((part for part in by_part if part in records), None):
             raise UserError(
                 f"{table.files[0]} has rows of {again or form.benchmark}, as another table; name one folder"
@@ -153,40 +122,24 @@ def records_of(
     return records
 
 
-def read_table(table: Table, form: Form, part: str, pictures: PictureFolder) -> Iterator[tuple[str, Any]]:
-    """Yield each row's part of the benchmark, and its record."""
-    for row in rows_of(table, (*form.columns, *form.more)):
-        row_part = part_in(form, row.text(form.part_column)) if form.part_column else part
-        if form.part_column and not row_part:
-            raise row.error(f"has a {form.part_column!r} that is none of {', '.join(form.parts)}")
-        if form.parts and not row_part:
-            raise UserError(f"{row.file} doesn't say which of {', '.join(form.parts)} it is; name it with --part")
-        yield row_part, form.record(row, partial(pictures.keep, row))
-
-
-def write_annotations(scratch: Path, form: Form, records: Records) -> None:
-    for part, rows in records.items() if form.file else ():
-        path = scratch / form.file.format(part=part)
+def write_annotations(scratch: Path, form: Form, records: Mapping[str, Sequence[Any]]) -> str:
+    """Write the annotation files. Returns a warning if they don't name photographs by their numbers in COCO or Visual
+    Genome; else an empty text. Training needs these numbers to leave out the benchmark's photographs, and is refused
+    without them."""
+    warning = ""
+    for part, rows in records.items() if form.files else ():
+        path = scratch / form.files[part]
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".jsonl":
             text = "".join(json.dumps(record) + "\n" for record in rows)
         else:
             text = json.dumps({str(k): record for k, record in enumerate(rows)} if form.keyed else rows)
         path.write_text(text, encoding="utf-8")
-
-
-def unnumbered(scratch: Path, form: Form, records: Records) -> str:
-    """A warning if annotations don't name photographs by their numbers in COCO or Visual Genome; else empty.
-
-    Training needs these numbers to leave out the benchmark's photographs, and is refused without them.
-    """
-    spec = load(form.benchmark)
-    for path in (scratch / form.file.format(part=part) for part in records if form.file and spec.photographs):
         try:
-            list(spec.photographs(path))
+            list(form.spec.photographs(path) if form.spec.photographs else ())
         except UserError:
-            return (
+            warning = (
                 "its images aren't called by their collection's numbers, so studies/real_data.py refuses to train with "
-                f"this data root; for that, put the authors' files and images in place of these: {spec.source}"
+                "this data root; for that, put the authors' files and images in place of these: " + form.spec.source
             )
-    return ""
+    return warning

@@ -122,8 +122,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Export:
-    """Write a split in the format of another tool, with a data sheet and digests of all files; an interrupted export is
-    continued."""
+    """Write a split in the format of another tool, with a data sheet and digests of all files."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""

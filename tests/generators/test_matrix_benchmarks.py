@@ -14,7 +14,7 @@ from menagerie.generators.benchmarks.matrix import among_best, answer, answers_o
 from menagerie.generators.benchmarks.photographs import by_group
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.sources.place import Place
-from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of, make_clip_benchmark_test, make_karpathy_test
+from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of, make_karpathy_test
 
 
 @pytest.fixture(params=sorted(MATRICES))
@@ -133,39 +133,14 @@ def test_all_forms_of_karpathys_split_are_the_same(tmp_path):
     for name, folder in (("retrieval-coco", "coco"), ("retrieval-flickr30k", "flickr30k")):
         bench = make(name, tmp_path)
         spec = load(name)
-        own, blip, clip_benchmark = (tmp_path / form for form in spec.one_of)
+        own, blip = (tmp_path / form for form in spec.one_of)
         own.unlink()
         assert [text[0].text for text in bench.pools[0].texts] == [t for k in range(IMAGES) for t in captions_of(k)]
-        for form in (blip, clip_benchmark):
-            if form == blip:
-                make_karpathy_test(form, folder)
-            else:
-                make_clip_benchmark_test(form)
-            assert spec.build(Place(tmp_path, resolution=16)).pools == bench.pools
-            form.unlink()
-        with pytest.raises(UserError, match=r"there is neither .* nor .* nor .*; get one of them"):
+        make_karpathy_test(blip, folder)
+        assert spec.build(Place(tmp_path, resolution=16)).pools == bench.pools
+        blip.unlink()
+        with pytest.raises(UserError, match=r"there is neither .* nor .*; get one of them"):
             spec.build(Place(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("lines", "problem"),
-    [
-        ("image,caption\n0.jpg,a cat\n1.png,a dog\n", "line 3 is no FILE.jpg,CAPTION: '1.png,a dog'"),
-        ("image,caption\n0.jpg, \n", "line 2 is no FILE.jpg,CAPTION"),
-        ("image,caption\n0.jpg,a, \u2028b\nx/1.jpg,c.jpg,d\r\n\n0.jpg,e\n", ""),
-    ],
-)
-def test_lines_of_flickrs_captions(tmp_path, lines, problem):
-    MATRICES["retrieval-flickr30k"](tmp_path)
-    (tmp_path / "flickr30k/dataset_flickr30k.json").unlink()
-    (tmp_path / "flickr30k/flickr30k_test_karpathy.txt").write_text(lines, encoding="utf-8", newline="")
-    build = load("retrieval-flickr30k").build
-    if problem:
-        with pytest.raises(UserError, match=problem):
-            build(Place(tmp_path))
-    else:
-        records = {record.images[0].file: record.texts for record in build(Place(tmp_path)).records}
-        assert records == {"0.jpg": ("a, b", "e"), "1.jpg": ("c.jpg,d",)}
 
 
 def test_karpathys_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
@@ -213,8 +188,8 @@ class TestZeroShotFolders:
             ),
             (lambda root: [f.unlink() for f in (root / "mnist/7").iterdir()], "the class '7' in"),
             (lambda root: (root / "mine/classes.txt").unlink(), "class 'n00000000' in"),
-            (lambda root: (root / "mine/classes.txt").write_text("cat\n"), "has 1 lines for 2 folders"),
-            (lambda root: (root / "mine/classes.txt").write_text("cat\n\ndog\n"), "classes.txt has an empty line"),
+            (lambda root: (root / "mine/classes.txt").write_text("n00000000\tcat\n"), "has 1 lines for 2 folders"),
+            (lambda root: (root / "mine/classes.txt").write_text("a\tb\n\nc\td\n"), "classes.txt has an empty line"),
             (lambda root: (root / "mine/templates.txt").write_text("a photo\n"), "a template without {c}: 'a photo'"),
             (lambda root: shutil.rmtree(root / "fruit/pear"), "has 1 folders of classes"),
             (lambda root: shutil.rmtree(root), "there is no folder"),

@@ -1,7 +1,5 @@
 """A scorer whose scores are known, on the benchmarks that have a rule of their own: what comes out, by hand."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -10,11 +8,11 @@ from menagerie.generators.benchmarks import mmvp_vlm, valse
 from menagerie.generators.benchmarks.benchmark import Outcome, Result, first_of_best, texts_chosen
 from menagerie.generators.benchmarks.photographs import Photographs
 from menagerie.generators.benchmarks.registry import load
-from menagerie.generators.benchmarks.sugarcrepe_pp import both_above
+from menagerie.generators.benchmarks.sugarcrepe import both_above
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
 from menagerie.studies.scoring.benchmark_piece import preferences
-from tests.helpers.benchmark_files import MAKERS, write_csv, write_json, write_json_lines
+from tests.helpers.benchmark_files import MAKERS, write_csv, write_json
 
 NEW = ("bivlc", "cola", "colorswap", "mmvp-vlm", "pug-spare", "sugarcrepe-pp", "valse")
 # All right; each image prefers its text, but not the other way; all level.
@@ -80,18 +78,6 @@ def test_images_and_texts_are_as_the_files_pair_them(tmp_path):
     assert pairs["bivlc"] == [("0.jpg", "a cat 0"), ("false/0.png", "a dog 0")]
     assert pairs["cola"] == [("1.jpg", "red cat 0"), ("2.jpg", "white cat 0")]
     assert pairs["colorswap"][1] == ("img_0_2.png", "a blue cat and a red cup 0")
-
-
-def test_both_forms_of_colorswap_are_the_same(tmp_path):
-    MAKERS["colorswap"](tmp_path)
-    whole = build("colorswap", tmp_path)
-    entries = json.loads((tmp_path / "colorswap/test.json").read_text())
-    write_json_lines(
-        tmp_path / "colorswap/test.jsonl",
-        [its | {"image_1": its["image_1"].removeprefix("images/")} for its in entries],
-    )
-    (tmp_path / "colorswap/test.json").unlink()
-    assert list(build("colorswap", tmp_path).content()) == list(whole.content())
 
 
 def test_another_rule_is_another_benchmark_to_those_who_keep_scores(tmp_path):

@@ -17,7 +17,6 @@ from tests.helpers.benchmark_files import (
     IMAGES,
     MAKERS,
     MATRICES,
-    make_clip_benchmark_test,
     make_coco_val2017,
     make_karpathy_test,
     tiny_tags,
@@ -219,15 +218,10 @@ def test_flickrs_addresses(address, number):
     ("file", "folder", "collection"),
     [
         ("coco/coco_karpathy_test.json", "val2014", COCO),
-        ("coco/coco_test_karpathy.json", "", COCO),
         ("flickr30k/flickr30k_test.json", "flickr30k-images", FLICKR),
-        ("flickr30k/flickr30k_test_karpathy.txt", "", FLICKR),
     ],
 )
-def test_the_other_forms_of_karpathys_split(tmp_path, file, folder, collection):
+def test_the_other_form_of_karpathys_split(tmp_path, file, folder, collection):
     (tmp_path / file).parent.mkdir()
-    if folder:
-        make_karpathy_test(tmp_path / file, folder)
-    else:
-        make_clip_benchmark_test(tmp_path / file)
+    make_karpathy_test(tmp_path / file, folder)
     assert {number for number in of_tests(tmp_path).images} == {PhotographId(collection, k) for k in range(IMAGES)}

@@ -15,9 +15,8 @@ from menagerie.generators.benchmarks import (
     clevr_bind,
     mmvp_vlm,
     negbench,
-    pug_spare,
+    pug,
     sugarcrepe,
-    sugarcrepe_pp,
     valse,
     vl_checklist,
 )
@@ -82,7 +81,7 @@ def make_winoground(root: Path) -> Counts:
 def make_sugarcrepe_pp(root: Path) -> Counts:
     """Two true captions each; in one record they are the same text but for a word."""
     write_images(root / sugarcrepe.IMAGES, ["000000000001.jpg", "000000000002.jpg"])
-    for k, name in enumerate(sugarcrepe_pp.COUNTS):
+    for k, name in enumerate(sugarcrepe.PLUS_COUNTS):
         records = [
             {
                 **{"id": i, "filename": f"00000000000{i + 1}.jpg", "caption": f"A cat, {k}."},
@@ -91,7 +90,7 @@ def make_sugarcrepe_pp(root: Path) -> Counts:
             for i in range(2)
         ]
         write_json(root / f"sugarcrepe_pp/{name}.json", records)
-    return dict.fromkeys(sugarcrepe_pp.COUNTS, 2)
+    return dict.fromkeys(sugarcrepe.PLUS_COUNTS, 2)
 
 
 def four_way_counts(n: int) -> Counts:
@@ -177,8 +176,8 @@ def make_pug_spare(root: Path) -> Counts:
         ("1.png", "Island", "Bear", "Cat", "Red", "Red", ""),
     ]
     columns = ("filename", "world_name", "character_name", "character2_name", "character_texture", "character2_texture")
-    write_csv(root / pug_spare.FILE, (*columns, "character_pos"), rows)
-    write_images(root / pug_spare.FOLDER, [f"{row[1]}/{row[0]}" for row in rows])
+    write_csv(root / pug.SPARE, (*columns, "character_pos"), rows)
+    write_images(root / pug.SPARE_FOLDER, [f"{row[1]}/{row[0]}" for row in rows])
     return {"Desert": 2, "Island": 1}
 
 
@@ -393,19 +392,6 @@ def make_karpathy_test(path: Path, folder: str) -> None:
     write_json(path, [{"image": f"{folder}/{name}", "caption": captions_of(k)} for k, name in enumerate(names)])
 
 
-def make_clip_benchmark_test(path: Path) -> None:
-    """The same test split as CLIP_benchmark has it: as COCO's captions, or a line for each caption."""
-    names = [image_name(path.parent.name, k) for k in range(IMAGES)]
-    if path.suffix == ".txt":
-        rows = [f"{name},{text}" for k, name in enumerate(names) for text in captions_of(k)]
-        path.write_text("\n".join(["image,caption", *rows, ""]))
-        return
-    images = [{"id": k, "file_name": name} for k, name in enumerate(names)]
-    texts = [(k, text) for k in range(IMAGES) for text in captions_of(k)]
-    annotations = [{"id": n, "image_id": k, "caption": text} for n, (k, text) in enumerate(texts)]
-    write_json(path, {"images": images, "annotations": annotations})
-
-
 def make_coco_val2017(root: Path) -> Counts:
     """Annotations in another order than their images."""
     images = [{"id": 10 + k, "file_name": f"{k:012d}.jpg"} for k in range(IMAGES)]
@@ -433,7 +419,7 @@ def make_zero_shot(root: Path) -> Counts:
     write_images(root / "zero_shot/mnist", [f"{digit}/{k}.png" for digit in range(10) for k in range(1 + digit % 2)])
     write_images(root / "zero_shot/fruit", [f"{name}/0.jpg" for name in ("red_apple", "pear")])
     write_images(root / "zero_shot/mine", [f"n0000000{k}/0.jpg" for k in range(2)])
-    (root / "zero_shot/mine/classes.txt").write_text("cat\ndog\n")
+    (root / "zero_shot/mine/classes.txt").write_text("n00000001\tdog\nn00000000\tcat\n")
     (root / "zero_shot/mine/templates.txt").write_text("a {c}\nmany {c}s\n")
     return {"mnist acc1": 15, "mnist acc5": 15, "fruit acc1": 2, "mine acc1": 2}
 

@@ -1,11 +1,15 @@
-"""PUG:SPAR (Bordes et al. 2023, "PUG: Photorealistic and semantically controllable synthetic data"): Unreal Engine
-animals.
+"""PUG:SPAR and PUG:SPARE: animals of a game engine, Unreal.
 
-Pictures show two different animals beside or above one another, with natural looks or in two textures. The tests are
-the official ones with hard negatives: of places, for animals with natural looks, and of textures, for animals in any
-places. Captions use the table's own words; the false one exchanges the animals. Pictures of a single animal, of two
-animals in one place or texture, or with the two places or textures in the other order aren't tested. Officially ties
-are broken at random.
+PUG:SPAR (Bordes et al. 2023, "PUG: Photorealistic and semantically controllable synthetic data") shows two different
+animals beside or above one another, with natural looks or in two textures. The tests are the official ones with hard
+negatives: of places, for animals with natural looks, and of textures, for animals in any places. Captions use the
+table's own words; the false one exchanges the animals. Pictures of a single animal, of two animals in one place or
+texture, or with the two places or textures in the other order aren't tested. Officially ties are broken at random.
+
+PUG:SPARE (Koishigarina et al. 2025, "CLIP behaves like a bag-of-words model cross-modally but not uni-modally") is
+PUG:SPAR without its positional shortcuts: 12 animals in 8 textures on 4 backgrounds. Captions are the authors'; false
+ones exchange the textures; scoring is strict. The authors score only a tenth of the images, which they don't train on;
+here all are scored. The number of images isn't known for sure.
 """
 
 from collections.abc import Iterator
@@ -20,10 +24,10 @@ from menagerie.generators.sources.rows import Row, read_csv
 FOLDER = "pug_spar"  # as unpacked, images beside the table; images may also be in a folder of their own
 TABLE, IMAGES = f"{FOLDER}/labels.csv", f"{FOLDER}/images"
 ABSENT, DEFAULT = "blank", "default"
-ANIMALS = ("character_name", "character2_name")
+WORLD, ANIMALS = "world_name", ("character_name", "character2_name")
 POSITIONS = ("character1_pos", "character2_pos")
 TEXTURES = ("character_texture", "character2_texture")
-COLUMNS = ("filename", "world_name", *ANIMALS, *POSITIONS, *TEXTURES)
+COLUMNS = ("filename", WORLD, *ANIMALS, *POSITIONS, *TEXTURES)
 PLACED = "This is a photo of a {} on the {} and a {} on the {} of the picture"
 TEXTURED = "This is a photo of a {} textured with {} and a {} textured with {}"
 # The first animal's place or texture -> the group of the test.
@@ -45,10 +49,9 @@ class PugSpar(Photographs):
 
 
 def build(place: Place) -> PugSpar:
-    """Build the benchmark from the pictures that are tests (`records_of`)."""
+    """Build PUG:SPAR from the pictures that are tests (`records_of`)."""
     records = [record for row in read_csv(place.path(TABLE), COLUMNS) for record in records_of(row)]
-    folder = IMAGES if place.path(IMAGES).is_dir() else FOLDER
-    return PugSpar("pug-spar", folder, records, place)
+    return PugSpar("pug-spar", IMAGES if place.path(IMAGES).is_dir() else FOLDER, records, place)
 
 
 def records_of(row: Row) -> Iterator[Record]:
@@ -61,9 +64,14 @@ def records_of(row: Row) -> Iterator[Record]:
     if first.lower() == DEFAULT:
         (first, second), columns, template = values(row, POSITIONS), POSITIONS, PLACED
     if (group := PAIRS[columns].get(first.lower())) and first.lower() != second.lower():
-        image, cluster = Photograph(row.text("filename")), " + ".join(sorted((a, b)))
-        texts = (template.format(a, first, b, second), template.format(b, first, a, second))
-        yield Record(f"{group} {image.file}", group, (image,), texts, cluster)
+        image = row.text("filename")
+        texts = template.format(a, first, b, second), template.format(b, first, a, second)
+        yield Record(f"{group} {image}", group, (Photograph(image),), texts, cluster_of(a, b))
+
+
+def cluster_of(a: str, b: str) -> str:
+    """Pictures of the same two animals form a cluster."""
+    return " + ".join(sorted((a, b)))
 
 
 def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
@@ -81,7 +89,7 @@ def cell(row: Row, column: str) -> str:
     return "" if text.lower() == ABSENT else text
 
 
-BENCHMARK = BenchmarkSpec(
+BENCHMARK_PUG_SPAR = BenchmarkSpec(
     name="pug-spar",
     about="two animals of a game engine, exchanged in the false caption: by place and by texture",
     files=(TABLE,),
@@ -89,6 +97,31 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/facebookresearch/PUG",
     licence="CC BY-NC 4.0",
     build=build,
-    photographs=None,
     counts={"left/right": 9920, "bottom/top": 9920},
+)
+
+
+SPARE, SPARE_FOLDER = "pug_spare/PUG_SPARE.csv", "pug_spare"
+
+
+def build_spare(place: Place) -> Photographs:
+    """Build PUG:SPARE from all pictures whose two animals and two textures differ, grouped by background."""
+    records = []
+    for row in read_csv(place.path(SPARE), ("filename", WORLD, *ANIMALS, *TEXTURES)):
+        (a, b), (first, second) = map(row.text, ANIMALS), map(row.text, TEXTURES)
+        if a != b and first != second:
+            image, world = f"{row.text(WORLD)}/{row.text('filename')}", row.text(WORLD)
+            texts = (f"{first} {a} and {second} {b}", f"{second} {a} and {first} {b}")
+            records.append(Record(image, world, (Photograph(image),), texts, cluster_of(a, b)))
+    return Photographs("pug-spare", SPARE_FOLDER, records, place)
+
+
+BENCHMARK_PUG_SPARE = BenchmarkSpec(
+    name="pug-spare",
+    about="two animals of a game engine, their textures exchanged in the false caption",
+    files=(SPARE,),
+    images=(SPARE_FOLDER,),
+    source="github.com/kdariina/CLIP-not-BoW-unimodally (links in its README)",
+    licence="not stated; not for generative AI",
+    build=build_spare,
 )
