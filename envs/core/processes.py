@@ -31,8 +31,7 @@ from typing import TypeVar
 from menagerie.envs.core import server_start
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.core.machine import lacking
-from menagerie.envs.core.system_errors import open_file_in
+from menagerie.envs.core.machine import lacking, open_file_in
 
 WAIT_SECONDS = 1.0
 # Seconds: a process without its parent may take the first to save its work; the second lie between requests to end.
