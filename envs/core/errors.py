@@ -48,10 +48,7 @@ def choose(kind: str, name: str, options: Iterable[str]) -> str:
 def not_allowed(what: str, value: object, allowed: str) -> UserError:
     """Make the error for a value that an option, a field or a key may not have."""
     shown = f"{value:g}" if isinstance(value, float) else repr(value)
-    if isinstance(value, tuple):
-        shown = " ".join(map(str, value)) or "none"
-    got = "but is missing" if value is None else f"got {shown}"
-    return UserError(f"{what} must be {allowed}, {got}", what)
+    return UserError(f"{what} must be {allowed}, got {shown}", what)
 
 
 def run_command(main: Callable[[], int | None]) -> None:

@@ -33,14 +33,8 @@ class Group(Enum):
     OTHER = "other"
 
 
-class Screen(Enum):
-    """Marks an option that `--help` shows; the others are only in `--help-all`."""
-
-    FIRST = "--help"
-
-
 WHAT, DATA, MODEL, TRAINING, PLACE, OTHER = Group
-FIRST = Screen.FIRST
+FIRST = "--help"  # marks an option that `--help` shows; the others are only in `--help-all`
 # How help writes the values of each type.
 VALUES = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 
@@ -59,13 +53,8 @@ class Option(NamedTuple):
     required: bool = False
 
 
-def options_of(
-    kind: type, value: object = None, prefix: str = "", group: Group = OTHER, texts: bool = True
-) -> Iterator[Option]:
-    """Yield the options of a dataclass in the order of its fields, with defaults from the instance `value` if given.
-
-    Without `texts` the options have no text, and no source code is read for it.
-    """
+def options_of(kind: type, value: object = None, prefix: str = "", group: Group = OTHER) -> Iterator[Option]:
+    """Yield the options of a dataclass in the order of its fields, with defaults from the instance `value` if given."""
     import tyro
 
     for item in fields(kind):
@@ -76,10 +65,10 @@ def options_of(
         place = next((marker for marker in markers if isinstance(marker, Group)), group)
         name = renamed(item.name, markers)
         if is_dataclass(current):
-            yield from options_of(type(current), current, f"{prefix}{name}." if name else prefix, place, texts)
+            yield from options_of(type(current), current, f"{prefix}{name}." if name else prefix, place)
             continue
         usage = usage_of(kind, item.name, prefix, name, markers)
-        text = documentation(kind).get(item.name, "") if texts else ""
+        text = documentation(kind).get(item.name, "")
         yield Option(usage, text, written(current), place, FIRST in markers, current is MISSING)
 
 
