@@ -54,7 +54,7 @@ def unbroken(text: object) -> Markup:
 def foldable(cell: str) -> Markup:
     """Mark up a table cell so that a browser may break a line between a number and its interval, or within a name after
     a slash, an underscore or a colon (runs/a, file.py:Class)."""
-    return Markup(INTERVAL.sub(r'<span class="whole">\g<0></span>', unbroken(cell)))
+    return Markup(INTERVAL.sub(r'<span class="whole">\g<0></span>', str(unbroken(cell))))
 
 
 def used(page: str, terms: Mapping[str, str]) -> dict[str, str]:
