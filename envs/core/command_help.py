@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from menagerie.envs.core.errors import choose
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import Group, Option, options_of
 from menagerie.envs.core.validation import validate
 
@@ -36,6 +36,9 @@ def read_options(
         usage = " ".join([command, *(option.usage for option in options if not option.usage.startswith("-"))])
         print(help_text(usage, description, by_group(options), everything=requested == "--help-all"))
         sys.exit()
+    flags = [option.usage.split()[0].rstrip(",") for option in options_of(kind, default, texts=False)]
+    if twice := [flag for flag in flags if flags.count(flag) > 1]:
+        raise UserError(f"{kind.__name__} has two options {twice[0]}; rename the field of its own")
     import tyro
 
     given = {} if default is None else {"default": default}

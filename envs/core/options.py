@@ -53,8 +53,11 @@ class Option(NamedTuple):
     required: bool = False
 
 
-def options_of(kind: type, value: object = None, prefix: str = "", group: Group = OTHER) -> Iterator[Option]:
-    """Yield the options of a dataclass in the order of its fields, with defaults from the instance `value` if given."""
+def options_of(
+    kind: type, value: object = None, prefix: str = "", group: Group = OTHER, texts: bool = True
+) -> Iterator[Option]:
+    """Yield the options of a dataclass in the order of its fields, with defaults from the instance `value` if given.
+    Without `texts`, which are read from source code, it takes no time."""
     import tyro
 
     for item in fields(kind):
@@ -65,10 +68,10 @@ def options_of(kind: type, value: object = None, prefix: str = "", group: Group 
         place = next((marker for marker in markers if isinstance(marker, Group)), group)
         name = renamed(item.name, markers)
         if is_dataclass(current):
-            yield from options_of(type(current), current, f"{prefix}{name}." if name else prefix, place)
+            yield from options_of(type(current), current, f"{prefix}{name}." if name else prefix, place, texts)
             continue
         usage = usage_of(kind, item.name, prefix, name, markers)
-        text = documentation(kind).get(item.name, "")
+        text = documentation(kind).get(item.name, "") if texts else ""
         yield Option(usage, text, written(current), place, FIRST in markers, current is MISSING)
 
 
