@@ -177,10 +177,7 @@ def place_compiled(package: Path) -> None:
     if os.environ.get(NUMBA_CACHE) or is_writable(package) or is_writable(cache):
         return
     kept = contextlib.ExitStack()
-    try:
-        os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
-    except OSError:  # numba itself will complain if it is used
-        return
+    os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
     atexit.register(kept.close)
     print(
         f"note: neither {package} nor {cache} can be written, so that every command compiles anew; set {NUMBA_CACHE} "

@@ -25,12 +25,9 @@ VERSIONS: dict[str, int] = {
 }
 
 
-UNCHANGED = frozenset({str, int, float, bool, type(None)})  # by JSON; not their subclasses
-
-
 def plain(value: object) -> Any:
     """`value` as JSON would give it back: paths become text, tuples become lists."""
-    if type(value) in UNCHANGED:
+    if type(value) in (str, int, float, bool):  # not of their subclasses
         return value
     return json.loads(json.dumps(value, default=str))
 
