@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -119,15 +119,6 @@ def collate(examples: Sequence[Example]) -> Example:
     return Example(torch.stack(images), *map(list, rest))
 
 
-def collate_examples(examples: Sequence[Example], *, collate_fn_map: Any = None) -> Example:
-    return collate(examples)
-
-
-def collate_graphs(graphs: Sequence[SceneGraph], *, collate_fn_map: Any = None) -> list[SceneGraph]:
-    """Keep graphs in a list, because torch would transpose their tuples."""
-    return list(graphs)
-
-
-# Extends `torch.utils.data.default_collate`, as its docstring describes.
-default_collate_fn_map[Example] = collate_examples
-default_collate_fn_map[SceneGraph] = collate_graphs
+# Extends `torch.utils.data.default_collate`, as its docstring describes; it would transpose the tuples of graphs.
+default_collate_fn_map[Example] = lambda examples, *, collate_fn_map=None: collate(examples)
+default_collate_fn_map[SceneGraph] = lambda graphs, *, collate_fn_map=None: list(graphs)

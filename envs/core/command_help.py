@@ -1,6 +1,5 @@
 """Help of commands: `--help` shows what matters first, by group, and `--help-all` everything."""
 
-import difflib
 import shutil
 import sys
 import textwrap
@@ -27,50 +26,25 @@ def read_options(
     default: Config | None = None,
     more: Iterable[Option] = (),
 ) -> Config:
-    """Parse `arguments` into the dataclass `kind`; if they ask for help, print it and exit. Raises for an unknown one.
+    """Parse `arguments` into the dataclass `kind`; if they ask for help, print it and exit.
 
     `command` is how the program is started; `default` gives the values of fields without an argument. Help also lists
     `more`, options that other code reads.
     """
-    requested = help_requested(arguments)
-    options = [*more, *options_of(kind, default, texts=bool(requested))]
-    if requested:
-        named = [option.usage for option in options if not option.usage.startswith("-")]
-        usage = " ".join([command, *named])
+    if requested := help_requested(arguments):
+        options = [*more, *options_of(kind, default)]
+        usage = " ".join([command, *(option.usage for option in options if not option.usage.startswith("-"))])
         print(help_text(usage, description, by_group(options), everything=requested == "--help-all"))
         sys.exit()
-    check_names(kind, options_of(kind, default, texts=False))
+    flags = [option.usage.split()[0].rstrip(",") for option in options_of(kind, default, texts=False)]
+    if twice := [flag for flag in flags if flags.count(flag) > 1]:
+        raise UserError(f"{kind.__name__} has two options {twice[0]}; rename the field of its own")
     import tyro
 
     given = {} if default is None else {"default": default}
-    config, unknown = tyro.cli(
-        kind, args=arguments, prog=command, description=description, return_unknown_args=True, **given
-    )
-    if unknown:
-        raise unknown_argument(unknown, options, command)
+    config = tyro.cli(kind, args=arguments, prog=command, description=description, **given)
     validate(config)
     return config
-
-
-def unknown_argument(unknown: Sequence[str], options: Iterable[Option], command: str) -> UserError:
-    """Make the error for arguments that tyro doesn't know; it names the options nearest to the first unknown one."""
-    lost = next((argument for argument in unknown if argument.startswith("-")), unknown[0])
-    parts = [part.strip(",") for option in options for part in option.usage.split()]
-    flags = [part.removeprefix("--") for part in parts if part.startswith("--")]
-    near = difflib.get_close_matches(lost.partition("=")[0].strip("-").replace("_", "-"), flags, n=3)
-    hint = f"did you mean {' or '.join(f'--{flag}' for flag in near)}? " if near else ""
-    line = f"unknown argument {lost!r}; {hint}{command} --help-all lists all options"
-    return UserError(line, "argument", lost, tuple(flags))
-
-
-def check_names(kind: type, options: Iterable[Option]) -> None:
-    """Raise if two options have the same name, because one of them would be lost."""
-    names: set[str] = set()
-    for option in options:
-        name = option.usage.split()[0]
-        if name in names:
-            raise UserError(f"{kind.__name__} has two options {name}; rename the field of its own")
-        names.add(name)
 
 
 def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
@@ -102,7 +76,9 @@ def help_text(usage: str, description: str, groups: Sections, everything: bool) 
     shown = groups if whole else {name: chosen for name, members in groups.items() if (chosen := first_of(members))}
     lines = [f"usage: {usage} [OPTIONS]", ""]
     lines += description.strip().splitlines() if whole else beginning(description)
-    lines += sections(shown, whole)
+    width = max(60, min(110, shutil.get_terminal_size((100, 24)).columns))
+    for name, options in shown.items():
+        lines += ["", f"{name}:", *(option_text(option, width, whole) for option in options)]
     if rest := sum(map(len, groups.values())) - sum(map(len, shown.values())):
         lines += ["", f"--help-all describes these in full, and the {rest} others"]
     return "\n".join(lines)
@@ -129,20 +105,12 @@ def by_group(options: Sequence[Option]) -> dict[str, list[Option]]:
     return known if len(known) > 1 else {"options": ordered}
 
 
-def sections(groups: Sections, whole: bool) -> list[str]:
-    """The lines of all groups, with the `whole` text of each option or only its first sentence."""
-    width = max(60, min(110, shutil.get_terminal_size((100, 24)).columns))
-    lines = []
-    for name, options in groups.items():
-        lines += ["", f"{name}:", *(line for option in options for line in option_lines(option, width, whole))]
-    return lines
-
-
-def option_lines(option: Option, width: int, whole: bool) -> list[str]:
-    """The lines of an option: its usage, its text and its default."""
+def option_text(option: Option, width: int, whole: bool) -> str:
+    """What help says of an option: its usage, the `whole` of its text or only the first sentence, and its default."""
     text = option.text if whole else f"{option.text.removesuffix('.')}. ".partition(". ")[0]
     default = "(required)" if option.required else f"(default: {option.default})" if option.default else ""
-    short = default.replace(" ", "\xa0") if len(default) < width - INDENT else default  # not broken over lines
-    left, right = f"  {option.usage}", textwrap.wrap(f"{text} {short}", width - INDENT, break_on_hyphens=False) or [""]
-    first = [left.ljust(INDENT) + right.pop(0)] if len(left) < INDENT - 1 else [left]
-    return [line.replace("\xa0", " ").rstrip() for line in first + [" " * INDENT + line for line in right]]
+    left, space = f"  {option.usage}", " " * INDENT
+    right = textwrap.fill(
+        f"{text} {default}", width, initial_indent=space, subsequent_indent=space, break_on_hyphens=False
+    )
+    return (left.ljust(INDENT) + right.lstrip() if len(left) < INDENT - 1 else f"{left}\n{right}").rstrip()

@@ -8,27 +8,20 @@ import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
 
-from menagerie.envs.core.machine import lacking
-from menagerie.envs.core.system_errors import described
+from menagerie.envs.core.machine import described, lacking
 
 
 class UserError(Exception):
-    """Bad input, reported in one line: what is wrong, where, and what to do about it.
+    """Bad input, reported in one line: what is wrong, where, and what to do about it."""
 
-    For a value that isn't allowed, `what`, `value` and `allowed` hold the parts of that line as data.
-    """
-
-    def __init__(self, line: str = "", what: str = "", value: object = None, allowed: object = None) -> None:
+    def __init__(self, line: str = "", what: str = "") -> None:
         super().__init__(line)
         self.what = what
-        """The option, field or key."""
-        self.value = value
-        self.allowed = allowed
-        """What the value may be: the names to choose from, or a description such as "at least 1"."""
+        """The option, field or key whose value isn't allowed; empty for other mistakes."""
 
     def at(self, place: object) -> "UserError":
         """A copy of the error whose line begins with a place, such as a file's path."""
-        return UserError(f"{place}: {self}", self.what, self.value, self.allowed)
+        return UserError(f"{place}: {self}", self.what)
 
 
 class Incomplete(UserError):
@@ -49,16 +42,13 @@ def choose(kind: str, name: str, options: Iterable[str]) -> str:
     known = [option for option in known if option]  # the empty name stands for a default
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}" if known else "there are none"
-    raise UserError(f"unknown {kind} {name!r}; {hint}", kind, name, tuple(known))
+    raise UserError(f"unknown {kind} {name!r}; {hint}", kind)
 
 
 def not_allowed(what: str, value: object, allowed: str) -> UserError:
     """Make the error for a value that an option, a field or a key may not have."""
     shown = f"{value:g}" if isinstance(value, float) else repr(value)
-    if isinstance(value, tuple):
-        shown = " ".join(map(str, value)) or "none"
-    got = "but is missing" if value is None else f"got {shown}"
-    return UserError(f"{what} must be {allowed}, {got}", what, value, allowed)
+    return UserError(f"{what} must be {allowed}, got {shown}", what)
 
 
 def run_command(main: Callable[[], int | None]) -> None:
@@ -67,8 +57,7 @@ def run_command(main: Callable[[], int | None]) -> None:
 
     Ctrl-C ends with status 130, a pipe that is closed with 141, SIGTERM with 143, as shells expect.
     """
-    open_streams()
-    print_any_text()
+    prepare_streams()
     try:
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # would leave workers and locks behind
             signal.signal(signal.SIGTERM, raise_stopped)
@@ -95,19 +84,12 @@ def reported(error: Exception) -> int:
     return 1 if isinstance(error, Incomplete) else 2
 
 
-def open_streams() -> None:
-    """Open /dev/null in place of standard streams that are closed (`>&-`), for this process and its children. Else a
-    file that is opened later would get a stream's number, and with it what is printed."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            null = os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-            os.set_inheritable(null, null == number)
-            setattr(sys, name, os.fdopen(null, "w" if number else "r", encoding="utf-8"))
-
-
-def print_any_text() -> None:
-    """Let this process and its children print any text, with escapes for characters that the output's encoding
-    lacks."""
+def prepare_streams() -> None:
+    """Open /dev/null in place of standard streams that are closed (`>&-`), or a file opened later would take what is
+    printed. Print any text, with escapes for characters that the output's encoding lacks, here and in children."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # `os.open` takes the lowest number that is free
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

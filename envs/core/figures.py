@@ -16,8 +16,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from matplotlib.typing import ColorType
 
 from menagerie.envs.core.files import whole_file
@@ -33,7 +32,6 @@ MOST_TOGETHER = 6
 CHANCE: dict[str, Any] = {"color": "0.3", "linewidth": 1.2, "linestyle": (0, (1, 2)), "zorder": 1.9}
 PALE: dict[str, Any] = {"color": "0.82", "linewidth": 0.9, "zorder": 0}
 BESIDE = 4  # panels in a row
-STRETCH = 8  # length of a dash in line widths, where lines lie on top of each other
 SEEN = 3.3  # inches of a figure's width that a narrow window shows without scrolling
 
 
@@ -54,12 +52,6 @@ def ink(colour: ColorType) -> str:
     return "black" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "white"
 
 
-def levelled(percent: float, chance: float = 50.0) -> float:
-    """Rescale an accuracy so that `chance` is in the middle of the scale `ACCURACY`. 0 and 100 are at the ends,
-    unless they are chance."""
-    return 50 * percent / chance if percent < chance or chance == 100 else 100 - 50 * (100 - percent) / (100 - chance)
-
-
 def colour_at(value: float, scale: dict[str, Any]) -> str:
     """The colour of a value, such as #440154."""
     share = (value - scale["vmin"]) / (scale["vmax"] - scale["vmin"])
@@ -70,20 +62,9 @@ def count_axis(axes: Axes, name: str) -> None:
     """Give the axis "x" or "y" a logarithmic scale, with counts written out as ticks: 20, 50, 100."""
     getattr(axes, f"set_{name}scale")("log")
     axis = getattr(axes, f"{name}axis")
-    axis.set_major_locator(count_locator(*axis.get_view_interval()))
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
     axis.set_minor_locator(NullLocator())
-
-
-def count_locator(low: float, high: float) -> Locator:
-    """Ticks at round numbers between two counts: 1, 2 and 5 times powers of ten; if fewer than three of these fit,
-    finer steps."""
-    for digits in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
-        locator = LogLocator(subs=digits)
-        ticks = locator.tick_values(low, high)
-        if sum(low <= tick <= high and tick == round(tick) for tick in ticks.round(9)) >= 3:
-            return locator
-    return MaxNLocator(4, integer=True)
 
 
 def panels_size(models: Sequence[str], together: tuple[float, float], each: tuple[float, float]) -> tuple[float, float]:
@@ -137,34 +118,6 @@ def bar_above(figure: Figure, colours: ScalarMappable, axes: Any, label: str, wi
     return bar
 
 
-def show_hidden(axes: Axes) -> None:
-    """Where lines lie on top of each other, dash the upper ones and enlarge the lower ones' markers, to show each."""
-    groups: list[list[Line2D]] = []
-    for line in axes.get_lines():
-        if line.get_label().startswith("_"):
-            continue
-        near = next(
-            (group for group in groups if any(hides(line, other, axes.dataLim.height) for other in group)), None
-        )
-        groups.append([line]) if near is None else near.append(line)
-    for group in groups:
-        labels = list(dict.fromkeys(line.get_label() for line in group))
-        for line in group if len(labels) > 1 else ():
-            below = labels.index(line.get_label())
-            above = len(labels) - 1 - below
-            line.set_markersize(line.get_markersize() + 3 * min(above, 3))
-            if below:
-                line.set_linestyle((0, (STRETCH * (above + 1), STRETCH * below)))
-
-
-def hides(line: Line2D, other: Line2D, height: float) -> bool:
-    """Whether two lines have the same x values and almost meet at a fifth or more; `height`: the data's extent in y."""
-    (x, y), (other_x, other_y) = (np.asarray(each.get_xydata(), float).T for each in (line, other))
-    if len(x) != len(other_x) or not len(x) or (x != other_x).any():
-        return False
-    return bool((abs(y - other_y) <= 0.01 * height).mean() >= 0.2)
-
-
 DOTS_PER_INCH = 110
 # The same figure gives the same bytes: matplotlib makes its ids from this salt, and no date is written.
 SALT = "menagerie"
@@ -173,8 +126,7 @@ SALT = "menagerie"
 def png(figure: Figure, fitted: bool = False) -> bytes:
     """The figure as a PNG file. With `fitted`, the image includes everything drawn, which may reach beyond the figure's
     size."""
-    box = {"bbox_inches": "tight"} if fitted else {}
-    return saved(figure, format="png", dpi=DOTS_PER_INCH, **box)
+    return saved(figure, format="png", dpi=DOTS_PER_INCH, bbox_inches="tight" if fitted else None)
 
 
 def svg(figure: Figure) -> bytes:
@@ -198,7 +150,8 @@ def data_uri(content: bytes, kind: str = "png") -> str:
 def write_png(path: Path, figure: Figure) -> str:
     """Write a figure made of pictures to `path`; returns it as a data URI for a page that needs no other file."""
     content = png(figure)
-    write_bytes(path, content)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
     return data_uri(content)
 
 
@@ -206,31 +159,18 @@ def write_figure(path: Path, figure: Figure) -> str:
     """Write a figure of lines and text to `path`, a PNG, and as an SVG beside it; returns the PNG as a data URI."""
     uri = write_png(path, figure)
     figure.set_layout_engine("none")  # the PNG has fixed all positions
-    write_bytes(path.with_suffix(".svg"), svg(figure))
+    with whole_file(path.with_suffix(".svg")) as temporary:
+        temporary.write_bytes(svg(figure))
     return uri
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all."""
-    with whole_file(path) as temporary:
-        temporary.write_bytes(content)
-
-
-def picture(image: UInt8[np.ndarray, "h w 3"], most: int = 0) -> str:
-    """An image as a data URI; if its longer side has more than `most` pixels, it is scaled down to that (0: never)."""
+def picture(image: UInt8[np.ndarray, "h w 3"], most: int = 0, kind: str = "png") -> str:
+    """An image as a data URI; if its longer side has more than `most` pixels, it is scaled down to that (0: never).
+    Photographs take a tenth as the `kind` "jpeg"."""
     from PIL import Image
 
     shown, buffer = Image.fromarray(image), io.BytesIO()
     if most and max(shown.size) > most:
         shown.thumbnail((most, most), Image.Resampling.LANCZOS)
-    shown.save(buffer, format="png", optimize=True)
-    return data_uri(buffer.getvalue())
-
-
-def photograph(image: UInt8[np.ndarray, "h w 3"]) -> str:
-    """A photograph as a JPEG data URI, a tenth the size of a PNG."""
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray(image).save(buffer, format="jpeg", quality=80, optimize=True)
-    return data_uri(buffer.getvalue(), "jpeg")
+    shown.save(buffer, format=kind, quality=80, optimize=True)
+    return data_uri(buffer.getvalue(), kind)

@@ -7,27 +7,21 @@ import csv
 import errno
 import os
 import re
-import resource
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import count
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.machine import is_running, system_name
+from menagerie.envs.core.machine import is_running, system_name, way_out
 
 # Temporary files end in `.SYSTEM-PROCESS.tmp.SUFFIX`; temporary folders begin with this and `-SYSTEM-PROCESS-`.
 SCRATCH = "menagerie"
-# Errors of a write that concern the disk, and the errors among them that more room would solve.
-NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
-UNKNOWN = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV}  # a disk that can't reserve room for a file
-BLOCK = 1 << 20
-OF_THE_DISK = NO_ROOM | {errno.EROFS}
-OF_A_WRITE = OF_THE_DISK | {errno.EIO}  # a failing read gives EIO too
+# Errors of a write that concern the disk; their exceptions may name no file.
+OF_THE_DISK = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS}
 NUMBA_CACHE = "NUMBA_CACHE_DIR"  # environment variable: the folder for numba's compiled code
 TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
 
@@ -42,28 +36,17 @@ class Unwritable(UserError, OSError):
 
 def unwritable(path: Path, error: OSError) -> Unwritable:
     """Make the error for a `path` that can't be written; it says what to do."""
-    way = "choose another place"
-    if error.errno == errno.EFBIG:
-        most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-        way = "raise the limit on the size of files, 'ulimit -f'" + f", from {most} bytes" * (most > 0)
-    elif error.errno in NO_ROOM:
-        way = f"make room there, {free_bytes(path)} bytes are free"
-    return Unwritable(
-        f"{path} can't be written ({error.strerror or error}); {way}; what was finished is kept", error.errno or 0
-    )
-
-
-def free_bytes(path: Path) -> int:
-    """Free bytes on the disk where a new file is to be written."""
-    return shutil.disk_usage(next(place for place in path.absolute().parents if place.is_dir())).free
+    number = error.errno or 0
+    what = f"{path} can't be written ({error.strerror or error}){way_out(number)}"
+    return Unwritable(f"{what}; what was finished is kept", number)
 
 
 @contextlib.contextmanager
-def writing(path: Path, temporary: Path | None = None, errors: Collection[int] = OF_A_WRITE) -> Iterator[None]:
+def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
     """Turn system errors in writing `path`, perhaps under a `temporary` name, into an `Unwritable` that names `path`.
 
-    An error that names no file counts as an error of the write if its number is in `errors`. An error that names a file
-    counts if that is the file being written, or a folder above it.
+    An error that names no file counts as an error of the write if it is one of `OF_THE_DISK`. An error that names a
+    file counts if that is the file being written, or a folder above it.
     """
     try:
         yield
@@ -71,7 +54,7 @@ def writing(path: Path, temporary: Path | None = None, errors: Collection[int] =
         raise
     except OSError as error:
         places = (temporary or path, *path.parents)
-        ours = error.errno in errors if error.filename is None else Path(str(error.filename)) in places
+        ours = error.errno in OF_THE_DISK if error.filename is None else Path(str(error.filename)) in places
         if ours:
             raise unwritable(path, error) from error
         raise
@@ -88,48 +71,27 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.stem}.{system_name()}-{os.getpid()}.tmp{path.suffix}")
     try:
-        with writing(path, temporary, OF_THE_DISK):  # no EIO: the caller may read files here too
+        with writing(path, temporary):
             path.parent.mkdir(parents=True, exist_ok=True)
             clear_once(path.parent.absolute())
-            mode = make_empty(temporary)
+            temporary.unlink(missing_ok=True)
+            temporary.touch(exist_ok=False)
+            mode = temporary.stat().st_mode
             yield temporary
-            with writing(path, temporary):
-                put_in_place(temporary, path, mode)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            if temporary.stat().st_mode != mode:
+                temporary.chmod(stat.S_IMODE(mode))
+            temporary.replace(path)
     finally:
         with contextlib.suppress(OSError):  # also if the folder couldn't be made
             temporary.unlink(missing_ok=True)
 
 
-def put_in_place(temporary: Path, path: Path, mode: int) -> None:
-    """Give a temporary file the permissions `mode`, flush it to disk and rename it to `path`."""
-    with temporary.open("rb+") as handle:
-        if stat.S_IMODE(os.fstat(handle.fileno()).st_mode) != mode:
-            os.fchmod(handle.fileno(), mode)
-        os.fsync(handle.fileno())
-    temporary.replace(path)
-
-
-def make_empty(path: Path) -> int:
-    """Make a new empty file at `path`, replacing any file there and following no link; returns its permissions."""
-    path.unlink(missing_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    try:
-        return stat.S_IMODE(os.fstat(handle).st_mode)
-    finally:
-        os.close(handle)
-
-
 def reserve(path: Path, start: int, size: int) -> None:
     """Reserve disk room for `size` bytes from byte `start` of a file; raises `OSError` if there is no room."""
     with path.open("rb+") as file:
-        try:
-            os.posix_fallocate(file.fileno(), start, size)
-        except OSError as error:
-            if error.errno not in UNKNOWN:
-                raise OSError(error.errno, f"{os.strerror(error.errno)} for {size} bytes more") from error
-            file.seek(start)
-            for done in range(0, size, BLOCK):
-                file.write(bytes(min(BLOCK, size - done)))
+        os.posix_fallocate(file.fileno(), start, size)
 
 
 def copy_file(source: Path, target: Path) -> None:
@@ -140,7 +102,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write `text` to `path`, whole or not at all; what UTF-8 can't encode, such as odd bytes of a path, is escaped."""
-    with whole_file(path) as temporary, writing(path, temporary):
+    with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
@@ -186,8 +148,11 @@ def clear_leftovers(folder: Path, below: bool = False, alone: bool = False) -> N
     here, unless `alone` says that this process holds a lock that all writers take.
     """
     for path in folder.rglob(".*.tmp*") if below else folder.glob(".*.tmp*"):
-        if path.is_file() and is_left(path, alone):
-            path.unlink(missing_ok=True)
+        name = TEMPORARY.fullmatch(path.name)
+        if name and path.is_file():
+            ended = not is_running(int(name["process"])) if name["system"] == system_name() else alone
+            if ended:
+                path.unlink(missing_ok=True)
 
 
 @cache
@@ -196,15 +161,6 @@ def clear_once(folder: Path) -> None:
     listing a large folder takes a long time."""
     with contextlib.suppress(OSError):  # somebody else's file
         clear_leftovers(folder)
-
-
-def is_left(path: Path, alone: bool) -> bool:
-    """Whether the process that wrote a temporary file has ended; for another machine's file, whether this process is
-    `alone`."""
-    name = TEMPORARY.fullmatch(path.name)
-    if name is None:
-        return False
-    return not is_running(int(name["process"])) if name["system"] == system_name() else alone
 
 
 def place_compiled(package: Path) -> None:
@@ -216,10 +172,7 @@ def place_compiled(package: Path) -> None:
     if os.environ.get(NUMBA_CACHE) or is_writable(package) or is_writable(cache):
         return
     kept = contextlib.ExitStack()
-    try:
-        os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
-    except OSError:  # numba itself will complain if it is used
-        return
+    os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
     atexit.register(kept.close)
     print(
         f"note: neither {package} nor {cache} can be written, so that every command compiles anew; set {NUMBA_CACHE} "
@@ -242,14 +195,10 @@ def file_name(text: str) -> str:
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
     """For each label a different file name of letters, digits, ".", "-" and "_", also where capitals don't count."""
-    every = list(dict.fromkeys(labels))
-    names = [file_name(label).strip("-") for label in every]
-    folded = [name.casefold() for name in names]
-    found, taken = {}, {name for name in folded if folded.count(name) == 1}
-    for number, (label, name) in enumerate(zip(every, names, strict=True)):
-        if not name or folded.count(name.casefold()) > 1:
-            ways = (f"{name}-{k}" for k in count(number))
-            name = next(way for way in ways if way.casefold() not in taken)
-            taken.add(name.casefold())
-        found[label] = name
+    found: dict[str, str] = {}
+    for label in labels:
+        name, taken = file_name(label).strip("-"), {its.casefold() for its in found.values()}
+        ways = filter(None, (name, *(f"{name}-{number}" for number in range(1, len(taken) + 2))))
+        if label not in found:
+            found[label] = next(way for way in ways if way.casefold() not in taken)
     return found

@@ -1,5 +1,4 @@
-"""Identities and seeds, computed from settings alone. The identity of an object of a dataclass consists of the fields
-that differ from their defaults.
+"""Identities and seeds, computed from settings alone.
 
 An identity holds the fields that differ from their defaults. Adding a field with a default thus changes no identity,
 and old folders stay valid. Whoever changes the default of an existing field raises the version of its class in
@@ -9,11 +8,14 @@ version.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, asdict, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import UInt64
+
+from menagerie.envs.core.options import default_of
 
 # Raise a class's number when the default of one of its fields changes, or when the same values give another result.
 VERSIONS: dict[str, int] = {
@@ -23,12 +25,9 @@ VERSIONS: dict[str, int] = {
 }
 
 
-UNCHANGED = frozenset({str, int, float, bool, type(None)})  # by JSON; not their subclasses
-
-
 def plain(value: object) -> Any:
     """`value` as JSON would give it back: paths become text, tuples become lists."""
-    if type(value) in UNCHANGED:
+    if type(value) in (str, int, float, bool):  # not of their subclasses
         return value
     return json.loads(json.dumps(value, default=str))
 
@@ -59,64 +58,41 @@ def defaults_version(kind: type) -> dict[str, int]:
     return {"defaults": 1 + raised} if raised else {}
 
 
-def default_of(item: Field[Any]) -> Any:
-    """The default of a dataclass's field; the text "no default" if it has none."""
-    if item.default is not MISSING:
-        return item.default
-    return item.default_factory() if item.default_factory is not MISSING else "no default"
-
-
 def digest(settings: object) -> str:
     """Return a hash of settings, twelve hexadecimal digits; values that JSON can't hold count as their text."""
     return hashlib.sha256(json.dumps(plain(settings), sort_keys=True).encode()).hexdigest()[:12]
 
 
-def completed(recorded: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in the defaults of fields that were added after a configuration was recorded."""
-    whole = {name: value for name, value in recorded.items() if name not in defaults}
-    for name, default in defaults.items():
-        value = recorded.get(name, default)
-        nested = isinstance(default, Mapping) and isinstance(value, Mapping)
-        whole[name] = completed(value, default) if nested else value
+def completed(recorded: Mapping[str, Any], config: Any) -> dict[str, Any]:
+    """Fill in the defaults of the fields, nested ones too, that were added since a configuration was recorded."""
+    whole = dict(recorded)
+    for item in fields(config):
+        current, default = getattr(config, item.name), default_of(item)
+        if is_dataclass(current) and isinstance(before := recorded.get(item.name, {}), Mapping):
+            whole[item.name] = completed(before, current)
+        elif item.name not in recorded:
+            whole[item.name] = plain(current if default is MISSING else default)
     return whole
 
 
-def defaults_of(config: Any) -> dict[str, Any]:
-    """The defaults of a configuration and of those nested in it, as JSON; a field without a default keeps its value."""
-    defaults = {}
-    for item in fields(config):
-        default = default_of(item)
-        current = getattr(config, item.name)
-        if is_dataclass(current):
-            defaults[item.name] = defaults_of(current)
-        else:
-            defaults[item.name] = plain(current if default == "no default" else default)
-    return defaults
-
-
-def differences(recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset()) -> str:
-    """Describe how a recorded configuration differs from `config`; empty if it doesn't.
+def differences(
+    recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset(), place: str = ""
+) -> str:
+    """Describe how a recorded configuration differs from `config`: "recipe.steps (60 there, 40 now)"; empty if it
+    doesn't.
 
     `ignored` names fields, or parts of fields such as "scorers.sparo".
     """
     wanted = plain(asdict(config)) if is_dataclass(config) else plain(config)
-    before = completed(recorded, defaults_of(config)) if is_dataclass(config) else dict(recorded)
-    return ", ".join(
-        difference
-        for name in sorted(wanted.keys() | before.keys())
-        for difference in differing_parts(name, before.get(name), wanted.get(name), ignored)
-    )
-
-
-def differing_parts(name: str, before: object, wanted: object, ignored: frozenset[str]) -> Iterator[str]:
-    """Yield a description for each part in which a field's two values differ: "recipe.steps (60 there, 40 now)"."""
-    if name in ignored:
-        return
-    if isinstance(before, Mapping) and isinstance(wanted, Mapping):
-        for part in sorted(before.keys() | wanted.keys()):
-            yield from differing_parts(f"{name}.{part}", before.get(part), wanted.get(part), ignored)
-    elif before != wanted:
-        yield f"{name} ({before} there, {wanted} now)"
+    before = completed(recorded, config) if is_dataclass(config) else recorded
+    found = []
+    for name in sorted(before.keys() | wanted.keys()):
+        one, other, where = before.get(name), wanted.get(name), place + name
+        if isinstance(one, Mapping) and isinstance(other, Mapping) and where not in ignored:
+            found.append(differences(one, other, ignored, f"{where}."))
+        elif one != other and where not in ignored:
+            found.append(f"{where} ({one} there, {other} now)")
+    return ", ".join(filter(None, found))
 
 
 def seed_of(seed: int, *parts: object) -> int:
@@ -128,3 +104,14 @@ def seed_of(seed: int, *parts: object) -> int:
 def generator(seed: int, *parts: object) -> np.random.Generator:
     """A random generator seeded with `seed_of(seed, *parts)`."""
     return np.random.default_rng(seed_of(seed, *parts))
+
+
+GOLDEN, FIRST, SECOND = (np.uint64(v) for v in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def mixed(x: UInt64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:
+    """A fast hash of 64-bit words, for tables and permutations: Splitmix64's finaliser, a bijection (Steele, Lea,
+    Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * FIRST
+    x = (x ^ (x >> np.uint64(27))) * SECOND
+    return x ^ (x >> np.uint64(31))

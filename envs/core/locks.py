@@ -1,6 +1,5 @@
 """Locks between processes of one machine, or of several on a file system with `flock`."""
 
-import os
 from pathlib import Path
 
 import filelock
@@ -22,8 +21,7 @@ class FileLock(filelock.FileLock):
         except filelock.Timeout:
             return False
         except (OSError, NotImplementedError) as error:
+            why = f"{self.lock_file} can't be locked ({getattr(error, 'strerror', None) or error})"
             number = getattr(error, "errno", None) or 0
-            why = f"can't be locked ({os.strerror(number) if number else error})"
-            way = "choose a place that may be written to and has locks"
-            raise Unwritable(f"{self.lock_file} {why}; {way}", number) from error
+            raise Unwritable(f"{why}; choose a place that may be written to and has locks", number) from error
         return True

@@ -1,76 +1,95 @@
-"""This machine: what is missing when a library fails (memory, a system library), and which processes run."""
+"""This machine: what its errors say in one line, with the way out, and which processes run."""
 
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import platform
-import re
 import shutil
+import socket
 import traceback
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
-
-from menagerie.envs.core.system_errors import way_out
 
 SHARED = "/dev/shm"  # where Linux keeps locks and memory that processes share
 FULL = (
     f"{SHARED}, through which processes share locks and memory, has no room or can't be written; enlarge it (docker "
     "run --shm-size=8g), or start fewer processes: --workers 1, --loaders 0"
 )
-LOADING_ENDED = (
-    "a process that prepares batches has ended: killed, as the system does when memory is short; the same command goes "
-    "on from the last saved state, and fewer processes (--loaders, --workers) take less memory"
+ENDED = (
+    "a process of this command has ended: killed, as the system does when memory is short; what is finished is kept, "
+    "the same command goes on from there, and fewer processes (--loaders, --workers) take less memory"
 )
 LITTLE = 1 << 20  # bytes: less free shared memory than this counts as none
 OF_ROOM = {errno.ENOSPC, errno.EROFS, errno.EACCES}
-# Parts of RuntimeError messages of torch.
-OF_FILES = ("Too many open files", "items of ancdata")
-OF_SHARED = ("DataLoader worker", "unable to write to file </torch_", "unable to mmap", "shared memory")
-OF_LOADING = re.compile(r"DataLoader worker \(pid")  # the start of its message if one ended; not if it raised an error
-# Parts of ImportError messages when the system can't load a library; other ImportErrors are faults of code.
-OF_LOADER = ("failed to map segment", "cannot allocate memory", "cannot open shared object file")
-OF_MEMORY = ("can't allocate memory", "out of memory", "can't start new thread", "Cannot allocate memory")
+ROOM, PLACE = "make room there", "choose another place, or get permission"
+LOCKED = "another program holds a lock on it: run this again when that has ended"
+# What to do about an error of the system.
+WAYS = {
+    errno.EMFILE: "let this process open more files ('ulimit -n'), the file is fine",
+    errno.ENFILE: "all programs together have as many files open as this machine allows: end some, or raise "
+    "'sysctl fs.file-max', the file is fine",
+    errno.ENOMEM: "start fewer processes, or lift a limit on memory (ulimit -v)",
+    errno.ESTALE: "its file server took it away: mount that disk again, and run this again",
+    errno.EIO: "its disk or file server fails: mend that, and run this again",
+    errno.ENOLCK: "the file system has no locks left: copy the file to a local disk",
+    errno.EFBIG: "raise the limit on the size of files, 'ulimit -f'",
+    **dict.fromkeys((errno.EAGAIN, errno.EDEADLK), LOCKED),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), ROOM),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR), PLACE),
+}
+OF_SHARED = ("dataloader worker", "unable to write to file </torch_", "unable to mmap", "shared memory")
+FILES = "too many files are open ({}); " + WAYS[errno.EMFILE]
+MEMORY = "out of memory ({}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
+LIBRARY = "a library can't be loaded ({}); lift the limit on memory (ulimit -v), or mend its installation"
+# Errors of libraries: types, parts of their messages in small letters, and what to say. Others are faults of code.
+SAID = (
+    (RuntimeError, ("too many open files", "items of ancdata"), FILES),
+    (MemoryError, ("",), MEMORY),
+    (RuntimeError, ("allocate memory", "out of memory", "can't start new thread"), MEMORY),
+    (RuntimeError, ("dataloader worker (pid",), ENDED),
+    (ImportError, ("failed to map segment", "cannot allocate memory", "cannot open shared object file"), LIBRARY),
+)
 
 
 def lacking(error: BaseException) -> str:
     """Say what the machine lacks, if that caused an error, and what to do about it; empty for other errors."""
     text = " ".join(str(error).split())
-    if isinstance(error, ImportError) and any(part in text.lower() for part in OF_LOADER):
-        return f"a library can't be loaded ({text}); lift the limit on memory (ulimit -v), or mend its installation"
+    small = text.lower()
     shared = isinstance(error, OSError) and error.errno in OF_ROOM and error.filename is None
-    shared |= isinstance(error, RuntimeError) and any(part in text for part in OF_SHARED)
+    shared |= isinstance(error, RuntimeError) and any(part in small for part in OF_SHARED)
     if shared and (free_shared() < LITTLE or not os.access(SHARED, os.W_OK)):
         return FULL
-    if isinstance(error, RuntimeError) and any(part in text for part in OF_FILES):
-        return f"too many files are open ({text:.200}){way_out(errno.EMFILE)}"
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in OF_MEMORY)):
-        return f"out of memory ({text:.200}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
-    gone = isinstance(error, EOFError | ConnectionError)
-    if isinstance(error, RuntimeError) and OF_LOADING.match(text):
-        return LOADING_ENDED
-    if gone and raised_in("multiprocessing.", error):
-        if passed("torch.utils.data.", error):
-            return LOADING_ENDED
-        reason = "the process that workers are forked from has ended: killed, or out of memory"
-        return f"{reason}; what is finished is kept, run the command again"
-    return ""
+    if isinstance(error, EOFError | ConnectionError):
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        return ENDED if frames and frames[-1].f_globals.get("__name__", "").startswith("multiprocessing.") else ""
+    fitting = (said for kind, parts, said in SAID if isinstance(error, kind) and any(part in small for part in parts))
+    return next(fitting, "").format(text[:200])
 
 
-def modules_of(error: BaseException) -> list[str]:
-    """The names of the modules that an error passed through; it was raised in the last."""
-    return [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+def way_out(number: int) -> str:
+    """Say what to do about a system error; empty if no remedy is known."""
+    return f"; {WAYS[number]}" if number in WAYS else ""
 
 
-def raised_in(modules: str, error: BaseException) -> bool:
-    """Whether an error was raised in a module whose name begins so, or by what such a module called of the system."""
-    return bool(names := modules_of(error)) and names[-1].startswith(modules)
+def described(error: OSError) -> str:
+    """One line about an error of the system that nobody handled; other `OSError`s as they say it themselves."""
+    if not error.errno or not error.strerror or isinstance(error, ConnectionError | socket.gaierror):
+        return str(error)
+    path = error.filename if error.filename is not None else open_file_in(error)
+    place = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else "a file"
+    return f"{place} can't be used ({error.strerror}){way_out(error.errno)}; what was finished is kept"
 
 
-def passed(modules: str, error: BaseException) -> bool:
-    """Whether an error was raised in, or passed through, a module whose name begins so."""
-    return any(name.startswith(modules) for name in modules_of(error))
+def open_file_in(error: OSError) -> str | None:
+    """The name of the file that was open for writing where an error came up, as a full disk's error has no name; None
+    if there is none."""
+    frames = reversed([frame for frame, _ in traceback.walk_tb(error.__traceback__)])
+    files = (file for frame in frames for file in frame.f_locals.values() if isinstance(file, io.IOBase))
+    written = (file for file in files if set("wax+") & set(str(getattr(file, "mode", ""))))
+    return next((file.name for file in written if isinstance(file.name, str)), None)
 
 
 def usable_cores() -> int:

@@ -33,14 +33,8 @@ class Group(Enum):
     OTHER = "other"
 
 
-class Screen(Enum):
-    """Marks an option that `--help` shows; the others are only in `--help-all`."""
-
-    FIRST = "--help"
-
-
 WHAT, DATA, MODEL, TRAINING, PLACE, OTHER = Group
-FIRST = Screen.FIRST
+FIRST = "--help"  # marks an option that `--help` shows; the others are only in `--help-all`
 # How help writes the values of each type.
 VALUES = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 
@@ -63,9 +57,7 @@ def options_of(
     kind: type, value: object = None, prefix: str = "", group: Group = OTHER, texts: bool = True
 ) -> Iterator[Option]:
     """Yield the options of a dataclass in the order of its fields, with defaults from the instance `value` if given.
-
-    Without `texts` the options have no text, and no source code is read for it.
-    """
+    Without `texts`, which are read from source code, it takes no time."""
     import tyro
 
     for item in fields(kind):

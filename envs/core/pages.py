@@ -5,15 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import jinja2
+import numpy as np
 from markupsafe import Markup, escape
 
-from menagerie.envs.core.figures import ACCURACY, colour_at, ink, levelled
+from menagerie.envs.core.figures import ACCURACY, colour_at, ink
 from menagerie.envs.core.files import write_text
 
 # Characters in paths and field names after which a line may be broken, and hyphenated words that must not be.
 JOINT = re.compile(r"(?<=[\w.])=?[/_:]+(?=\w)")
 OPTION, HYPHENATED = r"(?<![^\s(])--[\w.-]*\w", r"\w[\w.]*(?:-[\w.]+)+"
 WHOLE = re.compile(f"{OPTION}|{HYPHENATED}")
+INTERVAL = re.compile(r"(?<= )\[[^\]]*\]")
 LONGEST = 16  # letters of a hyphenated word that is kept on one line
 TAG = re.compile(r"<[^>]*>")
 
@@ -33,7 +35,7 @@ def shade(cell: str, chance: float = 50.0) -> Markup:
     number = re.match(r"\d+(\.\d+)?(?![\d.,])", cell)
     if number is None:
         return Markup("")
-    colour = colour_at(levelled(float(number[0]), chance), ACCURACY)
+    colour = colour_at(float(np.interp(float(number[0]), (0, chance, 100), (0, 50, 100))), ACCURACY)
     return Markup(' style="background: {}; color: {}"').format(colour, ink(colour))
 
 
@@ -52,20 +54,12 @@ def unbroken(text: object) -> Markup:
 def foldable(cell: str) -> Markup:
     """Mark up a table cell so that a browser may break a line between a number and its interval, or within a name after
     a slash, an underscore or a colon (runs/a, file.py:Class)."""
-    before, bracket, interval = cell.partition(" [")
-    if bracket:
-        interval, closing, after = interval.partition("]")
-        return Markup('{} <span class="whole">[{}{}</span>{}').format(before, interval, closing, after)
-    return unbroken(cell)
+    return Markup(INTERVAL.sub(r'<span class="whole">\g<0></span>', str(unbroken(cell))))
 
 
 def used(page: str, terms: Mapping[str, str]) -> dict[str, str]:
-    """Choose the terms that occur in the text of a page, in singular or plural; returns them with their meanings."""
+    """Choose the terms that occur in the text of a page, in singular or plural, or with underscores as a field's name;
+    returns them with their meanings."""
     text = TAG.sub(" ", page)
-    return {term: meaning for term, meaning in terms.items() if re.search(pattern_of(term), text, re.IGNORECASE)}
-
-
-def pattern_of(term: str) -> str:
-    """A regular expression that finds a term in a text, also where it is written as a field's name (with
-    underscores)."""
-    return r"\b" + r"[\s_-]+".join(map(re.escape, re.split(r"[\s-]", term))) + r"s?\b"
+    patterns = {term: r"[\s_-]+".join(map(re.escape, re.split(r"[\s-]", term))) for term in terms}
+    return {term: terms[term] for term, words in patterns.items() if re.search(rf"\b{words}s?\b", text, re.IGNORECASE)}

@@ -4,15 +4,13 @@ benchmark)."""
 import hashlib
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache
 from importlib import import_module
-from importlib.machinery import SourceFileLoader
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from modulefinder import ModuleFinder
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
@@ -29,46 +27,34 @@ def own_module(path: str | Path) -> ModuleType:
     return run_once(place, place.stat().st_mtime_ns if place.is_file() else 0)
 
 
-class SourceAlone(SourceFileLoader):
-    """Compiles a file each time it is run, as Python's compiled files (.pyc) miss an edit within a second that keeps
-    the file's size."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Compile the source; no compiled file is read or written."""
-        return self.source_to_code(self.get_data(self.path), self.path)
-
-
 @cache
 def run_once(path: Path, changed: int) -> ModuleType:
-    """Run the file under a unique module name; as for a script, imports look in its folder first."""
-    place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-    loader = SourceAlone(f"{OWN_MODULES}{path.stem}_{place}", str(path))
-    spec = spec_from_file_location(loader.name, path, loader=loader)
-    if path.suffix != ".py" or spec is None:
+    """Run the file under a unique module name; as for a script, imports look in its folder first.
+
+    It is compiled each time, as Python's compiled files (.pyc) miss an edit within a second that keeps the file's size.
+    """
+    if path.suffix != ".py":
         raise UserError(f"{path} is no Python file (.py)")
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickles look it up there
+    name = f"{OWN_MODULES}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    module = sys.modules[name] = ModuleType(name)  # dataclasses and pickles look it up there
+    module.__file__ = str(path)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     try:
-        run_module(path, partial(loader.exec_module, module))
-    except BaseException:
-        del sys.modules[spec.name]  # other processes run the files that they find there
-        raise
+        exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
+        check_imports(path)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]  # other processes run the files that they find there
+        raise UserError(f"{path} can't be run ({type(error).__name__}: {error}); mend it and start again") from error
     return module
 
 
-def run_module(path: Path, execute: Callable[[], None]) -> None:
-    """Run a file; raise a `UserError` if it can't be run, or if an import got another module than the one beside
-    `path`."""
-    try:
-        execute()
-    except (Exception, SystemExit) as error:
-        raise UserError(f"{path} can't be run ({type(error).__name__}: {error}); mend it and start again") from error
+def check_imports(path: Path) -> None:
+    """Raise if a file that was run got another module than the one beside it."""
     for name, source in imported_beside(path).items():
         loaded = getattr(sys.modules.get(name), "__file__", None)
         if loaded and Path(loaded).resolve() != source:
-            raise UserError(f"{path} imports {name}, which lies in {source}, but got {loaded}; rename its own")
+            raise ImportError(f"{name} lies in {source}, but {loaded} was imported; rename your own")
 
 
 def own_sources(path: Path) -> list[Path]:
@@ -102,16 +88,6 @@ def exported(module: str, name: str) -> Any:
         raise UserError(f"{found.origin if found else module} can't be used: {error}; mend it") from error
 
 
-@lru_cache(maxsize=1024)
-def attributes(file: Path, name: str, written: int) -> tuple[tuple[str, str], ...]:
-    """Find the constants of a file that are called `name` or begin with `name` and "_", each with its suffix.
-
-    The file is read anew if its modification time, `written`, has changed.
-    """
-    pattern = re.compile(rf"^({name}(?:_([A-Z0-9_]+))?) = ", re.MULTILINE)
-    return tuple(pattern.findall(file.read_text(encoding="utf-8")))
-
-
 @dataclass(frozen=True)
 class Exports:
     """The exports of a package's files. For `name` "PARSER", the constant `PARSER` of `t5.py` is the export "t5", and
@@ -140,8 +116,9 @@ class Exports:
 
     def _found(self) -> dict[str, tuple[str, str]]:
         """Module and attribute of each export, by the export's name."""
-        found = {}
-        for file in sorted(self.folder.glob("[!_.]*.py")):
-            for attribute, suffix in attributes(file, self.name, file.stat().st_mtime_ns):
-                found[(suffix.lower() or file.stem).replace("_", self.gap)] = file.stem, attribute
-        return found
+        constant = re.compile(rf"^({self.name}(?:_([A-Z0-9_]+))?) = ", re.MULTILINE)
+        return {
+            (suffix.lower() or file.stem).replace("_", self.gap): (file.stem, attribute)
+            for file in sorted(self.folder.glob("[!_.]*.py"))
+            for attribute, suffix in constant.findall(file.read_text(encoding="utf-8"))
+        }

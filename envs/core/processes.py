@@ -23,22 +23,19 @@ from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
-from multiprocessing.util import Finalize, get_temp_dir
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
 from menagerie.envs.core import server_start
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.core.machine import lacking
-from menagerie.envs.core.system_errors import open_file_in
+from menagerie.envs.core.machine import lacking, open_file_in
 
 WAIT_SECONDS = 1.0
 # Seconds: a process without its parent may take the first to save its work; the second lie between requests to end.
 SAVING_SECONDS, REQUEST_SECONDS = 3.0, 0.5
 LONGEST_PLACE = 40  # characters: the path of a socket has at most 107, and two folders and its name come below
-LAST = -200  # at exit, after multiprocessing has deleted its own folder
 CAN_SERVE = sys.platform == "linux"  # macOS can fork too, but its system libraries don't always survive that
 Result = TypeVar("Result")
 _served: list[str] = []  # modules that the server of this process has loaded
@@ -56,40 +53,25 @@ def serve(modules: Sequence[str]) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, also while the server loads
     os.environ |= variables
     try:
-        with sockets_in_scratch():
-            forkserver.ensure_running()
+        keep_sockets_short()
+        forkserver.ensure_running()
     finally:
         for name in variables:
             del os.environ[name]
         signal.signal(signal.SIGINT, before)
 
 
-@contextlib.contextmanager
-def sockets_in_scratch() -> Iterator[None]:
-    """Make multiprocessing put its sockets into a scratch folder, unless it has a folder already or no path is short
-    enough. If this command is killed, the next one deletes the scratch folder."""
-    places = [place for place in (tempfile.gettempdir(), "/tmp") if len(place) <= LONGEST_PLACE]
-    has_place = multiprocessing.current_process()._config.get("tempdir")  # `get_temp_dir` notes the parent's folder
-    if has_place or not places:
-        yield
-        return
-    before, scratch = tempfile.tempdir, contextlib.ExitStack()
-    tempfile.tempdir = str(scratch.enter_context(scratch_folder(Path(places[0]))))
-    Finalize(None, scratch.close, exitpriority=LAST)
-    try:
-        yield
-    finally:
-        tempfile.tempdir = before
-
-
 def keep_sockets_short() -> None:
-    """Move the sockets of this process and its children if the temporary folder's path is too long for a socket.
+    """Let this process and its children make sockets below /tmp if the temporary folder's path is too long for them.
 
     Otherwise code that shares tensors through sockets would wait for ever for a socket that couldn't be made.
     """
-    if len(tempfile.gettempdir()) > LONGEST_PLACE:
-        with sockets_in_scratch():
+    if len(before := tempfile.gettempdir()) > LONGEST_PLACE:
+        tempfile.tempdir = "/tmp"
+        try:
             get_temp_dir()  # makes multiprocessing's folder, which children inherit
+        finally:
+            tempfile.tempdir = before
 
 
 def workers_context() -> BaseContext:
@@ -140,18 +122,16 @@ def call(function: Callable[..., Result], *arguments: object, **options: object)
         raise
 
 
-def end_with_parent(gently: bool = False) -> None:
-    """Make this worker end when its parent has ended, for whatever reason.
-
-    With `gently`, the worker first gets SIGTERM and has `SAVING_SECONDS` to finish; otherwise it ends at once.
-    """
+def end_with_parent() -> None:
+    """Make this worker end when its parent has ended, for whatever reason."""
     parent = multiprocessing.parent_process()
     if parent is not None:
-        end_after(parent.join, gently)
+        end_after(parent.join)
 
 
-def end_after(wait_for_end: Callable[[], object], gently: bool) -> None:
-    """In a thread, wait until a call returns, then end this process (`gently` as in `end_with_parent`)."""
+def end_after(wait_for_end: Callable[[], object], gently: bool = False) -> None:
+    """In a thread, wait until a call returns, then end this process. With `gently`, it first gets SIGTERM and has
+    `SAVING_SECONDS` to finish."""
 
     def watch() -> None:
         wait_for_end()

@@ -15,18 +15,10 @@ if TYPE_CHECKING:
 
 
 def progress_bar() -> "Progress":
-    """A bar with the number done and the estimated time left."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    """A bar with the number done, and the time that passed and is left."""
+    from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
-    about, left = TextColumn("{task.description}"), TextColumn("left")
-    return Progress(about, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), left, TimeRemainingColumn())
+    return Progress(*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
 
 
 @dataclass
@@ -101,12 +93,13 @@ _silent = threading.RLock()
 def quiet() -> Iterator[None]:
     """Silence all but critical messages of `LOGGERS` inside this context; also works as a decorator. One thread at a
     time."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
     with _silent:
-        before = {name: logging.getLogger(name).level for name in LOGGERS}
+        before = [logger.level for logger in loggers]
         try:
-            for name in LOGGERS:
-                logging.getLogger(name).setLevel(logging.CRITICAL)
+            for logger in loggers:
+                logger.setLevel(logging.CRITICAL)
             yield
         finally:
-            for name, level in before.items():
-                logging.getLogger(name).setLevel(level)
+            for logger, level in zip(loggers, before, strict=True):
+                logger.setLevel(level)

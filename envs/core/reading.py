@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.system_errors import way_out
+from menagerie.envs.core.machine import way_out
 
 LARGEST_TEXT = 1 << 30  # bytes of a file that is read as one text
 LARGEST_RECORD = 64 << 20  # bytes of JSON of ours
@@ -26,20 +26,7 @@ LARGEST_TOML = 1 << 20
 POINTER = b"version https://git-lfs.github.com/spec/"
 LARGEST_POINTER = 1024
 DEEPEST = 64  # levels of lists and tables
-# Encodings by the byte-order mark with which a text begins; UTF-32's first, because one begins with UTF-16's.
-MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device"}
 # Errors that concern the path or the bytes behind it. All others concern the system, and may be gone the next time.
 OF_THE_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.EINVAL, errno.ENXIO}
 
@@ -62,18 +49,10 @@ def check_accessible(path: Path, error: BaseException) -> None:
     file."""
     if isinstance(error, MemoryError):
         raise Inaccessible(f"{path} can't be read (there is not enough memory){way_out(errno.ENOMEM)}") from error
-    number = errno_of(error)
+    named = IN_HDF5.search(str(error))  # h5py may raise other exceptions than `OSError`, whose text has the number
+    number = error.errno if isinstance(error, OSError) and error.errno else int(named[1]) if named else 0
     if number and number not in OF_THE_FILE:
         raise Inaccessible(f"{path} can't be read ({os.strerror(number)}){way_out(number)}") from error
-
-
-def errno_of(error: BaseException) -> int:
-    """Find the number of a system error; 0 if there is none. Also searches the error's text, where HDF5 names it,
-    because h5py may raise other exceptions than `OSError`."""
-    if isinstance(error, OSError) and error.errno:
-        return error.errno
-    named = IN_HDF5.search(str(error))
-    return int(named[1]) if named else 0
 
 
 @contextlib.contextmanager
@@ -81,7 +60,9 @@ def reading(path: Path) -> Iterator[None]:
     """Turn system errors while `path` is read into `Inaccessible`, or into `Unreadable` if they concern the file."""
     try:
         yield
-    except (OSError, MemoryError) as error:
+    except UserError:
+        raise
+    except (OSError, MemoryError, ValueError) as error:  # `ValueError` for a name with a zero byte
         check_accessible(path, error)
         raise Unreadable(f"{path} can't be read ({getattr(error, 'strerror', None) or error})") from error
 
@@ -89,27 +70,18 @@ def reading(path: Path) -> Iterator[None]:
 def check_regular(path: Path, most: int | None = None) -> int:
     """Check a file before it is opened, and return its size in bytes; raises if it is missing, no regular file, larger
     than `most` bytes, or a git-lfs pointer."""
-    try:
-        with reading(path):
-            state = os.stat(path)
-    except ValueError as error:  # for a name with a zero byte too
-        raise error if isinstance(error, Unreadable) else Unreadable(f"{path} can't be read ({error})") from error
+    with reading(path):
+        state = os.stat(path)
     if not stat.S_ISREG(state.st_mode):
         raise Unreadable(f"{path} is no file, but {KINDS.get(stat.S_IFMT(state.st_mode), 'something else')}")
     if most is not None and state.st_size > most:
         raise Unreadable(f"{path} has {state.st_size} bytes, more than {most >> 20} MB")
-    if len(POINTER) < state.st_size < LARGEST_POINTER and is_pointer(path):
-        raise Unreadable(f"{path} is a git-lfs pointer and not the file: run `git lfs pull` where it was cloned")
+    if len(POINTER) < state.st_size < LARGEST_POINTER:
+        with reading(path), open(path, "rb", buffering=0) as file:
+            start = file.read(len(POINTER))
+        if start == POINTER:
+            raise Unreadable(f"{path} is a git-lfs pointer and not the file: run `git lfs pull` where it was cloned")
     return state.st_size
-
-
-def is_pointer(path: Path) -> bool:
-    """Whether a file is a git-lfs pointer, the placeholder of a large file that wasn't fetched."""
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read(len(POINTER)) == POINTER
-    except OSError:  # the caller that opens the file reports it
-        return False
 
 
 def open_file(path: Path, most: int | None = None, buffering: int = -1) -> BinaryIO:
@@ -129,26 +101,19 @@ def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
 
 
 def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
-    """Read a text in UTF-8, or in UTF-16 or UTF-32 with a byte-order mark, as Windows saves "Unicode"."""
-    content = read_bytes(path, most)
+    """Read a text in UTF-8."""
     try:
-        return decoded(content)
-    except ValueError as error:
-        encoding = encoding_of(content).removesuffix("-sig").upper()
-        raise Unreadable(f"{path} is no text in {encoding} ({error}); save it as UTF-8") from error
+        return decoded(read_bytes(path, most))
+    except UnicodeError as error:
+        raise Unreadable(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
 
 
 def decoded(content: bytes) -> str:
-    """A text from its bytes, as `read_text` reads them. Raises `ValueError` for anything else."""
-    text = content.decode(encoding_of(content))
+    """A text from its bytes, as `read_text` reads them. Raises `UnicodeError` for anything else."""
+    text = content.decode("utf-8-sig")
     if "\0" in text:
-        raise ValueError("it has zero bytes, as UTF-16 without a byte-order mark has")
+        raise UnicodeError("it has zero bytes, as UTF-16 has")
     return text
-
-
-def encoding_of(start: bytes) -> str:
-    """The encoding of a text by its first bytes: that of its byte-order mark, otherwise UTF-8."""
-    return next((encoding for mark, encoding in MARKS.items() if start.startswith(mark)), "utf-8-sig")
 
 
 def read_lines(path: Path, longest: int, most: int, start: int = 0) -> Iterator[bytes]:
@@ -174,10 +139,7 @@ def decode_json(content: bytes, name: object, shape: Any = Any) -> Any:
     """Parse JSON of others, strictly and fast: `shape` is a type that msgspec knows. Errors call it `name`."""
     import msgspec
 
-    encoding = encoding_of(content)
     try:
-        if encoding != "utf-8-sig":
-            content = decoded(content).encode()
         found = msgspec.json.decode(content.removeprefix(codecs.BOM_UTF8), type=shape)
     except msgspec.ValidationError as error:
         raise Unreadable(f"{name} is not of its form: {error}") from error
@@ -216,18 +178,13 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def check_depth(content: Any, name: object) -> None:
     """Raise if lists and tables nest deeper than `DEEPEST`, where recursive code would fail."""
-    level = [content]
-    for _ in range(DEEPEST):
-        level = [inner for outer in level for inner in parts_of(outer)]
+    level = [[content]]
+    for _ in range(DEEPEST + 1):
+        inner = (part for outer in level for part in (outer.values() if isinstance(outer, dict) else outer))
+        level = [part for part in inner if isinstance(part, dict | list)]
         if not level:
             return
     raise Unreadable(f"{name} nests deeper than {DEEPEST} levels")
-
-
-def parts_of(content: Any) -> Iterator[Any]:
-    """The lists and tables directly inside a list or a table."""
-    values = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
-    return (value for value in values if isinstance(value, dict | list))
 
 
 def shaped(content: Any, shape: Any, name: object) -> Any:

@@ -10,11 +10,9 @@ import ctypes
 import gc
 import importlib
 import os
-import pickle
 import signal
 import sys
 from collections.abc import Iterable, Iterator
-from types import TracebackType
 
 # Environment variables of the server alone: the number of the command's process, and the modules to load, with commas
 # between.
@@ -27,31 +25,18 @@ UNUSED = "wandb"
 failure: Exception | None = None
 
 
-def complain(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print the error that ended a worker; stay silent if the command was killed while the worker received its task."""
-    last = trace
-    while last and last.tb_next:
-        last = last.tb_next
-    module = last.tb_frame.f_globals.get("__name__") if last else ""
-    if module != "multiprocessing.spawn" or not issubclass(kind, EOFError | pickle.UnpicklingError):
-        sys.__excepthook__(kind, error, trace)
-
-
 @contextlib.contextmanager
 def loading() -> Iterator[None]:
     """Let modules be imported inside this context without `UNUSED`, which can be imported as usual afterwards, and
     without garbage collection: what modules make stays, and scanning it takes long."""
-    absent, collects = UNUSED not in sys.modules, gc.isenabled()
-    if absent:
-        sys.modules[UNUSED] = None  # type: ignore[assignment]
+    absent = sys.modules.setdefault(UNUSED, None) is None  # type: ignore[arg-type]
     gc.disable()
     try:
         yield
     finally:
+        gc.enable()
         if absent:
             del sys.modules[UNUSED]
-        if collects:
-            gc.enable()
 
 
 def load(names: Iterable[str]) -> None:
@@ -69,7 +54,6 @@ def end_with(parent: int) -> None:
 
 serving = MODULES in os.environ
 if PARENT in os.environ:
-    sys.excepthook = complain  # inherited by the server's forks, the workers
     end_with(int(os.environ.pop(PARENT)))
 try:
     load(filter(None, os.environ.pop(MODULES, "").split(",")))

@@ -58,15 +58,6 @@ COUNT, POSITIVE = Range(0, 10**9), Range(1, 10**9)
 SHARE = Range(0.0, 1.0)  # a fraction or a probability
 PARTS = Range(-1, 65_536)  # widths, depths, numbers of heads
 
-# Names of types in messages, in singular and plural.
-WORDS: dict[Any, tuple[str, str]] = {
-    int: ("a whole number", "whole numbers"),
-    float: ("a number", "numbers"),
-    str: ("a text", "texts"),
-    bool: ("true or false", "true or false"),
-    Any: ("anything", "anything"),
-}
-
 
 def option(name: str) -> str:
     """A field's name as an option on the command line."""
@@ -137,7 +128,7 @@ def build(kind: type[Config], given: Mapping[str, Any], place: object = "", from
         }
         for item in fields(kind):
             if item.name not in given and item.default is MISSING and item.default_factory is MISSING:
-                raise not_allowed(item.name, None, described(hints_of(kind)[item.name]))
+                raise UserError(f"{item.name} is missing", item.name)
         config = kind(**values)
         validate(config, str)
     except UserError as error:
@@ -151,12 +142,12 @@ def converted(name: str, value: Any, hint: Any, from_text: bool = False) -> Any:
 
     try:
         return msgspec.convert(value, hint, strict=not from_text, dec_hook=lambda kind, given: kind(given))
-    except (msgspec.ValidationError, UnicodeEncodeError):
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         known = choices_of(hint)
         for one in value if isinstance(value, list) else [value]:
             if known and isinstance(one, str):
                 choose(name, one, known)
-        raise not_allowed(name, value, described(hint)) from None
+        raise UserError(f"{name} can't be {value!r}: {error}", name) from error
 
 
 def choices_of(hint: Any) -> tuple[Any, ...]:
@@ -168,23 +159,6 @@ def choices_of(hint: Any) -> tuple[Any, ...]:
         return choices_of(inner[0])
     listed = [choices_of(one) for one in inner if one is not type(None)] if origin in (Union, UnionType) else []
     return sum(listed, ()) if all(listed) else ()
-
-
-def described(hint: Any, several: bool = False) -> str:
-    """A type in words, in singular, or in plural with `several`."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return described(inner[0], several)
-    if origin in (Union, UnionType):
-        return " or ".join(described(one, several) for one in inner if one is not type(None))
-    if origin is Literal:
-        return f"{'' if several else 'one of '}{', '.join(map(repr, inner))}"
-    if origin is tuple:
-        number = "" if inner[1:] == (...,) else f"{len(inner)} "
-        return f"{'lists' if several else 'a list'} of {number}{described(inner[0], several=True)}"
-    if origin is dict:
-        return f"{'tables' if several else 'a table'} of {described(inner[1], several=True)}"
-    return WORDS[hint][several] if hint in WORDS else f"of type {getattr(hint, '__name__', hint)}"
 
 
 def check_number(what: str, value: object, limits: Range | None) -> None:
@@ -203,9 +177,9 @@ def check_number(what: str, value: object, limits: Range | None) -> None:
 def check_several(what: str, values: tuple[object, ...], several: Several) -> None:
     """Raise if there are too few values, or one occurs twice."""
     if len(values) < several.least:
-        raise UserError(f"{what} needs one or more values, got none", what, values, "one or more")
+        raise UserError(f"{what} needs one or more values, got none", what)
     if twice := [value for value in dict.fromkeys(values) if values.count(value) > 1]:
-        raise UserError(f"{what} has {twice[0]} twice; give each value once", what, values, "different ones")
+        raise UserError(f"{what} has {twice[0]} twice; give each value once", what)
 
 
 def written(value: float) -> str:

@@ -1,4 +1,7 @@
-"""Digests of what a split file tests: scenes, texts and pixels. They ignore where the file lies and its row numbers."""
+"""Renders the tests of a frozen benchmark, and nothing to train on, and digests their scenes, texts and pixels.
+
+Digests ignore where the split file lies and its row numbers.
+"""
 
 import hashlib
 import json
@@ -8,13 +11,30 @@ from pathlib import Path
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.progress import progress_bars
+from menagerie.envs.core.records import LETTERS
+from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.benchmark import Item
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.frozen.benchmark import Digests, Frozen
 from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import read_split
 
-LETTERS = 32  # kept of a SHA-256 in hexadecimal
+
+def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
+    """Render what the atlas below `root` lacks, write the split file of the tests and check its digests.
+
+    Raises `UserError` if scenes, texts or pixels differ from the benchmark's.
+    """
+    recipe, tested = benchmark.recipe, benchmark.tested()
+    folder = SplitFolder(root, load_world(recipe.world), benchmark.resolution)
+    print(f"{benchmark.name}: {sum(map(len, tested.values()))} scenes", flush=True)
+    with progress_bars("factors") as progress:
+        name = f"frozen-{benchmark.name}.h5"
+        path = folder.make_at(folder.folder / name, recipe, lambda: tested, workers, progress)
+    check_digests(benchmark, digests_of(tests_in(benchmark, path)))
+    return path
 
 
 def digest_of_rows(rows: Iterable[object]) -> str:

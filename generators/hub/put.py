@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import OF_THE_DISK, scratch_folder, writing
+from menagerie.envs.core.files import scratch_folder, writing
 
 
 def own_name(folder: Path) -> str:
@@ -45,7 +45,7 @@ def scratch_below(root: Path) -> Iterator[Path]:
     error of that disk names the root."""
     place = root.absolute()
     there = next(folder for folder in (place, *place.parents) if folder.exists())
-    with writing(root, errors=OF_THE_DISK), scratch_folder(there) as folder:
+    with writing(root), scratch_folder(there) as folder:
         yield folder
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.machine import FULL, LOADING_ENDED, free_shared
+from menagerie.envs.core.machine import ENDED, FULL, free_shared
 from menagerie.envs.core.processes import end_with_parent, keep_sockets_short, serve
 from menagerie.models.texts import Tensors, leaves
 
@@ -49,7 +49,7 @@ def batches(feed: Dataset, start: int, end: int, device: torch.device, workers: 
             prepared(SharedMemoryFeed(feed, workers) if workers else feed, range(start, end), workers, pinned)
         )
     except (BrokenPipeError, EOFError) as error:
-        raise UserError(LOADING_ENDED) from error
+        raise UserError(ENDED) from error
 
 
 def prepared(feed: Dataset, steps: range, workers: int, pinned: bool) -> Iterator[Tensors | str]:

@@ -8,7 +8,7 @@ size, it is permuted again.
 import numpy as np
 from jaxtyping import Int64, UInt64
 
-from menagerie.envs.core.mixing import GOLDEN, mixed
+from menagerie.envs.core.identity import GOLDEN, mixed
 
 ROUNDS = 6
 WORD = 2**64 - 1

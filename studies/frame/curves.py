@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from menagerie.envs.core.figures import chance_line, legend_above, short, show_hidden
+from menagerie.envs.core.figures import chance_line, legend_above, short
 from menagerie.studies.frame.figures import STROKES, dress
 from menagerie.studies.runs.training_log import read_training
 
@@ -128,7 +128,6 @@ def draw(axis: Axes, column: str, table: dict[str, Column], **style: Any) -> Non
 
 def finish(axis: Axes, column: str, chance: float) -> None:
     """Set the limits of one panel."""
-    show_hidden(axis)
     dress(axis)
     if column == PERCENT:
         chance_line(axis, percent=chance)

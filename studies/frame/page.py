@@ -54,11 +54,11 @@ from menagerie.studies.runs.split_file import SplitFile
 SWAP = "the hard negative: the same words, so exchanged that the caption is false"
 MOST_CURVES = 24  # kinds of runs in one figure
 MOST_VALUES = 12  # of a label that says what a run is; one with more was measured
-TRAINED = """A line for each finished run, or where runs are many for the mean of their seeds. Lines that lie on one
-another are dashed. Loss, learning rate and speed are means of neighbouring steps. Losses differ in kind from model to
-model, and in the single-object phase, if there is one, the loss is that of lone animals and falls lower. Validation:
-accuracy on at most 200 swaps, always the same; the dotted line is chance. Where towers have learning rates of their own
-the figure shows the highest. Speed depends on what else the machine did. All numbers: `cells/*/training.csv`."""
+TRAINED = """A line for each finished run, or where runs are many for the mean of their seeds. Loss, learning rate and
+speed are means of neighbouring steps. Losses differ in kind from model to model, and in the single-object phase, if
+there is one, the loss is that of lone animals and falls lower. Validation: accuracy on at most 200 swaps, always the
+same; the dotted line is chance. Where towers have learning rates of their own the figure shows the highest. Speed
+depends on what else the machine did. All numbers: `cells/*/training.csv`."""
 
 
 def write_report(study: AnyStudy, records: Records) -> Path:

@@ -260,7 +260,6 @@ def checked(parts: Iterable[Part]) -> list[Part]:
                     f"a part of the page can't be called {part.name!r}, after which its files are named: "
                     "give each a name of its own, of letters, digits, - and _",
                     "name of a part",
-                    part.name,
                 )
             names |= files
     return found

@@ -238,7 +238,7 @@ class Records(Known):
             raise unknown_label(odd[0], self.arms)
         if odd := [name for name in against or () if name not in by]:
             line = f"against={dict(against or {})}: {odd[0]} must be among `by`, got {tuple(by)}"
-            raise UserError(line, "against", odd[0], tuple(by))
+            raise UserError(line, "against")
         found = estimates(self.points, by, against, statistic) if len(self.points) else {}
         if not self.quad and against is None and statistic is None and "task" in by and len(self.scores):
             kept = set(self.points["task"]) if len(self.points) else set()
@@ -311,7 +311,7 @@ def unknown_label(name: str, arms: Iterable[Arm]) -> UserError:
     """The error for a label that no arm has."""
     known = sorted({name for arm in arms for name in arm.place})
     line = f"no run has a label {name!r}; labels are {', '.join(known)}, subset and task"
-    return UserError(line, "label", name, (*known, *TESTS))
+    return UserError(line, "label")
 
 
 @cache

@@ -87,7 +87,7 @@ class Rehearsed(Records):
         found = super().estimates(by, against, *statistic, **more)
         for name, value in (against or {}).items():
             if text := self.unknown(name, value):
-                raise UserError(text, name, value, tuple(self.values[name]))
+                raise UserError(text, name)
         return found
 
     def unknown(self, name: str, value: Any) -> str:

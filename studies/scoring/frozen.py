@@ -14,7 +14,7 @@ from menagerie.envs.core.files import file_names, write_csv
 from menagerie.envs.render import RENDER_VERSION
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.frozen.benchmark import frozen
-from menagerie.generators.frozen.make import make_frozen
+from menagerie.generators.frozen.digests import make_frozen
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges.forms import FORMS

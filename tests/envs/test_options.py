@@ -99,17 +99,13 @@ def test_options_are_read():
     assert read_options(Outer, ["f.txt"], "x", default=Outer(Path("g"), 7)).size == 7
 
 
-@pytest.mark.parametrize(
-    ("unknown", "near"),
-    [("--sizes", "--size"), ("--no-opn", "--no-open"), ("--dept=3", "--depth"), ("--presets", "--preset"), ("g", "")],
-)
-def test_an_unknown_option_is_refused_with_those_nearest_to_it(unknown, near):
-    more = [Option("--preset NAME", "Where it starts.")]
-    with pytest.raises(UserError) as error:
-        read_options(Outer, ["f.txt", unknown], "x", more=more)
-    assert error.value.value == unknown
-    assert (f"did you mean {near}" in str(error.value)) == bool(near)
-    assert "x --help-all" in str(error.value)
+@pytest.mark.parametrize(("unknown", "near"), [("--sizes", "--size"), ("--no-opn", "--no-open"), ("g", "")])
+def test_an_unknown_option_is_refused_with_those_nearest_to_it(unknown, near, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        read_options(Outer, ["f.txt", unknown], "x")
+    said = capsys.readouterr().err
+    assert unknown in said
+    assert near in said
 
 
 def test_a_command_is_chosen_by_name(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Each way in which a value can be wrong is one error that says as data what, which value, and what is allowed."""
+"""Each way in which a value can be wrong is one error that says what, which value, and what is allowed."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -31,32 +31,31 @@ class Options:
 
 
 WRONG = {
-    "too small": ({"steps": 0}, "steps", 0, "at least 1"),
-    "too large": ({"steps": 101}, "steps", 101, "at most 100"),
-    "one of several": ({"angles": [0, 0, 400]}, "angles", 400.0, "at most 360"),
-    "another type": ({"steps": "10"}, "steps", "10", "a whole number"),
-    "true is no number": ({"steps": True}, "steps", True, "a whole number"),
-    "too few": ({"angles": [0, 0]}, "angles", [0, 0], "a list of 3 numbers"),
-    "no list": ({"parts": "head"}, "parts", "head", "a list of 'head', 'tail'"),
-    "infinite": ({"rate": float("inf")}, "rate", float("inf"), "a number"),
-    "another choice": ({"kind": "fency"}, "kind", "fency", ("plain", "fancy")),
-    "another choice of several": ({"parts": ["haed"]}, "parts", "haed", ("head", "tail")),
-    "none": ({"parts": []}, "parts", (), "one or more"),
-    "twice": ({"parts": ["head", "head"]}, "parts", ("head", "head"), "different ones"),
-    "unknown": ({"stepps": 1}, "field", "stepps", ("name", "steps", "rate", "kind", "parts", "angles", "inner")),
+    "too small": ({"steps": 0}, "steps", "steps must be at least 1, got 0"),
+    "too large": ({"steps": 101}, "steps", "steps must be at most 100, got 101"),
+    "one of several": ({"angles": [0, 0, 400]}, "angles", "angles must be at most 360, got 400"),
+    "another type": ({"steps": "10"}, "steps", "steps can't be '10': Expected `int`, got `str`"),
+    "true is no number": ({"steps": True}, "steps", "steps can't be True: Expected `int`, got `bool`"),
+    "too few": ({"angles": [0, 0]}, "angles", "angles can't be [0, 0]: Expected `array` of length 3, got 2"),
+    "no list": ({"parts": "head"}, "parts", "parts can't be 'head': Expected `array`, got `str`"),
+    "infinite": ({"rate": float("inf")}, "rate", "rate must be a number, got inf"),
+    "another choice": ({"kind": "fency"}, "kind", "unknown kind 'fency'; did you mean 'fancy'?"),
+    "another choice of several": ({"parts": ["haed"]}, "parts", "unknown parts 'haed'; did you mean 'head'?"),
+    "none": ({"parts": []}, "parts", "parts needs one or more values, got none"),
+    "twice": ({"parts": ["head", "head"]}, "parts", "parts has head twice; give each value once"),
+    "unknown": ({"stepps": 1}, "field", "unknown field 'stepps'; did you mean 'steps'?"),
 }
 
 
-@pytest.mark.parametrize(("given", "what", "value", "allowed"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_data(given, what, value, allowed):
+@pytest.mark.parametrize(("given", "what", "line"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said(given, what, line):
     with pytest.raises(UserError) as raised:
         build(Options, {"name": "a"} | given, "a.toml")
-    assert (raised.value.what, raised.value.value, raised.value.allowed) == (what, value, allowed)
-    assert str(raised.value).startswith("a.toml: ")
+    assert (raised.value.what, str(raised.value)) == (what, f"a.toml: {line}")
 
 
 def test_a_missing_field_is_named():
-    with pytest.raises(UserError, match="name must be a text, but is missing"):
+    with pytest.raises(UserError, match="name is missing"):
         build(Options, {})
 
 

@@ -94,14 +94,10 @@ def test_an_empty_stream_gives_nothing(tmp_path, text):
     assert list(stream_json(tmp_path / "a.json", dict if "{" in text else list)) == []
 
 
-CODECS = {"utf-8-sig": "", "utf-16": "", "utf-16-be": "\ufeff", "utf-32": "", "utf-32-be": "\ufeff"}
-
-
-@pytest.mark.parametrize("codec", CODECS)
-def test_texts_are_read_in_the_encoding_that_their_mark_names(codec, tmp_path):
+def test_texts_may_begin_with_a_mark(tmp_path):
     content, table = tmp_path / "a.json", tmp_path / "a.csv"
-    content.write_bytes((CODECS[codec] + '[{"a": "café"}]').encode(codec))
-    table.write_bytes((CODECS[codec] + "a\ncafé\n").encode(codec))
+    content.write_bytes('[{"a": "café"}]'.encode("utf-8-sig"))
+    table.write_bytes("a\ncafé\n".encode("utf-8-sig"))
     assert [entry.content for entry in stream_json(content, list)] == [{"a": "café"}]
     assert [entry.content for entry in read_json_list(content)] == [{"a": "café"}]
     assert [row.text("a") for row in read_csv(table, ["a"])] == ["café"]
@@ -109,10 +105,11 @@ def test_texts_are_read_in_the_encoding_that_their_mark_names(codec, tmp_path):
         assert read_shard_text(file, Member(0, table.stat().st_size)) == "a\ncafé\n"
 
 
-def test_utf_16_without_a_mark_is_refused(tmp_path):
-    """It is text in UTF-8 too, with zeros between its letters."""
-    (tmp_path / "captions.txt").write_text("a cat", encoding="utf-16-le")
-    with pytest.raises(UserError, match=r"captions\.txt is no text.*zero bytes.*save it as UTF-8"):
+@pytest.mark.parametrize(("codec", "why"), [("utf-16-le", "zero bytes"), ("utf-16", "can't decode")])
+def test_utf_16_is_refused(codec, why, tmp_path):
+    """Without a mark it is text in UTF-8 too, with zeros between its letters."""
+    (tmp_path / "captions.txt").write_text("a cat", encoding=codec)
+    with pytest.raises(UserError, match=rf"captions\.txt is no text.*{why}.*save it as UTF-8"):
         read_captions(tmp_path / "captions.txt")
 
 

@@ -86,7 +86,7 @@ def test_names_of_other_kinds_keep_their_meaning():
         ('[groups]\n"Big 1" = ["penguin"]', "group 'Big 1': a name is lower-case words"),
         ('groups = ["birds"]', "must be a name and its animals, such as felines={cat, lion}"),
         ('groups = ["birds={penguin}", "birds={rabbit}"]', "'birds' is there twice"),
-        ("groups = 3", "groups must be a list"),
+        ("groups = 3", "groups can't be 3"),
     ],
 )
 @pytest.mark.parametrize("rules", ["", 'hold_out = ["animal=crocodile & texture=red"]\n'])

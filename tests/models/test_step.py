@@ -237,5 +237,5 @@ class Killed(Dataset):
 
 def test_a_process_that_prepares_batches_and_is_killed_is_one_clear_error():
     """As a worker calls the training; torch has two tracebacks for it."""
-    with pytest.raises(UserError, match=r"a process that prepares batches has ended: killed, .*--loaders"):
+    with pytest.raises(UserError, match=r"a process of this command has ended: killed, .*--loaders"):
         call(lambda: next(batches(Killed(), 0, 1, torch.device("cpu"), workers=1)))

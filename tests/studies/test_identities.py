@@ -9,7 +9,7 @@ import pytest
 
 from menagerie.envs.core import identity
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import completed, defaults_of, differences, differing, digest, identity_of, plain
+from menagerie.envs.core.identity import completed, differences, differing, digest, identity_of, plain
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import split_name
 from menagerie.models.recipe import Recipe
@@ -77,7 +77,7 @@ def test_only_what_differs_counts():
         given: int = 1
 
     assert differing(Outer(Recipe(steps=7))) == {"inner": {"steps": 7}}
-    assert completed({"given": 2, "old": 5}, defaults_of(Outer()))["inner"]["steps"] == Recipe().steps
+    assert completed({"given": 2, "old": 5}, Outer())["inner"]["steps"] == Recipe().steps
     assert differences(plain(asdict(Outer())), Outer(given=4)) == "given (1 there, 4 now)"
 
 

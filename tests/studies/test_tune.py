@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import optuna
 import pytest
@@ -95,9 +95,9 @@ def test_a_grid_takes_each_models_own_recipe(tuned):
     assert result.returncode == 0, result.stderr
     for line in (tuned / "runs/g/cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
-        recipe = completed(cell["settings"]["recipe"], asdict(Recipe()))
+        recipe = completed(cell["settings"]["recipe"], Recipe())
         assert {name: recipe[name] for name in SEARCHED} == {n: best[cell["model"]]["recipe"][n] for n in SEARCHED}
-        towers = completed(cell["settings"]["towers"], asdict(TowerConfig()))
+        towers = completed(cell["settings"]["towers"], TowerConfig())
         assert towers["architecture"] == best[cell["model"]]["architecture"]
 
 
