@@ -16,7 +16,8 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World, checked_groups
-from menagerie.generators.rules.rule import Rule, parse_rule
+from menagerie.generators.rules.parser import parse_rule
+from menagerie.generators.rules.rule import Rule
 from menagerie.generators.vocabulary import Vocabulary
 
 FORM = "felines={cat, lion}"

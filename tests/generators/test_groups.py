@@ -12,7 +12,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
 from menagerie.generators.rules.hold_out import with_groups
-from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
 from menagerie.generators.splits.spatial import SpatialRecipe

@@ -16,7 +16,7 @@ from menagerie.generators.export.write import export
 from menagerie.generators.inspection.split_page import write_page
 from menagerie.generators.inspection.summary import facts
 from menagerie.generators.parsers.world_grammar import parse
-from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.storage.split_file import read_split
