@@ -54,9 +54,9 @@ def relation(scene: Scene, one: int, other: int) -> str:
     return "in front of" if y < other_y else "behind"
 
 
-def holds(edge: Edge, graph: SceneGraph, scene: Scene, phrases: list[str]) -> bool:
-    """Whether an edge holds between the two things that its nodes mention, out of `phrases` of all things."""
-    nodes = dict(enumerate(graph.nodes))
+def holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
+    """Whether an edge holds between the two things of a scene that its nodes mention."""
+    phrases, nodes = mentioned_phrases(graph, scene), dict(enumerate(graph.nodes))
     ends = [phrases.index(nodes[end]) if nodes.get(end) in phrases else -1 for end in edge[1:]]
     return min(ends) >= 0 and ends[0] != ends[1] and relation(scene, *ends) == edge.predicate
 
@@ -69,7 +69,7 @@ def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
     denied = {node.removeprefix(NO) for node in graph.nodes if node.startswith(NO)}
     true = affirmed == sorted([*filter(None, phrases), scene.background]) and any(phrases)
     absent = denied.isdisjoint(text for texts in phrases_of(scene) for text in texts)
-    return true and absent and all(holds(edge, graph, scene, phrases) for edge in graph.edges)
+    return true and absent and all(holds(edge, graph, scene) for edge in graph.edges)
 
 
 def states(graph: SceneGraph, scene: Scene) -> bool:

@@ -16,11 +16,11 @@ from menagerie.generators.benchmarks.benchmark import (
     texts_chosen,
     true_above,
 )
-from menagerie.generators.captions.crowds import SEARCH
-from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, CrowdContext, Question
-from menagerie.generators.captions.hard_negatives.foils import TASKS, Choice, TaskContext, choices, possible
+from menagerie.generators.captions.crowds import SEARCH, Telling
+from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, true_texts
+from menagerie.generators.captions.hard_negatives.foils import TASKS, Choice, choices, possible
 from menagerie.generators.captions.hard_negatives.swaps import exchanged, probed
-from menagerie.generators.captions.templates import Caption, template_of
+from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.dataset import SplitDataset
 
 
@@ -47,7 +47,11 @@ class SplitTests(Benchmark):
     def _task_items(self, task: str) -> list[Item]:
         suited = enumerate(zip(self.data.records.scenes, self.choices[task], strict=True))
         kind = self.data.split.recipe["kind"]
-        return [item_of(task, i, scene, choice, cluster_of(kind, scene)) for i, (scene, choice) in suited if choice]
+        return [
+            Item(scene.key, task, (i,), choice, cluster_of(kind, scene), true_texts(task))
+            for i, (scene, choice) in suited
+            if choice
+        ]
 
     def _quads(self) -> list[Item]:
         n = len(self.data)
@@ -74,12 +78,6 @@ def outcome_of(true: int, scores: Scores) -> Outcome:
     return texts_chosen(scores) if true == 1 else true_above(scores, true)
 
 
-def item_of(task: str, image: int, scene: Scene, choice: Choice | Question, cluster: str) -> Item:
-    """The item of a task on one record."""
-    texts, true = choice if isinstance(choice, Question) else (tuple(choice), 1)
-    return Item(scene.key, task, (image,), texts, cluster, true)
-
-
 def cluster_of(kind: str, scene: Scene) -> str:
     """The names of a scene's animals; in crowds and probe sets only of the two that the swap exchanges. Tests of one
     pair form a cluster."""
@@ -88,7 +86,7 @@ def cluster_of(kind: str, scene: Scene) -> str:
     return " + ".join(sorted(thing.animal for thing in things))
 
 
-Choices = dict[str, Sequence[Choice | Question | None]]
+Choices = dict[str, Sequence[Choice | None]]
 
 
 def subset_choices(data: SplitDataset) -> Choices:
@@ -99,25 +97,15 @@ def subset_choices(data: SplitDataset) -> Choices:
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
     # The swap is taken from the file.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
-    return {"swap": list(map(Choice, true, false))} | other_choices(data)
+    return {"swap": list(zip(true, false, strict=True))} | other_choices(data)
 
 
 def other_choices(data: SplitDataset) -> Choices:
-    """The choices of all tasks but `swap`."""
-    split, r = data.split, data.records
-    kind, seed, template = split.recipe["kind"], split.recipe["seed"], template_of(split.recipe)
-    if kind == "crowd":
-        return crowd_choices(data)
-    shown = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
-    context = TaskContext(kind, template, seed, split.vocabulary, *shown)
-    return {task: choices(task, r.scenes, context) for task in TASKS if task != "swap" and possible(task, context)}
-
-
-def crowd_choices(data: SplitDataset) -> Choices:
-    """The choices of crowds' tasks: none for searches, which have only their swap; for other tests, those of each task
-    that applies to some scene."""
-    if data.subset.startswith(SEARCH):
-        return {}
-    context = CrowdContext.of(data.split.recipe, data.split.vocabulary)
-    found = {task: [ask(scene, context) for scene in data.records.scenes] for task, ask in CROWD_TASKS.items()}
+    """The choices of all tasks but `swap`. Of crowds those of each task that applies to some scene; searches have only
+    their swap."""
+    scenes, telling = data.records.scenes, Telling(data.split.recipe, data.split.vocabulary)
+    if data.split.recipe["kind"] != "crowd":
+        return {task: choices(task, scenes, telling) for task in TASKS if task != "swap" and possible(task, telling)}
+    tasks = {} if data.subset.startswith(SEARCH) else CROWD_TASKS
+    found = {task: [ask(scene, telling) for scene in scenes] for task, ask in tasks.items()}
     return {task: asked for task, asked in found.items() if any(asked)}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.slots import size_factor
+from menagerie.envs.slots import SLOTS, size_factor
 from menagerie.envs.world import World
 from menagerie.generators.captions.templates import mention_order
 from menagerie.generators.rules.hold_out import matched
@@ -27,8 +27,7 @@ class Chances(NamedTuple):
     """Probability that a mentioned thing has its texture in the caption."""
     salient: float = 0.0
     """Probability that only the salient thing of a pair is mentioned, regardless of `mentioned` (see
-    `salient_slot`).
-    """
+    `salient`)."""
     negated: float = 0.0
     """Probability that an absent object is negated: "a red cat and no white caribou" (Alhamoud et al. 2025,
     "Vision-language models do not understand negation": hybrid captions)."""
@@ -74,13 +73,14 @@ def mentioned_slots(scene: Scene, seed: int, chances: Chances) -> set[str]:
     random = generator(seed, "things told", scene.key)  # the text is part of the seed
     only_salient, spare = random.random(), slots[random.integers(len(slots))]
     drawn = {slot for slot in slots if random.random() < chances.mentioned}
-    return {salient_slot(scene)} if only_salient < chances.salient else drawn or {spare}
+    return {salient(scene).slot} if only_salient < chances.salient else drawn or {spare}
 
 
-def salient_slot(scene: Scene) -> str:
-    """The slot of the salient thing: the biggest one, or the first in slot order among equally big ones.
+def salient(scene: Scene) -> Thing:
+    """The salient thing of a scene: the biggest of the foremost row, and of several equally big ones the first in slot
+    order.
 
     In worlds without sizes all animals have about one visual size, and visible areas are known only after rendering;
     there the first slot is salient by definition.
     """
-    return max(scene.things, key=lambda thing: size_factor(thing.size)).slot
+    return min(scene.things, key=lambda thing: (SLOTS[thing.slot].position[1], -size_factor(thing.size)))

@@ -26,9 +26,8 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import Content
 from menagerie.generators.captions.incomplete import Chances, denied_things, mentioned_things
-from menagerie.generators.captions.templates import mention_order
+from menagerie.generators.captions.templates import Content, content_of, mention_order
 from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
@@ -89,7 +88,7 @@ class BindingRecipe(SplitRecipe):
         denied = self.denied(scene) if self.negated else ()  # only then, because it loads the world
         complete = things == mention_order(scene, self.seed, order)
         negative = complete and len(scene.things) == 2 and self.swap(scene) != scene
-        return self.content_of(scene, things, denied, negative)
+        return content_of(scene, self.seed, self.wording, things)._replace(denied=denied, negative=negative)
 
     def denied(self, scene: Scene) -> tuple[Thing, ...]:
         """The things that the caption of a training scene negates."""

@@ -17,7 +17,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import COUNTING
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import Content
+from menagerie.generators.captions.templates import Content
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one
 
 MANY = range(2, len(COUNTING) + 1)

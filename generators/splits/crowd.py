@@ -22,16 +22,10 @@ from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import Content
-from menagerie.generators.captions.crowds import (
-    SEARCH,
-    content_of,
-    target,
-    tested_things,
-    trained_things,
-)
+from menagerie.generators.captions.crowds import SEARCH, target, tested_things, trained_things
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.incomplete import Chances
+from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import matched
 from menagerie.generators.rules.rule import Rule
@@ -64,7 +58,7 @@ class CrowdRecipe(CrowdOptions):
         else:
             searched = subset.startswith(SEARCH)
             things, negative = (target(scene)[0],) if searched else tested_things(scene, self.telling), True
-        return content_of(scene, things, self.telling)._replace(negative=negative)
+        return content_of(scene, self.seed, self.wording, things)._replace(negative=negative)
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
         """Return whether a training scene has a hard negative. `textured` has the slots of the things that its caption

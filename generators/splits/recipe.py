@@ -17,20 +17,20 @@ from menagerie.envs.core.errors import UserError, not_allowed
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SCENES, SHARE, VIEWS, validate
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Scene
 from menagerie.envs.slots import facings
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import Content, swapped_content, write_caption
+from menagerie.generators.captions.contents import swapped_content
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.templates import (
     TEMPLATES,
     Caption,
+    Content,
     Template,
-    mention_order,
-    phrasing_number,
-    predicate_for,
+    content_of,
     template_of,
+    write_caption,
 )
 from menagerie.generators.parsers.world_grammar import check_phrasings
 from menagerie.generators.rules.hold_out import (
@@ -133,15 +133,7 @@ class SplitRecipe(ABC):
         """What the caption of a scene says. Unless a kind of split says otherwise, all things are mentioned, and scenes
         of two have a hard negative if the swap changes them."""
         negative = len(scene.things) == 2 and self.swap(scene) != scene
-        return self.content_of(scene, mention_order(scene, self.seed, self.wording.mention_order), negative=negative)
-
-    def content_of(
-        self, scene: Scene, things: Sequence[Thing], denied: tuple[Thing, ...] = (), negative=False
-    ) -> Content:
-        """The content that mentions `things` of a scene in this order, with their relation if captions state it."""
-        template = self.wording
-        stated = predicate_for(scene, things, template)
-        return Content(scene, tuple(things), stated, denied, phrasing_number(scene, self.seed, template), negative)
+        return content_of(scene, self.seed, self.wording)._replace(negative=negative)
 
     @abstractmethod
     def planned(self, world: World) -> dict[str, list[Scene]]:

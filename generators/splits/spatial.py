@@ -24,8 +24,8 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import Content
 from menagerie.generators.captions.incomplete import Chances, mentioned_things
+from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
@@ -93,7 +93,7 @@ class SpatialRecipe(SplitRecipe):
         if subset != "train" or self.attributes == 1:
             return super().content(subset, scene)
         things = mentioned_things(scene, self.seed, self.chances, self.wording.mention_order)
-        return self.content_of(scene, things, negative=len(scene.things) == 2)
+        return content_of(scene, self.seed, self.wording, things)._replace(negative=len(scene.things) == 2)
 
     @property
     def chances(self) -> Chances:

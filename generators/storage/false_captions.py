@@ -22,10 +22,10 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import relations_of
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS_OF
-from menagerie.generators.captions.contents import Content, Contents, affirmed
+from menagerie.generators.captions.contents import Contents, affirmed
 from menagerie.generators.captions.graph import Edge
 from menagerie.generators.captions.relations import PREDICATES, claims, names_in
-from menagerie.generators.captions.templates import Caption, predicate_for
+from menagerie.generators.captions.templates import Caption, Content
 from menagerie.generators.rules.hold_out import matched, recorded_rules
 from menagerie.generators.storage.records import Records
 
@@ -62,16 +62,10 @@ class FalseCaptions:
 
     def truth(self, scene: Scene) -> frozenset[str]:
         """Return everything that captions may state and that is true of a scene, as claims."""
-        graph = self.full(scene).graph
-        if self.recipe.get("relations_stated"):
-            edges = (Edge(PREDICATES[name][0], first, second) for name, first, second in relations_of(scene))
-            graph = graph._replace(edges=tuple(edges))
-        return claims(graph, self.names)
-
-    def full(self, scene: Scene) -> Caption:
-        """A caption that states everything in a scene."""
-        predicate = predicate_for(scene, scene.things, self.contents.template)
-        return self.contents.state(Content(scene, scene.things, predicate))
+        graph = self.contents.state(Content(scene, scene.things)).graph
+        stated = relations_of(scene) if self.contents.template.relations else ()
+        edges = (Edge(PREDICATES[name][0], first, second) for name, first, second in stated)
+        return claims(graph._replace(edges=tuple(edges)), self.names)
 
     def usable(self, content: Content, text: str) -> bool:
         """Return whether a text reveals nothing that is kept for tests, and isn't longer than the longest training
@@ -137,7 +131,7 @@ class FalseCaptions:
     def otherwise_related(self, content: Content) -> list[Content]:
         """Return copies of the content with the predicates of the split's other relations; none if it states no
         relation."""
-        if not content.predicate:
+        if not content.predicates:
             return []
         others = [name for name in self.recipe.get("relations", ()) if name != content.scene.relation]
         firsts = (0, 1) if self.contents.template.mention_order == "random" else (0,)
@@ -150,7 +144,7 @@ def related(content: Content, relation: str, first: int) -> Content:
     slots = SLOTS_OF[relation]
     places = slots[first], slots[1 - first]
     things = tuple(thing._replace(slot=slot) for thing, slot in zip(content.things, places, strict=True))
-    return content._replace(things=things, predicate=PREDICATES[relation][first])
+    return content._replace(things=things, predicates=(PREDICATES[relation][first],))
 
 
 def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]:
