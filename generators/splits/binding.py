@@ -32,8 +32,7 @@ from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.objects import OBJECT_TESTS, shown_objects, unseen_in
-from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from menagerie.generators.splits.recipe import PairCounts, PlacedPair, SplitRecipe, check_singles_views
+from menagerie.generators.splits.pair_roles import Pair, PairRecipe, PairRoles, pair_roles
 
 Textures = tuple[str, str]
 
@@ -41,7 +40,7 @@ TESTS = ("seen_pairs", "unseen_pairs", "different_bag", "train_pairs")
 
 
 @dataclass(frozen=True)
-class BindingRecipe(SplitRecipe):
+class BindingRecipe(PairRecipe):
     """Everything that determines an attribute-binding split, apart from the resolution."""
 
     kind: ClassVar[str] = "binding"
@@ -65,7 +64,6 @@ class BindingRecipe(SplitRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_singles_views(self)
         for name in ("hold_out", "negated"):
             if self.objects < 1 and getattr(self, name):
                 raise UserError(f"objects {self.objects:g} and {name} both say what train lacks; leave one of them out")
@@ -98,11 +96,9 @@ class BindingRecipe(SplitRecipe):
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and `unseen_pairs` are
         the same at all fractions."""
-        train_views = range(self.views)
-        test_views = range(self.views, self.views + self.test_views)
         subsets, shown = {}, self.shown(world)
         for subset, items in textured_pairs(self, world).items():
-            views = train_views if subset == "train" else test_views
+            views = self.train_range if subset == "train" else self.test_range
             scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
             if subset == "train":
                 every = world.singles(range(self.singles_views or self.views))
@@ -114,21 +110,17 @@ class BindingRecipe(SplitRecipe):
             check_tested(self, subsets)
         return subsets
 
-    def testable(self, world: World) -> list[Scene]:
-        """Return the scenes of all pairs, in all assignments of two different textures and in all sizes."""
+    def bare(self, world: World) -> list[Scene]:
+        """The scenes of all pairs, in all assignments of two different textures."""
         items = product(world.pairs, permutations(world.textures, 2))
-        bare = (scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1)))
-        return [scene for one in bare for scene in world.in_sizes(one)]
+        return [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1))]
 
     @property
     def draws(self) -> Mapping[str, tuple[str, ...]]:
         return {"left/right": ()}
 
-    def validation_pairs(self, world: World) -> set[PlacedPair]:
-        return {("left/right", frozenset(pair)) for pair in roles_of(self, world)[0].validation}
-
-    def counts(self) -> PairCounts:
-        return roles_of(self, load_world(self.world))[0].counts
+    def roles(self, world: World, relation: str) -> PairRoles:
+        return roles_of(self, world)[0]
 
 
 def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:

@@ -44,7 +44,7 @@ class CountingRecipe(SplitRecipe):
         """Return the scenes of all subsets. For one seed, validation and `unseen_counts` are the same at all
         fractions."""
         train, validation, reserve, _ = animal_roles(self, world)
-        old, new = range(self.views), range(self.views, self.views + self.test_views)
+        old, new = self.train_range, self.test_range
         singles = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
         subsets = {"train": singles + self.kept(world, list(self.numbers(world, train, MANY, old)))}
         # Tests include the number one, although train shows it: otherwise a text that states one would always be a

@@ -6,14 +6,14 @@ negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWA
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
 
-from menagerie.envs.core.errors import UserError, not_allowed
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SCENES, SHARE, VIEWS, validate
@@ -35,11 +35,9 @@ from menagerie.generators.captions.templates import (
 from menagerie.generators.parsers.world_grammar import check_phrasings
 from menagerie.generators.rules.hold_out import (
     HELD_OUT,
-    check_rules,
     group_texts,
     held_out_tests,
     kept,
-    matched,
     parsed,
     with_groups,
 )
@@ -47,7 +45,6 @@ from menagerie.generators.rules.rule import Rule
 
 # Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
-PlacedPair = tuple[str | None, frozenset[str]]  # the relation of a scene of two things, and its animals
 ENTROPIES = "entropies"  # in recorded recipes of probe sets: bits that say which things a scene shows, and as what
 
 
@@ -139,22 +136,15 @@ class SplitRecipe(ABC):
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """The scenes of train, validation and all tests except those of rules, without scenes that rules hold out."""
 
-    def testable(self, world: World) -> list[Scene]:
-        """Every scene of two things that a test of this kind could show, in one view.
-
-        Called only for kinds that support rules.
-        """
-        raise NotImplementedError
+    @property
+    def train_range(self) -> range:
+        """The views of train."""
+        return range(self.views)
 
     @property
-    def draws(self) -> Mapping[str, tuple[str, ...]]:
-        """The relations of scenes of two things, each with what is added to the seed when its reserve and its
-        validation are drawn. Used only for kinds that support rules."""
-        raise NotImplementedError
-
-    def validation_pairs(self, world: World) -> set[PlacedPair]:
-        """The pairs of validation. Called only for kinds that support rules."""
-        raise NotImplementedError
+    def test_range(self) -> range:
+        """The views of tests and validation."""
+        return range(self.views, self.views + self.test_views)
 
     @abstractmethod
     def counts(self) -> PairCounts:
@@ -195,30 +185,20 @@ class SplitRecipe(ABC):
         """The scenes of train, validation and all tests; a subset may be empty."""
         world = with_groups(load_world(self.world), self.groups)
         check_phrasings(self.wording, world)
-        rules = self.rules(world)
+        self.rules(world)  # raises for a wrong one before scenes are drawn
         subsets = self.planned(world)
-        return subsets | self.tests_of_rules(world, rules, subsets) if rules else subsets
+        return subsets | self.tests_of_rules(world, subsets) if self.hold_out else subsets
 
-    def tests_of_rules(
-        self, world: World, rules: tuple[Rule, ...], subsets: Mapping[str, list[Scene]]
-    ) -> dict[str, list[Scene]]:
-        """The scenes of the tests of hold-out rules, without pairs of validation; raises for rules that leave nothing
-        to train on or to test."""
-        every, apart = self.testable(world), self.validation_pairs(world)
-        check_rules(rules, world, list(world.singles(slots=self.single_slots)), every)
-        if not subsets["train"]:
-            raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
-        candidates = [scene for scene in every if pair_in(scene) not in apart]
-        views = range(self.views, self.views + self.test_views)
-        held_out = [self.faced(replace(s, view=view)) for s in candidates if matched(rules, s) for view in views]
-        tests = {}
-        for name, texts in self.held_out_tests.items():
-            tested = parsed(texts, world)
-            scenes = [scene for scene in held_out if matched(tested, scene)]
-            if not scenes:
-                shown = " or ".join(texts)
-                raise UserError(f"hold_out {shown!r} matches no scene of two that could be tested; widen it")
-            tests[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+    def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
+        """The scenes of the tests of hold-out rules, besides `subsets`. Called only for kinds that support rules."""
+        raise NotImplementedError
+
+    def tested(self, world: World, choose: Callable[[str, tuple[Rule, ...]], list[Scene]]) -> dict[str, list[Scene]]:
+        """The scenes that `choose` gives for the name and the rules of each test of rules. Raises if one has none."""
+        tests = {name: choose(name, parsed(texts, world)) for name, texts in self.held_out_tests.items()}
+        if empty := next((name for name, scenes in tests.items() if not scenes), None):
+            shown = " or ".join(self.held_out_tests[empty])
+            raise UserError(f"hold_out {shown!r} matches no scene that could be tested; widen it")
         return tests
 
     @property
@@ -281,13 +261,9 @@ class SplitRecipe(ABC):
         """The scene that the hard negative of `scene` describes."""
         return SWAPS[self.kind](scene)
 
-    def scenes_to_render(self) -> list[Scene]:
-        """Return all scenes of the split and the partners of those in tests and validation (see `Records`), each
-        once."""
-        return self.with_partners(self.subsets())
-
     def with_partners(self, subsets: Mapping[str, list[Scene]]) -> list[Scene]:
-        """Like `scenes_to_render`, for subsets that are known already."""
+        """Return all scenes of the subsets and the partners of those in tests and validation (see `Records`), each
+        once."""
         partners = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
         return sorted(partners.union(*subsets.values()))
 
@@ -295,16 +271,6 @@ class SplitRecipe(ABC):
 def recorded(recipe: SplitRecipe) -> dict:
     """A recipe as split files record it, with the groups that its rules name."""
     return {"kind": recipe.kind} | asdict(recipe.resolved())
-
-
-def pair_in(scene: Scene) -> PlacedPair:
-    return scene.relation, frozenset(thing.animal for thing in scene.things)
-
-
-def check_singles_views(recipe: SplitRecipe) -> None:
-    """Raise unless `singles_views` is from 0 to `views`."""
-    if not 0 <= recipe.singles_views <= recipe.views:
-        raise not_allowed("singles_views", recipe.singles_views, f"from 0 to views, {recipe.views}")
 
 
 def check_template(recipe: SplitRecipe) -> None:
