@@ -4,14 +4,14 @@ A quartet is four scenes of a view: a scene, its swap (two textures exchanged), 
 other's places) and the mirror's swap. Which two things a swap changes is read from the swap; the mirror follows.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from math import log2
 
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import CROWD, place_of
-from menagerie.generators.audit.findings import Finding, first
+from menagerie.generators.audit.findings import Finding, every, none
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.splits.recipe import ENTROPIES
@@ -47,21 +47,20 @@ def check_probe_trains_nothing(split: Split) -> Iterator[Finding]:
     """Check that train and validation are empty, and that scenes have the views of the recipe, which no split for
     training can have."""
     full = (f"{len(split.subsets[name])} scenes in {name}" for name in ("train", "validation") if split.subsets[name])
-    yield Finding("a probe set has nothing in train and validation", *first(full))
+    yield none("a probe set has nothing in train and validation", full)
     start, number = split.recipe["first_view"], split.recipe["probe_views"]
     yield Finding("no training can use the views", start >= LEAST_VIEW, f"views from {start}, training's are below")
     for name, records in tested(split).items():
-        strange = (scene.key for scene in records.scenes if not start <= scene.view < start + number)
-        yield Finding(f"every view of {name} is one from {start} to {start + number - 1}", *first(strange))
+        claim = f"every view of {name} is one from {start} to {start + number - 1}"
+        yield every(claim, records.scenes, lambda scene: start <= scene.view < start + number)
 
 
 def check_probe_quartets(split: Split) -> Iterator[Finding]:
     """Check that for each scene the test also has its swap, its mirror and the mirror's swap: in the same view, on the
     same background, with the same sizes and facings."""
     for name, records in tested(split).items():
-        known = set(records.scenes)
-        torn = (scene.key for scene in records.scenes if not {SWAPS["probe"](scene), mirror(scene)} <= known)
-        yield Finding(f"every scene of {name} has its swap and its mirror on its background", *first(torn))
+        claim, known = f"every scene of {name} has its swap and its mirror on its background", set(records.scenes)
+        yield every(claim, known, lambda scene, known=known: {SWAPS["probe"](scene), mirror(scene)} <= known)
 
 
 def check_probe_groups(split: Split) -> Iterator[Finding]:
@@ -99,17 +98,17 @@ def check_probe_mentions(split: Split) -> Iterator[Finding]:
     right to left in the other. Check that in each view every text is as often true as false, so that texts alone tell
     nothing."""
     differ = (name for name, records in tested(split).items() if records.scenes != split.subsets[FIRST].scenes)
-    yield Finding("both tests have the same scenes in the same order", *first(differ))
+    yield none("both tests have the same scenes in the same order", differ)
     for name, r in tested(split).items():
         rows = zip(r.scenes, r.graphs, strict=True)
         strange = (scene.key for scene, graph in rows if not follows(scene, graph.nodes, name == FIRST))
-        yield Finding(f"captions of {name} mention things in its order", *first(strange))
-        balance: dict[tuple[int, str], int] = defaultdict(int)
+        yield none(f"captions of {name} mention things in its order", strange)
+        balance: Counter[tuple[int, str]] = Counter()
         for scene, true, false in zip(r.scenes, r.captions, r.negatives, strict=True):
-            balance[scene.view, true] += 1
-            balance[scene.view, false] -= 1
+            balance.update({(scene.view, true): 1})
+            balance.subtract({(scene.view, false): 1})
         odd = (f"view {view}, {text!r}" for (view, text), number in balance.items() if number)
-        yield Finding(f"every text of {name} is as often true as false", *first(odd))
+        yield none(f"every text of {name} is as often true as false", odd)
 
 
 def follows(scene: Scene, nodes: tuple[str, ...], left_first: bool) -> bool:

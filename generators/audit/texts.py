@@ -10,7 +10,7 @@ from itertools import product
 
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS
-from menagerie.generators.audit.findings import Finding, first, rules_of
+from menagerie.generators.audit.findings import Finding, none, rules_of
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import counted, phrase
@@ -88,7 +88,7 @@ def check_texts(split: Split) -> Iterator[Finding]:
     negative."""
     for name, records in split.subsets.items():
         for claim, strange in wrong_texts(split, name, records):
-            yield Finding(claim, *first(strange))
+            yield none(claim, strange)
 
 
 def wrong_texts(split: Split, name: str, r: Records) -> Iterator[tuple[str, Iterator[str]]]:
@@ -119,4 +119,4 @@ def check_denials(split: Split) -> Iterator[Finding]:
     rows = zip((*train.scenes, *train.scenes), (*train.graphs, *train.negative_graphs), strict=True)
     denied = ((s, thing_of[node]) for s, graph in rows for node in graph.nodes if node in thing_of)
     strange = (f"{phrase(t)} in {s.key}" for s, t in denied if matched(rules, Scene(s.background, (t,))))
-    yield Finding("train denies nothing that a rule holds out", *first(strange))
+    yield none("train denies nothing that a rule holds out", strange)

@@ -72,18 +72,12 @@ def add_pictures(
     tables = [group.create_dataset(name, *form) for name, form in zip(PICTURED, forms, strict=True)]
     hashed = hashlib.sha256()
     for rows in blocks(n):
-        for table, values in zip(tables, shown(subset, records, pictures, rows), strict=True):
+        columns = (*pictures.both(subset, rows), *texts_at(records, rows))
+        for table, values in zip(tables, columns, strict=True):
             table[rows] = values = np.asarray(values, table.dtype)
             hashed.update(values.tobytes())
         yield rows.stop - rows.start
     write_attribute(group, DIGEST, hashed.hexdigest())
-
-
-def shown(subset: str, records: Records, pictures: SplitPictures, rows: slice) -> tuple:
-    """The images, masks, captions and false captions of some rows, as the file has them."""
-    numbers = range(rows.start, rows.stop)
-    true, false = texts_at(records, rows)
-    return *pictures.both(subset, numbers), true, false
 
 
 def texts_at(records: Records, rows: slice) -> tuple[list[bytes], list[bytes]]:
