@@ -28,16 +28,6 @@ def group_texts(table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return tuple(f"{name}={{{', '.join(members)}}}" for name, members in table.items())
 
 
-def checked_table(table: Mapping[str, object]) -> dict[str, list[str]]:
-    """Check the [groups] table of a TOML file, and return it. Raises if a value isn't a list of names."""
-    checked: dict[str, list[str]] = {}
-    for name, members in table.items():
-        if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
-            raise UserError(f'group {name!r} must be a list of animals, such as ["cat", "lion"]; got {members!r}')
-        checked[name] = members
-    return checked
-
-
 def read_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Read the members of each group in a recipe. Raises for a text without =, and for a second group of a name."""
     groups: dict[str, tuple[str, ...]] = {}

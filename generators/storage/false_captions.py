@@ -32,6 +32,7 @@ from menagerie.generators.storage.records import Records
 FalseCaption = Literal["swap", "replace", "shuffle"]
 TEXT_NEGATIVES: tuple[FalseCaption, ...] = get_args(FalseCaption)
 Option = TypeVar("Option")
+Group = tuple[str | None, tuple[str, ...]]
 
 
 class FalseCaptions:
@@ -77,39 +78,27 @@ class FalseCaptions:
     def allowed(self, described: Scene) -> bool:
         """Return whether training shows each animal of the described scene in its texture and the animals together, and
         no rule holds the scene out."""
-        there = all((thing.animal, thing.texture) in self.textured for thing in described.things if thing.texture)
-        return there and self.together(described) and not matched(self.rules, described)
-
-    def together(self, described: Scene) -> bool:
-        """Return whether training shows the animals of a scene together; in a crowd split, each pair of them."""
-        if self.recipe.get("kind") == "crowd":
-            return self.two_in(described) <= self.twos
-        return len(described.things) < 2 or self.group(described) in self.groups
-
-    @cached_property
-    def twos(self) -> set[tuple[str, ...]]:
-        """All pairs of animals that training shows together in one scene."""
-        return set().union(*map(self.two_in, self.train.alike("animal")))
-
-    def two_in(self, scene: Scene) -> set[tuple[str, ...]]:
-        return set(combinations(sorted(thing.animal for thing in scene.things), 2))
+        there = all(thing[:2] in self.textured for thing in described.things if thing.texture)
+        return there and self.groups_of(described) <= self.groups and not matched(self.rules, described)
 
     @cached_property
     def textured(self) -> set[tuple[str, str]]:
         """All (animal, texture) that training shows."""
-        return {
-            (thing.animal, thing.texture) for scene in self.train.alike("animal", "texture") for thing in scene.things
-        }
+        return {thing[:2] for scene in self.train.alike("animal", "texture") for thing in scene.things}
 
     @cached_property
-    def groups(self) -> set[tuple[str | None, tuple[str, ...]]]:
-        """The groups of animals (see `group`) that training shows together."""
-        return {self.group(scene) for scene in self.train.alike("animal", "slot")}
+    def groups(self) -> set[Group]:
+        """The groups of animals that training shows together."""
+        fields = ("animal",) if self.recipe.get("kind") == "crowd" else ("animal", "slot")
+        return set().union(*map(self.groups_of, self.train.alike(*fields)))
 
-    def group(self, scene: Scene) -> tuple[str | None, tuple[str, ...]]:
-        """The animals of a scene, and their relation if captions state it."""
+    def groups_of(self, scene: Scene) -> set[Group]:
+        """The animals of a scene of two or more, and their relation if captions state it; of a crowd each two."""
+        animals = sorted(thing.animal for thing in scene.things)
+        if self.recipe.get("kind") == "crowd":
+            return {(None, two) for two in combinations(animals, 2)}
         relation = scene.relation if self.contents.template.relation else None
-        return relation, tuple(sorted(thing.animal for thing in scene.things))
+        return {(relation, tuple(animals))} if len(animals) > 1 else set()
 
     def replaced(self, content: Content, random: np.random.Generator) -> Iterator[Content]:
         """Yield contents that differ in one animal, texture, size or predicate: all of one field, then all of the next,

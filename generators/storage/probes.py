@@ -1,14 +1,11 @@
 """Which records of a probe set belong together: arrays of record numbers, with which measures index codes."""
 
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
 from jaxtyping import Int, Int64
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.scene import Scene
-from menagerie.envs.slots import place_of
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.probe_scenes import quartet
 from menagerie.generators.storage.records import Records
@@ -38,16 +35,13 @@ def probe_grid(split: Split, subset: str = ProbeRecipe.tests[0]) -> ProbeGrid:
     records = records_of(split, subset)
     if split.recipe["layout"]:
         raise UserError(f"{split.path} is a drawn sample of crowds, which has no grid of all pairs; take its quartets")
-    v = split.vocabulary
-    names = split.recipe["animals"] or v.animals, split.recipe["textures"] or v.textures
-    animals, textures = (
-        list(permutations(sorted(map(known.index, some)), 2))
-        for known, some in zip((v.animals, v.textures), names, strict=True)
-    )
-    number = {key_of(scene, split): i for i, scene in enumerate(records.scenes)}
-    views = sorted({scene.view for scene in records.scenes})
-    table = np.array([[[number[view, p, q] for q in textures] for p in animals] for view in views], np.int64)
     assert records.groups is not None  # `records_of` has checked it
+    kept = [
+        records.columns[name][: len(records)].tolist() for name in ("view", "animal", "texture")
+    ]  # left before right
+    number = {(view, tuple(p), tuple(q)): i for i, (view, p, q) in enumerate(zip(*kept, strict=True))}
+    views, animals, textures = (sorted(set(values)) for values in zip(*number, strict=True))
+    table = np.array([[[number[view, p, q] for q in textures] for p in animals] for view in views], np.int64)
     return ProbeGrid(
         records=table,
         animals=np.array(animals, np.int64),
@@ -56,13 +50,6 @@ def probe_grid(split: Split, subset: str = ProbeRecipe.tests[0]) -> ProbeGrid:
         mirror=np.array([animals.index(pair[::-1]) for pair in animals], np.int64),
         swap=np.array([textures.index(pair[::-1]) for pair in textures], np.int64),
     )
-
-
-def key_of(scene: Scene, split: Split) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """The view of a scene, and the indices of its animals and textures, the left thing's first."""
-    v, things = split.vocabulary, sorted(scene.things, key=lambda thing: place_of(thing.slot))
-    animals = tuple(v.animals.index(thing.animal) for thing in things)
-    return scene.view, animals, tuple(v.textures.index(thing.texture) for thing in things)
 
 
 def quartets_of(split: Split, subset: str = ProbeRecipe.tests[0]) -> Int64[np.ndarray, "v s 4"]:

@@ -82,7 +82,7 @@ def test_names_of_other_kinds_keep_their_meaning():
         ("[groups]\nbirds = []", "group 'birds' is empty"),
         ('[groups]\nbirds = ["pengin"]', "group 'birds': unknown animal 'pengin'; did you mean 'penguin'"),
         ('[groups]\nrabbit = ["penguin"]', "group 'rabbit' is named like an animal"),
-        ('[groups]\nbirds = "penguin"', "group 'birds' must be a list of animals"),
+        ('[groups]\nbirds = "penguin"', "group 'birds' is not of its form: Expected `array`, got `str`"),
         ('[groups]\n"Big 1" = ["penguin"]', "group 'Big 1': a name is lower-case words"),
         ('groups = ["birds"]', "must be a name and its animals, such as felines={cat, lion}"),
         ('groups = ["birds={penguin}", "birds={rabbit}"]', "'birds' is there twice"),
