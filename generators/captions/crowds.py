@@ -13,7 +13,7 @@ from typing import Any
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
-from menagerie.generators.captions.incomplete import Chances, salient
+from menagerie.generators.captions.incomplete import salient
 from menagerie.generators.captions.templates import (
     Caption,
     Template,
@@ -82,13 +82,14 @@ def tested_things(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
     return in_order(scene, telling)
 
 
-def trained_things(scene: Scene, telling: Telling, chances: Chances) -> tuple[Thing, ...]:
+def trained_things(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
     """The things that a training caption mentions, in its order; an omitted texture is "", sizes are kept."""
+    chances = telling.recipe
     random = generator(telling.seed, "crowd told", scene.key)
-    textured = {thing.slot: random.random() < chances.attributes for thing in scene.things}
-    drawn = [thing.slot for thing in scene.things if random.random() < chances.mentioned]
+    textured = {thing.slot: random.random() < chances["attributes"] for thing in scene.things}
+    drawn = [thing.slot for thing in scene.things if random.random() < chances["mentioned"]]
     order = random.permutation(len(scene.things))
-    only_salient = random.random() < chances.salient
+    only_salient = random.random() < chances["salient"]
     most = [scene.things[i].slot for i in order]
     told = [slot for slot in most if slot in drawn][: telling.most] or most[:1]
     if only_salient:

@@ -134,12 +134,10 @@ class Content(NamedTuple):
         """The distinct things, ignoring slots."""
         return list(dict.fromkeys(thing._replace(slot="") for thing in self.things))
 
-    def with_things(self, change: Mapping[Thing, Thing]) -> "Content":
-        """Return a copy with things replaced as `change` says, whose things have no slots. Each new thing gets the slot
-        of the old one."""
-        bare = [thing._replace(slot="") for thing in self.things]
-        pairs = zip(self.things, bare, strict=True)
-        return self._replace(things=tuple(change.get(kind, kind)._replace(slot=thing.slot) for thing, kind in pairs))
+    def with_kind(self, kind: Thing, new: Thing) -> "Content":
+        """Return a copy in which things of one kind are of another."""
+        things = (new._replace(slot=it.slot) if it._replace(slot="") == kind else it for it in self.things)
+        return self._replace(things=tuple(things))
 
 
 # Words for some backgrounds; all others become "in the ...".

@@ -26,7 +26,7 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.incomplete import Chances, denied_things, mentioned_things
+from menagerie.generators.captions.incomplete import denied_things, mentioned_things
 from menagerie.generators.captions.templates import Content, content_of, mention_order
 from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import leave_any
@@ -80,11 +80,9 @@ class BindingRecipe(PairRecipe):
         """What the caption of a scene says. A training caption may be incomplete; then there is no hard negative."""
         if subset != "train":
             return super().content(subset, scene)
-        chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
-        order = self.wording.mention_order
-        things = mentioned_things(scene, self.seed, chances, order)
+        things = mentioned_things(scene, vars(self))
         denied = self.denied(scene) if self.negated else ()  # only then, because it loads the world
-        complete = things == mention_order(scene, self.seed, order)
+        complete = things == mention_order(scene, self.seed, self.wording.mention_order)
         negative = complete and len(scene.things) == 2 and self.swap(scene) != scene
         return content_of(scene, self.seed, self.wording, things)._replace(denied=denied, negative=negative)
 

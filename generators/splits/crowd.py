@@ -24,7 +24,6 @@ from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.crowds import SEARCH, target, tested_things, trained_things
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
-from menagerie.generators.captions.incomplete import Chances
 from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import matched
@@ -51,8 +50,7 @@ class CrowdRecipe(CrowdOptions):
         """What a scene's caption says. A training scene has a hard negative only if its caption mentions both exchanged
         things with their textures, and train may show the swap."""
         if subset == "train":
-            chances = Chances(self.mentioned, self.attributes, self.salient)
-            things = trained_things(scene, self.telling, chances)
+            things = trained_things(scene, self.telling)
             negative = self.has_negative(scene, {thing.slot for thing in things if thing.texture})
         else:
             searched = subset.startswith(SEARCH)

@@ -23,7 +23,7 @@ from menagerie.envs.core.validation import SHARE, Several
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from menagerie.envs.world import World
-from menagerie.generators.captions.incomplete import Chances, mentioned_things
+from menagerie.generators.captions.incomplete import mentioned_things
 from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
@@ -87,16 +87,10 @@ class SpatialRecipe(PairRecipe):
     def content(self, subset: str, scene: Scene) -> Content:
         """What the caption of a scene says. A training caption may leave out textures; its negative then leaves out the
         same ones."""
-        if subset != "train" or self.attributes == 1:
+        if subset != "train":
             return super().content(subset, scene)
-        things = mentioned_things(scene, self.seed, self.chances, self.wording.mention_order)
+        things = mentioned_things(scene, vars(self))
         return content_of(scene, self.seed, self.wording, things)._replace(negative=len(scene.things) == 2)
-
-    @property
-    def chances(self) -> Chances:
-        """The probabilities for training captions. Both animals are always mentioned, because captions state their
-        relation."""
-        return Chances(mentioned=1.0, attributes=self.attributes, salient=0.0, negated=0.0)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the

@@ -115,7 +115,7 @@ class FalseCaptions:
                 continue
             stated = [kind for kind in content.kinds if getattr(kind, field)]
             for kind, name in in_random_order(list(product(stated, names[field])), random):
-                yield content.with_things({kind: kind._replace(**{field: name})})
+                yield content.with_kind(kind, kind._replace(**{field: name}))
 
     def otherwise_related(self, content: Content) -> list[Content]:
         """Return copies of the content with the predicates of the split's other relations; none if it states no

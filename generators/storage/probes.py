@@ -36,9 +36,8 @@ def probe_grid(split: Split, subset: str = ProbeRecipe.tests[0]) -> ProbeGrid:
     if split.recipe["layout"]:
         raise UserError(f"{split.path} is a drawn sample of crowds, which has no grid of all pairs; take its quartets")
     assert records.groups is not None  # `records_of` has checked it
-    kept = [
-        records.columns[name][: len(records)].tolist() for name in ("view", "animal", "texture")
-    ]  # left before right
+    # In each row the left thing comes first.
+    kept = [records.columns[name][: len(records)].tolist() for name in ("view", "animal", "texture")]
     number = {(view, tuple(p), tuple(q)): i for i, (view, p, q) in enumerate(zip(*kept, strict=True))}
     views, animals, textures = (sorted(set(values)) for values in zip(*number, strict=True))
     table = np.array([[[number[view, p, q] for q in textures] for p in animals] for view in views], np.int64)

@@ -51,23 +51,22 @@ def assigned(things: int, most: int) -> int:
     return min(things, MOST_ASSIGNED, max(most, LEAST))
 
 
-def swap_all(scene: Scene, telling: Telling) -> Choice | None:
-    """Ask `swap` with captions that mention all things. Return None if the captions of `swap` do so anyway."""
-    things = in_order(scene, telling)
+def swapped_of(scene: Scene, things: Sequence[Thing], telling: Telling) -> Choice | None:
+    """Ask `swap` with captions that mention these things. Return None if the captions of `swap` do so anyway."""
     if len(things) == len(tested_things(scene, telling)):
         return None
     return tuple(caption_of(scene, told, telling) for told in (things, swapped(scene, things)))
 
 
+def swap_all(scene: Scene, telling: Telling) -> Choice | None:
+    """Ask `swap` with captions that mention all things."""
+    return swapped_of(scene, in_order(scene, telling), telling)
+
+
 def two_mentioned(scene: Scene, telling: Telling) -> Choice | None:
-    """Ask `swap` with captions that mention only the two exchanged things. Return None if the captions of `swap` do so
-    anyway."""
-    things = tested_things(scene, telling)
-    if len(things) == LEAST:
-        return None
+    """Ask `swap` with captions that mention only the two exchanged things."""
     pair = {scene.things[i].slot for i in exchanged(scene)}
-    both = tuple(thing for thing in things if thing.slot in pair)
-    return tuple(caption_of(scene, told, telling) for told in (both, swapped(scene, both)))
+    return swapped_of(scene, tuple(thing for thing in in_order(scene, telling) if thing.slot in pair), telling)
 
 
 def assignment(scene: Scene, telling: Telling, number: int) -> Choice | None:
