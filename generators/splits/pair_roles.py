@@ -12,7 +12,7 @@ from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.hold_out import check_rules, matched
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one, draw
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one, draw, set_apart
 
 Pair = tuple[str, str]
 
@@ -66,13 +66,16 @@ class PairRecipe(SplitRecipe):
         world = load_world(self.world)
         return PairCounts(*map(sum, zip(*(self.roles(world, relation).counts for relation in self.draws), strict=True)))
 
+    def validation_pairs(self, world: World) -> set[PlacedPair]:
+        return {(name, frozenset(pair)) for name in self.draws for pair in self.roles(world, name).validation}
+
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
         """The same without pairs of validation; raises for rules that leave nothing to train on or to test."""
         every, rules = self.testable(world), self.rules(world)
         check_rules(rules, world, list(world.singles(slots=self.single_slots)), every)
         if not subsets["train"]:
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
-        apart = {(name, frozenset(pair)) for name in self.draws for pair in self.roles(world, name).validation}
+        apart = self.validation_pairs(world)
         left = [scene for scene in every if matched(rules, scene) and pair_in(scene) not in apart]
         held_out = [self.faced(replace(scene, view=view)) for scene in left for view in self.test_range]
 
@@ -104,11 +107,6 @@ def pair_roles(
     reserve, validation, rest = dealt_pairs(recipe, world, () if shared else salt, spared)
     free = set(rest)
     usable = [pair for pair in shuffled_pairs(recipe, world, *salt) if pair in free and trainable(pair)]
-    if not free:
-        raise UserError(
-            f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the "
-            f"{len(world.pairs)} pairs of world {recipe.world!r} to train on; lower one of them"
-        )
     if not usable and recipe.pairs:
         raise UserError(
             f"{left_by(recipe)} leaves none of the {len(free)} trainable pairs of world {recipe.world!r}; "
@@ -139,9 +137,7 @@ def dealt_pairs(
 ) -> tuple[list[Pair], list[Pair], list[Pair]]:
     """Deal all pairs into the reserve, validation and the rest; those that are `spared` come last."""
     shuffled = sorted(shuffled_pairs(recipe, world, *salt), key=spared.__contains__)
-    n_reserve = at_least_one(recipe.reserve, len(shuffled))
-    n_apart = n_reserve + at_least_one(recipe.validation, len(shuffled))
-    return shuffled[:n_reserve], shuffled[n_reserve:n_apart], shuffled[n_apart:]
+    return set_apart(recipe, shuffled, "pairs")
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWA
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Int64
@@ -45,6 +45,7 @@ from menagerie.generators.rules.rule import Rule
 
 # Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
+Name = TypeVar("Name")
 ENTROPIES = "entropies"  # in recorded recipes of probe sets: bits that say which things a scene shows, and as what
 
 
@@ -289,6 +290,18 @@ def check_template(recipe: SplitRecipe) -> None:
 def at_least_one(share: float, total: int) -> int:
     """Return `share` of `total`, rounded, but at least 1 unless the share is 0."""
     return max(round(share * total), 1) if share > 0 else 0
+
+
+def set_apart(recipe: SplitRecipe, names: list[Name], what: str) -> tuple[list[Name], list[Name], list[Name]]:
+    """Divide shuffled names into the reserve, validation and the rest. Raises if nothing is left to train on."""
+    n_reserve = at_least_one(recipe.reserve, len(names))
+    n_apart = n_reserve + at_least_one(recipe.validation, len(names))
+    if not names[n_apart:]:
+        raise UserError(
+            f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the {len(names)} {what} of "
+            f"world {recipe.world!r} to train on; lower one of them"
+        )
+    return names[:n_reserve], names[n_reserve:n_apart], names[n_apart:]
 
 
 def draw(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:

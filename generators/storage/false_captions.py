@@ -24,7 +24,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS_OF
 from menagerie.generators.captions.contents import Contents, affirmed
 from menagerie.generators.captions.graph import Edge
-from menagerie.generators.captions.relations import PREDICATES, claims, names_in
+from menagerie.generators.captions.relations import PREDICATES, chain, claims, names_in
 from menagerie.generators.captions.templates import Caption, Content
 from menagerie.generators.rules.hold_out import matched, recorded_rules
 from menagerie.generators.storage.records import Records
@@ -118,22 +118,17 @@ class FalseCaptions:
                 yield content.with_kind(kind, kind._replace(**{field: name}))
 
     def otherwise_related(self, content: Content) -> list[Content]:
-        """Return copies of the content with the predicates of the split's other relations; none if it states no
-        relation."""
+        """Return copies of the content with its two things in the split's other relations; none if it states no
+        relation. The first thing gets a relation's first slot or, unless the template says otherwise, its second."""
         if not content.predicates:
             return []
-        others = [name for name in self.recipe.get("relations", ()) if name != content.scene.relation]
-        firsts = (0, 1) if self.contents.template.mention_order == "random" else (0,)
-        return [related(content, relation, first) for relation in others for first in firsts]
-
-
-def related(content: Content, relation: str, first: int) -> Content:
-    """Put the two things of a content into another relation. The one mentioned first gets the relation's slot number
-    `first` (0 or 1)."""
-    slots = SLOTS_OF[relation]
-    places = slots[first], slots[1 - first]
-    things = tuple(thing._replace(slot=slot) for thing, slot in zip(content.things, places, strict=True))
-    return content._replace(things=things, predicates=(PREDICATES[relation][first],))
+        others = [SLOTS_OF[name] for name in self.recipe.get("relations", ()) if name != content.scene.relation]
+        steps = (1, -1) if self.contents.template.mention_order == "random" else (1,)
+        found = []
+        for slots in (names[::step] for names in others for step in steps):
+            things = tuple(thing._replace(slot=slot) for thing, slot in zip(content.things, slots, strict=True))
+            found.append(content._replace(things=things, predicates=chain(slots, 1)))
+        return found
 
 
 def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]:

@@ -75,26 +75,24 @@ class SplitFolder:
             f"{size / 1e6:.1f} MB"
         )
 
-    def make(self, recipe: SplitRecipe, workers: int = 1, progress: Progress | None = None) -> Path:
+    def make(
+        self,
+        recipe: SplitRecipe,
+        workers: int = 1,
+        progress: Progress | None = None,
+        name: str = "",
+        plan: Callable[[], Planned] | None = None,
+    ) -> Path:
         """Write the split of a recipe, and build what the atlas lacks for it; return its path. A file that is there is
         kept if it is undamaged and of this recipe.
 
-        Calls `progress` with a stage, the number done and the total.
+        Calls `progress` with a stage, the number done and the total. `name` replaces the file's name, and `plan` what
+        gives its scenes.
         """
-        return self.make_at(self.folder / split_name(recipe), recipe, recipe.subsets, workers, progress)
-
-    def make_at(
-        self,
-        path: Path,
-        recipe: SplitRecipe,
-        plan: Callable[[], Planned],
-        workers: int = 1,
-        progress: Progress | None = None,
-    ) -> Path:
-        """The same in a file of this name, of the scenes that `plan` returns."""
+        path = self.folder / (name or split_name(recipe))
         renderer = self.renderer(workers)
         if (split := self.kept(path, recipe)) is None:
-            planned = plan()
+            planned = (plan or recipe.subsets)()
             if self.world.row:  # raises for scenes that a row can't show, before anything is written
                 renderer.prepare([scene for scenes in planned.values() for scene in scenes])
             with writing(self.folder):
