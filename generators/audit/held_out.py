@@ -86,9 +86,13 @@ def check_negatives(split: Split) -> Iterator[Finding]:
 
 
 def check_views(split: Split) -> Iterator[Finding]:
-    """Check that train has the first views of the recipe, and tests and validation the next ones."""
-    views, more = split.recipe["views"], split.recipe["test_views"]
+    """Check that train has the first views of the recipe, and tests and validation the next ones; in a probe set, which
+    trains nothing, that all are its own."""
+    its = split.recipe
+    train, tests = range(its["views"]), range(its["views"], its["views"] + its["test_views"])
+    if "probe_views" in its:
+        train = tests = range(its["first_view"], its["first_view"] + its["probe_views"])
     for name, records in split.subsets.items():
-        allowed = range(views) if name == "train" else range(views, views + more)
+        allowed = train if name == "train" else tests
         claim = f"every view of {name} is one from {allowed[0]} to {allowed[-1]}"
         yield every(claim, records.scenes, lambda scene, allowed=allowed: scene.view in allowed)
