@@ -63,7 +63,7 @@ class Contents:
     def read(self, whole: Content, caption: Caption) -> Content:
         """Read the content of a caption that says `whole` or a part of it. Raises if it isn't worded as the recipe
         says."""
-        if self.state(whole).text == caption.text:
+        if write_caption(whole, self.template).text == caption.text:
             return whole
         nodes = caption.graph.nodes[:-1]  # the last is the background
         try:
@@ -71,7 +71,7 @@ class Contents:
             denied = [self.known[node.removeprefix("no ")] for node in nodes if node.startswith("no ")]
             stated = tuple(edge.predicate for edge in caption.graph.edges)
             content = Content(whole.scene, tuple(things), stated, tuple(denied), whole.phrasing)
-            if self.state(content).text == caption.text:
+            if write_caption(content, self.template).text == caption.text:
                 return content
         except (KeyError, ValueError):  # unknown phrases, or fewer things than a chain of so many relations has
             pass
@@ -88,10 +88,11 @@ class Contents:
 
     def parts(self, content: Content, count: int, seed: int) -> list[Caption]:
         """Write `count` captions, each of a random part of a content."""
-        if len(content.kinds) == 1:  # there is nothing to draw
-            return [self.state(content._replace(denied=()))] * count
-        random = generator(seed, "parts", content.scene.key)
-        return [self.state(self.part(content, random)) for _ in range(count)]
+        parts = [content._replace(denied=())] * count
+        if len(content.kinds) > 1:  # else there is nothing to draw
+            random = generator(seed, "parts", content.scene.key)
+            parts = [self.part(content, random) for _ in range(count)]
+        return [write_caption(part, self.template) for part in parts]
 
     def part(self, content: Content, random: np.random.Generator) -> Content:
         """Draw a random part of a content, with at least one kind of thing and nothing negated. The order of things is
@@ -105,10 +106,6 @@ class Contents:
         if predicates and tuple(things) != content.things:  # which breaks a chain, and turns the relation of two
             predicates = (CONVERSES[predicates[0]],) if self.template.relation else ()
         return Content(content.scene, tuple(things), predicates, phrasing=content.phrasing)
-
-    def state(self, content: Content) -> Caption:
-        """Write a content as a caption."""
-        return write_caption(content, self.template)
 
 
 def phrases(words: Vocabulary) -> Iterator[tuple[str, Thing]]:

@@ -25,7 +25,7 @@ from menagerie.envs.slots import SLOTS_OF
 from menagerie.generators.captions.contents import Contents, affirmed
 from menagerie.generators.captions.graph import Edge
 from menagerie.generators.captions.relations import PREDICATES, chain, claims, names_in
-from menagerie.generators.captions.templates import Caption, Content
+from menagerie.generators.captions.templates import Caption, Content, write_caption
 from menagerie.generators.rules.hold_out import matched, recorded_rules
 from menagerie.generators.storage.records import Records
 
@@ -56,14 +56,14 @@ class FalseCaptions:
         random, truth = generator(draw, "false caption", kind, text), self.truth(content.scene)
         alternatives = self.replaced(content, random) if kind == "replace" else shuffled(content, random)
         for alternative in alternatives:
-            false = self.contents.state(alternative)
+            false = write_caption(alternative, self.contents.template)
             if self.usable(alternative, false.text) and not claims(affirmed(false.graph), self.names) <= truth:
                 return false
         return None
 
     def truth(self, scene: Scene) -> frozenset[str]:
         """Return everything that captions may state and that is true of a scene, as claims."""
-        graph = self.contents.state(Content(scene, scene.things)).graph
+        graph = write_caption(Content(scene, scene.things), self.contents.template).graph
         stated = relations_of(scene) if self.contents.template.relations else ()
         edges = (Edge(PREDICATES[name][0], first, second) for name, first, second in stated)
         return claims(graph._replace(edges=tuple(edges)), self.names)
