@@ -38,6 +38,11 @@ class Cells:
         """Whether train shows the animal in the texture."""
         return self.distance(animal, texture) < self.shown
 
+    @property
+    def trained(self) -> list[Cell]:
+        """The cells that train shows, in the world's order."""
+        return self.at(*range(self.shown))
+
     def at(self, *distances: int) -> list[Cell]:
         """The cells at these distances, in the world's order."""
         return [(a, t) for a in self.animals for t in self.textures if self.distance(a, t) in distances]

@@ -4,16 +4,14 @@ Cells are combinations of animal and texture. Which of them train shows is read 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from menagerie.envs.scene import Scene
-from menagerie.generators.audit.findings import Finding, cells_in, first
+from menagerie.generators.audit.findings import Finding, cells_in, cells_of, every, none
 from menagerie.generators.captions.hard_negatives.swaps import swap_exchanged
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.storage.split_file import Split
-
-Cell = tuple[str, str]
 
 
 class Test(NamedTuple):
@@ -33,25 +31,21 @@ def read_name(name: str) -> Test | None:
     return Test(kind, int(number)) if number.isdigit() else None
 
 
-def cells_of(scene: Scene) -> list[Cell]:
-    return [(thing.animal, thing.texture) for thing in scene.things]
-
-
 def check_crowd_things(split: Split) -> Iterator[Finding]:
     """Check that scenes of a test have its number of things, and that the things of a scene share no animal and no
     texture, or as many as their test says."""
     for name, records in split.subsets.items():
-        test = read_name(name)
-        strange = (scene.key for scene in records.scenes if not shares_as_said(test, cells_of(scene)))
-        yield Finding(f"things of {name} share as many animals and textures as they should", *first(strange))
+        test, claim = read_name(name), f"things of {name} share as many animals and textures as they should"
+        yield every(claim, records.scenes, lambda scene, test=test: shares_as_said(test, scene))
         if test:
-            strange = (scene.key for scene in records.scenes if len(scene.things) != test.things)
-            yield Finding(f"every scene of {name} has {test.things} things", *first(strange))
+            claim = f"every scene of {name} has {test.things} things"
+            yield every(claim, records.scenes, lambda scene, test=test: len(scene.things) == test.things)
 
 
-def shares_as_said(test: Test | None, cells: Sequence[Cell]) -> bool:
+def shares_as_said(test: Test | None, scene: Scene) -> bool:
     """Whether the things of a scene share what its test says: no animal and no texture, or as many as in a conjunction
     search or in triplets."""
+    cells = [thing[:2] for thing in scene.things]
     animals, textures = (Counter(names) for names in zip(*cells, strict=True))
     most = animals.most_common(1)[0][1], textures.most_common(1)[0][1]
     if test is not None and test.kind == "triplets":
@@ -70,14 +64,12 @@ def check_crowd_apart(split: Split) -> Iterator[Finding]:
     a test, nor its swap."""
     tested: set[Scene] = set()
     for name, records in split.subsets.items():
-        if name == "train":
-            continue
-        swaps = set(map(swap_exchanged, records.scenes))
-        twice = (scene.key for scene in records.scenes if scene in swaps)
-        yield Finding(f"no scene of {name} is the swap of another", *first(twice))
-        tested |= {*records.scenes, *swaps} if read_name(name) else set()
-    shared = (scene.key for scene in split.subsets["validation"].scenes if scene in tested)
-    yield Finding("validation has no scene of a test", *first(shared))
+        if name != "train":
+            swaps = set(map(swap_exchanged, records.scenes))
+            yield none(f"no scene of {name} is the swap of another", (s.key for s in records.scenes if s in swaps))
+            tested |= {*records.scenes, *swaps} if read_name(name) else set()
+    validation = split.subsets["validation"].scenes
+    yield every("validation has no scene of a test", validation, lambda scene: scene not in tested)
 
 
 def check_crowd_cells(split: Split) -> Iterator[Finding]:
@@ -88,17 +80,16 @@ def check_crowd_cells(split: Split) -> Iterator[Finding]:
     for name, records in split.subsets.items():
         if name != "train" and not name.startswith(HELD_OUT):
             unseen = name.startswith("unseen")
-            strange = (scene.key for scene in records.scenes if not is_known(scene, shown, unseen))
             what = "none of the exchanged cells, and all others" if unseen else "all cells, exchanged ones too,"
-            yield Finding(f"train shows {what} of every scene of {name}", *first(strange))
-    swaps = (swap_exchanged(s) for s, text in zip(train.scenes, train.negatives, strict=True) if text)
-    leaked = (swap.key for swap in swaps if not shown.issuperset(cells_of(swap)))
-    yield Finding("negatives of train have cells that train shows", *first(leaked))
+            claim = f"train shows {what} of every scene of {name}"
+            yield every(claim, records.scenes, lambda scene, unseen=unseen: is_known(scene, shown, unseen))
+    swaps = [swap_exchanged(s) for s, text in zip(train.scenes, train.negatives, strict=True) if text]
+    yield every("negatives of train have cells that train shows", swaps, lambda swap: cells_of(swap) <= shown)
 
 
-def is_known(scene: Scene, shown: set[Cell], unseen: bool) -> bool:
+def is_known(scene: Scene, shown: set[tuple[str, str]], unseen: bool) -> bool:
     """Whether the swap of a scene changes two cells into two others, and train shows these four and all other cells of
     the scene; with `unseen`, whether train shows none of the four, and all others."""
-    before, after = set(cells_of(scene)), set(cells_of(swap_exchanged(scene)))
+    before, after = cells_of(scene), cells_of(swap_exchanged(scene))
     exchanged, others = before ^ after, before & after
     return len(exchanged) == 4 and others <= shown and (not exchanged & shown if unseen else exchanged <= shown)

@@ -1,7 +1,7 @@
 """Defines the finding that a check of the audit yields, and helpers that several checks share."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from menagerie.envs.scene import Scene
@@ -20,10 +20,15 @@ class Finding(NamedTuple):
     """Whether the check wasn't done, for the reason in `detail`; then `holds` has no meaning."""
 
 
-def first(counterexamples: Iterator[str]) -> tuple[bool, str]:
-    """Return (True, "") if there is no counterexample, else False and a text with the first one."""
-    counterexample = next(iter(counterexamples), None)
-    return counterexample is None, "" if counterexample is None else f"first: {counterexample}"
+def none(claim: str, found: Iterable[str], detail: str = "") -> Finding:
+    """The finding of a claim that holds if no counterexample is `found`; else its detail names the first one."""
+    counterexample = next(iter(found), None)
+    return Finding(claim, counterexample is None, detail if counterexample is None else f"first: {counterexample}")
+
+
+def every(claim: str, scenes: Iterable[Scene], true_of: Callable[[Scene], bool]) -> Finding:
+    """The finding of a claim that holds if something is true of every scene."""
+    return none(claim, (scene.key for scene in scenes if not true_of(scene)))
 
 
 def skipped(claim: str, reason: str) -> Finding:
@@ -47,6 +52,11 @@ def rule_number(subset: str) -> int:
     return int(match[1]) if match else 0
 
 
+def cells_of(scene: Scene) -> frozenset[tuple[str, str]]:
+    """The combinations of animal and texture in a scene."""
+    return frozenset(thing[:2] for thing in scene.things)
+
+
 def cells_in(split: Split, subset: str) -> set[tuple[str, str]]:
     """All combinations of animal and texture that a subset shows."""
-    return {thing[:2] for scene in split.subsets[subset].scenes for thing in scene.things}
+    return set().union(*map(cells_of, split.subsets[subset].scenes))

@@ -5,7 +5,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from menagerie.generators.audit.findings import Finding, animal_pair, first, rule_number, rules_of
+from menagerie.generators.audit.findings import (
+    Finding,
+    animal_pair,
+    cells_in,
+    cells_of,
+    every,
+    none,
+    rule_number,
+    rules_of,
+)
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.rules.hold_out import HELD_OUT, matched
 from menagerie.generators.storage.split_file import Split
@@ -19,16 +28,16 @@ def check_hold_out(split: Split) -> Iterator[Finding]:
     for name, records in split.subsets.items():
         number = rule_number(name)
         tested, held_out = rules[number - 1 : number] if number else rules, number > 0 or name == HELD_OUT
-        strange = (scene.key for scene in records.scenes if matched(tested, scene) != held_out)
         claim = "a rule holds out every scene of" if held_out else "no rule holds out any scene of"
-        yield Finding(f"{claim} {name}", *first(strange))
+        strange = (scene.key for scene in records.scenes if matched(tested, scene) != held_out)
+        yield none(f"{claim} {name}", strange)
     single = {name for name in split.subsets if name.startswith(f"{HELD_OUT} ")}
     if single or len(rules) > 1:  # a single rule is tested by `held_out`
         expected = {f"{HELD_OUT} {k}" for k in range(1, len(rules) + 1)}
-        yield Finding("every rule has a test of its own", *first(iter(sorted(single ^ expected))))
+        yield none("every rule has a test of its own", sorted(single ^ expected))
     if rules and split.recipe["kind"] == "binding":
         tested, apart = ({animal_pair(s) for s in split.subsets[name].scenes} for name in (HELD_OUT, "validation"))
-        yield Finding("held_out and validation share no animal pair", *first(map(str, map(sorted, tested & apart))))
+        yield none("held_out and validation share no animal pair", map(str, map(sorted, tested & apart)))
 
 
 def check_disjoint(split: Split) -> Iterator[Finding]:
@@ -36,10 +45,10 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
     train, swap = set(split.subsets["train"].scenes), SWAPS[split.recipe["kind"]]
     for name, records in split.subsets.items():
         if name != "train":
-            holds, detail = first(scene.key for scene in records.scenes if scene in train)
-            yield Finding(f"no scene of {name} is in train", holds, detail or f"{len(records)} scenes")
+            there = (scene.key for scene in records.scenes if scene in train)
+            yield none(f"no scene of {name} is in train", there, f"{len(records)} scenes")
             partners = map(swap, records.scenes)
-            yield Finding(f"no partner of a scene of {name} is in train", *first(s.key for s in partners if s in train))
+            yield every(f"no partner of a scene of {name} is in train", partners, lambda scene: scene not in train)
 
 
 def check_counterfactuals(split: Split) -> Iterator[Finding]:
@@ -55,32 +64,35 @@ def check_counterfactuals(split: Split) -> Iterator[Finding]:
         swapped = (i for i in lacks if len(scenes[i].things) > 1 or records.columns["negative"][i])
         wrong = lacks if name != "train" else (i for i in swapped if swap(scenes[i]) in there)
         alone += [f"{scenes[i].key} of {name}" for i in wrong]
-    yield Finding("scenes whose swap is there have counterfactuals", *first(iter(alone)))
-    yield Finding("every counterfactual is the swapped scene", *first(iter(other)))
+    yield none("scenes whose swap is there have counterfactuals", alone)
+    yield none("every counterfactual is the swapped scene", other)
     beyond = [
         f"row {row} of {name}"
         for name, records in split.subsets.items()
         for row in sorted({*range(len(records), len(records.columns["view"]))} - {*records.counterfactual.tolist()})
     ]
-    yield Finding("rows beyond the records are counterfactuals", *first(iter(beyond)))
+    yield none("rows beyond the records are counterfactuals", beyond)
 
 
 def check_negatives(split: Split) -> Iterator[Finding]:
     """Check that the hard negatives of train name no object that train never shows, and nothing that a rule holds
     out."""
     train, swap, rules = split.subsets["train"], SWAPS[split.recipe["kind"]], rules_of(split)
-    shown = {thing[:2] for scene in train.scenes for thing in scene.things}
+    shown = cells_in(split, "train")
     named = [swap(scene) for scene, text in zip(train.scenes, train.false, strict=True) if text]
-    strange = (scene.key for scene in named if not shown.issuperset(thing[:2] for thing in scene.things))
-    yield Finding("hard negatives of train name only objects that train shows", *first(strange))
-    held_out = (scene.key for scene in named if matched(rules, scene))
-    yield Finding("no rule holds out any hard negative of train", *first(held_out))
+    claim = "hard negatives of train name only objects that train shows"
+    yield every(claim, named, lambda scene: cells_of(scene) <= shown)
+    yield every("no rule holds out any hard negative of train", named, lambda scene: not matched(rules, scene))
 
 
 def check_views(split: Split) -> Iterator[Finding]:
-    """Check that train has the first views of the recipe, and tests and validation the next ones."""
-    views, more = split.recipe["views"], split.recipe["test_views"]
+    """Check that train has the first views of the recipe, and tests and validation the next ones; in a probe set, which
+    trains nothing, that all are its own."""
+    its = split.recipe
+    train, tests = range(its["views"]), range(its["views"], its["views"] + its["test_views"])
+    if "probe_views" in its:
+        train = tests = range(its["first_view"], its["first_view"] + its["probe_views"])
     for name, records in split.subsets.items():
-        allowed = range(views) if name == "train" else range(views, views + more)
-        strange = (scene.key for scene in records.scenes if scene.view not in allowed)
-        yield Finding(f"every view of {name} is one from {allowed[0]} to {allowed[-1]}", *first(strange))
+        allowed = train if name == "train" else tests
+        claim = f"every view of {name} is one from {allowed[0]} to {allowed[-1]}"
+        yield every(claim, records.scenes, lambda scene, allowed=allowed: scene.view in allowed)

@@ -1,7 +1,7 @@
 """Checks of a split's pictures and texts: those in its file are what its scenes give, and a sample is what the direct
 renderer draws, which uses no atlas."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def check_pictures(
         changed = [name for name in split.subsets if name not in held or not pictures_intact(split, name)]
         detail = f"those of {', '.join(changed)} are others or missing" if changed else f"{len(held)} subsets"
         yield Finding("pictures and texts are as they were written", not changed, detail)
-        yield texts_compared(split, held)
+        yield compared(TEXTS, held, PICTURED[2:], lambda subset, rows: texts_at(split.subsets[subset], rows))
     world, reason = same_world(split, world_file)
     if world is None:
         yield from (skipped(claim, reason) for claim in (AGAIN, HIDDEN, DIRECT))
@@ -61,7 +61,7 @@ def check_pictures(
         renderer.prepare(things, lambda done, total: report("factors", done, total))
         pictures = SplitPictures(split, world, folder, kept=False)
         if held:
-            yield compared(split, held, pictures, report)
+            yield compared(AGAIN, held, PICTURED[:2], pictures.both, report)
         else:
             yield skipped(AGAIN, "the file holds none: they are composed when they are asked for")
         yield left_out_again(split, pictures, world_file)
@@ -82,18 +82,6 @@ def same_world(split: Split, world_file: Path | None) -> tuple[World | None, str
     return world, ""
 
 
-def texts_compared(split: Split, held: dict) -> Finding:
-    """Whether the texts in the file are those that its records give."""
-    wrong = [
-        f"{name} of row {rows.start + row} of {subset}"
-        for subset, found in held.items()
-        for rows in blocks(len(found["caption"]))
-        for name, texts in zip(PICTURED[2:], texts_at(split.subsets[subset], rows), strict=True)
-        for row in np.flatnonzero(np.asarray(found[name][rows]) != np.asarray(texts))
-    ]
-    return Finding(TEXTS, not wrong, f"{len(wrong)} are others, first {wrong[0]}" if wrong else "")
-
-
 def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | None) -> Finding:
     """Whether the scenes that the file says were left out are those that hide too much."""
     try:
@@ -105,22 +93,23 @@ def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | Non
     return Finding(HIDDEN, again == left_out(split), f"{sum(map(len, again.values()))} scenes")
 
 
-def compared(split: Split, held: dict, pictures: SplitPictures, report: Progress) -> Finding:
-    """Whether all that the file holds is what its scenes give."""
+def compared(
+    claim: str,
+    held: Mapping[str, dict],
+    names: Sequence[str],
+    made: Callable[[str, slice], Sequence],
+    report: Progress = lambda *_: None,
+) -> Finding:
+    """Whether the columns `names` of all that the file holds are what `made` gives for some rows of a subset."""
     wrong, done, total = [], 0, sum(len(found["masks"]) for found in held.values())
     for subset, found in held.items():
         for rows in blocks(len(found["masks"])):
-            again = pictures.both(subset, range(rows.start, rows.stop))
-            differs = np.zeros((rows.stop - rows.start, 2), bool)
-            for column, (name, values) in enumerate(zip(PICTURED[:2], again, strict=True)):
-                same = np.asarray(found[name][rows]) == np.asarray(values)
-                differs[:, column] = ~same.reshape(len(same), -1).all(1)
-            wrong += [
-                f"{PICTURED[column]} of row {rows.start + row} of {subset}" for row, column in np.argwhere(differs)
-            ]
+            for name, again in zip(names, made(subset, rows), strict=True):
+                same = (np.asarray(found[name][rows]) == np.asarray(again)).reshape(len(again), -1).all(1)
+                wrong += [f"{name} of row {rows.start + row} of {subset}" for row in np.flatnonzero(~same)]
             done += rows.stop - rows.start
             report("compared", done, total)
-    return Finding(AGAIN, not wrong, f"{len(wrong)} are others, first {wrong[0]}" if wrong else f"{total} rows")
+    return Finding(claim, not wrong, f"{len(wrong)} are others, first {wrong[0]}" if wrong else f"{total} rows")
 
 
 def drawn_directly(split: Split, held: dict, pictures: SplitPictures, world: World) -> Finding:

@@ -5,9 +5,9 @@ seed, template or view, or a scene more or less.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -104,8 +104,11 @@ def check_world(split: Split, recipe: SplitRecipe) -> None:
 
 def first_difference(recorded: Records, made: Records) -> str:
     """The first difference between the recorded and the regenerated subset, in words; empty if there is none."""
-    if len(recorded) != len(made) or recorded.scenes != made.scenes:
-        return scene_difference(recorded.scenes, made.scenes)
+    for i, (scene, again) in enumerate(zip_longest(recorded.scenes, made.scenes)):
+        if scene != again:
+            one, other = (its.key if its else "none" for its in (scene, again))
+            numbers = f"{len(recorded)} records, made again {len(made)}"
+            return f"{numbers}; first other scene: record {i}, {one}, made again {other}"
     for what in ("true", "false"):
         for i, (text, again) in enumerate(zip(getattr(recorded, what), getattr(made, what), strict=True)):
             if text != again:
@@ -113,20 +116,6 @@ def first_difference(recorded: Records, made: Records) -> str:
                 return f"{what} caption of record {i}, {key}: {plain(text)!r}, made again {plain(again)!r}"
     other = [name for name, column in made.columns.items() if not np.array_equal(column, recorded.columns.get(name))]
     return f"its columns {', '.join(other)} are others, of records or of counterfactuals" if other else ""
-
-
-def scene_difference(recorded: Sequence, made: Sequence) -> str:
-    """Describe missing and surplus scenes, or the first difference in order."""
-    missing, extra = Counter(made) - Counter(recorded), Counter(recorded) - Counter(made)
-    parts = [
-        f"{scenes.total()} scenes {what}, first {min(scenes).key}"
-        for scenes, what in ((missing, "missing"), (extra, "too many"))
-        if scenes
-    ]
-    if parts:
-        return ", ".join(parts)
-    i = next(i for i, (scene, again) in enumerate(zip(recorded, made, strict=True)) if scene != again)
-    return f"the scenes are in another order, first record {i}: {recorded[i].key}, made again {made[i].key}"
 
 
 NAMED = re.compile(r"[a-z]+-p[\d.e+-]+-n[\d.e+-]+-s-?\d+-[0-9a-f]{8}\.h5")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.validation import build
-from menagerie.generators.audit import counting, crowds, held_out, objects, pairs, probes, regeneration, texts
+from menagerie.generators.audit import crowds, held_out, kinds, probes, regeneration, texts
 from menagerie.generators.audit.exported import audit_export
 from menagerie.generators.audit.findings import Finding
 from menagerie.generators.audit.pixels import Progress, check_pictures
@@ -27,20 +27,16 @@ CHECKS = (
     held_out.check_counterfactuals,
     held_out.check_negatives,
     held_out.check_hold_out,
+    held_out.check_views,
     texts.check_texts,
     texts.check_denials,
 )
 CHECKS_OF = {
-    "binding": (held_out.check_views, pairs.check_pairs, pairs.check_bindings, objects.check_objects),
-    "spatial": (held_out.check_views, pairs.check_orders, pairs.check_relations),
-    "dependence": (held_out.check_views, pairs.check_painted),
-    "counting": (held_out.check_views, counting.check_same_things, counting.check_held_animals),
-    "crowd": (
-        held_out.check_views,
-        crowds.check_crowd_things,
-        crowds.check_crowd_apart,
-        crowds.check_crowd_cells,
-    ),
+    "binding": (kinds.check_pairs, kinds.check_bindings, kinds.check_objects),
+    "spatial": (kinds.check_orders, kinds.check_relations),
+    "dependence": (kinds.check_painted,),
+    "counting": (kinds.check_counted,),
+    "crowd": (crowds.check_crowd_things, crowds.check_crowd_apart, crowds.check_crowd_cells),
     "probe": (
         probes.check_probe_trains_nothing,
         probes.check_probe_quartets,

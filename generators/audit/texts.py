@@ -10,7 +10,7 @@ from itertools import product
 
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS
-from menagerie.generators.audit.findings import Finding, first, rules_of
+from menagerie.generators.audit.findings import Finding, none, rules_of
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import counted, phrase
@@ -54,9 +54,9 @@ def relation(scene: Scene, one: int, other: int) -> str:
     return "in front of" if y < other_y else "behind"
 
 
-def holds(edge: Edge, graph: SceneGraph, scene: Scene, phrases: list[str]) -> bool:
-    """Whether an edge holds between the two things that its nodes mention, out of `phrases` of all things."""
-    nodes = dict(enumerate(graph.nodes))
+def holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
+    """Whether an edge holds between the two things of a scene that its nodes mention."""
+    phrases, nodes = mentioned_phrases(graph, scene), dict(enumerate(graph.nodes))
     ends = [phrases.index(nodes[end]) if nodes.get(end) in phrases else -1 for end in edge[1:]]
     return min(ends) >= 0 and ends[0] != ends[1] and relation(scene, *ends) == edge.predicate
 
@@ -69,7 +69,7 @@ def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
     denied = {node.removeprefix(NO) for node in graph.nodes if node.startswith(NO)}
     true = affirmed == sorted([*filter(None, phrases), scene.background]) and any(phrases)
     absent = denied.isdisjoint(text for texts in phrases_of(scene) for text in texts)
-    return true and absent and all(holds(edge, graph, scene, phrases) for edge in graph.edges)
+    return true and absent and all(holds(edge, graph, scene) for edge in graph.edges)
 
 
 def states(graph: SceneGraph, scene: Scene) -> bool:
@@ -88,7 +88,7 @@ def check_texts(split: Split) -> Iterator[Finding]:
     negative."""
     for name, records in split.subsets.items():
         for claim, strange in wrong_texts(split, name, records):
-            yield Finding(claim, *first(strange))
+            yield none(claim, strange)
 
 
 def wrong_texts(split: Split, name: str, r: Records) -> Iterator[tuple[str, Iterator[str]]]:
@@ -119,4 +119,4 @@ def check_denials(split: Split) -> Iterator[Finding]:
     rows = zip((*train.scenes, *train.scenes), (*train.graphs, *train.negative_graphs), strict=True)
     denied = ((s, thing_of[node]) for s, graph in rows for node in graph.nodes if node in thing_of)
     strange = (f"{phrase(t)} in {s.key}" for s, t in denied if matched(rules, Scene(s.background, (t,))))
-    yield Finding("train denies nothing that a rule holds out", *first(strange))
+    yield none("train denies nothing that a rule holds out", strange)

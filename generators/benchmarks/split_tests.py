@@ -8,11 +8,11 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item, Outcome, Scores, texts_chosen, true_above
-from menagerie.generators.captions.crowds import SEARCH
-from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, CrowdContext, Question
-from menagerie.generators.captions.hard_negatives.foils import TASKS, Choice, TaskContext, choices, possible
+from menagerie.generators.captions.crowds import SEARCH, Telling
+from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, true_texts
+from menagerie.generators.captions.hard_negatives.foils import TASKS, Choice, choices, possible
 from menagerie.generators.captions.hard_negatives.swaps import exchanged, probed
-from menagerie.generators.captions.templates import Caption, template_of
+from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.dataset import SplitDataset
 
 
@@ -37,12 +37,13 @@ class SplitTests(Benchmark):
         return [*self.choices, QUAD]
 
     def _task_items(self, task: str) -> list[Item]:
-        kind, items = self.data.split.recipe["kind"], []
-        for i, (scene, choice) in enumerate(zip(self.data.records.scenes, self.choices[task], strict=True)):
-            if choice:
-                texts, true = choice if isinstance(choice, Question) else (tuple(choice), 1)
-                items.append(Item(scene.key, task, (i,), texts, cluster_of(kind, scene), true))
-        return items
+        suited = enumerate(zip(self.data.records.scenes, self.choices[task], strict=True))
+        kind = self.data.split.recipe["kind"]
+        return [
+            Item(scene.key, task, (i,), choice, cluster_of(kind, scene), true_texts(task))
+            for i, (scene, choice) in suited
+            if choice
+        ]
 
     def _quads(self) -> list[Item]:
         swaps = ((item, item.images[0]) for item in self._task_items("swap"))
@@ -75,33 +76,26 @@ def cluster_of(kind: str, scene: Scene) -> str:
     return " + ".join(sorted(thing.animal for thing in things))
 
 
-Choices = dict[str, Sequence[Choice | Question | None]]
+Choices = dict[str, Sequence[Choice | None]]
 
 
 def subset_choices(data: SplitDataset) -> Choices:
     """For each task that applies to the subset, the choice for each scene; None for a scene to which it doesn't
     apply."""
     split, r = data.split, data.records
-    kind, seed, template = split.recipe["kind"], split.recipe["seed"], template_of(split.recipe)
     if not all(r.negatives):
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
     # The swap is taken from the file.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
-    swap = {"swap": list(map(Choice, true, false))}
-    if kind == "crowd":
-        return swap | crowd_choices(data)
-    shown = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
-    context = TaskContext(kind, template, seed, split.vocabulary, *shown)
-    return swap | {
-        task: choices(task, r.scenes, context) for task in TASKS if task != "swap" and possible(task, context)
-    }
+    return {"swap": list(zip(true, false, strict=True))} | other_choices(data)
 
 
-def crowd_choices(data: SplitDataset) -> Choices:
-    """The choices of crowds' tasks: none for searches, which have only their swap; for other tests, those of each task
-    that applies to some scene."""
-    if data.subset.startswith(SEARCH):
-        return {}
-    context = CrowdContext.of(data.split.recipe, data.split.vocabulary)
-    found = {task: [ask(scene, context) for scene in data.records.scenes] for task, ask in CROWD_TASKS.items()}
+def other_choices(data: SplitDataset) -> Choices:
+    """The choices of all tasks but `swap`. Of crowds those of each task that applies to some scene; searches have only
+    their swap."""
+    scenes, telling = data.records.scenes, Telling(data.split.recipe, data.split.vocabulary)
+    if data.split.recipe["kind"] != "crowd":
+        return {task: choices(task, scenes, telling) for task in TASKS if task != "swap" and possible(task, telling)}
+    tasks = {} if data.subset.startswith(SEARCH) else CROWD_TASKS
+    found = {task: [ask(scene, telling) for scene in scenes] for task, ask in tasks.items()}
     return {task: asked for task, asked in found.items() if any(asked)}

@@ -7,7 +7,7 @@ of them: false ones, or ones of a part.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,47 +19,26 @@ from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import NUMBERS, attributes, counted
 from menagerie.generators.captions.relations import CONVERSES
 from menagerie.generators.captions.templates import (
+    TEMPLATES,
     Caption,
-    Phrasing,
-    Predicates,
+    Content,
     Template,
-    build_caption,
+    content_of,
     template_of,
+    write_caption,
 )
 from menagerie.generators.vocabulary import Vocabulary
 
 
-class Content(NamedTuple):
-    """The content of a caption of `scene`. The things of a false caption differ from the scene's."""
-
-    scene: Scene
-    things: tuple[Thing, ...]
-    """The things in the order of the caption; an omitted texture is ""."""
-    predicate: Predicates = ""
-    """Predicate of the first thing to the second, or the predicates of a chain; "" if none is stated."""
-    denied: tuple[Thing, ...] = ()
-    phrasing: int = 0
-    """The number of the template's phrasing in which the caption is written."""
-    negative: bool = False
-    """Whether the caption has a hard negative, which is true of the swapped scene."""
-
-    @property
-    def kinds(self) -> list[Thing]:
-        """The distinct things, ignoring slots."""
-        return list(dict.fromkeys(thing._replace(slot="") for thing in self.things))
-
-    def with_things(self, change: Mapping[Thing, Thing]) -> "Content":
-        """Return a copy with things replaced as `change` says, whose things have no slots. Each new thing gets the slot
-        of the old one."""
-        bare = [thing._replace(slot="") for thing in self.things]
-        pairs = zip(self.things, bare, strict=True)
-        return self._replace(things=tuple(change.get(kind, kind)._replace(slot=thing.slot) for thing, kind in pairs))
-
-
-def write_caption(content: Content, template: Template) -> Caption:
-    """Write a content as a caption with its graph."""
-    phrasing = Phrasing(template.phrasings[content.phrasing], template)
-    return build_caption(phrasing, content.scene, content.things, content.predicate, content.denied)
+def hard_negative(
+    scene: Scene, seed: int, template: Template | str = "conjunction", kind: str = "binding"
+) -> Caption | None:
+    """Write the caption of the swapped scene, with the true caption's phrasing and bag of words. None unless the scene
+    has two things and the swap changes it; exchanging equal textures doesn't."""
+    template = TEMPLATES[template] if isinstance(template, str) else template
+    if len(scene.things) != 2 or SWAPS[kind](scene) == scene:
+        return None
+    return write_caption(swapped_content(content_of(scene, seed, template), kind), template)
 
 
 def swapped_content(content: Content, kind: str) -> Content:
@@ -84,24 +63,22 @@ class Contents:
     def read(self, whole: Content, caption: Caption) -> Content:
         """Read the content of a caption that says `whole` or a part of it. Raises if it isn't worded as the recipe
         says."""
-        if self.state(whole).text == caption.text:
+        if write_caption(whole, self.template).text == caption.text:
             return whole
-        scene = whole.scene
         nodes = caption.graph.nodes[:-1]  # the last is the background
         try:
-            things = [thing for node in nodes if not node.startswith("no ") for thing in self.shown(scene, node)]
+            things = [th for node in nodes if not node.startswith("no ") for th in self.shown(whole.scene, node)]
             denied = [self.known[node.removeprefix("no ")] for node in nodes if node.startswith("no ")]
-        except KeyError:
-            things = denied = []
-        stated = tuple(edge.predicate for edge in caption.graph.edges)
-        predicate = stated[0] if stated and self.template.relation else stated
-        content = Content(scene, tuple(things), predicate or "", tuple(denied), whole.phrasing)
-        if self.state(content).text != caption.text:
-            raise UserError(
-                f"{caption.text!r} isn't worded as the recipe of its split says, so no other caption can be "
-                "made of it; make the split again, or leave --text-negatives at swap and --flair.captions at 1"
-            )
-        return content
+            stated = tuple(edge.predicate for edge in caption.graph.edges)
+            content = Content(whole.scene, tuple(things), stated, tuple(denied), whole.phrasing)
+            if write_caption(content, self.template).text == caption.text:
+                return content
+        except (KeyError, ValueError):  # unknown phrases, or fewer things than a chain of so many relations has
+            pass
+        raise UserError(
+            f"{caption.text!r} isn't worded as the recipe of its split says, so no other caption can be made of it; "
+            "make the split again, or leave --text-negatives at swap and --flair.captions at 1"
+        )
 
     def shown(self, scene: Scene, node: str) -> list[Thing]:
         """Return the things of `scene` with a node's animal, and with the texture and size that the node states."""
@@ -111,10 +88,11 @@ class Contents:
 
     def parts(self, content: Content, count: int, seed: int) -> list[Caption]:
         """Write `count` captions, each of a random part of a content."""
-        if len(content.kinds) == 1:  # there is nothing to draw
-            return [self.state(content._replace(denied=()))] * count
-        random = generator(seed, "parts", content.scene.key)
-        return [self.state(self.part(content, random)) for _ in range(count)]
+        parts = [content._replace(denied=())] * count
+        if len(content.kinds) > 1:  # else there is nothing to draw
+            random = generator(seed, "parts", content.scene.key)
+            parts = [self.part(content, random) for _ in range(count)]
+        return [write_caption(part, self.template) for part in parts]
 
     def part(self, content: Content, random: np.random.Generator) -> Content:
         """Draw a random part of a content, with at least one kind of thing and nothing negated. The order of things is
@@ -124,16 +102,10 @@ class Contents:
         if self.template.mention_order != "random":
             chosen = np.sort(chosen)
         things = [thing for i in chosen for thing in content.things if thing._replace(slot="") == kinds[i]]
-        predicate = content.predicate if len(chosen) == len(kinds) else ""
-        if isinstance(predicate, tuple):  # a chain, which another order would break
-            predicate = predicate if tuple(things) == content.things else ""
-        elif predicate and things[0] != content.things[0]:
-            predicate = CONVERSES[predicate]
-        return Content(content.scene, tuple(things), predicate, phrasing=content.phrasing)
-
-    def state(self, content: Content) -> Caption:
-        """Write a content as a caption."""
-        return write_caption(content, self.template)
+        predicates = content.predicates if len(chosen) == len(kinds) else ()
+        if predicates and tuple(things) != content.things:  # which breaks a chain, and turns the relation of two
+            predicates = (CONVERSES[predicates[0]],) if self.template.relation else ()
+        return Content(content.scene, tuple(things), predicates, phrasing=content.phrasing)
 
 
 def phrases(words: Vocabulary) -> Iterator[tuple[str, Thing]]:

@@ -6,50 +6,68 @@ state a chain of relations, each between a thing and the next one. All draws dep
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from math import comb
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from menagerie.envs.core.identity import generator
-from menagerie.envs.layouts import stated
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.slots import SLOTS, size_factor
-from menagerie.generators.captions.contents import Content, write_caption
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
-from menagerie.generators.captions.incomplete import Chances
-from menagerie.generators.captions.relations import PREDICATES
+from menagerie.generators.captions.incomplete import salient
 from menagerie.generators.captions.templates import (
     Caption,
     Template,
+    content_of,
     mention_order,
-    phrasing_number,
     template_of,
+    write_caption,
 )
+from menagerie.generators.cells import Cells, cells_of
+from menagerie.generators.vocabulary import Vocabulary
 
 SEARCH = "search"  # starts the names of tests whose captions mention the target alone
 LEAST = 2  # things in captions of tests: those whose textures are exchanged
 
 
-class Telling(NamedTuple):
-    """What decides the captions of a crowd split."""
+@dataclass(frozen=True)
+class Telling:
+    """What decides the captions of a split, and of its tests' tasks: its recipe, and the names of its world."""
 
-    seed: int
-    template: Template
-    most: int
-    """The most things that captions mention."""
-    relations: int
-    """Number of relations that a caption states; fewer if it mentions too few things."""
+    recipe: Mapping[str, Any]
+    words: Vocabulary | None = None
 
+    @property
+    def seed(self) -> int:
+        return self.recipe["seed"]
 
-def telling_of(recipe: Mapping[str, Any]) -> Telling:
-    """Return what decides the captions of a split with this recipe."""
-    most = max(recipe["things"])
-    return Telling(recipe["seed"], template_of(recipe), most, recipe["relations_stated"])
+    @property
+    def most(self) -> int:
+        """The most things that captions of a crowd split mention."""
+        return max(self.recipe["things"])
+
+    @cached_property
+    def template(self) -> Template:
+        return template_of(self.recipe)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The cells of a crowd split."""
+        return cells_of(self.recipe, self.words.animals, self.words.textures)
 
 
 def in_order(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
     """Return all things of a scene, in the order in which its captions mention them."""
     return mention_order(scene, telling.seed, telling.template.mention_order)
+
+
+def caption_of(
+    scene: Scene, things: Sequence[Thing], telling: Telling, predicates: Sequence[str] | None = None
+) -> Caption:
+    """Write a caption of `things`, which may differ from the scene's, in the phrasing drawn for the scene. Without
+    `predicates`, it states the relations of the things' slots."""
+    content = content_of(scene, telling.seed, telling.template, things)
+    stated = content.predicates if predicates is None else tuple(predicates)
+    return write_caption(content._replace(predicates=stated), telling.template)
 
 
 def tested_things(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
@@ -64,13 +82,14 @@ def tested_things(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
     return in_order(scene, telling)
 
 
-def trained_things(scene: Scene, telling: Telling, chances: Chances) -> tuple[Thing, ...]:
+def trained_things(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
     """The things that a training caption mentions, in its order; an omitted texture is "", sizes are kept."""
+    chances = telling.recipe
     random = generator(telling.seed, "crowd told", scene.key)
-    textured = {thing.slot: random.random() < chances.attributes for thing in scene.things}
-    drawn = [thing.slot for thing in scene.things if random.random() < chances.mentioned]
+    textured = {thing.slot: random.random() < chances["attributes"] for thing in scene.things}
+    drawn = [thing.slot for thing in scene.things if random.random() < chances["mentioned"]]
     order = random.permutation(len(scene.things))
-    only_salient = random.random() < chances.salient
+    only_salient = random.random() < chances["salient"]
     most = [scene.things[i].slot for i in order]
     told = [slot for slot in most if slot in drawn][: telling.most] or most[:1]
     if only_salient:
@@ -82,63 +101,21 @@ def trained_things(scene: Scene, telling: Telling, chances: Chances) -> tuple[Th
     )
 
 
-def salient(scene: Scene) -> Thing:
-    """The salient thing of a scene: the biggest of the foremost row, and of several equally big ones the first in slot
-    order."""
-    return min(scene.things, key=lambda thing: (SLOTS[thing.slot].position[1], -size_factor(thing.size)))
-
-
-def predicate(subject: Thing, other: Thing) -> str:
-    """Return the predicate that relates `subject` to `other`, by their slots."""
-    if name := stated(subject.slot, other.slot):
-        return PREDICATES[name][0]
-    return PREDICATES[stated(other.slot, subject.slot)][1]
-
-
-def chain(things: Sequence[Thing], relations: int) -> tuple[str, ...]:
-    """Return the predicates that a caption of `things` states, at most `relations`, each between a thing and the
-    next."""
-    number = min(relations, len(things) - 1)
-    return tuple(predicate(*both) for both in pairwise(things[: number + 1]))
-
-
-def content_of(scene: Scene, things: Sequence[Thing], telling: Telling) -> Content:
-    """The content that mentions `things` in the phrasing drawn for the scene, with the relations of `chain`."""
-    phrasing = phrasing_number(scene, telling.seed, telling.template)
-    return Content(scene, tuple(things), chain(things, telling.relations) or "", phrasing=phrasing)
-
-
-def caption_of(
-    scene: Scene, things: Sequence[Thing], telling: Telling, predicates: Sequence[str] | None = None
-) -> Caption:
-    """Write a caption of `things` in the phrasing drawn for the scene. Without `predicates`, it states those of
-    `chain`."""
-    content = content_of(scene, things, telling)
-    if predicates is not None:
-        content = content._replace(predicate=tuple(predicates) or "")
-    return write_caption(content, telling.template)
-
-
 def backwards(scene: Scene, things: Sequence[Thing], telling: Telling) -> Caption:
     """Write a caption that says the same as `caption_of`, with the things in the opposite order.
 
     The things of the chain, and those after it, are reversed separately, so that the same relations are stated.
     """
-    number = len(chain(things, telling.relations)) + 1
-    if number == 1:
-        return caption_of(scene, things[::-1], telling)
+    stated = content_of(scene, telling.seed, telling.template, things).predicates
+    number = len(stated) + bool(stated)
     return caption_of(scene, (*things[:number][::-1], *things[number:][::-1]), telling)
-
-
-def with_textures(things: Sequence[Thing], textures: Mapping[str, str]) -> tuple[Thing, ...]:
-    """Return the things with new textures in the slots that `textures` has."""
-    return tuple(thing._replace(texture=textures.get(thing.slot, thing.texture)) for thing in things)
 
 
 def swapped(scene: Scene, things: Sequence[Thing]) -> tuple[Thing, ...]:
     """Return the things of a caption, with the textures of the scene's two exchanged things swapped."""
     one, other = (scene.things[i] for i in exchanged(scene))
-    return with_textures(things, {one.slot: other.texture, other.slot: one.texture})
+    textures = {one.slot: other.texture, other.slot: one.texture}
+    return tuple(thing._replace(texture=textures.get(thing.slot, thing.texture)) for thing in things)
 
 
 def target(scene: Scene) -> tuple[Thing, Thing]:
@@ -155,17 +132,12 @@ def target(scene: Scene) -> tuple[Thing, Thing]:
 def share_bound(recipe: Mapping[str, Any]) -> float:
     """Return the expected share of training captions, among those of scenes of two or more things, that mention at
     least two things with their textures. Only such captions say which of two textures belongs to which thing."""
+    from scipy.stats import binom  # loads slowly
+
     numbers = [n for n in recipe["things"] if n >= LEAST]
-    most, mentioned, attributes = telling_of(recipe).most, recipe["mentioned"], recipe["attributes"]
     shares = [
-        events(k, n, mentioned) * (1 - sum(events(few, min(k, most), attributes) for few in range(LEAST)))
+        binom.pmf(k, n, recipe["mentioned"]) * binom.sf(LEAST - 1, min(k, max(recipe["things"])), recipe["attributes"])
         for n in numbers
         for k in range(LEAST, n + 1)
     ]
-    return (1 - recipe["salient"]) * sum(shares) / max(len(numbers), 1)
-
-
-def events(number: int, of: int, chance: float) -> float:
-    """Return the probability that exactly `number` of `of` independent events happen, each with probability
-    `chance`."""
-    return comb(of, number) * chance**number * (1 - chance) ** (of - number)
+    return float((1 - recipe["salient"]) * sum(shares) / max(len(numbers), 1))

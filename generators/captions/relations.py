@@ -1,13 +1,13 @@
-"""The words of spatial relations, and whether a graph's edges are true of a scene."""
+"""The words of spatial relations, and what graphs state by them."""
 
+from collections.abc import Sequence
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
-from menagerie.envs.layouts import FRONT_AND_BEHIND, relations_of
-from menagerie.envs.scene import Scene
+from menagerie.envs.layouts import FRONT_AND_BEHIND, stated
 from menagerie.envs.world import World
-from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.phrases import phrase, plural
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.phrases import plural
 from menagerie.generators.vocabulary import Vocabulary
 
 # Relation -> the predicates of the things in its first and in its second slot (OC-CLIP, A.5.1).
@@ -61,23 +61,14 @@ def shortened(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
     return frozenset(" ".join((*some, *words[start:])) for some in kept)
 
 
-def predicate_of(scene: Scene, subject: int) -> str:
-    """Return the predicate whose subject is thing number `subject` (0 or 1) of a scene with a relation."""
-    return PREDICATES[scene.relation][subject]
+def chain(slots: Sequence[str], relations: int) -> tuple[str, ...]:
+    """Return the predicates that a caption of things in these slots states, at most `relations`, each between a thing
+    and the next."""
+    return tuple(predicate(*both) for both in pairwise(slots[: min(relations, len(slots) - 1) + 1]))
 
 
-def edge_holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
-    """Return whether an edge of `graph` states a relation of `scene`. It doesn't if an end is no thing of the scene.
-
-    Nodes may omit attributes: "cat" matches a red cat.
-    """
-    ends = edge.subject, edge.object
-    if not all(0 <= end < len(graph.nodes) for end in ends):
-        return False
-    subject, other = (graph.nodes[end] for end in ends)
-    true_of = [shortened(phrase(thing), frozenset({thing.animal})) for thing in scene.things]
-    return any(
-        subject in true_of[one] and other in true_of[two] and edge.predicate == predicate
-        for name, first, second in relations_of(scene)
-        for predicate, one, two in zip(PREDICATES[name], (first, second), (second, first), strict=True)
-    )
+def predicate(subject: str, other: str) -> str:
+    """Return the predicate that relates a thing in slot `subject` to one in slot `other`."""
+    if name := stated(subject, other):
+        return PREDICATES[name][0]
+    return PREDICATES[stated(other, subject)][1]

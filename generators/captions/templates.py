@@ -15,7 +15,7 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import attributes, counted, named, phrase, stated
-from menagerie.generators.captions.relations import predicate_of
+from menagerie.generators.captions.relations import chain
 
 # Words that join two things if the caption doesn't state their relation.
 CONJUNCTIONS = ("and", "while", "with", "but", "plus", "beside", "next to", "as well as", "together with")
@@ -39,13 +39,13 @@ class Template(NamedTuple):
     """Order in which things are mentioned; one of `ORDERS`. A random order is drawn for each scene."""
     article: str = "a"
     """Article of things, one of `ARTICLES`; "a" becomes "an" before a vowel."""
+    chained: int = 0
+    """The most relations that captions of crowds state, in a chain."""
 
-
-class Phrasing(NamedTuple):
-    """A single phrasing of a template, as drawn for a scene."""
-
-    text: str
-    template: Template
+    @property
+    def relations(self) -> int:
+        """The most relations that a caption states."""
+        return max(self.relation, self.chained)
 
 
 # OC-CLIP's: "a red cat and a white caribou in the desert".
@@ -81,13 +81,12 @@ CHOICES = {"conjunction": CONJUNCTIONS, "mention_order": ORDERS, "article": ARTI
 
 def template_of(recipe: Mapping[str, Any]) -> Template:
     """The template that a recipe's fields describe; all fields but `template` are optional."""
-    return _template(
-        recipe["template"], tuple(recipe.get("phrasings", ())), *(recipe.get(name, "") for name in CHOICES)
-    )
+    chosen = (recipe.get(name, "") for name in CHOICES)
+    return _template(recipe["template"], tuple(recipe.get("phrasings", ())), recipe.get("relations_stated", 0), *chosen)
 
 
 @cache
-def _template(name: str, phrasings: tuple[str, ...], *chosen: str) -> Template:
+def _template(name: str, phrasings: tuple[str, ...], chained: int, *chosen: str) -> Template:
     template = TEMPLATES[choose("template", name, TEMPLATES)]
     given = {field: value for field, value in zip(CHOICES, chosen, strict=True) if value}
     for field, value in given.items():
@@ -96,7 +95,7 @@ def _template(name: str, phrasings: tuple[str, ...], *chosen: str) -> Template:
         raise UserError(f"the template {name!r} joins things by their relation; leave out conjunction")
     for text in phrasings:
         check_phrasing(text)
-    return template._replace(phrasings=phrasings or template.phrasings, **given)
+    return template._replace(phrasings=phrasings or template.phrasings, chained=chained, **given)
 
 
 def check_phrasing(text: str) -> None:
@@ -116,56 +115,64 @@ class Caption(NamedTuple):
     graph: SceneGraph
 
 
-AnyTemplate = str | Template  # a name, or the template itself
+class Content(NamedTuple):
+    """The content of a caption of `scene`. The things of a false caption differ from the scene's."""
+
+    scene: Scene
+    things: tuple[Thing, ...]
+    """The things in the order of the caption; an omitted texture is ""."""
+    predicates: tuple[str, ...] = ()
+    """The predicates of a chain, each of a thing and the next, from the first one on."""
+    denied: tuple[Thing, ...] = ()
+    phrasing: int = 0
+    """The number of the template's phrasing in which the caption is written."""
+    negative: bool = False
+    """Whether the caption has a hard negative, which is true of the swapped scene."""
+
+    @property
+    def kinds(self) -> list[Thing]:
+        """The distinct things, ignoring slots."""
+        return list(dict.fromkeys(thing._replace(slot="") for thing in self.things))
+
+    def with_kind(self, kind: Thing, new: Thing) -> "Content":
+        """Return a copy in which things of one kind are of another."""
+        things = (new._replace(slot=it.slot) if it._replace(slot="") == kind else it for it in self.things)
+        return self._replace(things=tuple(things))
+
 
 # Words for some backgrounds; all others become "in the ...".
 IN_PLACE = {"ocean floor": "on the ocean floor", "circus": "at the circus"}
 
 
-def place(scene: Scene) -> str:
-    """Words for a scene's background: "in the desert"."""
-    return IN_PLACE.get(scene.background, f"in the {scene.background}")
+def write_caption(content: Content, template: Template) -> Caption:
+    """Write a content as a caption with its graph.
 
-
-Predicates = str | tuple[str, ...]  # of two things; or of a chain, each of a thing and the next
-
-
-def build_caption(
-    phrasing: Phrasing, scene: Scene, things: Sequence[Thing], predicate: Predicates = "", denied: Sequence[Thing] = ()
-) -> Caption:
-    """Build the caption of `things`, in their order, on the background of `scene`, with its graph.
-
-    A single predicate has the first thing as its subject. Predicates of a chain each relate a thing to the next, from
-    the first one on; a conjunction joins the things after the chain. Each of `denied` adds a phrase such as "no white
-    caribou" to the text and a node to the graph. The background is a node too: the caption mentions it like the
-    animals, and it gives shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
+    A conjunction joins the things after the chain. Each denied thing adds a phrase such as "no white caribou" to the
+    text and a node to the graph. The background is a node too: the caption mentions it like the animals, and it gives
+    shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
     """
-    numbers = Counter(thing._replace(slot="") for thing in things)  # equal things are counted: "two red cats"
+    scene, predicates = content.scene, content.predicates
+    numbers = Counter(thing._replace(slot="") for thing in content.things)  # equal things are counted: "two red cats"
     phrases = [counted(attributes(thing), thing.animal, number) for thing, number in numbers.items()]
-    phrases += [f"no {phrase(thing)}" for thing in denied]
-    joined = joined_things(phrasing.template, numbers, predicate, denied)
-    text = phrasing.text.format(things=joined, place=place(scene), background=scene.background)
-    stated = (predicate,) if isinstance(predicate, str) else predicate
-    edges = tuple(Edge(name, i, i + 1) for i, name in enumerate(stated) if name)
+    phrases += [f"no {phrase(thing)}" for thing in content.denied]
+    place = IN_PLACE.get(scene.background, f"in the {scene.background}")
+    things = joined_things(template, numbers, predicates, content.denied)
+    text = template.phrasings[content.phrasing].format(things=things, place=place, background=scene.background)
+    edges = tuple(Edge(name, i, i + 1) for i, name in enumerate(predicates))
     return Caption(text, SceneGraph((*phrases, scene.background), edges))
 
 
-def joined_things(template: Template, numbers: Counter[Thing], predicate: Predicates, denied: Sequence[Thing]) -> str:
+def joined_things(
+    template: Template, numbers: Counter[Thing], predicates: Sequence[str], denied: Sequence[Thing]
+) -> str:
     """Write things in words: "a red cat and a white pig", "the cat is red and the pig is white", "a red cat above a
-    white pig", "a red cat above a white pig that is behind a grass dog"."""
-    word = stated if template.statement and not predicate else named
+    white pig that is behind a grass dog": the first ones joined by predicates, those after the chain by a
+    conjunction."""
+    word = stated if template.statement and not predicates else named
     texts = [word(thing, number, template.article) for thing, number in numbers.items()]
     texts += [word(thing, no=True) for thing in denied]
-    if not isinstance(predicate, str):
-        return chained(texts, predicate, template.conjunction)
-    joint = f"is {predicate}" if template.statement else predicate
-    return f" {joint if predicate else template.conjunction} ".join(texts)
-
-
-def chained(texts: Sequence[str], predicates: Sequence[str], conjunction: str) -> str:
-    """Join texts of things: the first ones by predicates, those after the chain by a conjunction."""
-    joints = [f"that is {name}" if i else name for i, name in enumerate(predicates)]
-    joints += [conjunction] * (len(texts) - 1 - len(joints))
+    joints = [f"that is {name}" if i else f"{'is ' * template.statement}{name}" for i, name in enumerate(predicates)]
+    joints += [template.conjunction] * (len(texts) - 1 - len(joints))
     return " ".join(word for both in zip(texts, [*joints, ""], strict=True) for word in both if word)
 
 
@@ -175,28 +182,11 @@ def bare_mentions(template: Template, animals: Iterable[str]) -> Iterator[str]:
     return (word(Thing(animal, "", ""), 1, template.article) for animal in animals)
 
 
-def as_template(template: AnyTemplate) -> Template:
-    return TEMPLATES[template] if isinstance(template, str) else template
-
-
-def phrasing_of(scene: Scene, seed: int, template: AnyTemplate) -> Phrasing:
-    """Draw one of a template's phrasings for `scene`."""
-    template = as_template(template)
-    return Phrasing(template.phrasings[phrasing_number(scene, seed, template)], template)
-
-
 def phrasing_number(scene: Scene, seed: int, template: Template) -> int:
     """Draw the number of one of a template's phrasings for `scene`."""
     if len(template.phrasings) == 1:  # skip the draw, which takes most of a caption's time
         return 0
     return int(generator(seed, "phrasing", scene.key).integers(len(template.phrasings)))
-
-
-def predicate_for(scene: Scene, things: Sequence[Thing], template: AnyTemplate) -> str:
-    """The predicate whose subject is the first of `things`; "" if the template or the scene has no relation."""
-    if not as_template(template).relation or scene.relation is None:
-        return ""
-    return predicate_of(scene, [thing.slot for thing in scene.things].index(things[0].slot))
 
 
 @lru_cache(maxsize=16)  # a scene's caption and hard negative have the same order
@@ -209,7 +199,15 @@ def mention_order(scene: Scene, seed: int, order: str = "random") -> tuple[Thing
     return tuple(scene.things[i] for i in drawn)
 
 
-def caption(scene: Scene, seed: int, template: AnyTemplate = "conjunction") -> Caption:
-    """The true caption of `scene`."""
-    things = mention_order(scene, seed, as_template(template).mention_order)
-    return build_caption(phrasing_of(scene, seed, template), scene, things, predicate_for(scene, things, template))
+def content_of(scene: Scene, seed: int, template: Template, things: Sequence[Thing] | None = None) -> Content:
+    """The content that mentions `things`, or all things of a scene in the order drawn for it, in the phrasing drawn for
+    it, with the relations that the template states."""
+    things = mention_order(scene, seed, template.mention_order) if things is None else tuple(things)
+    stated = chain([thing.slot for thing in things], template.relations)
+    return Content(scene, things, stated, phrasing=phrasing_number(scene, seed, template))
+
+
+def caption(scene: Scene, seed: int, template: Template | str = "conjunction") -> Caption:
+    """The true caption of `scene`, in a template or the one with this name."""
+    template = TEMPLATES[template] if isinstance(template, str) else template
+    return write_caption(content_of(scene, seed, template), template)

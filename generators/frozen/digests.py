@@ -31,8 +31,7 @@ def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
     folder = SplitFolder(root, load_world(recipe.world), benchmark.resolution)
     print(f"{benchmark.name}: {sum(map(len, tested.values()))} scenes", flush=True)
     with progress_bars("factors") as progress:
-        name = f"frozen-{benchmark.name}.h5"
-        path = folder.make_at(folder.folder / name, recipe, lambda: tested, workers, progress)
+        path = folder.make(recipe, workers, progress, f"frozen-{benchmark.name}.h5", lambda: tested)
     check_digests(benchmark, digests_of(tests_in(benchmark, path)))
     return path
 

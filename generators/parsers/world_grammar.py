@@ -26,8 +26,8 @@ from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import World
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import NUMBERS, plural
-from menagerie.generators.captions.relations import CONVERSES
-from menagerie.generators.captions.templates import CONJUNCTIONS, Phrasing, Template, build_caption, predicate_for
+from menagerie.generators.captions.relations import CONVERSES, chain
+from menagerie.generators.captions.templates import CONJUNCTIONS, Content, Template, write_caption
 from menagerie.generators.vocabulary import Vocabulary
 
 PREDICATES = {joint: name for name in CONVERSES for joint in (name, f"is {name}", f"that is {name}")}
@@ -107,10 +107,10 @@ def check_phrasings(template: Template, world: World) -> None:
     size = world.sizes[0] if world.sizes else ""
     textures = (world.textures * 2)[:2]  # a world of things in their own colours has only one
     names = tuple(zip(world.animals[:2], textures, strict=True))
-    for text, background, slots in product(template.phrasings, world.backgrounds, RELATIONS):
-        things = [Thing(*name, slot, size) for name, slot in zip(names, slots, strict=True)]
-        scene = Scene(background, tuple(things))
-        made = build_caption(Phrasing(text, template), scene, things, predicate_for(scene, things, template))
+    for (number, text), background, slots in product(enumerate(template.phrasings), world.backgrounds, RELATIONS):
+        things = tuple(Thing(*name, slot, size) for name, slot in zip(names, slots, strict=True))
+        content = Content(Scene(background, things), things, chain(slots, template.relations), phrasing=number)
+        made = write_caption(content, template)
         if parse(made.text, world) != made.graph:
             raise UserError(
                 f"the phrasing {text!r} gives {made.text!r}, which can't be parsed back: use no name of the "

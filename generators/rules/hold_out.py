@@ -16,7 +16,8 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World, checked_groups
-from menagerie.generators.rules.rule import Rule, parse_rule
+from menagerie.generators.rules.parser import parse_rule
+from menagerie.generators.rules.rule import Rule
 from menagerie.generators.vocabulary import Vocabulary
 
 FORM = "felines={cat, lion}"
@@ -25,16 +26,6 @@ FORM = "felines={cat, lion}"
 def group_texts(table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Write the groups in a TOML table as recipes hold them."""
     return tuple(f"{name}={{{', '.join(members)}}}" for name, members in table.items())
-
-
-def checked_table(table: Mapping[str, object]) -> dict[str, list[str]]:
-    """Check the [groups] table of a TOML file, and return it. Raises if a value isn't a list of names."""
-    checked: dict[str, list[str]] = {}
-    for name, members in table.items():
-        if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
-            raise UserError(f'group {name!r} must be a list of animals, such as ["cat", "lion"]; got {members!r}')
-        checked[name] = members
-    return checked
 
 
 def read_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:

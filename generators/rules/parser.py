@@ -1,14 +1,17 @@
-"""Parses the text of a hold-out rule (see `menagerie.generators.rules.rule`) into a tree, by recursive descent."""
+"""Parses the text of a hold-out rule (see `menagerie.generators.rules.rule`), by recursive descent."""
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import product
+from typing import NamedTuple, NoReturn
 
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.scene import MOST_THINGS
 from menagerie.envs.slots import PLACES
 from menagerie.envs.world import World
-from menagerie.generators.rules.tokens import Token, Tokens
-from menagerie.generators.rules.tree import (
+from menagerie.generators.rules.rule import (
     OPERATORS,
     RELATION_WORDS,
     SCENE_FIELDS,
@@ -16,55 +19,100 @@ from menagerie.generators.rules.tree import (
     AnyOf,
     Comparison,
     Conjunction,
-    Expression,
-    Not,
+    Rule,
     Term,
 )
 
+MOST_CHARACTERS = 10_000  # each term takes time on every scene
 MOST_DEPTH = 50  # of parentheses and `not`, to bound the recursion
 FIELDS = (*THING_FIELDS, *SCENE_FIELDS)
+OF_ANIMALS = ("animal", "pair", "first", "second")  # fields that are compared with animals
 # Split files store views as int32.
 NUMBERS = {"count": range(1, MOST_THINGS + 1), "view": range(2**31), "index": range(MOST_THINGS)}
-VALUES_OF = {
-    "pair": "animal",
-    "first": "animal",
-    "second": "animal",
-}  # kinds of names by field, if they differ from the field's name
+KEYWORDS = {"and": "&", "or": "|", "not": "!"}
+TOKEN = re.compile(
+    r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<word>[\w.-]+)|(?P<sign>!=|<=|>=|[=<>!&|(){}\[\],])|(?P<stray>\S)"""
+)
 
 
-class Parser(Tokens):
-    """Parses one rule; most methods parse the part that they are named after."""
+class Token(NamedTuple):
+    """A piece of a rule: its kind ("quoted", "word", "end" or the sign itself), its text and its position, from 1."""
+
+    kind: str
+    text: str
+    place: int
+
+
+def parse_rule(text: str, world: World) -> Rule:
+    """Parse a rule; raises, with the character's position, for a syntax error or a name that `world` lacks."""
+    parser = Parser(text, world)
+    expression = parser.rule()
+    return Rule(text, expression, tuple(group for group in world.groups if group[0] in parser.used))
+
+
+class Parser:
+    """Parses one rule, from left to right; most methods parse the part that they are named after."""
 
     def __init__(self, text: str, world: World) -> None:
-        super().__init__(text)
-        self.depth = 0
+        if len(text) > MOST_CHARACTERS:
+            start = f"rule {text[:40]!r}... has {len(text)} characters"
+            raise UserError(f"{start}; at most {MOST_CHARACTERS} are read: write several rules, or groups of animals")
+        self.text, self.depth = text, 0
         self.groups, self.used = dict(world.groups), set[str]()
         self.names = {
-            "animal": world.animals,
+            **{name: (*world.animals, *self.groups) for name in OF_ANIMALS},
             "texture": world.textures,
             "size": world.sizes,
             "background": world.backgrounds,
             "slot": PLACES,
-            "relation": RELATION_WORDS,
+            "relation": tuple(RELATION_WORDS),
         }
+        self.ahead = deque([*map(self.token, TOKEN.finditer(text)), Token("end", "", len(text) + 1)])
 
-    def rule(self) -> Expression:
+    def token(self, match: re.Match) -> Token:
+        text, group = match.group(), match.lastgroup
+        token = Token(text if group == "sign" else KEYWORDS.get(text, group), text, match.start() + 1)
+        if token.kind == "stray":
+            quote = f"the quote {text} is never closed"
+            self.fail(quote if text in "\"'" else f"{text!r} means nothing; join comparisons by & or |", token)
+        return token
+
+    @property
+    def next(self) -> Token:
+        """The next token, without consuming it; at the end, the token "end"."""
+        return self.ahead[0]
+
+    def take(self, *kinds: str) -> str:
+        """Consume the next token and return its text, if its kind is among `kinds`; else return ""."""
+        return self.ahead.popleft().text if self.next.kind in kinds else ""
+
+    def words(self) -> str:
+        """Consume all words that follow, or a quoted text; words are joined by single spaces."""
+        if quoted := self.take("quoted"):
+            return " ".join(quoted[1:-1].split())
+        return " ".join(iter(lambda: self.take("word"), ""))
+
+    def expected(self, what: str) -> NoReturn:
+        """Raise because the next token isn't `what`."""
+        self.fail(f"expected {what}, got {repr(self.next.text) if self.next.text else 'the end'}", self.next)
+
+    def fail(self, problem: str, token: Token) -> NoReturn:
+        """Raise a one-line error with the rule and the position of `token`."""
+        raise UserError(f"rule {self.text!r}, character {token.place}: {problem}")
+
+    def rule(self) -> AnyOf:
         if self.next.kind == "end":
             self.fail("the rule is empty; write one such as texture=red & animal=cat", self.next)
         expression = self.alternatives()
         return expression if self.next.kind == "end" else self.expected("'&', '|' or the end")
 
-    def alternatives(self) -> Expression:
-        """Parse conjunctions joined by `|`."""
-        parts = self.chain("|", self.conjunction)
-        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
+    def alternatives(self) -> AnyOf:
+        return AnyOf(tuple(self.chain("|", self.conjunction)))
 
     def conjunction(self) -> Conjunction:
-        """Parse comparisons and groups joined by `&`."""
-        start = self.next
-        parts = self.chain("&", self.part)
+        start, parts = self.next, self.chain("&", self.part)
         comparisons = tuple(part for part in parts if isinstance(part, Comparison))
-        groups = tuple(part for part in parts if isinstance(part, Expression))
+        groups = tuple(part for part in parts if isinstance(part, AnyOf))
         return Conjunction(comparisons, groups, self.turned(comparisons, start))
 
     def chain(self, sign: str, parse: Callable) -> list:
@@ -85,17 +133,18 @@ class Parser(Tokens):
                 self.fail(f"{ends[0]!r} needs one of {relation.replace('/', ' and ')}, not both", start)
         return turned
 
-    def part(self) -> Comparison | Expression:
+    def part(self) -> Comparison | AnyOf:
         """Parse a comparison, a negated part or a group in parentheses."""
         if self.take("!"):
             part = self.nested(self.part)
-            return Not(Conjunction((part,)) if isinstance(part, Comparison) else part)
+            part = AnyOf((Conjunction((part,)),)) if isinstance(part, Comparison) else part
+            return replace(part, negated=not part.negated)
         if self.take("("):
             group = self.nested(self.alternatives)
             return group if self.take(")") else self.expected("'&', '|' or ')'")
         return self.comparison()
 
-    def nested(self, parse: Callable) -> Comparison | Expression:
+    def nested(self, parse: Callable) -> Comparison | AnyOf:
         """Call `parse` one level deeper; raises if the nesting is too deep."""
         if self.depth == MOST_DEPTH:
             self.fail(f"a rule nests at most {MOST_DEPTH} parentheses and nots; write it with fewer", self.next)
@@ -105,45 +154,42 @@ class Parser(Tokens):
         return inside
 
     def comparison(self) -> Comparison:
-        """Parse a field, an operator and the right-hand side."""
-        left = self.term(FIELDS)
-        sign = self.next
+        """Parse a field, an operator, and a field of another thing, a value, or several in braces."""
+        left, sign = self.term(FIELDS), self.next
         operator = self.take(*OPERATORS) or self.expected(f"one of {' '.join(OPERATORS)}")
-        if operator in ("=", "!="):
-            return self.equality(left, operator)
-        if left.field != "count":
-            self.fail(f"{operator!r} compares count only; use = or !=", sign)
-        return Comparison(left, operator, (self.value("count"),))
-
-    def equality(self, left: Term, operator: str) -> Comparison:
-        """Parse the right-hand side of = or !=: another thing's field, or names or numbers."""
+        if operator not in ("=", "!="):
+            if left.field != "count":
+                self.fail(f"{operator!r} compares count only; use = or !=", sign)
+            return Comparison(left, operator, (self.value("count"),))
         start = self.next
         if start.kind == "word" and self.ahead[1].kind == "[":
             return Comparison(left, operator, self.other(left))
-        given = self.values(left.field)
+        if self.take("{"):
+            given = self.chain(",", lambda: self.value(left.field))
+            self.take("}") or self.expected("',' or '}'")
+        else:
+            given = [self.value(left.field)]
         if left.field == "relation":
             directions = tuple(RELATION_WORDS[word] for word in given)
             relations = tuple(relation for relation, _ in directions)
             return Comparison(left, operator, relations, directions if operator == "=" else ())
-        if left.field == "pair":
-            if len(given) != 2:
-                self.fail("pair is a set of two animals, such as {cat, lion}", start)
-            both = product(*(self.members("pair", name) for name in given))
-            return Comparison(left, operator, tuple(tuple(sorted(pair)) for pair in both))
-        return Comparison(left, operator, tuple(name for word in given for name in self.members(left.field, word)))
+        if left.field == "pair" and len(given) != 2:
+            self.fail("pair is a set of two animals, such as {cat, lion}", start)
+        members = [self.members(left.field, value) for value in given]
+        values = (tuple(sorted(pair)) for pair in product(*members)) if left.field == "pair" else sum(members, ())
+        return Comparison(left, operator, tuple(values))
 
     def members(self, field: str, value: str | int) -> tuple[str | int, ...]:
         """The members of a group if the field takes animals; otherwise the value alone."""
-        if VALUES_OF.get(field, field) != "animal" or value not in self.groups:
+        if field not in OF_ANIMALS or value not in self.groups:
             return (value,)
         self.used.add(value)
         return self.groups[value]
 
     def other(self, left: Term) -> Term:
         """Parse an indexed field that `left` can be compared with."""
-        start = self.next
-        right = self.term(THING_FIELDS)
-        if left.field == "pair" or right.field != VALUES_OF.get(left.field, left.field):
+        start, right = self.next, self.term(THING_FIELDS)
+        if left.field == "pair" or right.field != ("animal" if left.field in OF_ANIMALS else left.field):
             self.fail(f"{left.field} can't be compared with {right.field}", start)
         return right
 
@@ -163,13 +209,6 @@ class Parser(Tokens):
         index = self.value("index")
         return Term(field, index) if self.take("]") else self.expected("']'")
 
-    def values(self, field: str) -> list[str | int]:
-        """Parse a value, or several in braces."""
-        if not self.take("{"):
-            return [self.value(field)]
-        given = self.chain(",", lambda: self.value(field))
-        return given if self.take("}") else self.expected("',' or '}'")
-
     def value(self, field: str) -> str | int:
         """Parse a number, or a name that the world has."""
         start = self.next
@@ -178,15 +217,16 @@ class Parser(Tokens):
         words = self.words()
         if start.kind == "word" and field != "index" and self.next.kind in (*OPERATORS, "["):
             self.fail(f"'&' or '|' is missing before {words.split()[-1]!r}", self.next)
-        if field in NUMBERS:
-            return self.number(field, words, start)
-        kind = VALUES_OF.get(field, field)
-        groups = self.groups if kind == "animal" else ()
-        return self.choose(kind, words, [*self.names[kind], *groups], start)
-
-    def number(self, field: str, digits: str, start: Token) -> int:
-        """The number in `digits`; raises if it is outside the field's range."""
+        if field not in NUMBERS:
+            return self.choose("animal" if field in OF_ANIMALS else field, words, self.names[field], start)
         numbers = NUMBERS[field]
-        if not re.fullmatch("[0-9]{1,10}", digits) or int(digits) not in numbers:
-            self.fail(f"{field} is a whole number from {numbers[0]} to {numbers[-1]}, got {digits!r}", start)
-        return int(digits)
+        if not re.fullmatch("[0-9]{1,10}", words) or int(words) not in numbers:
+            self.fail(f"{field} is a whole number from {numbers[0]} to {numbers[-1]}, got {words!r}", start)
+        return int(words)
+
+    def choose(self, kind: str, name: str, options: Iterable[str], token: Token) -> str:
+        """Return `name`, read at `token`, if it is among `options`; else raise, and suggest the nearest."""
+        try:
+            return choose(kind, name, options)
+        except UserError as error:
+            self.fail(str(error), token)

@@ -26,15 +26,13 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import Content
-from menagerie.generators.captions.incomplete import Chances, denied_things, mentioned_things
-from menagerie.generators.captions.templates import mention_order
+from menagerie.generators.captions.incomplete import denied_things, mentioned_things
+from menagerie.generators.captions.templates import Content, content_of, mention_order
 from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.objects import OBJECT_TESTS, shown_objects, unseen_in
-from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from menagerie.generators.splits.recipe import PairCounts, PlacedPair, SplitRecipe, check_singles_views
+from menagerie.generators.splits.pair_roles import Pair, PairRecipe, PairRoles, pair_roles
 
 Textures = tuple[str, str]
 
@@ -42,7 +40,7 @@ TESTS = ("seen_pairs", "unseen_pairs", "different_bag", "train_pairs")
 
 
 @dataclass(frozen=True)
-class BindingRecipe(SplitRecipe):
+class BindingRecipe(PairRecipe):
     """Everything that determines an attribute-binding split, apart from the resolution."""
 
     kind: ClassVar[str] = "binding"
@@ -66,7 +64,6 @@ class BindingRecipe(SplitRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_singles_views(self)
         for name in ("hold_out", "negated"):
             if self.objects < 1 and getattr(self, name):
                 raise UserError(f"objects {self.objects:g} and {name} both say what train lacks; leave one of them out")
@@ -83,13 +80,11 @@ class BindingRecipe(SplitRecipe):
         """What the caption of a scene says. A training caption may be incomplete; then there is no hard negative."""
         if subset != "train":
             return super().content(subset, scene)
-        chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
-        order = self.wording.mention_order
-        things = mentioned_things(scene, self.seed, chances, order)
+        things = mentioned_things(scene, vars(self))
         denied = self.denied(scene) if self.negated else ()  # only then, because it loads the world
-        complete = things == mention_order(scene, self.seed, order)
+        complete = things == mention_order(scene, self.seed, self.wording.mention_order)
         negative = complete and len(scene.things) == 2 and self.swap(scene) != scene
-        return self.content_of(scene, things, denied, negative)
+        return content_of(scene, self.seed, self.wording, things)._replace(denied=denied, negative=negative)
 
     def denied(self, scene: Scene) -> tuple[Thing, ...]:
         """The things that the caption of a training scene negates."""
@@ -99,11 +94,9 @@ class BindingRecipe(SplitRecipe):
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and `unseen_pairs` are
         the same at all fractions."""
-        train_views = range(self.views)
-        test_views = range(self.views, self.views + self.test_views)
         subsets, shown = {}, self.shown(world)
         for subset, items in textured_pairs(self, world).items():
-            views = train_views if subset == "train" else test_views
+            views = self.train_range if subset == "train" else self.test_range
             scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
             if subset == "train":
                 every = world.singles(range(self.singles_views or self.views))
@@ -115,21 +108,17 @@ class BindingRecipe(SplitRecipe):
             check_tested(self, subsets)
         return subsets
 
-    def testable(self, world: World) -> list[Scene]:
-        """Return the scenes of all pairs, in all assignments of two different textures and in all sizes."""
+    def bare(self, world: World) -> list[Scene]:
+        """The scenes of all pairs, in all assignments of two different textures."""
         items = product(world.pairs, permutations(world.textures, 2))
-        bare = (scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1)))
-        return [scene for one in bare for scene in world.in_sizes(one)]
+        return [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1))]
 
     @property
     def draws(self) -> Mapping[str, tuple[str, ...]]:
         return {"left/right": ()}
 
-    def validation_pairs(self, world: World) -> set[PlacedPair]:
-        return {("left/right", frozenset(pair)) for pair in roles_of(self, world)[0].validation}
-
-    def counts(self) -> PairCounts:
-        return roles_of(self, load_world(self.world))[0].counts
+    def roles(self, world: World, relation: str) -> PairRoles:
+        return roles_of(self, world)[0]
 
 
 def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:

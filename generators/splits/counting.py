@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import COUNTING
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import Content
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one
+from menagerie.generators.captions.templates import Content
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, set_apart
 
 MANY = range(2, len(COUNTING) + 1)
 
@@ -44,7 +43,7 @@ class CountingRecipe(SplitRecipe):
         """Return the scenes of all subsets. For one seed, validation and `unseen_counts` are the same at all
         fractions."""
         train, validation, reserve, _ = animal_roles(self, world)
-        old, new = range(self.views), range(self.views, self.views + self.test_views)
+        old, new = self.train_range, self.test_range
         singles = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
         subsets = {"train": singles + self.kept(world, list(self.numbers(world, train, MANY, old)))}
         # Tests include the number one, although train shows it: otherwise a text that states one would always be a
@@ -75,17 +74,9 @@ class CountingRecipe(SplitRecipe):
         return PairCounts(len(train), 0, trainable)
 
 
-def animal_roles(recipe: CountingRecipe, world: World) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
+def animal_roles(recipe: CountingRecipe, world: World) -> tuple[list[str], list[str], list[str], int]:
     """Return the animals that train shows in several copies, those of validation, those of the reserve, and the number
     of trainable ones."""
-    shuffled = tuple(world.animals[i] for i in generator(recipe.seed, "counted").permutation(len(world.animals)))
-    n_reserve = at_least_one(recipe.reserve, len(shuffled))
-    n_apart = n_reserve + at_least_one(recipe.validation, len(shuffled))
-    trainable = shuffled[n_apart:]
-    if not trainable:
-        raise UserError(
-            f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the {len(shuffled)} "
-            f"animals of world {recipe.world!r} to count in train; lower one of them"
-        )
-    train = trainable[: round(recipe.pairs * len(trainable))]
-    return train, shuffled[n_reserve:n_apart], shuffled[:n_reserve], len(trainable)
+    shuffled = [world.animals[i] for i in generator(recipe.seed, "counted").permutation(len(world.animals))]
+    reserve, validation, trainable = set_apart(recipe, shuffled, "animals")
+    return trainable[: round(recipe.pairs * len(trainable))], validation, reserve, len(trainable)

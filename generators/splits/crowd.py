@@ -22,23 +22,15 @@ from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import Content
-from menagerie.generators.captions.crowds import (
-    SEARCH,
-    content_of,
-    target,
-    tested_things,
-    trained_things,
-)
+from menagerie.generators.captions.crowds import SEARCH, target, tested_things, trained_things
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
-from menagerie.generators.captions.incomplete import Chances
+from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import matched
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.crowd_options import CrowdOptions, cells_in, check_names
 from menagerie.generators.splits.crowd_tests import (
     Chooser,
-    deal_from,
     named_in,
     of_names,
     of_pairs,
@@ -58,13 +50,12 @@ class CrowdRecipe(CrowdOptions):
         """What a scene's caption says. A training scene has a hard negative only if its caption mentions both exchanged
         things with their textures, and train may show the swap."""
         if subset == "train":
-            chances = Chances(self.mentioned, self.attributes, self.salient)
-            things = trained_things(scene, self.telling, chances)
+            things = trained_things(scene, self.telling)
             negative = self.has_negative(scene, {thing.slot for thing in things if thing.texture})
         else:
             searched = subset.startswith(SEARCH)
             things, negative = (target(scene)[0],) if searched else tested_things(scene, self.telling), True
-        return content_of(scene, things, self.telling)._replace(negative=negative)
+        return content_of(scene, self.seed, self.wording, things)._replace(negative=negative)
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
         """Return whether a training scene has a hard negative. `textured` has the slots of the things that its caption
@@ -82,17 +73,16 @@ class CrowdRecipe(CrowdOptions):
     def planned(self, world: World) -> dict[str, list[Scene]]:
         check_names(self, world)
         subsets = {"train": self.trained(world)}
-        tested = {name: self.dealt(world, name, self.chooser(world, name)) for name in self.tests}
+        tested = {name: self.dealt(world, name) for name in self.tests}
         taken = {one for scenes in tested.values() for scene in scenes for one in (scene, self.swap(scene))}
         return subsets | {"validation": self.validated(world, taken)} | tested
 
     def trained(self, world: World) -> list[Scene]:
         """Return the scenes of train, one number of things after the other. Raises if they don't show every cell of the
         coverage, unless there are rules."""
-        each, more = divmod(self.train_scenes, len(self.things))
-        scenes = [scene for i, n in enumerate(self.things) for scene in self.trained_of(world, n, each + (i < more))]
-        cells = cells_in(self, world)
-        asked = cells.at(*range(cells.shown))
+        numbers = zip(self.things, parts_of(self.train_scenes, len(self.things)), strict=True)
+        scenes = [scene for things, number in numbers for scene in self.trained_of(world, things, number)]
+        asked = cells_in(self, world).trained
         shown = {thing[:2] for scene in scenes for thing in scene.things}
         if len(shown) < len(asked) and not self.hold_out:  # rules may hold out a cell
             raise UserError(
@@ -106,9 +96,9 @@ class CrowdRecipe(CrowdOptions):
         """Return the `number` scenes of train with this many things. If these are two or more, the last scenes, a share
         `hard_negatives`, are swaps of others."""
         swaps = round(self.hard_negatives * number) if things > 1 else 0
-        cells, free = cells_in(self, world), self.free(world)
+        trained, free = cells_in(self, world).trained, self.free(world)
         random = generator(self.seed, "train", things)
-        table = Table(world, LAYOUTS[self.layout], things, range(self.views), cells.at(*range(cells.shown)), random)
+        table = Table(world, LAYOUTS[self.layout], things, self.train_range, trained, random)
         scenes = collect(number - swaps, table.scene, free, like=lambda scene: scene)
         if len(scenes) < number - swaps:
             raise UserError(
@@ -131,75 +121,55 @@ class CrowdRecipe(CrowdOptions):
     def chooser(self, world: World, name: str) -> Chooser:
         """Return the function that chooses the cells of a test's scenes."""
         cells, random = cells_in(self, world), generator(self.seed, "cells", name)
-        seen = cells.at(*range(cells.shown))
         kind, _, rest = name.partition("_")
         if kind == SEARCH:
-            return searched(cells, seen, random, conjunction=rest.startswith("conjunction"))
+            return searched(cells, cells.trained, random, things_of(name), rest.startswith("conjunction"))
         if kind == "triplets":
-            return with_triplets(cells, seen, random, int(rest))
-        return of_pairs(cells, seen if kind == "seen" else cells.at(cells.classes - 1), random)
+            return with_triplets(cells, cells.trained, random, int(rest))
+        return of_pairs(cells, cells.trained if kind == "seen" else cells.at(cells.classes - 1), random)
 
-    def dealt(self, world: World, name: str, choose: Chooser) -> list[Scene]:
+    def dealt(self, world: World, name: str) -> list[Scene]:
         """The scenes of a test: at most `test_scenes`, none of them the swap of another."""
-        things = things_of(name)
-        cells, free = cells_in(self, world), self.free(world)
-        others = cells.at(0) if name.startswith("unseen") else cells.at(*range(cells.shown))
-        table = self.table(world, things, others, name)
-        deal = partial(deal_from, table, choose, things)
-        scenes = collect(self.test_scenes, deal, lambda scene: free(scene) and free(self.swap(scene)), self.swap)
+        cells, choose = cells_in(self, world), self.chooser(world, name)
+        others = cells.at(0) if name.startswith("unseen") else cells.trained
+        deal = self.dealer(world, name, things_of(name), others, choose)
+        scenes = collect(self.test_scenes, deal, self.free_both(world), self.swap)
         if not scenes:
             raise UserError(
                 f"world {self.world!r} gives no scene of the test {name}; leave that test out, or raise views"
             )
         return scenes
 
-    def table(self, world: World, things: int, others: list[Cell], name: str) -> Table:
-        """Make a table that deals scenes in test views."""
-        views = range(self.views, self.views + self.test_views)
+    def dealer(self, world: World, name: str, things: int, others: list[Cell], choose: Chooser) -> Callable[[], Scene]:
+        """Make a function that deals scenes of `things` things in test views. `choose` gives cells of the first things,
+        and `others` are the cells of the rest."""
         layout = LAYOUTS[self.test_layout or self.layout]
-        return Table(world, layout, things, views, others, generator(self.seed, "test", name, things))
+        table = Table(world, layout, things, self.test_range, others, generator(self.seed, "test", name, things))
+        return lambda: table.scene(choose())
 
     def validated(self, world: World, taken: set[Scene]) -> list[Scene]:
         """Return the scenes of validation. They have the numbers of things of train, but at least two. None is in a
         test, and neither is its swap."""
-        numbers = [n for n in self.things if n > 1] or [2]
-        free, cells = self.free(world), cells_in(self, world)
-        scenes = []
-        for i, n in enumerate(numbers):
-            number = self.test_scenes // len(numbers) + (i < self.test_scenes % len(numbers))
-            choose = of_pairs(cells, cells.at(*range(cells.shown)), generator(self.seed, "cells", "validation", n))
-            table = self.table(world, n, cells.at(*range(cells.shown)), "validation")
-            deal = partial(deal_from, table, choose, n)
-            scenes += collect(number, deal, partial(self.untested, free, taken), self.swap)
+        cells, free = cells_in(self, world), self.free_both(world)
+        numbers, scenes = [n for n in self.things if n > 1] or [2], []
+        for n, number in zip(numbers, parts_of(self.test_scenes, len(numbers)), strict=True):
+            choose = of_pairs(cells, cells.trained, generator(self.seed, "cells", "validation", n))
+            deal = self.dealer(world, "validation", n, cells.trained, choose)
+            scenes += collect(number, deal, lambda scene: scene not in taken and free(scene), self.swap)
         return scenes
 
-    def untested(self, free: Callable[[Scene], bool], taken: set[Scene], scene: Scene) -> bool:
-        """Return whether a scene isn't in `taken`, and no rule holds out the scene or its swap."""
-        return scene not in taken and free(scene) and free(self.swap(scene))
-
-    def tests_of_rules(
-        self, world: World, rules: tuple[Rule, ...], subsets: Mapping[str, list[Scene]]
-    ) -> dict[str, list[Scene]]:
-        """Return the scenes of the tests of rules. They have the numbers of things of the other tests, as far as the
-        rules match such scenes. Raises for a test without scenes."""
-        tests = {}
-        for name, texts in self.held_out_tests.items():
-            tested = self.matching(world, name, [rule for rule in rules if rule.text in texts])
-            if not tested:
-                shown = " or ".join(texts)
-                raise UserError(f"hold_out {shown!r} matches no scene that was dealt for a test; widen it")
-            tests[name] = tested
-        return tests
+    def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
+        """The same with the numbers of things of the other tests, as far as the rules match such scenes."""
+        return self.tested(world, partial(self.matching, world))
 
     def matching(self, world: World, name: str, rules: Sequence[Rule]) -> list[Scene]:
         """Return the scenes of a test of rules. The names in the rules are dealt more often; otherwise few scenes would
         match."""
         cells, scenes = cells_in(self, world), []
-        seen = cells.at(*range(cells.shown))
-        for i, n in enumerate(self.test_things):
-            number = self.test_scenes // len(self.test_things) + (i < self.test_scenes % len(self.test_things))
-            choose = of_names(cells, seen, named_in(rules, world), generator(self.seed, "cells", name, n))
-            deal = partial(deal_from, self.table(world, n, seen, name), choose, n)
+        for n, number in zip(self.test_things, parts_of(self.test_scenes, len(self.test_things)), strict=True):
+            random = generator(self.seed, "cells", name, n)
+            choose = of_names(cells, cells.trained, named_in(rules, world), random)
+            deal = self.dealer(world, name, n, cells.trained, choose)
             scenes += collect(number, deal, partial(matched, rules), self.swap)
         return scenes
 
@@ -208,6 +178,11 @@ class CrowdRecipe(CrowdOptions):
         rules = self.rules(world)
         return lambda scene: not matched(rules, scene)
 
+    def free_both(self, world: World) -> Callable[[Scene], bool]:
+        """Make a function that says whether no rule holds out a scene or its swap."""
+        free = self.free(world)
+        return lambda scene: free(scene) and free(self.swap(scene))
+
     def counts(self) -> PairCounts:
         """Return the numbers of pairs. All pairs are in train. `hard_negatives`, here a share of scenes, is counted as
         that share of the pairs. Raises for a world with too few names."""
@@ -215,3 +190,8 @@ class CrowdRecipe(CrowdOptions):
         check_names(self, world)
         number = len(world.pairs)
         return PairCounts(number, round(self.hard_negatives * number), number)
+
+
+def parts_of(total: int, number: int) -> list[int]:
+    """Divide a total into whole parts that differ by at most one, the larger ones first."""
+    return [total // number + (i < total % number) for i in range(number)]

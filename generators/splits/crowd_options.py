@@ -8,7 +8,7 @@ from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
 from menagerie.envs.layouts import MOST
 from menagerie.envs.world import World
-from menagerie.generators.captions.crowds import SEARCH, Telling, telling_of
+from menagerie.generators.captions.crowds import SEARCH, Telling
 from menagerie.generators.cells import Cells, cells_of, round_coverage
 from menagerie.generators.splits.recipe import SplitRecipe
 
@@ -92,7 +92,7 @@ class CrowdOptions(SplitRecipe):
 
     @property
     def telling(self) -> Telling:
-        return telling_of(vars(self))
+        return Telling(vars(self))
 
 
 def cells_in(recipe: CrowdOptions, world: World) -> Cells:

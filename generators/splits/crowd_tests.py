@@ -2,19 +2,18 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
-from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.captions.crowds import SEARCH
 from menagerie.generators.cells import Cell, Cells
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.dealing import Deck, NoCard, Table, different
+from menagerie.generators.splits.dealing import Deck, NoCard, different
 
-# Cells of the exchanged things and of all others, for the scenes of a test; None leaves the others to the deck.
-Chosen = tuple[Sequence[Cell], Sequence[Cell] | None]
-Chooser = Callable[[int], Chosen]  # of a number of things
+Chooser = Callable[[], list[Cell]]
+"""Chooses the cells of a scene: those of the two exchanged things, and perhaps of others."""
 
 
 def things_of(test: str) -> int:
@@ -25,71 +24,60 @@ def things_of(test: str) -> int:
     return {SEARCH: number + 1, "triplets": 4}.get(kind, number)
 
 
-def deal_from(table: Table, choose: Chooser, things: int) -> Scene:
-    """Deal a scene of `things` things, with the cells that `choose` gives."""
-    return table.scene(*choose(things))
-
-
 def named_in(rules: Sequence[Rule], world: World) -> set[str]:
     """Return the animals and textures that the texts of rules name, by themselves or by groups."""
-    groups = dict(world.groups)
-    known = {name: (name,) for name in (*world.animals, *world.textures)} | groups
+    known = {name: (name,) for name in (*world.animals, *world.textures)} | dict(world.groups)
     texts = " ".join(rule.text for rule in rules)
     found = [members for name, members in known.items() if re.search(rf"\b{re.escape(name)}\b", texts)]
     return {member for members in found for member in members}
 
 
-def pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) -> Callable[[], list[Cell]]:
-    """Make a function that deals the cells of two exchanged things. Both are of `tested`, share neither animal nor
-    texture, and are `Cells.alike`, so the exchange makes no seen cell unseen, and no unseen cell seen."""
-    deck = Deck(tested, random)
-
-    def deal() -> list[Cell]:
-        one = deck.deal()
-        return [one, deck.deal(lambda cell: different(cell, one) and cells.alike(cell, one))]
-
-    return deal
-
-
 def of_pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) -> Chooser:
-    """Choose cells for scenes of different animals in different textures; exchanged things have cells of `tested`."""
-    deal = pairs(cells, tested, random)
-    return lambda things: (deal(), None)
+    """Deal the cells of two exchanged things. Both are of `tested`, share neither animal nor texture, and are
+    `Cells.alike`, so the exchange makes no seen cell unseen, and no unseen cell seen."""
+    deck = Deck(tested, random)
+    return lambda: [one := deck.deal(), deck.deal(partial(goes_with, cells, one))]
+
+
+def goes_with(cells: Cells, one: Cell, cell: Cell) -> bool:
+    return different(cell, one) and cells.alike(cell, one)
 
 
 def of_names(cells: Cells, tested: Sequence[Cell], names: set[str], random: np.random.Generator) -> Chooser:
-    """Choose cells for scenes of different animals in different textures, with `names` more often.
+    """Deal the cells of two exchanged things with `names` more often.
 
-    Each exchanged thing is dealt from the cells of `tested` that have the most of `names`, the first with probability
-    3/4 and the other with probability 1/2; otherwise from all of `tested`."""
+    Each is dealt from the cells of `tested` that have the most of `names`, the first with probability 3/4 and the other
+    with probability 1/2; otherwise from all of `tested`."""
     most = max(len(names.intersection(cell)) for cell in tested)
     wanted = Deck([cell for cell in tested if len(names.intersection(cell)) == most], random)
     every = Deck(tested, random)
 
-    def choose(things: int) -> Chosen:
+    def choose() -> list[Cell]:
         one = (wanted if random.random() < 0.75 else every).deal()
         other = wanted if random.random() < 0.5 else every
-        return [one, other.deal(lambda cell: different(cell, one) and cells.alike(cell, one))], None
+        return [one, other.deal(partial(goes_with, cells, one))]
 
     return choose
 
 
-def searched(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, conjunction: bool) -> Chooser:
+def searched(
+    cells: Cells, tested: Sequence[Cell], random: np.random.Generator, things: int, conjunction: bool
+) -> Chooser:
     """Choose cells for scenes of a search: a target, such as a red cat, and a thing with which it exchanges its
     texture, such as a white dog. With `conjunction`, the rest are by turns other red animals and cats in other
     textures; without, they share nothing with these two."""
-    deal = pairs(cells, tested, random)
+    deal = of_pairs(cells, tested, random)
 
-    def choose(things: int) -> Chosen:
-        target, other = both = deal()
-        taken, start = [*both], random.integers(2)
-        for turn in range(things - len(both)):
+    def choose() -> list[Cell]:
+        taken, start = deal(), random.integers(2)
+        target, other = taken
+        for turn in range(things - len(taken)):
             shared = 1 + int(start + turn) % 2 if conjunction else 0
             fitting = [cell for cell in tested if fits(cell, taken, target, other, shared)]
             if not fitting:
                 raise NoCard
             taken.append(fitting[random.integers(len(fitting))])
-        return both, taken[len(both) :]
+        return taken
 
     return choose
 
@@ -110,9 +98,9 @@ def fits(cell: Cell, taken: Sequence[Cell], target: Cell, other: Cell, shared: i
 def with_triplets(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, triplets: int) -> Chooser:
     """Choose cells for scenes of four things with 0, 1 or 2 triplets. A triplet is a thing, another thing with its
     animal and a third one with its texture (Campbell et al. 2024)."""
-    deal = pairs(cells, tested, random)
+    deal = of_pairs(cells, tested, random)
 
-    def choose(things: int) -> Chosen:
+    def choose() -> list[Cell]:
         (animal, texture), (other_animal, other_texture) = both = deal()
         animals = [name for name in cells.animals if name not in (animal, other_animal)]
         textures = [name for name in cells.textures if name not in (texture, other_texture)]
@@ -123,6 +111,6 @@ def with_triplets(cells: Cells, tested: Sequence[Cell], random: np.random.Genera
         }[triplets]
         if not all(cells.seen(*cell) for cell in rest):
             raise NoCard
-        return both, rest
+        return both + rest
 
-    return choose if triplets else of_pairs(cells, tested, random)
+    return choose if triplets else deal

@@ -61,18 +61,18 @@ class Table:
         self.backgrounds, self.views = Deck(world.backgrounds, random), Deck(views, random)
         self.cells = Deck(cells, random)
 
-    def scene(self, exchanged: Sequence[Cell] = (), others: Sequence[Cell] | None = None) -> Scene:
-        """Deal a scene. `exchanged` are the cells of the two things whose textures a swap exchanges, and `others` those
-        of other things. The remaining things get cells from the deck: new animals in new textures.
+    def scene(self, chosen: Sequence[Cell] = ()) -> Scene:
+        """Deal a scene. `chosen` are the cells of the two things whose textures a swap exchanges, and then of others.
+        The remaining things get cells from the deck: new animals in new textures.
 
         Raises `NoCard` if no cell of the deck fits beside those already chosen.
         """
-        cells = [*exchanged, *(others or ())]
+        cells = [*chosen]
         while len(cells) < self.things:
             cells.append(self.cells.deal(lambda cell: all(different(cell, other) for other in cells)))
         slots, background, view = self.places.deal(), self.backgrounds.deal(), self.views.deal()
         order = self.random.permutation(len(slots)).tolist()
-        if exchanged:
+        if chosen:
             pair = exchanged_places(slots, background, view)
             order = [*sorted(pair, key=order.index), *(place for place in order if place not in pair)]
         sizes = self.sizes(animal for animal, _ in cells)

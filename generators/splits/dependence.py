@@ -66,9 +66,8 @@ class DependenceRecipe(SplitRecipe):
 
     def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:
         """Yield scenes of the pairs with two different textures in `texture_of`, in both orders and in test views."""
-        views = range(self.views, self.views + self.test_views)
         orders = [order for pair in pairs for order in permutations(pair) if len({*map(texture_of.get, pair)}) == 2]
-        for view, background, (left, right) in product(views, world.backgrounds, orders):
+        for view, background, (left, right) in product(self.test_range, world.backgrounds, orders):
             things = Thing(left, texture_of[left], "left"), Thing(right, texture_of[right], "right")
             yield Scene(background, things, view)
 

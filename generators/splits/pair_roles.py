@@ -1,17 +1,23 @@
-"""The roles of animal pairs in a split: train, validation or reserve."""
+"""The roles of animal pairs in a split, train, validation or reserve, and recipes that give them by relation."""
 
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import UserError, not_allowed
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.rules.hold_out import check_rules, matched
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.recipe import PairCounts, PlacedPair, SplitRecipe, at_least_one, pair_in
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one, draw, set_apart
 
 Pair = tuple[str, str]
+
+
+PlacedPair = tuple[str | None, frozenset[str]]  # the relation of a scene of two things, and its animals
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,60 @@ class PairRoles:
     def counts(self) -> PairCounts:
         """The numbers of pairs that the recipe's fractions amount to."""
         return PairCounts(len(self.train), len(self.swapped), self.trainable)
+
+
+class PairRecipe(SplitRecipe):
+    """A recipe of scenes of two things in a relation, with rules that may hold some out, and of single things."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.singles_views <= self.views:
+            raise not_allowed("singles_views", self.singles_views, f"from 0 to views, {self.views}")
+
+    @property
+    @abstractmethod
+    def draws(self) -> Mapping[str, tuple[str, ...]]:
+        """The relations of scenes of two things, each with what is added to the seed when its reserve and its
+        validation are drawn."""
+
+    @abstractmethod
+    def roles(self, world: World, relation: str) -> PairRoles:
+        """The roles of all pairs in a relation."""
+
+    @abstractmethod
+    def bare(self, world: World) -> list[Scene]:
+        """Every scene of two things that a test could show, in one view and without sizes."""
+
+    def testable(self, world: World) -> list[Scene]:
+        """Every scene of two things that a test could show, in one view."""
+        return [scene for one in self.bare(world) for scene in world.in_sizes(one)]
+
+    def counts(self) -> PairCounts:
+        world = load_world(self.world)
+        return PairCounts(*map(sum, zip(*(self.roles(world, relation).counts for relation in self.draws), strict=True)))
+
+    def validation_pairs(self, world: World) -> set[PlacedPair]:
+        return {(name, frozenset(pair)) for name in self.draws for pair in self.roles(world, name).validation}
+
+    def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
+        """The same without pairs of validation; raises for rules that leave nothing to train on or to test."""
+        every, rules = self.testable(world), self.rules(world)
+        check_rules(rules, world, list(world.singles(slots=self.single_slots)), every)
+        if not subsets["train"]:
+            raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
+        apart = self.validation_pairs(world)
+        left = [scene for scene in every if matched(rules, scene) and pair_in(scene) not in apart]
+        held_out = [self.faced(replace(scene, view=view)) for scene in left for view in self.test_range]
+
+        def drawn(name: str, tested: tuple[Rule, ...]) -> list[Scene]:
+            scenes = [scene for scene in held_out if matched(tested, scene)]
+            return draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+
+        return self.tested(world, drawn)
+
+
+def pair_in(scene: Scene) -> PlacedPair:
+    return scene.relation, frozenset(thing.animal for thing in scene.things)
 
 
 def pair_roles(
@@ -47,11 +107,6 @@ def pair_roles(
     reserve, validation, rest = dealt_pairs(recipe, world, () if shared else salt, spared)
     free = set(rest)
     usable = [pair for pair in shuffled_pairs(recipe, world, *salt) if pair in free and trainable(pair)]
-    if not free:
-        raise UserError(
-            f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the "
-            f"{len(world.pairs)} pairs of world {recipe.world!r} to train on; lower one of them"
-        )
     if not usable and recipe.pairs:
         raise UserError(
             f"{left_by(recipe)} leaves none of the {len(free)} trainable pairs of world {recipe.world!r}; "
@@ -82,13 +137,11 @@ def dealt_pairs(
 ) -> tuple[list[Pair], list[Pair], list[Pair]]:
     """Deal all pairs into the reserve, validation and the rest; those that are `spared` come last."""
     shuffled = sorted(shuffled_pairs(recipe, world, *salt), key=spared.__contains__)
-    n_reserve = at_least_one(recipe.reserve, len(shuffled))
-    n_apart = n_reserve + at_least_one(recipe.validation, len(shuffled))
-    return shuffled[:n_reserve], shuffled[n_reserve:n_apart], shuffled[n_apart:]
+    return set_apart(recipe, shuffled, "pairs")
 
 
 @lru_cache(maxsize=64)
-def spared_pairs(recipe: SplitRecipe, world: World) -> frozenset[Pair]:
+def spared_pairs(recipe: PairRecipe, world: World) -> frozenset[Pair]:
     """The pairs that rules keep out of validation. Tests show none of its pairs, so that a rule which matches scenes of
     these alone could not be tested."""
     scenes, spared = recipe.testable(world), frozenset[Pair]()

@@ -30,9 +30,8 @@ from menagerie.envs.core.validation import SHARE, VIEWS, Range, Several
 from menagerie.envs.layouts import MOST
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
-from menagerie.generators.captions.contents import Content
 from menagerie.generators.captions.hard_negatives.swaps import probed
-from menagerie.generators.captions.templates import phrasing_number
+from menagerie.generators.captions.templates import Content, phrasing_number
 from menagerie.generators.splits.probe_scenes import bag_of, crowded, from_left, quartet, side_by_side
 from menagerie.generators.splits.recipe import ENTROPIES, PairCounts, SplitRecipe
 

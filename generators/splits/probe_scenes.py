@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import permutations, product
 from math import comb
-from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
@@ -18,6 +17,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import CROWD, facings, place_of
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
+from menagerie.generators.cells import Cell
 from menagerie.generators.splits.dealing import TRIES, Deck
 
 Names = tuple[str, ...]
@@ -25,31 +25,25 @@ Bag = tuple[frozenset[str], frozenset[str]]  # animals and textures of a scene
 DEPTH = ("front", "near", "back", "high")
 
 
-class Draws(NamedTuple):
-    """What is drawn once for all scenes of the same bag (animals and textures) in the same view."""
-
-    background: str
-    sizes: dict[str, str]
-    """The size of each animal; "" in a world without sizes."""
-    slots: tuple[str, ...]
-    """The left and the right slot, each with its facing."""
-
-
 @cache
 def draws(
-    world: World, seed: int, inward: bool, view: int, animals: tuple[str, ...], textures: tuple[str, ...]
-) -> Draws:
-    """Draw background, sizes and facings for a bag in a view; `animals` and `textures` are sorted."""
+    world: World, seed: int, inward: bool, view: int, animals: Names, textures: Names
+) -> tuple[str, dict[str, str], Names]:
+    """Draw what all scenes of a bag, whose animals and textures are sorted, have in a view: the background, the size of
+    each animal ("" in a world without sizes), and the left and the right slot, each with its facing."""
     random = generator(seed, "probe", view, *animals, *textures)
     background = world.backgrounds[random.integers(len(world.backgrounds))]
     slots = tuple(facings(place)[0 if inward else random.integers(2)] for place in ("left", "right"))
     sizes = {animal: world.sizes[random.integers(len(world.sizes))] if world.sizes else "" for animal in animals}
-    return Draws(background, sizes, slots)
+    return background, sizes, slots
 
 
-def drawn_for(world: World, seed: int, inward: bool, view: int, cells: Sequence[tuple[str, str]]) -> Draws:
+def scene_of(world: World, seed: int, view: int, cells: Sequence[Cell], places: Names = ()) -> Scene:
+    """The scene of some cells in these places, or left and right."""
     animals, textures = (tuple(sorted(names)) for names in zip(*cells, strict=True))
-    return draws(world, seed, inward, view, animals, textures)
+    background, sizes, slots = draws(world, seed, bool(places), view, animals, textures)
+    things = (Thing(*cell, slot, sizes[cell[0]]) for cell, slot in zip(cells, places or slots, strict=True))
+    return Scene(background, tuple(things), view)
 
 
 def side_by_side(
@@ -58,9 +52,7 @@ def side_by_side(
     """Yield every ordered pair of animals, left and right, in every ordered pair of different textures, in each view.
     The order is that of an array (views, pairs of animals, pairs of textures)."""
     for view, pair, worn in product(views, permutations(animals, 2), permutations(textures, 2)):
-        drawn = drawn_for(world, seed, False, view, list(zip(pair, worn, strict=True)))
-        things = (Thing(a, t, slot, drawn.sizes[a]) for a, t, slot in zip(pair, worn, drawn.slots, strict=True))
-        yield Scene(drawn.background, tuple(things), view)
+        yield scene_of(world, seed, view, list(zip(pair, worn, strict=True)))
 
 
 def crowded(
@@ -68,11 +60,8 @@ def crowded(
 ) -> Iterator[Scene]:
     """Yield the scenes of quartets of a crowd, with the same cells and places in each view. `crowd` is the layout, the
     number of things and the number of quartets in a view."""
-    dealt = arrangements(animals, textures, seed, *crowd)
-    for view, (cells, places) in product(views, dealt):
-        drawn = drawn_for(world, seed, True, view, cells)
-        things = (Thing(*cell, place, drawn.sizes[cell[0]]) for cell, place in zip(cells, places, strict=True))
-        yield from quartet(Scene(drawn.background, tuple(things), view))
+    for view, (cells, places) in product(views, arrangements(animals, textures, seed, *crowd)):
+        yield from quartet(scene_of(world, seed, view, cells, places))
 
 
 def quartet(scene: Scene) -> tuple[Scene, Scene, Scene, Scene]:
@@ -83,14 +72,14 @@ def quartet(scene: Scene) -> tuple[Scene, Scene, Scene, Scene]:
 
 def arrangements(
     animals: Sequence[str], textures: Sequence[str], seed: int, layout: str, things: int, number: int
-) -> list[tuple[list[tuple[str, str]], tuple[str, ...]]]:
+) -> list[tuple[list[Cell], Names]]:
     """Return `number` lists of cells, each with the places of its things, dealt from shuffled decks. All have different
     bags. Raises `UserError` if there are fewer bags."""
     most = comb(len(animals), things) * comb(len(textures), things)
     random = generator(seed, "probe crowds", layout, things)
     decks = Deck(animals, random), Deck(textures, random)
     places = Deck(LAYOUTS[layout].choices(things), random)
-    found: dict[Bag, tuple[list[tuple[str, str]], tuple[str, ...]]] = {}
+    found: dict[Bag, tuple[list[Cell], Names]] = {}
     vain = 0
     while len(found) < min(number, most) and vain < TRIES:
         names = [dealt(deck, things) for deck in decks]

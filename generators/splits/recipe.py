@@ -6,40 +6,38 @@ negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWA
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Int64
 
-from menagerie.envs.core.errors import UserError, not_allowed
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SCENES, SHARE, VIEWS, validate
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Scene
 from menagerie.envs.slots import facings
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import Content, swapped_content, write_caption
+from menagerie.generators.captions.contents import swapped_content
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.templates import (
     TEMPLATES,
     Caption,
+    Content,
     Template,
-    mention_order,
-    phrasing_number,
-    predicate_for,
+    content_of,
     template_of,
+    write_caption,
 )
 from menagerie.generators.parsers.world_grammar import check_phrasings
 from menagerie.generators.rules.hold_out import (
     HELD_OUT,
-    check_rules,
     group_texts,
     held_out_tests,
     kept,
-    matched,
     parsed,
     with_groups,
 )
@@ -47,7 +45,7 @@ from menagerie.generators.rules.rule import Rule
 
 # Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
-PlacedPair = tuple[str | None, frozenset[str]]  # the relation of a scene of two things, and its animals
+Name = TypeVar("Name")
 ENTROPIES = "entropies"  # in recorded recipes of probe sets: bits that say which things a scene shows, and as what
 
 
@@ -133,36 +131,21 @@ class SplitRecipe(ABC):
         """What the caption of a scene says. Unless a kind of split says otherwise, all things are mentioned, and scenes
         of two have a hard negative if the swap changes them."""
         negative = len(scene.things) == 2 and self.swap(scene) != scene
-        return self.content_of(scene, mention_order(scene, self.seed, self.wording.mention_order), negative=negative)
-
-    def content_of(
-        self, scene: Scene, things: Sequence[Thing], denied: tuple[Thing, ...] = (), negative=False
-    ) -> Content:
-        """The content that mentions `things` of a scene in this order, with their relation if captions state it."""
-        template = self.wording
-        stated = predicate_for(scene, things, template)
-        return Content(scene, tuple(things), stated, denied, phrasing_number(scene, self.seed, template), negative)
+        return content_of(scene, self.seed, self.wording)._replace(negative=negative)
 
     @abstractmethod
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """The scenes of train, validation and all tests except those of rules, without scenes that rules hold out."""
 
-    def testable(self, world: World) -> list[Scene]:
-        """Every scene of two things that a test of this kind could show, in one view.
-
-        Called only for kinds that support rules.
-        """
-        raise NotImplementedError
+    @property
+    def train_range(self) -> range:
+        """The views of train."""
+        return range(self.views)
 
     @property
-    def draws(self) -> Mapping[str, tuple[str, ...]]:
-        """The relations of scenes of two things, each with what is added to the seed when its reserve and its
-        validation are drawn. Used only for kinds that support rules."""
-        raise NotImplementedError
-
-    def validation_pairs(self, world: World) -> set[PlacedPair]:
-        """The pairs of validation. Called only for kinds that support rules."""
-        raise NotImplementedError
+    def test_range(self) -> range:
+        """The views of tests and validation."""
+        return range(self.views, self.views + self.test_views)
 
     @abstractmethod
     def counts(self) -> PairCounts:
@@ -203,30 +186,20 @@ class SplitRecipe(ABC):
         """The scenes of train, validation and all tests; a subset may be empty."""
         world = with_groups(load_world(self.world), self.groups)
         check_phrasings(self.wording, world)
-        rules = self.rules(world)
+        self.rules(world)  # raises for a wrong one before scenes are drawn
         subsets = self.planned(world)
-        return subsets | self.tests_of_rules(world, rules, subsets) if rules else subsets
+        return subsets | self.tests_of_rules(world, subsets) if self.hold_out else subsets
 
-    def tests_of_rules(
-        self, world: World, rules: tuple[Rule, ...], subsets: Mapping[str, list[Scene]]
-    ) -> dict[str, list[Scene]]:
-        """The scenes of the tests of hold-out rules, without pairs of validation; raises for rules that leave nothing
-        to train on or to test."""
-        every, apart = self.testable(world), self.validation_pairs(world)
-        check_rules(rules, world, list(world.singles(slots=self.single_slots)), every)
-        if not subsets["train"]:
-            raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
-        candidates = [scene for scene in every if pair_in(scene) not in apart]
-        views = range(self.views, self.views + self.test_views)
-        held_out = [self.faced(replace(s, view=view)) for s in candidates if matched(rules, s) for view in views]
-        tests = {}
-        for name, texts in self.held_out_tests.items():
-            tested = parsed(texts, world)
-            scenes = [scene for scene in held_out if matched(tested, scene)]
-            if not scenes:
-                shown = " or ".join(texts)
-                raise UserError(f"hold_out {shown!r} matches no scene of two that could be tested; widen it")
-            tests[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+    def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
+        """The scenes of the tests of hold-out rules, besides `subsets`. Called only for kinds that support rules."""
+        raise NotImplementedError
+
+    def tested(self, world: World, choose: Callable[[str, tuple[Rule, ...]], list[Scene]]) -> dict[str, list[Scene]]:
+        """The scenes that `choose` gives for the name and the rules of each test of rules. Raises if one has none."""
+        tests = {name: choose(name, parsed(texts, world)) for name, texts in self.held_out_tests.items()}
+        if empty := next((name for name, scenes in tests.items() if not scenes), None):
+            shown = " or ".join(self.held_out_tests[empty])
+            raise UserError(f"hold_out {shown!r} matches no scene that could be tested; widen it")
         return tests
 
     @property
@@ -289,13 +262,9 @@ class SplitRecipe(ABC):
         """The scene that the hard negative of `scene` describes."""
         return SWAPS[self.kind](scene)
 
-    def scenes_to_render(self) -> list[Scene]:
-        """Return all scenes of the split and the partners of those in tests and validation (see `Records`), each
-        once."""
-        return self.with_partners(self.subsets())
-
     def with_partners(self, subsets: Mapping[str, list[Scene]]) -> list[Scene]:
-        """Like `scenes_to_render`, for subsets that are known already."""
+        """Return all scenes of the subsets and the partners of those in tests and validation (see `Records`), each
+        once."""
         partners = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
         return sorted(partners.union(*subsets.values()))
 
@@ -303,16 +272,6 @@ class SplitRecipe(ABC):
 def recorded(recipe: SplitRecipe) -> dict:
     """A recipe as split files record it, with the groups that its rules name."""
     return {"kind": recipe.kind} | asdict(recipe.resolved())
-
-
-def pair_in(scene: Scene) -> PlacedPair:
-    return scene.relation, frozenset(thing.animal for thing in scene.things)
-
-
-def check_singles_views(recipe: SplitRecipe) -> None:
-    """Raise unless `singles_views` is from 0 to `views`."""
-    if not 0 <= recipe.singles_views <= recipe.views:
-        raise not_allowed("singles_views", recipe.singles_views, f"from 0 to views, {recipe.views}")
 
 
 def check_template(recipe: SplitRecipe) -> None:
@@ -331,6 +290,18 @@ def check_template(recipe: SplitRecipe) -> None:
 def at_least_one(share: float, total: int) -> int:
     """Return `share` of `total`, rounded, but at least 1 unless the share is 0."""
     return max(round(share * total), 1) if share > 0 else 0
+
+
+def set_apart(recipe: SplitRecipe, names: list[Name], what: str) -> tuple[list[Name], list[Name], list[Name]]:
+    """Divide shuffled names into the reserve, validation and the rest. Raises if nothing is left to train on."""
+    n_reserve = at_least_one(recipe.reserve, len(names))
+    n_apart = n_reserve + at_least_one(recipe.validation, len(names))
+    if not names[n_apart:]:
+        raise UserError(
+            f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the {len(names)} {what} of "
+            f"world {recipe.world!r} to train on; lower one of them"
+        )
+    return names[:n_reserve], names[n_reserve:n_apart], names[n_apart:]
 
 
 def draw(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import Option, options_of
-from menagerie.envs.core.reading import Unreadable, read_toml
+from menagerie.envs.core.reading import Unreadable, read_toml, shaped
 from menagerie.envs.core.validation import build
-from menagerie.generators.rules.hold_out import checked_table, group_texts
+from menagerie.generators.rules.hold_out import group_texts
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.crowd import CrowdRecipe
@@ -39,7 +39,8 @@ def read_recipe(name: str) -> SplitRecipe:
     try:
         kind = KINDS[choose("kind of split", str(given.pop("kind", "")), KINDS)]
         if isinstance(given.get("groups"), dict):
-            given["groups"] = group_texts(checked_table(given["groups"]))
+            table = given["groups"].items()
+            given["groups"] = group_texts({name: shaped(its, list[str], f"group {name!r}") for name, its in table})
         return build(kind, given)
     except UserError as error:
         raise error.at(path) from error

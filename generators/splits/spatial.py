@@ -23,13 +23,11 @@ from menagerie.envs.core.validation import SHARE, Several
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from menagerie.envs.world import World
-from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import Content
-from menagerie.generators.captions.incomplete import Chances, mentioned_things
+from menagerie.generators.captions.incomplete import mentioned_things
+from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from menagerie.generators.splits.recipe import PairCounts, PlacedPair, SplitRecipe, check_singles_views
+from menagerie.generators.splits.pair_roles import Pair, PairRecipe, PairRoles, pair_roles
 
 TESTED = ("unseen_order", "unseen_pairs")
 SEEN = "seen_order"
@@ -41,7 +39,7 @@ def subset_name(relation: str, kind: str) -> str:
 
 
 @dataclass(frozen=True)
-class SpatialRecipe(SplitRecipe):
+class SpatialRecipe(PairRecipe):
     """Everything that determines a spatial split, apart from the resolution."""
 
     kind: ClassVar[str] = "spatial"
@@ -72,7 +70,6 @@ class SpatialRecipe(SplitRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_singles_views(self)
         for relation in self.relations:
             choose("relation", relation, SLOTS_OF)
         for slot in self.singles_slots:
@@ -90,22 +87,14 @@ class SpatialRecipe(SplitRecipe):
     def content(self, subset: str, scene: Scene) -> Content:
         """What the caption of a scene says. A training caption may leave out textures; its negative then leaves out the
         same ones."""
-        if subset != "train" or self.attributes == 1:
+        if subset != "train":
             return super().content(subset, scene)
-        things = mentioned_things(scene, self.seed, self.chances, self.wording.mention_order)
-        return self.content_of(scene, things, negative=len(scene.things) == 2)
-
-    @property
-    def chances(self) -> Chances:
-        """The probabilities for training captions. Both animals are always mentioned, because captions state their
-        relation."""
-        return Chances(mentioned=1.0, attributes=self.attributes, salient=0.0, negated=0.0)
+        things = mentioned_things(scene, vars(self))
+        return content_of(scene, self.seed, self.wording, things)._replace(negative=len(scene.things) == 2)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the
         same at all fractions."""
-        train_views = range(self.views)
-        test_views = range(self.views, self.views + self.test_views)
         singles = self.kept(world, list(world.singles(range(self.singles_views or self.views), self.single_slots)))
         subsets: dict[str, list[Scene]] = {"train": singles, "validation": []}
         for relation in self.relations:
@@ -113,7 +102,7 @@ class SpatialRecipe(SplitRecipe):
             swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
             unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
             seen = [*fixed.values(), *swapped]
-            trained = order_scenes(world, seen, SLOTS_OF[relation], train_views)
+            trained = order_scenes(world, seen, SLOTS_OF[relation], self.train_range)
             subsets["train"] += self.kept(world, trained)
             for name, orders in {
                 "validation": both_orders(roles.validation),
@@ -121,31 +110,24 @@ class SpatialRecipe(SplitRecipe):
                 subset_name(relation, "unseen_order"): unseen,
                 subset_name(relation, "unseen_pairs"): both_orders(roles.reserve),
             }.items():
-                scenes = order_scenes(world, orders, SLOTS_OF[relation], test_views)
+                scenes = order_scenes(world, orders, SLOTS_OF[relation], self.test_range)
                 most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
                 subsets.setdefault(name, [])
                 subsets[name] += self.drawn(world, scenes, most, name, relation)
         return subsets
 
-    def testable(self, world: World) -> list[Scene]:
-        """Return the scenes of all pairs, in both orders of every relation, all textures and all sizes."""
-        orders, scenes = both_orders(tuple(world.pairs)), []
-        for relation in self.relations:
-            scenes += order_scenes(world, orders, SLOTS_OF[relation], range(1))
-        return [scene for one in scenes for scene in world.in_sizes(one)]
+    def bare(self, world: World) -> list[Scene]:
+        """The scenes of all pairs, in both orders of every relation and all textures."""
+        orders = both_orders(tuple(world.pairs))
+        slots = [SLOTS_OF[relation] for relation in self.relations]
+        return [scene for its in slots for scene in order_scenes(world, orders, its, range(1))]
 
     @property
     def draws(self) -> Mapping[str, tuple[str, ...]]:
         return {relation: () if self.unseen_under == "all" else (relation,) for relation in self.relations}
 
-    def validation_pairs(self, world: World) -> set[PlacedPair]:
-        roles = ((relation, roles_of(self, world, relation)[0]) for relation in self.relations)
-        return {(relation, frozenset(pair)) for relation, of_it in roles for pair in of_it.validation}
-
-    def counts(self) -> PairCounts:
-        world = load_world(self.world)
-        roles = [roles_of(self, world, relation)[0] for relation in self.relations]
-        return PairCounts(*map(sum, zip(*(role.counts for role in roles), strict=True)))
+    def roles(self, world: World, relation: str) -> PairRoles:
+        return roles_of(self, world, relation)[0]
 
 
 def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Pair]]:

@@ -6,8 +6,9 @@ import numpy as np
 from jaxtyping import Bool, Shaped
 
 from menagerie.envs.scene import Scene
-from menagerie.generators.captions.contents import Content, swapped_content
+from menagerie.generators.captions.contents import swapped_content
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.captions.templates import Content
 from menagerie.generators.splits.recipe import SplitRecipe, recorded
 from menagerie.generators.storage.false_captions import FalseCaptions
 from menagerie.generators.storage.records import DENIED, NO_THING, Records

@@ -22,16 +22,17 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import relations_of
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS_OF
-from menagerie.generators.captions.contents import Content, Contents, affirmed
+from menagerie.generators.captions.contents import Contents, affirmed
 from menagerie.generators.captions.graph import Edge
-from menagerie.generators.captions.relations import PREDICATES, claims, names_in
-from menagerie.generators.captions.templates import Caption, predicate_for
+from menagerie.generators.captions.relations import PREDICATES, chain, claims, names_in
+from menagerie.generators.captions.templates import Caption, Content, write_caption
 from menagerie.generators.rules.hold_out import matched, recorded_rules
 from menagerie.generators.storage.records import Records
 
 FalseCaption = Literal["swap", "replace", "shuffle"]
 TEXT_NEGATIVES: tuple[FalseCaption, ...] = get_args(FalseCaption)
 Option = TypeVar("Option")
+Group = tuple[str | None, tuple[str, ...]]
 
 
 class FalseCaptions:
@@ -55,23 +56,17 @@ class FalseCaptions:
         random, truth = generator(draw, "false caption", kind, text), self.truth(content.scene)
         alternatives = self.replaced(content, random) if kind == "replace" else shuffled(content, random)
         for alternative in alternatives:
-            false = self.contents.state(alternative)
+            false = write_caption(alternative, self.contents.template)
             if self.usable(alternative, false.text) and not claims(affirmed(false.graph), self.names) <= truth:
                 return false
         return None
 
     def truth(self, scene: Scene) -> frozenset[str]:
         """Return everything that captions may state and that is true of a scene, as claims."""
-        graph = self.full(scene).graph
-        if self.recipe.get("relations_stated"):
-            edges = (Edge(PREDICATES[name][0], first, second) for name, first, second in relations_of(scene))
-            graph = graph._replace(edges=tuple(edges))
-        return claims(graph, self.names)
-
-    def full(self, scene: Scene) -> Caption:
-        """A caption that states everything in a scene."""
-        predicate = predicate_for(scene, scene.things, self.contents.template)
-        return self.contents.state(Content(scene, scene.things, predicate))
+        graph = write_caption(Content(scene, scene.things), self.contents.template).graph
+        stated = relations_of(scene) if self.contents.template.relations else ()
+        edges = (Edge(PREDICATES[name][0], first, second) for name, first, second in stated)
+        return claims(graph._replace(edges=tuple(edges)), self.names)
 
     def usable(self, content: Content, text: str) -> bool:
         """Return whether a text reveals nothing that is kept for tests, and isn't longer than the longest training
@@ -83,39 +78,27 @@ class FalseCaptions:
     def allowed(self, described: Scene) -> bool:
         """Return whether training shows each animal of the described scene in its texture and the animals together, and
         no rule holds the scene out."""
-        there = all((thing.animal, thing.texture) in self.textured for thing in described.things if thing.texture)
-        return there and self.together(described) and not matched(self.rules, described)
-
-    def together(self, described: Scene) -> bool:
-        """Return whether training shows the animals of a scene together; in a crowd split, each pair of them."""
-        if self.recipe.get("kind") == "crowd":
-            return self.two_in(described) <= self.twos
-        return len(described.things) < 2 or self.group(described) in self.groups
-
-    @cached_property
-    def twos(self) -> set[tuple[str, ...]]:
-        """All pairs of animals that training shows together in one scene."""
-        return set().union(*map(self.two_in, self.train.alike("animal")))
-
-    def two_in(self, scene: Scene) -> set[tuple[str, ...]]:
-        return set(combinations(sorted(thing.animal for thing in scene.things), 2))
+        there = all(thing[:2] in self.textured for thing in described.things if thing.texture)
+        return there and self.groups_of(described) <= self.groups and not matched(self.rules, described)
 
     @cached_property
     def textured(self) -> set[tuple[str, str]]:
         """All (animal, texture) that training shows."""
-        return {
-            (thing.animal, thing.texture) for scene in self.train.alike("animal", "texture") for thing in scene.things
-        }
+        return {thing[:2] for scene in self.train.alike("animal", "texture") for thing in scene.things}
 
     @cached_property
-    def groups(self) -> set[tuple[str | None, tuple[str, ...]]]:
-        """The groups of animals (see `group`) that training shows together."""
-        return {self.group(scene) for scene in self.train.alike("animal", "slot")}
+    def groups(self) -> set[Group]:
+        """The groups of animals that training shows together."""
+        fields = ("animal",) if self.recipe.get("kind") == "crowd" else ("animal", "slot")
+        return set().union(*map(self.groups_of, self.train.alike(*fields)))
 
-    def group(self, scene: Scene) -> tuple[str | None, tuple[str, ...]]:
-        """The animals of a scene, and their relation if captions state it."""
+    def groups_of(self, scene: Scene) -> set[Group]:
+        """The animals of a scene of two or more, and their relation if captions state it; of a crowd each two."""
+        animals = sorted(thing.animal for thing in scene.things)
+        if self.recipe.get("kind") == "crowd":
+            return {(None, two) for two in combinations(animals, 2)}
         relation = scene.relation if self.contents.template.relation else None
-        return relation, tuple(sorted(thing.animal for thing in scene.things))
+        return {(relation, tuple(animals))} if len(animals) > 1 else set()
 
     def replaced(self, content: Content, random: np.random.Generator) -> Iterator[Content]:
         """Yield contents that differ in one animal, texture, size or predicate: all of one field, then all of the next,
@@ -132,25 +115,20 @@ class FalseCaptions:
                 continue
             stated = [kind for kind in content.kinds if getattr(kind, field)]
             for kind, name in in_random_order(list(product(stated, names[field])), random):
-                yield content.with_things({kind: kind._replace(**{field: name})})
+                yield content.with_kind(kind, kind._replace(**{field: name}))
 
     def otherwise_related(self, content: Content) -> list[Content]:
-        """Return copies of the content with the predicates of the split's other relations; none if it states no
-        relation."""
-        if not content.predicate:
+        """Return copies of the content with its two things in the split's other relations; none if it states no
+        relation. The first thing gets a relation's first slot or, unless the template says otherwise, its second."""
+        if not content.predicates:
             return []
-        others = [name for name in self.recipe.get("relations", ()) if name != content.scene.relation]
-        firsts = (0, 1) if self.contents.template.mention_order == "random" else (0,)
-        return [related(content, relation, first) for relation in others for first in firsts]
-
-
-def related(content: Content, relation: str, first: int) -> Content:
-    """Put the two things of a content into another relation. The one mentioned first gets the relation's slot number
-    `first` (0 or 1)."""
-    slots = SLOTS_OF[relation]
-    places = slots[first], slots[1 - first]
-    things = tuple(thing._replace(slot=slot) for thing, slot in zip(content.things, places, strict=True))
-    return content._replace(things=things, predicate=PREDICATES[relation][first])
+        others = [SLOTS_OF[name] for name in self.recipe.get("relations", ()) if name != content.scene.relation]
+        steps = (1, -1) if self.contents.template.mention_order == "random" else (1,)
+        found = []
+        for slots in (names[::step] for names in others for step in steps):
+            things = tuple(thing._replace(slot=slot) for thing, slot in zip(content.things, slots, strict=True))
+            found.append(content._replace(things=things, predicates=chain(slots, 1)))
+        return found
 
 
 def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]:

@@ -71,7 +71,7 @@ def add_pictures(
     tables = [group.create_dataset(name, *form) for name, form in zip(PICTURED, forms, strict=True)]
     hashed = hashlib.sha256()
     for rows in blocks(n):
-        shown = *pictures.both(subset, range(rows.start, rows.stop)), *(column[rows] for column in texts)
+        shown = *pictures.both(subset, rows), *(column[rows] for column in texts)
         for table, values in zip(tables, shown, strict=True):
             table[rows] = values
             hashed.update(values.tobytes())

@@ -75,9 +75,9 @@ class SplitPictures:
         """The images of some rows, written into `out` if it is given."""
         return self._pixels(subset, rows, "images", out)
 
-    def both(self, subset: str, rows: Rows) -> "Pictures":
-        """The images and masks of some rows that aren't in the file, composed once for both."""
-        return self.renderer.render(self.split.subsets[subset].scenes_at(np.asarray(rows, np.int64)))
+    def both(self, subset: str, rows: Rows | slice) -> "Pictures":
+        """The images and masks of some rows, composed once for both, whatever the file holds."""
+        return self.renderer.render(self.split.subsets[subset].scenes_at(rows))
 
     def masks(self, subset: str, rows: Rows) -> UInt8[np.ndarray, "n h w"]:
         """The instance masks of some rows: 0 for the background, i + 1 for the scene's thing i."""

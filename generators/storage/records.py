@@ -14,10 +14,10 @@ from jaxtyping import Int, UInt64
 
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
-from menagerie.generators.captions.contents import Content, swapped_content, write_caption
-from menagerie.generators.captions.crowds import chain
+from menagerie.generators.captions.contents import swapped_content
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.templates import Caption, predicate_for, template_of
+from menagerie.generators.captions.relations import chain
+from menagerie.generators.captions.templates import Caption, Content, template_of, write_caption
 from menagerie.generators.vocabulary import SCENE, THING, Columns, Vocabulary, none_in
 
 NO_THING = 255  # in the column `mentioned`
@@ -72,8 +72,7 @@ class Records:
             if number != NO_THING:
                 thing = scene.things[number]
                 things.append(thing if textured >> place & 1 else thing._replace(texture=""))
-        predicate = predicate_for(scene, things, self.template)
-        stated = predicate or chain(things, self.recipe.get("relations_stated", 0)) or ""
+        stated = chain([thing.slot for thing in things], self.template.relations)
         return Content(scene, tuple(things), stated, denied, phrasing, bool(negative))
 
     def _denied(self, rows: Rows | slice) -> list[tuple[Thing, ...]]:

@@ -1,14 +1,12 @@
 """Checks on rendered scenes: things are visible, inside the frame and in their relation, and no two scenes look the
 same.
 
-`menagerie make` checks a sample of a split's scenes; `menagerie check-world` checks every scene of a world, and its
-spatial captions.
+`menagerie make` checks a sample of a split's scenes; `menagerie check-world` checks every scene of a world.
 """
 
 import hashlib
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
@@ -18,12 +16,6 @@ from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.layouts import LAYOUTS, layout_of, relations_of
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
-from menagerie.generators.captions.phrases import phrase
-from menagerie.generators.captions.relations import PREDICATES
-from menagerie.generators.captions.templates import caption
-
-if TYPE_CHECKING:
-    from menagerie.envs.render.renderer import Pictures
 
 LEAST_VISIBLE = 0.6  # least share of a thing's silhouette that the others leave visible
 # In layouts where things hide others, nothing is refused: shares are kept, and splits leave out what shows too little.
@@ -32,13 +24,6 @@ LEAST_FOR_CENTRE = 0.5
 # The image axis along which the first slot of a relation comes before the second.
 AXIS_OF_RELATION = {"left/right": 1, "above/under": 0}
 CHUNK = 1024  # scenes
-
-# Predicate -> where its subject lies relative to its object: axis of the image, and sign.
-DIRECTIONS = {
-    predicate: (axis, direction)
-    for relation, axis in AXIS_OF_RELATION.items()
-    for predicate, direction in zip(PREDICATES[relation], (-1, 1), strict=True)
-}
 
 
 class RenderChecks:
@@ -129,26 +114,7 @@ def check_factorial(
         renderer.prepare(scenes, lambda done, total: report("factors", done, total))
         remaining, done = iter(scenes), 0
         while chunk := list(islice(remaining, CHUNK)):
-            pictures = renderer.render(chunk)
-            problems += checks.problems(chunk, *pictures, renderer.areas(chunk))
-            problems += false_captions(chunk, pictures)
+            problems += checks.problems(chunk, *renderer.render(chunk), renderer.areas(chunk))
             done += len(chunk)
             report("scenes", done, len(scenes))
     return len(scenes), problems
-
-
-def false_captions(scenes: Sequence[Scene], pictures: "Pictures") -> list[str]:
-    """Describe, in a line each, the spatial captions that the centres of the masks contradict."""
-    centers = measure(pictures.masks, 2)[1]
-    problems = []
-    for scene, center in zip(scenes, centers, strict=True):
-        if scene.relation not in PREDICATES:
-            continue
-        text, graph = caption(scene, 0, "relation")
-        (edge,) = graph.edges
-        phrases = [phrase(thing) for thing in scene.things]
-        subject, other = (center[phrases.index(graph.nodes[end])] for end in (edge.subject, edge.object))
-        axis, direction = DIRECTIONS[edge.predicate]
-        if np.sign(subject[axis] - other[axis]) != direction:
-            problems.append(f"{scene.key}: {text!r} contradicts the masks")
-    return problems

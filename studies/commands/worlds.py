@@ -91,7 +91,6 @@ def help_of_all(command: str, everything: bool) -> str:
 
 def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
     """Print how many scenes a split would hold, and how much is still to be rendered."""
-    from menagerie.generators.storage.needed import needed
 
     counts = recipe.counts()
     if recipe.trains:
@@ -99,7 +98,7 @@ def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
     subsets = recipe.subsets()
     for name, scenes in subsets.items():
         print(f"{name:<28}{len(scenes):>9} scenes")
-    print(f"with the partners of tests {needed(store, recipe.with_partners(subsets))}")
+    print(f"with the partners of tests {store.needed(recipe.with_partners(subsets))}")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.generators.storage.needed import needed
 from menagerie.models.recipe import Recipe
 from menagerie.models.training.feed import single_steps
 from menagerie.studies.frame.adaptive import all_arms, is_adaptive
@@ -54,7 +53,7 @@ def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
     for (world, side), recipes in stores.items():
         scenes = {scene for recipe, name in recipes.items() for scene in scenes_of(recipe, name)}
         folder = SplitFolder(study.store, load_world(world), side)
-        print(f"{Path(world).stem}, {side} px: {needed(folder, sorted(scenes))}")
+        print(f"{Path(world).stem}, {side} px: {folder.needed(sorted(scenes))}")
 
 
 def training(study: Study, arms: Sequence[Arm]) -> float:

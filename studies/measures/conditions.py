@@ -14,7 +14,14 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.captions.relations import PREDICATES
-from menagerie.generators.captions.templates import Caption, Template, build_caption, phrasing_of, template_of
+from menagerie.generators.captions.templates import (
+    Caption,
+    Content,
+    Template,
+    phrasing_number,
+    template_of,
+    write_caption,
+)
 from menagerie.studies.codes.conditions import NEGATED, NEGATION, PARTS, by_codes, by_scores
 from menagerie.studies.frame.measure import Row
 from menagerie.studies.measures.bits import CODE, MEAN, read_layers
@@ -71,12 +78,15 @@ def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int
     its mirror."""
     from menagerie.generators.splits.probe_scenes import from_left, quartet
 
-    phrasing = phrasing_of(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)
-    say = partial(build_caption, phrasing, scene)
+    number = phrasing_number(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)
+
+    def say(things: tuple[Thing, ...], *predicates: str, denied: tuple[Thing, ...] = ()) -> Caption:
+        return write_caption(Content(scene, things, predicates, denied, number), template)
+
     one, other = from_left(scene)
     new_one, new_other = absent(one, other, animals)
     swapped = one._replace(texture=other.texture), other._replace(texture=one.texture)
-    joint = LEFT if template.relation else ""
+    joint = (LEFT,) * template.relation
     return {
         "one": say((one,)),
         "other": say((other,)),
@@ -84,8 +94,8 @@ def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int
         "other absent": say((new_other,)),
         "one wrong": say(swapped[:1]),
         "other wrong": say(swapped[1:]),
-        "both": say((one, other), joint),
-        "both swapped": say(swapped, joint),
+        "both": say((one, other), *joint),
+        "both swapped": say(swapped, *joint),
         "placed": say((other, one), RIGHT),
         "turned": say((one, other), RIGHT),
         "one, not absent": say((one,), denied=(new_other,)),

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from menagerie.envs.scene import Scene, Thing
-from menagerie.generators.captions.crowds import Telling, caption_of, telling_of
+from menagerie.generators.captions.crowds import Telling, caption_of
 from menagerie.studies.frame.measure import FOLDER, Measure, measured
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.data import Material
@@ -45,7 +45,7 @@ class Recognition(Measure):
     the mean over all textures; the task `NAME` tests the animal alone."""
 
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
-        words, telling = material.words, telling_of(material.train.split.recipe)
+        words, telling = material.words, Telling(material.train.split.recipe)
         names = [(animal, "") for animal in words.animals]
         cells = [(animal, texture) for animal in words.animals for texture in words.textures] if self.textures else []
         for test, benchmark in material.tests.items():

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from menagerie.envs.scene import Scene
 from menagerie.generators.captioned import Indices
 from menagerie.generators.captions.hard_negatives.swaps import mirror_probed
-from menagerie.generators.captions.templates import Caption, build_caption, phrasing_of, predicate_for
+from menagerie.generators.captions.templates import TEMPLATES, Caption, content_of, write_caption
 from menagerie.generators.splits.probe import RIGHT_FIRST
 from menagerie.generators.splits.probe_scenes import from_left
 from menagerie.models.library.pictures import FramedSplit
@@ -19,7 +19,7 @@ from menagerie.studies.codes.measured import rows
 from menagerie.studies.codes.probes import left_margins
 from menagerie.studies.frame.measure import Row
 
-TEMPLATE = "relation"
+TEMPLATE = TEMPLATES["relation"]
 
 
 class RelatedSplit(FramedSplit):
@@ -34,7 +34,7 @@ class RelatedSplit(FramedSplit):
 
     def _stated(self, scene: Scene) -> Caption:
         things = from_left(scene)[:: -1 if self.subset == RIGHT_FIRST else 1]
-        return build_caption(phrasing_of(scene, 0, TEMPLATE), scene, things, predicate_for(scene, things, TEMPLATE))
+        return write_caption(content_of(scene, 0, TEMPLATE, things), TEMPLATE)
 
 
 @one_core

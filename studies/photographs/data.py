@@ -11,8 +11,8 @@ from jaxtyping import UInt8
 
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.captions.hard_negatives.foils import TaskContext, choices, possible
-from menagerie.generators.captions.templates import template_of
+from menagerie.generators.captions.crowds import Telling
+from menagerie.generators.captions.hard_negatives.foils import choices, possible
 from menagerie.generators.sources.mixture import Part
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import read_split
@@ -29,12 +29,9 @@ class BareTests(SplitTests):
 
     def __init__(self, data: SplitDataset) -> None:
         self.data, self.name = data, data.name
-        recipe = data.split.recipe
-        context = TaskContext(
-            recipe["kind"], template_of(recipe), recipe["seed"], data.split.vocabulary, tuple(recipe["relations"])
-        )
+        telling = Telling(data.split.recipe, data.split.vocabulary)
         scenes = [without_textures(scene) for scene in data.records.scenes]
-        self.choices = {task: choices(task, scenes, context) for task in TASKS if possible(task, context)}
+        self.choices = {task: choices(task, scenes, telling) for task in TASKS if possible(task, telling)}
         self.items = [item for task in self.choices for item in self._task_items(task)] + self._quads()
 
 

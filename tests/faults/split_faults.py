@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from menagerie.envs.scene import Scene, Thing
-from menagerie.generators.captions.contents import Content
-from menagerie.generators.captions.templates import Caption
+from menagerie.generators.captions.templates import Caption, Content
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.crowd import CrowdRecipe

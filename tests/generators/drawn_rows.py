@@ -97,9 +97,9 @@ def denied_in(nodes: Sequence[str]) -> Row:
 
 def phrasing_in(text: str, scene: Scene, phrasings: Sequence[str]) -> int:
     """The number of the phrasing whose words are around the things: of those that fit, the longest."""
+    place = templates.IN_PLACE.get(scene.background, f"in the {scene.background}")
     words = [
-        [part.format(place=templates.place(scene), background=scene.background) for part in its.split("{things}")]
-        for its in phrasings
+        [part.format(place=place, background=scene.background) for part in its.split("{things}")] for its in phrasings
     ]
     fit = [i for i, (start, end) in enumerate(words) if text.startswith(start) and text.endswith(end)]
     return max(fit, key=lambda i: len(phrasings[i]))

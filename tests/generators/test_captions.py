@@ -13,10 +13,11 @@ from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import OTHER_WORDS, states, words
+from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS, hard_negative
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.relations import claims, names_in
-from menagerie.generators.captions.templates import TEMPLATES, Phrasing, build_caption, caption, phrasing_of
+from menagerie.generators.captions.templates import TEMPLATES, Content, caption, phrasing_number, write_caption
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.vocabulary import Vocabulary
 
@@ -25,8 +26,11 @@ def pair(first="red", second="asphalt", background="ocean floor", view=0):
     return Scene(background, (Thing("elephant", first, "left"), Thing("giant tortoise", second, "right")), view)
 
 
-def phrasings_of(template):
-    return [Phrasing(text, TEMPLATES[template]) for text in TEMPLATES[template].phrasings]
+def phrased(scene, template, things=None):
+    """The captions of a scene in all phrasings of a template."""
+    numbers = range(len(TEMPLATES[template].phrasings))
+    contents = (Content(scene, things or scene.things, phrasing=number) for number in numbers)
+    return [write_caption(content, TEMPLATES[template]) for content in contents]
 
 
 def test_reads_as_english():
@@ -54,8 +58,7 @@ def test_other_templates_read_as_english():
         "a photo of an asphalt giant tortoise to the right of a red elephant in ocean floor surroundings",
     }
     things = "a red elephant and an asphalt giant tortoise"
-    phrased = {build_caption(phrasing, pair(), pair().things).text for phrasing in phrasings_of("free-conjunction")}
-    assert phrased >= {
+    assert {made.text for made in phrased(pair(), "free-conjunction")} >= {
         f"{things} on the ocean floor",
         f"on the ocean floor there is {things}",
         f"the ocean floor with {things}",
@@ -63,8 +66,8 @@ def test_other_templates_read_as_english():
 
 
 def test_a_free_template_draws_all_phrasings_alike():
-    drawn = Counter(phrasing_of(pair(view=view), 0, "free-relation") for view in range(1200))
-    assert set(drawn) == set(phrasings_of("free-relation"))
+    drawn = Counter(phrasing_number(pair(view=view), 0, TEMPLATES["free-relation"]) for view in range(1200))
+    assert set(drawn) == set(range(len(TEMPLATES["free-relation"].phrasings)))
     assert all(140 < n < 260 for n in drawn.values())
 
 
@@ -114,9 +117,8 @@ def test_contract_of_single_objects(template, world):
         assert states(one.graph, scene)
         assert parse(one.text, world) == one.graph
         assert hard_negative(scene, 0, template) is None
-        for phrasing in phrasings_of(template):
-            (thing,) = scene.things
-            bare = build_caption(phrasing, scene, [thing._replace(texture="")])
+        (thing,) = scene.things
+        for bare in phrased(scene, template, (thing._replace(texture=""),)):
             assert bare.graph.nodes == (f"{thing.size} {thing.animal}".strip(), scene.background)
             assert parse(bare.text, world) == bare.graph
 

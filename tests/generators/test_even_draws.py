@@ -216,8 +216,8 @@ def phrasing_by_background(scene, seed, template):
     return int(scene.background == "city")
 
 
-def first_in_the_alphabet_alone(scene, seed, chances):
-    drawn = real_slots(scene, seed, chances)
+def first_in_the_alphabet_alone(scene, its):
+    drawn = real_slots(scene, its)
     return drawn if len(drawn) > 1 else {min(scene.things).slot}
 
 

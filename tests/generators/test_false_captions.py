@@ -8,9 +8,8 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.texts import states, words
+from menagerie.generators.audit.texts import holds, states, words
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.relations import edge_holds
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits import binding, spatial
@@ -76,7 +75,7 @@ def is_true(graph: SceneGraph, scene: Scene, counting: bool) -> bool:
     *nodes, place = graph.nodes
     affirmed = [node for node in nodes if not node.startswith("no ")]
     shown = all(any(fits(node, thing) for thing in scene.things) for node in affirmed)
-    return shown and place == scene.background and all(edge_holds(edge, graph, scene) for edge in graph.edges)
+    return shown and place == scene.background and all(holds(edge, graph, scene) for edge in graph.edges)
 
 
 def fits(node: str, thing: Thing) -> bool:

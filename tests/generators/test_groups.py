@@ -12,7 +12,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
 from menagerie.generators.rules.hold_out import with_groups
-from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -82,7 +82,7 @@ def test_names_of_other_kinds_keep_their_meaning():
         ("[groups]\nbirds = []", "group 'birds' is empty"),
         ('[groups]\nbirds = ["pengin"]', "group 'birds': unknown animal 'pengin'; did you mean 'penguin'"),
         ('[groups]\nrabbit = ["penguin"]', "group 'rabbit' is named like an animal"),
-        ('[groups]\nbirds = "penguin"', "group 'birds' must be a list of animals"),
+        ('[groups]\nbirds = "penguin"', "group 'birds' is not of its form: Expected `array`, got `str`"),
         ('[groups]\n"Big 1" = ["penguin"]', "group 'Big 1': a name is lower-case words"),
         ('groups = ["birds"]', "must be a name and its animals, such as felines={cat, lion}"),
         ('groups = ["birds={penguin}", "birds={rabbit}"]', "'birds' is there twice"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.recipe import pair_in
+from menagerie.generators.splits.pair_roles import pair_in
 from menagerie.generators.splits.spatial import SpatialRecipe
 
 TINY = {"world": "tiny", "pairs": 0.5, "hard_negatives": 0.5, "views": 1, "test_views": 1, "test_scenes": 20}

@@ -11,7 +11,7 @@ from menagerie.envs.slots import OUTWARD
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.swaps import other_number
 from menagerie.generators.captions.phrases import counted, plural
-from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe, pair_scenes
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import apportioned, marked_textures

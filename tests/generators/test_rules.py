@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world
-from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.rules.parser import parse_rule
 
 PUG = load_world("pug")
 TINY = load_world("tiny")

@@ -9,14 +9,14 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import words
-from menagerie.generators.captions.hard_negatives.swaps import hard_negative
-from menagerie.generators.captions.incomplete import salient_slot
+from menagerie.generators.captions.contents import hard_negative
+from menagerie.generators.captions.incomplete import salient
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.export.write import export
 from menagerie.generators.inspection.split_page import write_page
 from menagerie.generators.inspection.summary import facts
 from menagerie.generators.parsers.world_grammar import parse
-from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.storage.split_file import read_split
@@ -77,7 +77,7 @@ def test_the_bigger_one_is_salient():
     for scene in many(recipe.subsets()["train"]):
         left, right = scene.things
         stands_out = right if (left.size, right.size) == ("small", "big") else left
-        assert salient_slot(scene) == stands_out.slot
+        assert salient(scene) == stands_out
         (node, _) = recipe.texts("train", scene)[0].graph.nodes
         assert node == f"{stands_out.size} {stands_out.texture} {stands_out.animal}"
 

@@ -7,10 +7,11 @@ import pytest
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.texts import true_nodes, words
-from menagerie.generators.captions.hard_negatives.foils import TASKS, TaskContext, choices, possible
+from menagerie.generators.audit.texts import holds, true_nodes, words
+from menagerie.generators.captions.crowds import Telling
+from menagerie.generators.captions.hard_negatives.foils import TASKS, choices, possible
 from menagerie.generators.captions.phrases import phrase
-from menagerie.generators.captions.relations import PREDICATES, edge_holds
+from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.binding import BindingRecipe
@@ -20,12 +21,15 @@ from menagerie.models.towers.config import TextSpace
 
 WORLD, SIZED = load_world("pug"), load_world("pug-sizes")
 VOCABULARY = Vocabulary.of(WORLD)
-BINDING, SPATIAL = CONTEXTS = [
-    TaskContext(recipe.kind, recipe.template, 0, VOCABULARY, getattr(recipe, "relations", ()))
-    for recipe in (BindingRecipe, SpatialRecipe)
-]
+
+
+def telling(recipe, words=VOCABULARY, **fields):
+    return Telling(vars(recipe()) | {"kind": recipe.kind, **fields}, words)
+
+
+BINDING, SPATIAL = telling(BindingRecipe), telling(SpatialRecipe)
 ALL_CONTEXTS = [
-    TaskContext(recipe.kind, name, 0, Vocabulary.of(world), getattr(recipe, "relations", ()), negated=0.5)
+    telling(recipe, Vocabulary.of(world), template=name, negated=0.5)
     for world in (WORLD, SIZED)
     for recipe in (BindingRecipe, SpatialRecipe)
     for name, template in TEMPLATES.items()
@@ -51,7 +55,7 @@ def scenes_of(kind, world=WORLD):
 SCENES = scenes_of("binding")
 
 
-def holds(nodes, scene):
+def shown(nodes, scene):
     """Whether all nodes are true of a scene, negations included; textures may be left out."""
     true = true_nodes(scene) | {phrase(thing._replace(texture="")) for thing in scene.things}
     return all(node[3:] not in true if node.startswith("no ") else node in true for node in nodes)
@@ -59,15 +63,15 @@ def holds(nodes, scene):
 
 @pytest.mark.parametrize(("task", "context"), [(t, c) for t in TASKS for c in ALL_CONTEXTS if possible(t, c)], ids=str)
 def test_contract(task, context):
-    world, tokens = (SIZED, 24) if context.vocabulary.sizes else (WORLD, TextSpace.context)
-    scenes = scenes_of(context.kind, world)
+    world, tokens = (SIZED, 24) if context.words.sizes else (WORLD, TextSpace.context)
+    scenes = scenes_of(context.recipe["kind"], world)
     tested = [pair for pair in zip(scenes, choices(task, scenes, context), strict=True) if pair[1]]
     assert len(tested) == (len(scenes) // 2 if task == "swap size" else len(scenes))
     for scene, (true, false) in tested:
-        assert holds(true.graph.nodes, scene)
-        assert all(edge_holds(edge, true.graph, scene) for edge in true.graph.edges)
-        nodes_hold = holds(false.graph.nodes, scene)
-        assert not (nodes_hold and all(edge_holds(edge, false.graph, scene) for edge in false.graph.edges))
+        assert shown(true.graph.nodes, scene)
+        assert all(holds(edge, true.graph, scene) for edge in true.graph.edges)
+        nodes_hold = shown(false.graph.nodes, scene)
+        assert not (nodes_hold and all(holds(edge, false.graph, scene) for edge in false.graph.edges))
         assert parse(true.text, world) == true.graph
         assert parse(false.text, world) == false.graph
         assert max(len(text.text.split()) for text in (true, false)) < tokens, "with the end token"
@@ -75,7 +79,7 @@ def test_contract(task, context):
 
 
 def test_one_relation_has_none_to_replace_it_with():
-    assert not possible("replace relation", SPATIAL._replace(relations=("left/right",)))
+    assert not possible("replace relation", telling(SpatialRecipe, relations=("left/right",)))
 
 
 def test_every_task_applies_to_some_kind():
@@ -87,14 +91,14 @@ def test_what_each_task_changes():
         textures = {thing.texture for thing in scene.things}
         names = ("swap", "one animal", "replace texture", "replace animal")
         swap, one, texture, animal = (choices(name, [scene], BINDING)[0] for name in names)
-        assert words(swap.true.text) == words(swap.false.text)
-        assert len(one.true.graph.nodes) == 2, "one animal and the background"
-        assert {node.split()[0] for node in (one.true.graph.nodes[0], one.false.graph.nodes[0])} == textures
-        (new,) = words(texture.false.text) - words(texture.true.text)
+        assert words(swap[0].text) == words(swap[1].text)
+        assert len(one[0].graph.nodes) == 2, "one animal and the background"
+        assert {node.split()[0] for node in (one[0].graph.nodes[0], one[1].graph.nodes[0])} == textures
+        (new,) = words(texture[1].text) - words(texture[0].text)
         assert new in set(WORLD.textures) - textures
-        gone = words(animal.true.text) - words(animal.false.text)
+        gone = words(animal[0].text) - words(animal[1].text)
         assert set(gone) <= {"cat", "giant", "tortoise", "a"}
-        assert texture.true == animal.true == swap.true
+        assert texture[0] == animal[0] == swap[0]
 
 
 def test_both_things_are_tested():
@@ -107,7 +111,7 @@ def test_both_things_are_tested():
 
 def test_a_world_of_two_textures_has_none_to_replace_with():
     two = Vocabulary(("cat", "pig"), ("red", "white"), ("city",), VOCABULARY.slots)
-    assert [task for task in TASKS if possible(task, BINDING._replace(vocabulary=two))] == ["swap", "one animal"]
+    assert [task for task in TASKS if possible(task, telling(BindingRecipe, two))] == ["swap", "one animal"]
 
 
 def test_replacing_a_relation_keeps_the_order_of_the_animals():
@@ -119,7 +123,7 @@ def test_replacing_a_relation_keeps_the_order_of_the_animals():
 
 
 def test_sizes_are_exchanged_where_they_differ_and_replaced_everywhere():
-    context = BINDING._replace(vocabulary=Vocabulary.of(SIZED))
+    context = telling(BindingRecipe, Vocabulary.of(SIZED))
     scenes = scenes_of("binding", SIZED)
     for scene, swapped, other in zip(
         scenes, choices("swap size", scenes, context), choices("replace size", scenes, context), strict=True
@@ -127,11 +131,11 @@ def test_sizes_are_exchanged_where_they_differ_and_replaced_everywhere():
         sizes = {thing.size for thing in scene.things}
         assert bool(swapped) == (len(sizes) == 2)
         if swapped:
-            assert words(swapped.true.text) == words(swapped.false.text)
+            assert words(swapped[0].text) == words(swapped[1].text)
             expected = {phrase(thing._replace(size=(sizes - {thing.size}).pop())) for thing in scene.things}
-            assert set(swapped.false.graph.nodes[:2]) == expected
-        (new,) = (words(other.false.text) - words(other.true.text)).elements()
-        (gone,) = (words(other.true.text) - words(other.false.text)).elements()
+            assert set(swapped[1].graph.nodes[:2]) == expected
+        (new,) = (words(other[1].text) - words(other[0].text)).elements()
+        (gone,) = (words(other[0].text) - words(other[1].text)).elements()
         assert {new, gone} == {"small", "big"}
 
 
@@ -147,7 +151,7 @@ def test_an_attribute_is_added_to_a_thing_whose_own_is_omitted():
 
 def test_negation_needs_captions_with_negations():
     assert not possible("negation", BINDING)
-    context = BINDING._replace(negated=0.1)
+    context = telling(BindingRecipe, negated=0.1)
     for task in ("negation", "pure negation"):
         for scene, (true, false) in zip(SCENES, choices(task, SCENES, context), strict=True):
             (denied,) = (node[3:] for node in false.graph.nodes if node.startswith("no "))

@@ -6,14 +6,9 @@ import pytest
 
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.hard_negatives.swaps import hard_negative
+from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.phrases import plural, with_article
-from menagerie.generators.captions.templates import (
-    build_caption,
-    caption,
-    phrasing_of,
-    template_of,
-)
+from menagerie.generators.captions.templates import Content, caption, template_of, write_caption
 from menagerie.generators.parsers.world_grammar import parse, read
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
@@ -58,15 +53,18 @@ def test_reads_as_english(fields, text):
 def test_statements_of_every_form():
     template = template_of(STATED)
     scene, sized = pair(), pair(size="small")
-    phrasing = phrasing_of(scene, 0, template)
+
+    def written(*things, denied=()):
+        return write_caption(Content(scene, things, denied=denied), template)
+
     cat, orca = scene.things
     cats = [cat._replace(slot=slot) for slot in ("lower left", "lower right", "upper left")]
     forms = {
-        build_caption(phrasing, scene, [cat]): "the cat is red in the desert",
-        build_caption(phrasing, scene, [cat._replace(texture="")]): "the cat is there in the desert",
-        build_caption(phrasing, scene, [cat], denied=[orca]): "the cat is red and no orca is asphalt in the desert",
-        build_caption(phrasing, scene, (), denied=[orca]): "no orca is asphalt in the desert",
-        build_caption(phrasing, scene, cats): "three cats are red in the desert",
+        written(cat): "the cat is red in the desert",
+        written(cat._replace(texture="")): "the cat is there in the desert",
+        written(cat, denied=(orca,)): "the cat is red and no orca is asphalt in the desert",
+        written(denied=(orca,)): "no orca is asphalt in the desert",
+        written(*cats): "three cats are red in the desert",
     }
     for made, text in forms.items():
         assert made.text == text
@@ -74,7 +72,7 @@ def test_statements_of_every_form():
     made = caption(sized, 0, template)
     assert made.text == "the small cat is red and the big orca is asphalt in the desert"
     assert made.graph.nodes == ("small red cat", "big asphalt orca", "desert") == parse(made.text, SIZED).nodes
-    assert parse(forms[build_caption(phrasing, scene, cats)], PUG).nodes == ("three red cats", "desert")
+    assert parse(forms[written(*cats)], PUG).nodes == ("three red cats", "desert")
 
 
 @pytest.mark.parametrize(

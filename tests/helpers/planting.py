@@ -13,7 +13,7 @@ import numpy as np
 
 from menagerie.envs.scene import Scene
 from menagerie.generators.audit.regeneration import recipe_of
-from menagerie.generators.captions.contents import Content
+from menagerie.generators.captions.templates import Content
 from menagerie.generators.storage.columns import columns_of
 from menagerie.generators.storage.hdf5 import write_attribute
 from menagerie.generators.storage.pack import DIGEST, blocks

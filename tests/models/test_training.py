@@ -321,8 +321,8 @@ def test_the_swap_is_what_the_file_says(data):
     subset = SplitDataset(data.split, "unseen_pairs")
     test = SplitTests(subset)
     swaps = test.choices["swap"]
-    assert [choice.true.text for choice in swaps] == subset.records.captions
-    assert [choice.false.graph for choice in swaps] == subset.records.negative_graphs
+    assert [choice[0].text for choice in swaps] == subset.records.captions
+    assert [choice[1].graph for choice in swaps] == subset.records.negative_graphs
     for group in ("swap", "quad"):
         items = [item for item in test.items if item.group == group]
         assert [item.texts[0].text for item in items] == subset.records.captions
@@ -340,11 +340,11 @@ def test_records_that_a_task_does_not_suit_are_not_counted(tmp_path):
     assert 0 < len(differ) == tasks["swap size"]["n"] < len(data) == tasks["swap"]["n"] == tasks["replace size"]["n"]
     choices = [test.choices["swap size"][i] for i in differ]
     mine = [matrix for item, matrix in zip(test.items, scores, strict=True) if item.group == "swap size"]
-    assert np.allclose(np.concatenate(mine)[:, 0], direct(model, data, differ, [c.true for c in choices]), atol=1e-5)
-    assert np.allclose(np.concatenate(mine)[:, 1], direct(model, data, differ, [c.false for c in choices]), atol=1e-5)
+    assert np.allclose(np.concatenate(mine)[:, 0], direct(model, data, differ, [c[0] for c in choices]), atol=1e-5)
+    assert np.allclose(np.concatenate(mine)[:, 1], direct(model, data, differ, [c[1] for c in choices]), atol=1e-5)
     rows = [row for row in predictions("", test.items, scores) if row["task"] == "swap size"]
     assert [row["scene"] for row in rows] == [data.records.scenes[i].key for i in differ]
-    assert [row["caption"] for row in rows] == [choice.true.text for choice in choices]
+    assert [row["caption"] for row in rows] == [choice[0].text for choice in choices]
 
 
 @torch.no_grad()

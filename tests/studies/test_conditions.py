@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.relations import edge_holds
+from menagerie.generators.audit.texts import holds
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.studies.codes.conditions import (
@@ -59,7 +59,7 @@ def knowing(scene, caption):
     shown = {f"{thing.texture} {thing.animal}" for thing in scene.things}
     things = [node for node in caption.graph.nodes if node != scene.background]
     true = [(node.removeprefix("no ") in shown) != node.startswith("no ") for node in things]
-    true += [edge_holds(edge, caption.graph, scene) for edge in caption.graph.edges]
+    true += [holds(edge, caption.graph, scene) for edge in caption.graph.edges]
     return sum(2 * one - 1 for one in true)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.crowds import Chances, share_bound, telling_of, trained_things
+from menagerie.generators.captions.crowds import Telling, share_bound, trained_things
 from menagerie.studies.analysis.factorial import design, effects
 from menagerie.studies.data_properties import OPTIONS, PRESETS
 from menagerie.studies.frame.contrasts import contrasts
@@ -73,8 +73,8 @@ def test_the_share_of_captions_that_bind(arm):
     recipe = list(replace(STUDY, seeds=1).plan(NONE))[arm].cell.data.recipe
     recipe = replace(recipe, train_scenes=4000, test_scenes=1, hard_negatives=0.0)
     scenes = [scene for scene in recipe.trained(load_world("eight-textures")) if len(scene.things) > 1]
-    chances, telling = Chances(recipe.mentioned, recipe.attributes, recipe.salient), telling_of(vars(recipe))
-    told = [trained_things(scene, telling, chances) for scene in scenes]
+    telling = Telling(vars(recipe))
+    told = [trained_things(scene, telling) for scene in scenes]
     counted = sum(sum(bool(thing.texture) for thing in things) > 1 for things in told) / len(scenes)
     assert share_bound(vars(recipe)) == pytest.approx(counted, abs=0.03)
 

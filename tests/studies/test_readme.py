@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 from menagerie.envs.worlds import load_world
-from menagerie.generators.splits.recipe import pair_in
+from menagerie.generators.splits.pair_roles import pair_in
 from menagerie.generators.splits.recipe_file import read_recipe
 from tests.command import FILE, ROOT, paste
 from tests.forked import run_forked

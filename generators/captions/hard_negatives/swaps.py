@@ -5,30 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Scene
 from menagerie.envs.slots import COUNTING, place_of
-from menagerie.generators.captions.templates import (
-    AnyTemplate,
-    Caption,
-    as_template,
-    build_caption,
-    mention_order,
-    phrasing_of,
-    predicate_for,
-)
 
 
 def swap_textures(scene: Scene) -> Scene:
     """The scene with the textures of its two things exchanged; sizes stay."""
-    first, second = scene.things
-    swapped = (first._replace(texture=second.texture), second._replace(texture=first.texture))
-    return replace(scene, things=swapped)
+    return with_exchanged(scene, range(len(scene.things)), "texture")
 
 
 def swap_places(scene: Scene) -> Scene:
     """The scene with the slots of its two things exchanged; sizes stay."""
-    first, second = scene.things
-    return replace(scene, things=(first._replace(slot=second.slot), second._replace(slot=first.slot)))
+    return with_exchanged(scene, range(len(scene.things)), "slot")
 
 
 def other_number(scene: Scene) -> Scene:
@@ -81,8 +69,9 @@ def mirror_probed(scene: Scene) -> Scene:
     return with_exchanged(scene, probed(scene), "slot")
 
 
-def with_exchanged(scene: Scene, pair: tuple[int, int], field: str) -> Scene:
-    """Return the scene with the values of a field exchanged between two of its things."""
+def with_exchanged(scene: Scene, pair: Sequence[int], field: str) -> Scene:
+    """Return the scene with the values of a field exchanged between two of its things. Raises `ValueError` unless they
+    are two."""
     one, other = pair
     things = list(scene.things)
     things[one] = scene.things[one]._replace(**{field: getattr(scene.things[other], field)})
@@ -99,19 +88,3 @@ SWAPS: dict[str, Callable[[Scene], Scene]] = {
     "crowd": swap_exchanged,
     "probe": swap_probed,
 }
-
-
-def hard_negative(
-    scene: Scene, seed: int, template: AnyTemplate = "conjunction", kind: str = "binding", denied: Sequence[Thing] = ()
-) -> Caption | None:
-    """Build the caption of the swapped scene, with the true caption's phrasing and bag of words.
-
-    It mentions slots in the order of the true caption. None unless the scene has two things and the swap changes it;
-    exchanging equal textures doesn't.
-    """
-    if len(scene.things) != 2 or (swapped := SWAPS[kind](scene)) == scene:
-        return None
-    thing_in = {thing.slot: thing for thing in swapped.things}
-    things = [thing_in[thing.slot] for thing in mention_order(scene, seed, as_template(template).mention_order)]
-    predicate = predicate_for(swapped, things, template)
-    return build_caption(phrasing_of(scene, seed, template), swapped, things, predicate, denied)
