@@ -1,7 +1,9 @@
-"""Parses captions by rules over spaCy's dependency trees (OC-CLIP, A.3)."""
+"""Parses captions by rules over spaCy's dependency trees (OC-CLIP, A.3), and tags parts of speech with spaCy, for
+benchmarks that shuffle words by them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 from menagerie.envs.core.errors import UserError
@@ -11,12 +13,14 @@ from menagerie.generators.parsers.graph_json import NotAGraph, checked
 from menagerie.generators.parsers.parser import Parsed, Parser
 from menagerie.generators.parsers.registry import ParserSpec
 
+MODEL = "en_core_web_sm"
+
 
 @dataclass(frozen=True)
 class SpacyOptions:
     """The options of the spaCy parser."""
 
-    model: str = "en_core_web_sm"
+    model: str = MODEL
     """Name of an installed English pipeline of spaCy, or its folder."""
     batch: Annotated[int, COUNT] = 256
     """Number of captions parsed together."""
@@ -50,20 +54,44 @@ def parsed(caption: str, words: Sequence[Word]) -> Parsed:
 
 
 def build(options: SpacyOptions) -> DependencyRules:
-    try:
-        import spacy
-    except ImportError as error:
-        raise UserError("the parser spacy-rules needs spaCy: pip install 'binding-menagerie[spacy]'") from error
-    try:
-        pipeline = spacy.load(options.model, exclude=["ner"])
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"spaCy can't load the pipeline {options.model!r} ({' '.join(str(error).split())[:150]}); install it, for "
-            f"example with python -m spacy download {options.model}, or give spacy-rules:model=FOLDER"
-        ) from error
+    way_out = f"install it, for example with python -m spacy download {options.model}, or give spacy-rules:model=FOLDER"
+    pipeline = load_pipeline(options.model, ["ner"], "pip install 'binding-menagerie[spacy]'", way_out)
     if missing := {"parser", "tagger"} - set(pipeline.pipe_names):
-        raise UserError(f"spaCy's pipeline {options.model!r} has no {min(missing)}; take one that has, en_core_web_sm")
+        raise UserError(f"spaCy's pipeline {options.model!r} has no {min(missing)}; take one that has, {MODEL}")
     return DependencyRules(options, pipeline)
 
 
+def load_pipeline(model: str, exclude: Sequence[str], library: str, pipeline: str) -> Any:
+    """Load a `spacy.Language`; raises with the way out that `library` or `pipeline` tells if one isn't installed."""
+    try:
+        import spacy
+    except ImportError as error:
+        raise UserError(f"spaCy isn't installed; {library}") from error
+    try:
+        return spacy.load(model, exclude=exclude)
+    except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())[:150]
+        raise UserError(f"spaCy can't load the pipeline {model!r} ({said}); {pipeline}") from error
+
+
 PARSER = ParserSpec("spacy-rules", "dependency trees of spaCy and rules", build, SpacyOptions)
+
+
+# Maps a text to its tokens, each with its tag in the Penn treebank's notation ("NN", "JJ").
+Tagger = Callable[[str], Sequence[tuple[str, str]]]
+
+
+@cache
+def spacy_tags(text: str) -> list[tuple[str, str]]:
+    """The tokens and tags of a text, by spaCy's small English model, as ARO uses it."""
+    return [(token.text, token.tag_) for token in spacy_model()(text)]
+
+
+@cache
+def spacy_model() -> Any:
+    """Load the model that tags; raises if spaCy or the model isn't installed."""
+    way_out = (
+        f"ARO's word orders need its tags: pip install spacy, python -m spacy download {MODEL}, or choose others by "
+        "--benchmarks"
+    )
+    return load_pipeline(MODEL, ["parser", "ner", "lemmatizer"], way_out, way_out)
