@@ -15,7 +15,7 @@ from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.raw_images import RawImages, labels_in, names_in, read_bytes, same_number
+from menagerie.generators.sources.raw_images import RawImages, content_of, labels_in, names_in, same_number
 from menagerie.generators.sources.rows import is_text, read_json
 
 FOLDER = "torchvision"
@@ -77,7 +77,7 @@ def cifar(root: Path, file: str, names: str) -> Labelled:
 
 def with_labels(root: Path, file: str, labels: str, header: int, first: int, classes: Sequence[str]) -> Labelled:
     """Read raw images and their labels, which are in another file behind `header` bytes and count from `first`."""
-    names, numbers = names_in(root, file), [label - first for label in read_bytes(root / labels)[header:]]
+    names, numbers = names_in(root, file), [label - first for label in content_of(root / labels)[header:]]
     same_number(root / labels, numbers, names)
     return Labelled(classes, list(zip(names, numbers, strict=True)))
 

@@ -14,7 +14,7 @@ from menagerie.envs.core.identity import generator
 from menagerie.generators.captioned import Indices
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.photographs import Photographs, Pictures, some_left
+from menagerie.generators.sources.photographs import Photographs, some_left
 from menagerie.generators.sources.texts import Texts, refusal
 
 MOST_OBJECTS = 3
@@ -118,7 +118,6 @@ class AnnotatedPhotographs(Photographs):
         self.phrases = np.array(phrases, np.int32)
         self.relations = np.array(relations, np.int32).reshape(-1, 3)
         self.ends = np.array(ends, np.int64)
-        self.files: Pictures
 
     def annotations(self, index: int) -> Annotations:
         """The phrases and relations of an image."""

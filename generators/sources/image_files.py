@@ -31,6 +31,9 @@ CACHE_BYTES = 1 << 30
 class ImageFiles:
     """The images `names` below the folder `root`, each read as a square with a side of `resolution` pixels."""
 
+    remedy = "get it again, or take it out of the data"
+    """What to do about an image that can't be read."""
+
     def __init__(
         self,
         root: str | Path | SearchedFolders,
@@ -50,11 +53,11 @@ class ImageFiles:
         if resolution < 1:
             raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
         self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root))
-        self.root, self.names, self.resolution = self.folders.home, list(names), resolution
+        self.root, self.names, self.resolution = self.folders.home, names, resolution
         self._places: dict[str, Located] = {}  # of files that lie elsewhere, or are spelled otherwise
         self._cache = cache
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
-        self.boxes = list(boxes) if boxes is not None else [None] * len(self.names)
+        self.boxes = {index: box for index, box in enumerate(boxes or ()) if box is not None}
         self._decoded: dict[int, np.ndarray] = {}
         self._check()
 
@@ -66,8 +69,8 @@ class ImageFiles:
 
     def sizes(self) -> Iterator[str]:
         """Yield a text for each image: its file, the file's size in bytes, and its box."""
-        for name, box in zip(self.names, self.boxes, strict=True):
-            yield f"{name} {self.place(name).path.stat().st_size} {box or ''}"
+        for index, name in enumerate(self.names):
+            yield f"{name} {self.place(name).path.stat().st_size} {self.boxes.get(index, '')}"
 
     def bytes_of(self, index: int) -> int:
         """The size of an image's file."""
@@ -91,9 +94,9 @@ class ImageFiles:
     def fingerprint(self, index: int) -> str:
         """Hash of everything that decides an image's pixels: the bytes of its file, its box, how it is cropped and
         scaled, and the code and libraries that read it."""
-        name, box = self.names[index], self.boxes[index]
+        box = self.boxes.get(index)
         reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), readers(type(self))
-        return hashlib.sha256(repr((self._content(name), *reading)).encode()).hexdigest()
+        return hashlib.sha256(repr((self._content(index), *reading)).encode()).hexdigest()
 
     def place(self, file: str) -> Located:
         return self._places.get(file) or Located(self.root, file)
@@ -125,23 +128,23 @@ class ImageFiles:
         return self._read(index, np.array)
 
     def _read(self, index: int, pixels: Callable[[Image.Image], np.ndarray]) -> UInt8[np.ndarray, "h w 3"]:
-        name, box = self.names[index], self.boxes[index]
+        box = self.boxes.get(index)
         try:
-            picture = self._open(name)
+            picture = self._open(index)
             return pixels(picture if box is None else cut(picture, *box))
         except UserError:
             raise
         except Exception as error:  # decoders raise exceptions of many types
-            way = "get it again, or take it out of the data"
-            raise UserError(f"the image {name!r} in {self.folders} can't be read ({reason(error)}); {way}") from error
+            problem = f"the image {self.names[index]!r:.200} in {self.folders} can't be read ({reason(error)})"
+            raise UserError(f"{problem}; {self.remedy}") from error
 
-    def _open(self, name: str) -> Image.Image:
+    def _open(self, index: int) -> Image.Image:
         """The picture of an image, in RGB."""
-        return read_upright(self.place(name).path)
+        return read_upright(self.place(self.names[index]).path)
 
-    def _content(self, name: str) -> str:
+    def _content(self, index: int) -> str:
         """Hash of the bytes of an image."""
-        return content_of(self.place(name).path)
+        return self.digest_of(index)
 
     def _check(self) -> None:
         files = {name: self.file_of(name) for name in self.names}

@@ -30,8 +30,3 @@ def found_instead(path: Path) -> str:
 def is_webdataset(folder: Path) -> bool:
     """Whether a folder is a webdataset of CLIP_benchmark with classes."""
     return (folder / CLASSES).is_file() and any(folder.glob("*/*.tar"))
-
-
-def or_instead(remedy: str, path: Path) -> str:
-    """The suggestion for a missing file if there is one, else `remedy`."""
-    return found_instead(path) or remedy
