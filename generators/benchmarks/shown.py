@@ -34,7 +34,7 @@ def images_of_tests(place: Place, validation: Sequence[str] = ("val2017",), allo
         unknown[VISUAL_GENOME] = without_validation(place, lacking[0], len(whole[lacking[0]]))
     data = place.path(IMAGE_DATA)
     if data.is_file():
-        images |= linked(images, (numbers.all for numbers in image_numbers(data).values()))
+        images |= linked(images, image_numbers(data).values())
     elif any(number.collection == VISUAL_GENOME for number in images):
         unknown[COCO] = without_image_data(place, images)
     images |= linked(images, (numbers for every in whole.values() for numbers in every))
