@@ -177,9 +177,8 @@ REFUSED = {
         {"x__jpg": with_preview(picture("small"), picture("x")[:-40]), "x__txt": b"cat"},
         "an image that is torn off",
     ),
-    "dots in a name": ({"img v2__0 cat__jpg": picture("x"), "img v2__0 cat__txt": b"cat"}, DOTTED),
-    "dots in both endings": ({"s0__input__jpg": picture("x"), "s0__outputs__txt": b"cat"}, DOTTED),
-    "dots in the caption's ending": ({"s0__jpg": picture("x"), "s0__outputs__txt": b"cat"}, DOTTED),
+    "dots in a name": ({"img v2__0 cat__jpg": picture("x")}, DOTTED),
+    "dots in the caption's ending": ({"s0__jpg": picture("x"), "s0__outputs__txt": b"cat"}, "no caption"),
     "a torn picture": ({"x__jpg": picture("x")[:-40], "x__txt": b"cat"}, "an image that is torn off"),
 }
 
