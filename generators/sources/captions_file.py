@@ -16,7 +16,7 @@ from menagerie.generators.parsers.parser import CaptionParser, Unanswered
 from menagerie.generators.parsers.registry import names, open_parser
 from menagerie.generators.sources.rows import read_text
 
-COMPARED = ("nodes", "attributes", "edges")
+KINDS = ("nodes", "attributes", "edges", "graphs")
 # Words that begin a description after its noun: "woman in red", "cup of coffee".
 BEHIND = ("in", "of", "with", "on", "at", "from", "for")
 
@@ -40,44 +40,33 @@ def agreement(pairs: Iterable[tuple[SceneGraph, SceneGraph]]) -> Mapping[str, Ag
     description, an edge its predicate with the nouns at both ends. Words must match exactly; repeated parts count
     repeatedly.
     """
-    totals = {kind: [0, 0, 0] for kind in (*COMPARED, "graphs")}
+    totals = {kind: [0, 0, 0] for kind in KINDS}  # common parts, those of the first graphs, those of the second
     for one, other in pairs:
         first, second = parts(one), parts(other)
-        for kind in COMPARED:
-            add(totals[kind], first[kind], second[kind])
-        add(totals["graphs"], *(Counter([whole(kinds)]) for kinds in (first, second)))
-    return {kind: scored(*counts) for kind, counts in totals.items()}
+        for kind, total in totals.items():
+            counts = (first[kind] & second[kind], first[kind], second[kind])
+            totals[kind] = [number + count.total() for number, count in zip(total, counts, strict=True)]
+    return {
+        kind: Agreement(ratio(both, first), ratio(both, second), ratio(2 * both, first + second))
+        for kind, (both, first, second) in totals.items()
+    }
 
 
-def whole(kinds: Mapping[str, Counter]) -> tuple[frozenset, ...]:
-    """All parts of a graph, to compare whole graphs."""
-    return tuple(frozenset(kinds[kind].items()) for kind in COMPARED)
-
-
-def add(totals: list[int], first: Counter, second: Counter) -> None:
-    """Add to the totals three numbers of parts: common to both graphs, in the first graph, in the second graph."""
-    for k, counts in enumerate((first & second, first, second)):
-        totals[k] += counts.total()
-
-
-def scored(both: int, first: int, second: int) -> Agreement:
-    """Precision, recall and F1 from numbers of parts."""
-    return Agreement(
-        both / first if first else None,
-        both / second if second else None,
-        2 * both / (first + second) if first + second else None,
-    )
+def ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def parts(graph: SceneGraph) -> Mapping[str, Counter]:
-    """The nouns, attributes and edges of a graph, with the number of times each occurs."""
+    """The nouns, attributes and edges of a graph, with the number of times each occurs, and all of them as one part."""
     split = [list(taken_apart(node)) for node in graph.nodes]
     nouns = [words[0] for words in split]
-    return {
-        "nodes": Counter(nouns),
-        "attributes": Counter((words[0], word) for words in split for word in words[1:]),
-        "edges": Counter((nouns[edge.subject], edge.predicate, nouns[edge.object]) for edge in graph.edges),
-    }
+    found = (
+        Counter(nouns),
+        Counter((words[0], word) for words in split for word in words[1:]),
+        Counter((nouns[edge.subject], edge.predicate, nouns[edge.object]) for edge in graph.edges),
+    )
+    whole = Counter([tuple(frozenset(counts.items()) for counts in found)])
+    return dict(zip(KINDS, (*found, whole), strict=True))
 
 
 def taken_apart(phrase: str) -> Iterator[str]:

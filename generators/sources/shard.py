@@ -84,7 +84,9 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                     refused[TWICE] += 1
                 else:
                     members[info.name] = Member(info.offset_data, info.size)
-            check_end(path, tar.offset)
+            tar.fileobj.seek(tar.offset)
+            if tar.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # without this `tarfile` just stops
+                raise ValueError(f"it has no end mark at byte {tar.offset}: damaged or half-copied")
     except Exception as error:  # tarfile raises exceptions of many types for crafted bytes
         raise UserError(f"{path} is no whole, uncompressed tar file ({error!s:.200}); get it again") from error
     return members
@@ -95,14 +97,6 @@ def is_hostile(info: tarfile.TarInfo) -> bool:
     parts = info.name.replace("\\", "/").split("/")
     plain = info.isreg() and not info.issparse() and info.size >= 0
     return not plain or not parts[0] or ".." in parts or parts[0].endswith(":") or not writable(info.name)
-
-
-def check_end(path: Path, offset: int) -> None:
-    """Raise unless the tar's end mark follows its last member; without it, `tarfile` just stops."""
-    with open_file(path) as file:
-        file.seek(offset)
-        if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-            raise ValueError(f"it has no end mark at byte {offset}: damaged or half-copied")
 
 
 def grouped(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict[str, Member]]:
