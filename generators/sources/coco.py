@@ -160,8 +160,6 @@ def open_place(place: Place) -> CocoCaptions:
 
 SOURCE = SourceSpec(
     name="coco",
-    about="photographs with several captions each, as COCO has them",
-    build=CocoCaptions,
     open=open_place,
     files=(ANNOTATIONS,),
     images=(FOLDER, IMAGES),

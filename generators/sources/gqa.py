@@ -58,8 +58,6 @@ def relations_of(thing: Row) -> list[Row]:
 
 SOURCE = SourceSpec(
     name="gqa",
-    about="photographs with things, their attributes and their relations",
-    build=GQA,
     open=GQA,
     files=(GRAPHS, IMAGE_DATA),
     images=("gqa", IMAGES, "vg", *FOLDERS),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from menagerie.envs.core.plugins import Exports
 from menagerie.envs.core.reading import open_file
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """A kind of training data; `build` makes it, a `menagerie.generators.captioned.Captioned`, from options."""
+    """Training data made of photographs."""
 
     name: str
-    about: str
-    build: Callable[..., Any]
-    open: Callable[[Place], "Photographs"] | None = None
-    """Opens the data in a folder; None if the source isn't made of photographs."""
+    open: Callable[[Place], "Photographs"]
+    """Opens the data in a folder."""
     files: tuple[str, ...] = ()
     """Annotation files below the data root."""
     images: tuple[str, ...] = ()
@@ -77,9 +75,6 @@ def state(spec: SourceSpec, place: Place) -> State:
 
 def problems(spec: SourceSpec, place: Place) -> Iterator[str]:
     """Yield everything that is missing or obviously wrong."""
-    if spec.open is None:
-        yield "it isn't opened from a folder of data"
-        return
     wanted = [place.path(file) for file in spec.files]
     alternatives = [place.path(file) for file in spec.recipes[place.recipe(tuple(spec.recipes))]]
     lacking = [file for file in wanted if not file.is_file()]

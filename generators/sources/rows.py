@@ -98,10 +98,10 @@ class Row(NamedTuple):
         return [checked(Row(self.file, f"{start}[{k}]", item)) for k, item in enumerate(content)]
 
 
-def checked(row: Row, kind: type = dict) -> Row:
-    """Return a row if it is an object, or of another `kind`; else raise."""
-    if not isinstance(row.content, kind):
-        raise row.error("is no object" if kind is dict else "is no list")
+def checked(row: Row) -> Row:
+    """Return a row if it is an object; else raise."""
+    if not isinstance(row.content, dict):
+        raise row.error("is no object")
     return row
 
 

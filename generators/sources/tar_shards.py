@@ -150,8 +150,6 @@ def keys_left_out(path: Path, names: Sequence[str]) -> frozenset[str]:
 
 SOURCE = SourceSpec(
     name="tar shards",
-    about="images with one caption each in tar files, as webdataset and img2dataset write them",
-    build=TarShards,
     open=TarShards,
     images=(FOLDER,),
     image_folders=(FOLDER,),

@@ -37,7 +37,7 @@ from tests.helpers.source_files import GENOME, MAKERS, Numbers, make_scene_graph
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
 MINI = SHARED / "data/coco-mini"
 SIDE = 16
-NAMES = [name for name in registry.names() if registry.load(name).open]
+NAMES = registry.names()
 RECIPES = [(name, recipe) for name in NAMES for recipe in registry.load(name).recipes]
 PICTURES = (".jpg", ".tar")
 
