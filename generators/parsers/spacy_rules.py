@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import COUNT
 from menagerie.generators.parsers.dependency_rules import VERSION, Word, graph_of
-from menagerie.generators.parsers.graph_json import NotAGraph, checked
-from menagerie.generators.parsers.parser import Parsed, Parser
+from menagerie.generators.parsers.parser import Parsed, Parser, parsed
 from menagerie.generators.parsers.registry import ParserSpec
 
 MODEL = "en_core_web_sm"
@@ -41,16 +40,7 @@ class DependencyRules(Parser):
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         for caption, tree in zip(captions, self.pipeline.pipe(captions, batch_size=self.options.batch), strict=True):
-            yield parsed(caption, [Word(w.text, w.pos_, w.dep_, w.head.i) for w in tree])
-
-
-def parsed(caption: str, words: Sequence[Word]) -> Parsed:
-    """Make the graph of a caption's dependency tree. The result is a failure if the tree gives no valid graph."""
-    try:
-        graph = graph_of(words)
-        return Parsed(caption, checked(*graph), "") if graph else Parsed(caption, None, "no nodes: it names no thing")
-    except NotAGraph as error:
-        return Parsed(caption, None, str(error))
+            yield parsed(caption, graph_of, [Word(w.text, w.pos_, w.dep_, w.head.i) for w in tree])
 
 
 def build(options: SpacyOptions) -> DependencyRules:

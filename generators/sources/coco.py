@@ -1,5 +1,6 @@
 """COCO captions: photographs with several captions each (Chen et al. 2015, "Microsoft COCO captions")."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -52,12 +53,8 @@ class CocoCaptions(Photographs):
     ) -> None:
         """Parse all kept captions; raises if an image has no caption, or a kept image no file."""
         self.name = str(annotations)
-        photographs = read_photographs(Path(annotations))
-        kept_out = kept_out or KeptOut()
-        allowed, self.left_out = kept_out.allowed([photograph.numbers for photograph in photographs])
-        kept, refused = without_markup(photographs[k] for k in allowed)
-        self.refused_texts = {MARKUP_REASON: refused} if refused else {}
-        self.left_out |= {f"{MARKUP_REASON} of all captions": bare} if (bare := len(allowed) - len(kept)) else {}
+        kept, left_out, refused = chosen(read_photographs(Path(annotations)), kept_out or KeptOut())
+        self.left_out, self.refused_texts = dict(left_out), {MARKUP_REASON: refused} if refused else {}
         some_left(self.name, len(kept), self.left_out)
         self.identities = [photograph.identity for photograph in kept]
         self.names_of_images = [photograph.name for photograph in kept]
@@ -85,16 +82,19 @@ class CocoCaptions(Photographs):
         return (repr(part) for part in zip(self.identities, self.options, strict=True))
 
 
-def without_markup(photographs: Iterable[Photograph]) -> tuple[list[Photograph], int]:
-    """Remove captions with HTML, and photographs that are left without a caption; return the photographs that remain,
-    and the number of removed captions."""
-    kept, refused = [], 0
+def chosen(photographs: Iterable[Photograph], kept_out: KeptOut) -> tuple[list[Photograph], Counter[str], int]:
+    """Choose the photographs to use, without their captions with HTML; returns also the number left out by reason, and
+    the number of removed captions."""
+    kept, left_out, refused = [], Counter[str](), 0
     for photograph in photographs:
         texts = [text for text in photograph.texts if not has_markup(text)]
-        refused += len(photograph.texts) - len(texts)
-        if texts:
+        reason = kept_out.reason(photograph.numbers)
+        refused += 0 if reason else len(photograph.texts) - len(texts)
+        if reason := reason or ("" if texts else f"{MARKUP_REASON} of all captions"):
+            left_out[reason] += 1
+        else:
             kept.append(photograph._replace(texts=texts))
-    return kept, refused
+    return kept, left_out, refused
 
 
 def read_photographs(path: Path) -> list[Photograph]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from menagerie.envs.core.plugins import Exports
-from menagerie.envs.core.reading import open_file
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.nearby import found_instead
 from menagerie.generators.sources.place import Place
@@ -42,10 +41,6 @@ names: Callable[[], tuple[str, ...]] = EXPORTS.names
 load: Callable[[str], SourceSpec] = EXPORTS.load
 
 
-TAIL = 64  # bytes at the end of a file
-ENDS = (b"]", b"}")
-
-
 class State(NamedTuple):
     """The state of the files of a source, or of a benchmark, on disk."""
 
@@ -64,10 +59,10 @@ class State(NamedTuple):
 
 
 def state(spec: SourceSpec, place: Place) -> State:
-    """Whether a source's files and folders exist and look complete, judged by file ends and numbers of files.
+    """Whether a source's files and folders exist and look complete, judged by numbers of files.
 
-    It takes under a second because no file is read whole: opening the source may still find faults, such as missing
-    images.
+    It takes under a second because no file is read whole: opening the source may still find faults, such as a torn
+    file or missing images.
     """
     problem = "; ".join(problems(spec, place))
     return State(spec.name, problem, spec.get, spec.licence)
@@ -83,7 +78,6 @@ def problems(spec: SourceSpec, place: Place) -> Iterator[str]:
         yield f"there is none of {', '.join(map(str, alternatives))}"
         lacking += alternatives
     yield from list(filter(None, map(found_instead, lacking)))[:1]
-    yield from (f"{file} ends in the middle" for file in (*wanted, *alternatives) if file.is_file() and is_torn(file))
     yield from folder_problems(spec, place)
 
 
@@ -97,10 +91,3 @@ def folder_problems(spec: SourceSpec, place: Place) -> Iterator[str]:
         found = len(files_in(place.path(folder)))
         if 0 < found != count:
             yield f"{place.path(folder)} has {found} files, not {count}"
-
-
-def is_torn(path: Path) -> bool:
-    """Whether a JSON file is cut short, judged by its last bytes."""
-    with open_file(path) as file:
-        file.seek(max(0, path.stat().st_size - TAIL))
-        return not file.read().rstrip().endswith(ENDS)

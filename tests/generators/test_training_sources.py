@@ -239,13 +239,6 @@ def test_state_of_whole_files(roots, tmp_path, name):
     assert str(tmp_path) in empty.problem
 
 
-def test_state_of_torn_files(copy):
-    root = copy("gqa")
-    path = root / "gqa/train_sceneGraphs.json"
-    path.write_bytes(path.read_bytes()[:-5])
-    assert state(registry.load("gqa"), Place(root, SIDE)).problem == f"{path} ends in the middle"
-
-
 # COCO
 
 
