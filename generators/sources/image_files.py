@@ -16,13 +16,11 @@ from torch import Tensor
 
 from menagerie.envs.core import pictures
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import LARGEST_FILE, read_upright, reason
-from menagerie.envs.core.reading import Unreadable, check_regular
+from menagerie.envs.core.pictures import check_size, read_upright, reason
 from menagerie.envs.core.records import sha256
 from menagerie.generators.captioned import Indices
-from menagerie.generators.sources import pictures as squares
 from menagerie.generators.sources.folders import Located, SearchedFolders
-from menagerie.generators.sources.pictures import cut, square
+from menagerie.generators.sources.rows import obtained
 
 # All images of a set below this size are kept once they are decoded; above it, none.
 CACHE_BYTES = 1 << 30
@@ -78,7 +76,9 @@ class ImageFiles:
 
     def digest_of(self, index: int) -> str:
         """Hash of the bytes of an image's file."""
-        return content_of(self.place(self.file_of(self.names[index])).path)
+        path = self.place(self.file_of(self.names[index])).path
+        with obtained(path):
+            return sha256(path).hex()
 
     @property
     def cache(self) -> bool:
@@ -158,20 +158,35 @@ class ImageFiles:
             )
 
 
-def content_of(path: Path) -> str:
-    """Hash of the bytes of an image file, or for a file too large to be decoded its size; raises if it can't be
-    read."""
-    try:
-        size = check_regular(path)
-        return f"{size} bytes" if size > LARGEST_FILE else sha256(path).hex()  # its decoder refuses a larger one
-    except Unreadable as error:
-        raise UserError(f"the image {error}; get it again") from error
-
-
 @once
 def readers(kind: type[ImageFiles]) -> str:
     """Hash of everything that turns files into pixels: our code, and the versions of the libraries that it uses."""
     libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
-    parts = [pictures, squares, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
+    parts = [pictures, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
     code = b"".join(Path(inspect.getfile(part)).read_bytes() for part in parts)
     return hashlib.sha256(code + repr(libraries).encode()).hexdigest()
+
+
+def square(
+    picture: Image.Image, resolution: int, squashed: bool = False, interpolation: str = "bicubic"
+) -> UInt8[np.ndarray, "r r 3"]:
+    """An RGB picture as the square that a tower reads: the whole picture if `squashed`, else its central square, after
+    scaling its shorter side to `resolution` pixels. `interpolation` names one of Pillow's filters."""
+    resample = getattr(Image.Resampling, interpolation.upper(), Image.Resampling.BICUBIC)
+    if squashed:
+        return np.array(picture.resize((resolution, resolution), resample))
+    shorter = min(picture.size)
+    width, height = (resolution * side // shorter for side in picture.size)
+    check_size(width, height)  # of a strip
+    resized = picture.resize((width, height), resample)
+    left, top = round((width - resolution) / 2), round((height - resolution) / 2)
+    return np.array(resized.crop((left, top, left + resolution, top + resolution)))
+
+
+def cut(picture: Image.Image, left: int, top: int, width: int, height: int) -> Image.Image:
+    """The part of a picture inside a box, which may be long and thin; where the box extends beyond the picture, it is
+    black. Raises for a box without pixels or with too many."""
+    if width < 1 or height < 1:
+        raise ValueError(f"its box has {width} x {height} pixels")
+    check_size(width, height)
+    return picture.crop((left, top, left + width, top + height))
