@@ -5,7 +5,6 @@ answer.
 """
 
 import contextlib
-import email.utils
 import http.client
 import json
 import math
@@ -219,12 +218,6 @@ def kind_of(error: Exception) -> str:
 
 
 def retry_after(text: str | None) -> float | None:
-    """The seconds in a Retry-After header, given as a number or a date; None if there is none."""
-    if text is None:
-        return None
-    with contextlib.suppress(ValueError):
+    """The seconds in a Retry-After header; None if there are none, as in the header's other form, a date."""
+    with contextlib.suppress(ValueError, TypeError):
         return seconds if 0 <= (seconds := float(text)) < math.inf else None
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
-        return None

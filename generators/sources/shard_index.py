@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
@@ -20,17 +20,7 @@ from menagerie.generators.sources.texts import Texts
 VERSION = 3  # of the index's content: raise it when other samples are accepted or refused
 FOLDER = ".index"
 THREADS = 8  # reading headers mostly waits for the disk
-
-
-class Saved(TypedDict):
-    """An index as JSON: columns, which are faster to read than rows."""
-
-    key: list[str]
-    offset: list[int]
-    size: list[int]
-    text: list[str]
-    flickr: list[int]
-    refused: dict[str, int]
+WRONG = (ValueError, KeyError, TypeError, AttributeError, OverflowError)  # of a file that is no index
 
 
 class Index(NamedTuple):
@@ -47,8 +37,8 @@ class Index(NamedTuple):
     """Number of refused samples, by reason."""
 
     @classmethod
-    def of(cls, saved: Saved) -> "Index":
-        """Raises `ValueError` or `OverflowError` for columns that a damaged file may have."""
+    def of(cls, saved: Mapping[str, Any]) -> "Index":
+        """Make an index from columns, which are faster to save than rows. Raises one of `WRONG` for others."""
         if len({len(saved[name]) for name in Sample._fields}) > 1:
             raise ValueError("its columns differ in length")
         offsets, sizes, flickr = (np.array(saved[name], np.int64) for name in ("offset", "size", "flickr"))
@@ -70,8 +60,8 @@ def index_of(shard: Path) -> Index:
     with obtained(shard):
         owner = f"{VERSION} {shard.name!a} {check_regular(shard)} {shard.stat().st_mtime_ns}"
     path = shard.parent / FOLDER / f"{shard.name}.json"
-    with contextlib.suppress(ValueError, OverflowError, Inaccessible):  # missing, damaged or another's
-        return Index.of(unsealed(read_text(path), path, owner, Saved))
+    with contextlib.suppress(*WRONG, Inaccessible):  # missing, damaged or another's
+        return Index.of(unsealed(read_text(path), path, owner))
     samples, refused = read_shard(shard)
     saved = {name: [getattr(sample, name) for sample in samples] for name in Sample._fields} | {"refused": refused}
     with contextlib.suppress(OSError):  # the folder may be read-only
