@@ -28,6 +28,7 @@ LARGEST_ERROR = 500  # bytes that are read of what comes with an error
 # HTTP statuses after which the same request may succeed, and statuses after which no request will.
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 HOPELESS = {401: "it refuses the key", 403: "it forbids this", 404: "it has no such model or path"}
+LONGEST_WAIT = 120  # seconds that a server may ask for (Retry-After); if it asks for more, the request fails
 FIRST_WAIT = 0.5  # seconds before the first repetition; each wait is twice the one before
 
 
@@ -65,8 +66,6 @@ class ChatServer:
     """Seconds for one request, until its answer is complete."""
     attempts: int = 5
     """Number of times a request is sent before it fails."""
-    longest_wait: float = 120.0
-    """Longest wait, in seconds, that a server may ask for (Retry-After); if it asks for more, the request fails."""
     per_minute: float = 0.0
     """Most requests that all threads together send in a minute; 0 sets no limit."""
 
@@ -162,7 +161,7 @@ class ChatServer:
             raise UserError(f"the server {self.url} answers {error.status}, {why}; correct url, model or key ({said})")
         if error.status not in BUSY:
             raise Refused(f"HTTP {error.status}: {said}")
-        if wait and wait > self.longest_wait:
+        if wait and wait > LONGEST_WAIT:
             raise NoAnswer(f"HTTP {error.status}: it requests to wait {wait:.0f} s")
         if wait:
             with self._lock:

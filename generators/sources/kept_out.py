@@ -5,7 +5,6 @@ have a number in each of the three.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,10 +49,6 @@ class KeptOut:
     def reason(self, numbers: Iterable[PhotographId]) -> str:
         """The reason for leaving out a photograph with any of these numbers; empty if it isn't left out."""
         return next((self.images[number] for number in numbers if number in self.images), "")
-
-    def counts(self) -> dict[str, int]:
-        """The number of photographs to be left out, by reason."""
-        return dict(Counter(self.images.values()))
 
     def require(self, *collections: str) -> None:
         """Raise if it is unknown which photographs of a collection tests show, unless `allow_unknown` is set."""

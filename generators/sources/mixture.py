@@ -41,19 +41,18 @@ class Mixture(Captioned):
         return int(self.ends[-1])
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        none = self.parts[0].images([])  # so that an empty batch has the right size
-        return torch.cat([none, *(part.images([index]) for part, index in self._places(indices))])
+        return self._joined("images", indices)
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         """The partners' images of `indices`, in order; raises unless all parts have partners."""
-        if not self.has_partners:
-            return super().partner_images(indices)
-        none = self.parts[0].partner_images([])
-        return torch.cat([none, *(part.partner_images([index]) for part, index in self._places(indices))])
+        return self._joined("partner_images", indices) if self.has_partners else super().partner_images(indices)
+
+    def _joined(self, images: str, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        none = getattr(self.parts[0], images)([])  # so that an empty batch has the right size
+        return torch.cat([none, *(getattr(part, images)([index]) for part, index in self._places(indices))])
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        places = zip(self._places(indices), draws, strict=True)
-        return [part.captions([index], [int(draw)])[0] for (part, index), draw in places]
+        return self.several(indices, draws, 1)[0]
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
         places = zip(self._places(indices), draws, strict=True)
@@ -103,10 +102,9 @@ def part_name(number: int) -> str:
 def check_shares(parts: Sequence[Captioned], shares: Sequence[float]) -> None:
     """Raise unless there is a share in 0..1 for each part and they sum to 1."""
     given = ", ".join(f"{share:g}" for share in shares)
-    if not parts or len(parts) != len(shares):
-        raise UserError(f"a mixture needs one share for each of its parts, got {len(parts)} parts and shares {given}")
-    if not all(0 <= share <= 1 for share in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
-        raise UserError(f"the shares of a mixture are fractions that sum to 1, got {given}")
+    fractions = all(0 <= share <= 1 for share in shares) and math.isclose(sum(shares), 1, abs_tol=1e-6)
+    if not parts or len(parts) != len(shares) or not fractions:
+        raise UserError(f"a mixture of {len(parts)} needs as many shares, fractions that sum to 1, got {given}")
 
 
 def check_sizes(parts: Sequence[Captioned]) -> None:
