@@ -50,12 +50,10 @@ class Row(NamedTuple):
         return value
 
     def text(self, key: str | int) -> str:
-        """The text under `key`, with white space normalised; raises if it is empty."""
+        """The text under `key`, with white space normalised; raises if it is empty or far too long."""
         text = " ".join(self.field(key, str).split())
-        if not text:
-            raise self.error(f"has an empty {key!r}")
-        if len(text) > LONGEST_TEXT:
-            raise self.error(f"has a {key!r} of {len(text)} characters, more than {LONGEST_TEXT}: {shown(text)}")
+        if not 0 < len(text) <= LONGEST_TEXT:
+            raise self.error(f"has a {key!r} of {len(text)} characters, not of 1 to {LONGEST_TEXT}: {shown(text)}")
         return text
 
     def texts(self, key: str | int, count: int | None = None) -> tuple[str, ...]:
