@@ -4,7 +4,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 from rich.console import Console
@@ -137,13 +137,12 @@ class Export:
 
 @dataclass(frozen=True)
 class Parse:
-    """Make scene graphs of captions; with two parsers, report how far they agree. Run again, it continues where it
-    stopped."""
+    """Make scene graphs of captions. Run again, it continues where it stopped."""
 
     file: tyro.conf.Positional[Path]
     """A text file with one caption a line, or COCO captions (.json)."""
-    parser: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
-    """A parser with its options, NAME or NAME:OPTION=VALUE,OPTION=VALUE; give it twice to compare two."""
+    parser: str
+    """A parser with its options, NAME or NAME:OPTION=VALUE,OPTION=VALUE."""
     out: Path = Path("graphs.json")
     """The file to write; an existing one is not overwritten."""
     parses: Path = Path("parses")
@@ -160,7 +159,7 @@ class Parse:
         return read_options(cls, arguments, command, f"{docstring(cls)}{about}")
 
     def run(self) -> None:
-        """Write the graphs; print the counts of each parser, the agreement of two, and the path that was written."""
+        """Write the graphs; print the counts, and the path that was written."""
         from menagerie.generators.sources.captions_file import parse_file
 
         parse_file(self.file, self.parser, self.out, self.parses, self.allow_unanswered)
