@@ -69,7 +69,8 @@ def state(spec: SourceSpec, place: Place) -> State:
 
 
 def problems(spec: SourceSpec, place: Place) -> Iterator[str]:
-    """Yield everything that is missing or obviously wrong."""
+    """Yield everything that is missing or obviously wrong. At least one folder of images must have some; those in
+    `counts` that have any must have the official number."""
     wanted = [place.path(file) for file in spec.files]
     alternatives = [place.path(file) for file in spec.recipes[place.recipe(tuple(spec.recipes))]]
     lacking = [file for file in wanted if not file.is_file()]
@@ -78,12 +79,6 @@ def problems(spec: SourceSpec, place: Place) -> Iterator[str]:
         yield f"there is none of {', '.join(map(str, alternatives))}"
         lacking += alternatives
     yield from list(filter(None, map(found_instead, lacking)))[:1]
-    yield from folder_problems(spec, place)
-
-
-def folder_problems(spec: SourceSpec, place: Place) -> Iterator[str]:
-    """Yield problems of folders of images. At least one must have images; those in `counts` that have any must have the
-    official number."""
     folders = [place.path(folder) for folder in spec.image_folders]
     if not any(map(files_in, folders)):
         yield f"there are no images in {' or '.join(map(str, folders))}"

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources.annotated import (
     AnnotatedPhotographs,
     Annotations,
@@ -93,18 +92,17 @@ def number_in(entry: Row, key: str) -> PhotographId | None:
     return None if number is None else PhotographId(COLLECTIONS.get(key, VISUAL_GENOME), number)
 
 
-REGIONS = "vg/region_descriptions.json"
-RELATIONS = ("vg/relationships.json", "vg/scene_graphs.json")
-
-
 class VisualGenome(GenomePhotographs):
     """Photographs with captions of two regions, or of one relation or some things, as `Place.caption` says."""
 
     def __init__(self, place: Place) -> None:
         """Read the files; raises for missing images and for entries in another form."""
-        recipe, file, read = chosen(place)
+        recipe = place.recipe(tuple(RECIPES))
+        names, read, make = RECIPES[recipe]
+        files = [place.path(name) for name in names]
+        file = next((file for file in files if file.is_file()), files[0])
         self.empty = f"nothing in {file.name}"
-        super().__init__(f"Visual Genome {recipe}", place, distinct_entries(file), read, MADE[recipe])
+        super().__init__(f"Visual Genome {recipe}", place, distinct_entries(file), read, make)
 
 
 def distinct_entries(path: Path) -> Iterator[tuple[str, Row]]:
@@ -148,27 +146,18 @@ def end_of(relation: Row, key: str, things: dict[int, str], refused: Refused) ->
     return number
 
 
-def chosen(place: Place) -> tuple[str, Path, Read]:
-    """The chosen recipe, the file for it, and the function that reads an entry."""
-    recipe = place.recipe(tuple(READ))
-    if recipe == "regions":
-        return recipe, place.path(REGIONS), read_regions
-    files = [place.path(file) for file in RELATIONS]
-    file = next((file for file in files if file.is_file()), None)
-    if file is None:
-        raise UserError(f"there is neither {files[0]} nor {files[1]}; get one of them")
-    return recipe, file, read_relations
-
-
-READ = {"regions": (REGIONS,), "relations": RELATIONS}
-MADE = {"regions": two_regions, "relations": relation_or_objects}
+# For each recipe its files, of which one is read, what reads an entry, and what makes a caption.
+RECIPES: dict[str, tuple[tuple[str, ...], Read, Recipe]] = {
+    "regions": (("vg/region_descriptions.json",), read_regions, two_regions),
+    "relations": (("vg/relationships.json", "vg/scene_graphs.json"), read_relations, relation_or_objects),
+}
 SOURCE = SourceSpec(
     name="visual genome",
     open=VisualGenome,
     files=(IMAGE_DATA,),
     images=("vg", *FOLDERS),
     image_folders=FOLDERS,
-    recipes=READ,
+    recipes={name: files for name, (files, *_) in RECIPES.items()},
     get="homes.cs.washington.edu/~ranjay/visualgenome (images parts 1 and 2, image meta data, region descriptions, "
     "relationships or scene graphs)",
     licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
