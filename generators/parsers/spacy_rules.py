@@ -4,15 +4,15 @@ benchmarks that shuffle words by them."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import COUNT
 from menagerie.generators.parsers.dependency_rules import VERSION, Word, graph_of
 from menagerie.generators.parsers.parser import Parsed, Parser, parsed
 from menagerie.generators.parsers.registry import ParserSpec
 
 MODEL = "en_core_web_sm"
+BATCH = 256  # captions parsed together
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,14 @@ class SpacyOptions:
 
     model: str = MODEL
     """Name of an installed English pipeline of spaCy, or its folder."""
-    batch: Annotated[int, COUNT] = 256
-    """Number of captions parsed together."""
 
 
 class DependencyRules(Parser):
     """Makes graphs by the rules of `menagerie.generators.parsers.dependency_rules`."""
 
-    def __init__(self, options: SpacyOptions, pipeline: Any) -> None:
+    def __init__(self, pipeline: Any) -> None:
         """`pipeline` is a loaded `spacy.Language`."""
-        self.options, self.pipeline = options, pipeline
+        self.pipeline = pipeline
 
     def identity(self) -> Mapping[str, Any]:
         """The version of the rules, and the name and version of the pipeline."""
@@ -39,7 +37,7 @@ class DependencyRules(Parser):
         return {"parser": "spacy-rules", "version": VERSION, "model": model}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        for caption, tree in zip(captions, self.pipeline.pipe(captions, batch_size=self.options.batch), strict=True):
+        for caption, tree in zip(captions, self.pipeline.pipe(captions, batch_size=BATCH), strict=True):
             yield parsed(caption, graph_of, [Word(w.text, w.pos_, w.dep_, w.head.i) for w in tree])
 
 
@@ -48,7 +46,7 @@ def build(options: SpacyOptions) -> DependencyRules:
     pipeline = load_pipeline(options.model, ["ner"], "pip install 'binding-menagerie[spacy]'", way_out)
     if missing := {"parser", "tagger"} - set(pipeline.pipe_names):
         raise UserError(f"spaCy's pipeline {options.model!r} has no {min(missing)}; take one that has, {MODEL}")
-    return DependencyRules(options, pipeline)
+    return DependencyRules(pipeline)
 
 
 def load_pipeline(model: str, exclude: Sequence[str], library: str, pipeline: str) -> Any:

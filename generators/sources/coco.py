@@ -1,7 +1,7 @@
 """COCO captions: photographs with several captions each (Chen et al. 2015, "Microsoft COCO captions")."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,14 +112,14 @@ def read_photographs(path: Path) -> list[Photograph]:
 
 
 def read_images(file: Row) -> dict[int | str, Photograph]:
-    """The images of a file by id, without captions yet."""
-    entries = file.rows("images")
-    identities = distinct(entries, "id")
-    files = [entry.field("file_name", str) for entry in entries]
-    return {
-        identity: Photograph(identity, name, [], numbers_of(name, entry))
-        for identity, name, entry in zip(identities, files, entries, strict=True)
-    }
+    """The images of a file by id, without captions yet; raises if two have one id."""
+    images: dict[int | str, Photograph] = {}
+    for entry in file.rows("images"):
+        identity, name = entry.field("id", int, str), entry.field("file_name", str)
+        if identity in images:
+            raise entry.error(f"has the 'id' of an entry before it: {identity!r}")
+        images[identity] = Photograph(identity, name, [], numbers_of(name, entry))
+    return images
 
 
 def numbers_of(name: str, entry: Row) -> tuple[PhotographId, ...]:
@@ -130,25 +130,12 @@ def numbers_of(name: str, entry: Row) -> tuple[PhotographId, ...]:
 
 def add_captions(photographs: dict[int | str, Photograph], file: Row) -> None:
     """Add each annotation of a file to its image."""
-    entries = file.rows("annotations")
-    distinct([entry for entry in entries if "id" in entry.content], "id")
-    for entry in entries:
+    for entry in file.rows("annotations"):
         identity = entry.field("image_id", int, str)
         text = entry.text("caption")
         if identity not in photographs:
             raise entry.error(f"has an 'image_id' that no image has: {identity!r}")
         photographs[identity].texts.append(text)
-
-
-def distinct(entries: Sequence[Row], key: str) -> list[int | str]:
-    """The values of all entries under `key`; raises if two are equal."""
-    seen: dict[int | str, None] = {}
-    for entry in entries:
-        value = entry.field(key, int, str)
-        if value in seen:
-            raise entry.error(f"has the {key!r} of an entry before it: {value!r}")
-        seen[value] = None
-    return list(seen)
 
 
 def open_place(place: Place) -> CocoCaptions:

@@ -354,7 +354,7 @@ def test_trees_of_spacy_are_read_as_they_are():
                 words, parts, labels, heads = zip(*((w.text, w.part, w.label, w.head) for w in tree(text)), strict=True)
                 yield spacy.tokens.Doc(vocabulary, words, pos=parts, deps=labels, heads=heads)
 
-    rules = spacy_rules.DependencyRules(spacy_rules.SpacyOptions(), Pipeline())
+    rules = spacy_rules.DependencyRules(Pipeline())
     assert [parsed.graph for parsed in rules.parse(texts)] == [graph_of(tree(text)) for text in texts]
     assert rules.identity() == {"parser": "spacy-rules", "version": 1, "model": "en_given 1"}
 
