@@ -123,12 +123,6 @@ DOTS_PER_INCH = 110
 SALT = "menagerie"
 
 
-def png(figure: Figure, fitted: bool = False) -> bytes:
-    """The figure as a PNG file. With `fitted`, the image includes everything drawn, which may reach beyond the figure's
-    size."""
-    return saved(figure, format="png", dpi=DOTS_PER_INCH, bbox_inches="tight" if fitted else None)
-
-
 def svg(figure: Figure) -> bytes:
     """The figure as an SVG file, for papers; its text is drawn as paths, so that it needs no font."""
     with rc_context({"svg.hashsalt": SALT}):
@@ -149,7 +143,7 @@ def data_uri(content: bytes, kind: str = "png") -> str:
 
 def write_png(path: Path, figure: Figure) -> str:
     """Write a figure made of pictures to `path`; returns it as a data URI for a page that needs no other file."""
-    content = png(figure)
+    content = saved(figure, format="png", dpi=DOTS_PER_INCH)
     with whole_file(path) as temporary:
         temporary.write_bytes(content)
     return data_uri(content)

@@ -1,20 +1,16 @@
 """Our JSON records, each with a digest of itself, and digests of other files: a flipped bit is noticed on reading.
 
 A record is an object whose last key is "digest": SHA-256 of the text before it. The digest may include an owner, the
-name of what the record describes, so that a record of another owner is refused. Arrays are protected by the checksums
-of their zip file.
+name of what the record describes, so that a record of another owner is refused.
 """
 
 import hashlib
-import io
 import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
@@ -24,7 +20,6 @@ from menagerie.envs.core.reading import (
     check_regular,
     open_file,
     parse_json,
-    read_bytes,
     read_text,
     reading,
     shaped,
@@ -110,24 +105,6 @@ def sha256(path: Path) -> bytes:
 def _sha256(path: Path, *state: int) -> bytes:
     with open_file(path) as file, reading(path):
         return hashlib.file_digest(file, "sha256").digest()
-
-
-LARGEST_ARRAYS = 1 << 30  # bytes of a file
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays in a file that `numpy.savez` wrote, each checked by its zip checksum; raises `Unreadable`. Arrays of
-    Python objects are refused."""
-    content = read_bytes(path, LARGEST_ARRAYS)
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            if sum(info.file_size for info in arrays.zip.infolist()) > LARGEST_ARRAYS:
-                raise ValueError("it unpacks to too much")
-            return {name: arrays[name] for name in arrays.files}
-    except MemoryError:
-        raise
-    except Exception as error:  # numpy and zipfile raise exceptions of many types for damaged bytes
-        raise Unreadable(f"{path} is no file of arrays ({type(error).__name__}: {error})") from error
 
 
 RESULT = "result.json"

@@ -39,7 +39,7 @@ def images_of_tests(place: Place, validation: Sequence[str] = ("val2017",), allo
         )
     data = place.path(IMAGE_DATA)
     if data.is_file():
-        images |= linked(images, (numbers.all for numbers in image_numbers(data).values()))
+        images |= linked(images, image_numbers(data).values())
     elif reason := next((reason for number, reason in images.items() if number.collection == VISUAL_GENOME), ""):
         unknown[COCO] = (
             f"photographs {reason} are Visual Genome's, and which of them COCO has too stands in {data}; put it there "

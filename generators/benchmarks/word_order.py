@@ -23,7 +23,7 @@ from menagerie.generators.benchmarks.retrieval import (
     BENCHMARK_RETRIEVAL_FLICKR30K,
     karpathy_test,
 )
-from menagerie.generators.parsers.tagging import Tagger
+from menagerie.generators.parsers.spacy_rules import Tagger
 from menagerie.generators.sources.place import Place
 
 SEED = 1

@@ -16,7 +16,7 @@ from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.raw_images import RawImages, labels_in, names_in, read_bytes, same_number
+from menagerie.generators.sources.raw_images import RawImages, content_of, labels_in, names_in, same_number
 from menagerie.generators.sources.rows import is_text, read_json
 
 FOLDER = "torchvision"
@@ -70,7 +70,7 @@ def raw(root: Path, file: str, classes: str, labels: str = "", header: int = 0, 
     """Read raw images. `classes` is the file of their classes' names, or the set whose names CLIP knows. Their labels
     are before each image, or behind `header` bytes of the file `labels`, and count from `first`."""
     names = names_in(root, file)
-    numbers = [label - first for label in read_bytes(root / labels)[header:]] if labels else labels_in(root, file)
+    numbers = [label - first for label in content_of(root / labels)[header:]] if labels else labels_in(root, file)
     same_number(root / (labels or file), numbers, names)
     return Labelled(known()["classes"].get(classes) or lines(root / classes), list(zip(names, numbers, strict=True)))
 

@@ -18,7 +18,7 @@ from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
 from menagerie.generators.sources.nearby import CLASSES
 from menagerie.generators.sources.rows import Row, read_text
-from menagerie.generators.sources.shard import IMAGES, Member, further_images, grouped, list_members
+from menagerie.generators.sources.shard import IMAGES, Member, grouped, list_members
 
 TEMPLATES, TYPE, NUMBER = "zeroshot_classification_templates.txt", "dataset_type.txt", "nshards.txt"
 OTHER_TYPES = ("retrieval", "multilabel")  # CLIP_benchmark treats all other types as classification
@@ -72,7 +72,6 @@ def samples(shard: Path, refused: Counter[str]) -> Iterator[Row]:
     """Yield the images in a tar file, each with the text in its .cls file; count refused samples by reason."""
     with open_file(shard) as file:
         for key, files in grouped(list_members(shard, refused), refused).items():
-            refused.update(further_images(files))
             ending = next((ending for ending in IMAGES if ending in files), "")
             if not ending or "cls" not in files:
                 refused["a sample without " + ("a class" if ending else "an image")] += 1

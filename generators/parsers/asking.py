@@ -1,8 +1,8 @@
 """Asks a server about many things, several at once, until it stops answering."""
 
-import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.pool import ThreadPool
 from typing import TypeVar
 
 Thing = TypeVar("Thing")
@@ -28,39 +28,20 @@ class Asking:
     def each(self, ask: Callable[[Thing], Outcome], things: Sequence[Thing]) -> Iterator[Outcome]:
         """Call `ask` for each thing, in threads, and yield each result as soon as it is there. If `ask` raises, nothing
         more is begun; results of what was begun are yielded before that error is raised."""
-        source, lock = iter(things), threading.Lock()
-        done: queue.SimpleQueue[tuple[Outcome] | Exception | None] = queue.SimpleQueue()
-        ended = threading.Event()
+        errors: list[Exception] = []
 
-        def work() -> None:
+        def attempt(thing: Thing) -> list[Outcome]:
             try:
-                while not ended.is_set():
-                    with lock:
-                        thing = next(source, None)
-                    if thing is None:
-                        break
-                    done.put((ask(thing),))
+                return [] if errors else [ask(thing)]
             except Exception as error:
-                ended.set()
-                done.put(error)
-            finally:
-                done.put(None)
+                errors.append(error)
+                return []
 
-        threads = min(self.at_once, len(things))
-        for _ in range(threads):
-            threading.Thread(target=work, daemon=True).start()  # daemons don't delay Ctrl-C
-        failure = None
         try:
-            while threads:
-                found = done.get()
-                if found is None:
-                    threads -= 1
-                elif isinstance(found, Exception):
-                    failure = failure or found
-                else:
-                    yield found[0]
-            if failure:
-                raise failure
+            with ThreadPool(min(self.at_once, len(things)) or 1) as threads:  # daemons, which don't delay Ctrl-C
+                for outcomes in threads.imap_unordered(attempt, things):
+                    yield from outcomes
+            if errors:
+                raise errors[0]
         finally:
-            ended.set()
             self.stopped.set()

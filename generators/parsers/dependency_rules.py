@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.parsers.graph_json import plain_phrase
+from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_phrase
 
 VERSION = 1  # of these rules
 
@@ -108,8 +108,9 @@ class Tree:
         return {inner for child in before for inner in {child, *self.modified(child)}}
 
 
-def graph_of(words: Sequence[Word]) -> SceneGraph | None:
-    """Make the scene graph of a caption's tree. None if the caption names no thing, or a node's phrase is empty.
+def graph_of(words: Sequence[Word]) -> SceneGraph:
+    """Make the scene graph of a caption's tree. Raises `NotAGraph` if the caption names no thing, or a node's phrase is
+    empty.
 
     Nodes are nouns with the words before them, in order of mention. The predicate of an edge is a preposition between
     two nodes, a verb with a preposition ("sitting on"), a verb between its subject and object, or "of" for a
@@ -125,7 +126,9 @@ def graph_of(words: Sequence[Word]) -> SceneGraph | None:
     nodes = tuple(plain_phrase(tree.phrase(place)) for place in things)
     denied = {None, *(number for number, node in enumerate(nodes) if node.startswith("no "))}
     edges = dict.fromkeys(Edge(*edge) for edge in named if not denied & {*edge[1:]} and edge[1] != edge[2])
-    return SceneGraph(nodes, tuple(edges)) if nodes and all(nodes) else None
+    if not nodes or not all(nodes):
+        raise NotAGraph("no nodes: it names no thing")
+    return checked(nodes, tuple(edges))
 
 
 def stands_for(tree: Tree, place: int) -> int | None:

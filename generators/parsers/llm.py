@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, parse_json
-from menagerie.envs.core.validation import COUNT
+from menagerie.envs.core.validation import POSITIVE, Range
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.asking import Asking
 from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, key_in
@@ -125,15 +125,15 @@ class LLMOptions:
     """Address of the server."""
     key: str = ""
     """Name of the environment variable that holds the server's key, such as OPENAI_API_KEY."""
-    concurrency: Annotated[int, COUNT] = 16
+    concurrency: Annotated[int, POSITIVE] = 16
     """Number of requests sent at the same time."""
-    timeout: Annotated[float, COUNT] = 60.0
+    timeout: Annotated[float, Range(0.1, 10**6)] = 60.0
     """Seconds for one request."""
-    attempts: Annotated[int, COUNT] = 5
+    attempts: Annotated[int, POSITIVE] = 5
     """Number of times a request is sent before it fails."""
-    answers: Annotated[int, COUNT] = 3
+    answers: Annotated[int, POSITIVE] = 3
     """Number of answers that the model may give for a caption until one is usable."""
-    tokens: Annotated[int, COUNT] = 1024
+    tokens: Annotated[int, POSITIVE] = 1024
     """Length of the longest answer, in tokens."""
 
 
@@ -186,8 +186,6 @@ def build(options: LLMOptions) -> LanguageModel:
     """Check the options and make the parser. Sends no request."""
     if not options.model:
         raise UserError("the parser llm needs the name of a model: llm:model=NAME,url=http://HOST:PORT/v1")
-    if not options.timeout or not all((options.concurrency, options.attempts, options.answers, options.tokens)):
-        raise UserError("concurrency, timeout, attempts, answers and tokens of the parser llm must be above 0")
     server = ChatServer(options.url, key_in(options.key), options.timeout, options.attempts)
     return LanguageModel(options, server)
 

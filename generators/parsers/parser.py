@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.parsers.graph_json import ParseCache
+from menagerie.generators.parsers.graph_json import NotAGraph, ParseCache
 
 
 class Parsed(NamedTuple):
@@ -20,6 +20,14 @@ class Parsed(NamedTuple):
     """Reason for a missing graph: "KIND: DETAIL"; failures are counted by kind."""
     answered: bool = True
     """Whether this is the parser's answer, to be cached; False if its server gave none."""
+
+
+def parsed(caption: str, read: Callable[[Any], SceneGraph], given: Any) -> Parsed:
+    """What `read` makes of a caption's facts or tree; a failure if it raises `NotAGraph`."""
+    try:
+        return Parsed(caption, read(given))
+    except NotAGraph as error:
+        return Parsed(caption, None, str(error))
 
 
 @runtime_checkable

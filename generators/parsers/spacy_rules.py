@@ -1,33 +1,34 @@
-"""Parses captions by rules over spaCy's dependency trees (OC-CLIP, A.3)."""
+"""Parses captions by rules over spaCy's dependency trees (OC-CLIP, A.3), and tags parts of speech with spaCy, for
+benchmarks that shuffle words by them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from functools import cache
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import COUNT
 from menagerie.generators.parsers.dependency_rules import VERSION, Word, graph_of
-from menagerie.generators.parsers.graph_json import NotAGraph, checked
-from menagerie.generators.parsers.parser import Parsed, Parser
+from menagerie.generators.parsers.parser import Parsed, Parser, parsed
 from menagerie.generators.parsers.registry import ParserSpec
+
+MODEL = "en_core_web_sm"
+BATCH = 256  # captions parsed together
 
 
 @dataclass(frozen=True)
 class SpacyOptions:
     """The options of the spaCy parser."""
 
-    model: str = "en_core_web_sm"
+    model: str = MODEL
     """Name of an installed English pipeline of spaCy, or its folder."""
-    batch: Annotated[int, COUNT] = 256
-    """Number of captions parsed together."""
 
 
 class DependencyRules(Parser):
     """Makes graphs by the rules of `menagerie.generators.parsers.dependency_rules`."""
 
-    def __init__(self, options: SpacyOptions, pipeline: Any) -> None:
+    def __init__(self, pipeline: Any) -> None:
         """`pipeline` is a loaded `spacy.Language`."""
-        self.options, self.pipeline = options, pipeline
+        self.pipeline = pipeline
 
     def identity(self) -> Mapping[str, Any]:
         """The version of the rules, and the name and version of the pipeline."""
@@ -36,34 +37,49 @@ class DependencyRules(Parser):
         return {"parser": "spacy-rules", "version": VERSION, "model": model}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        for caption, tree in zip(captions, self.pipeline.pipe(captions, batch_size=self.options.batch), strict=True):
-            yield parsed(caption, [Word(w.text, w.pos_, w.dep_, w.head.i) for w in tree])
-
-
-def parsed(caption: str, words: Sequence[Word]) -> Parsed:
-    """Make the graph of a caption's dependency tree. The result is a failure if the tree gives no valid graph."""
-    try:
-        graph = graph_of(words)
-        return Parsed(caption, checked(*graph), "") if graph else Parsed(caption, None, "no nodes: it names no thing")
-    except NotAGraph as error:
-        return Parsed(caption, None, str(error))
+        for caption, tree in zip(captions, self.pipeline.pipe(captions, batch_size=BATCH), strict=True):
+            yield parsed(caption, graph_of, [Word(w.text, w.pos_, w.dep_, w.head.i) for w in tree])
 
 
 def build(options: SpacyOptions) -> DependencyRules:
+    way_out = f"install it, for example with python -m spacy download {options.model}, or give spacy-rules:model=FOLDER"
+    pipeline = load_pipeline(options.model, ["ner"], "pip install 'binding-menagerie[spacy]'", way_out)
+    if missing := {"parser", "tagger"} - set(pipeline.pipe_names):
+        raise UserError(f"spaCy's pipeline {options.model!r} has no {min(missing)}; take one that has, {MODEL}")
+    return DependencyRules(pipeline)
+
+
+def load_pipeline(model: str, exclude: Sequence[str], library: str, pipeline: str) -> Any:
+    """Load a `spacy.Language`; raises with the way out that `library` or `pipeline` tells if one isn't installed."""
     try:
         import spacy
     except ImportError as error:
-        raise UserError("the parser spacy-rules needs spaCy: pip install 'binding-menagerie[spacy]'") from error
+        raise UserError(f"spaCy isn't installed; {library}") from error
     try:
-        pipeline = spacy.load(options.model, exclude=["ner"])
+        return spacy.load(model, exclude=exclude)
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"spaCy can't load the pipeline {options.model!r} ({' '.join(str(error).split())[:150]}); install it, for "
-            f"example with python -m spacy download {options.model}, or give spacy-rules:model=FOLDER"
-        ) from error
-    if missing := {"parser", "tagger"} - set(pipeline.pipe_names):
-        raise UserError(f"spaCy's pipeline {options.model!r} has no {min(missing)}; take one that has, en_core_web_sm")
-    return DependencyRules(options, pipeline)
+        said = " ".join(str(error).split())[:150]
+        raise UserError(f"spaCy can't load the pipeline {model!r} ({said}); {pipeline}") from error
 
 
 PARSER = ParserSpec("spacy-rules", "dependency trees of spaCy and rules", build, SpacyOptions)
+
+
+# Maps a text to its tokens, each with its tag in the Penn treebank's notation ("NN", "JJ").
+Tagger = Callable[[str], Sequence[tuple[str, str]]]
+
+
+@cache
+def spacy_tags(text: str) -> list[tuple[str, str]]:
+    """The tokens and tags of a text, by spaCy's small English model, as ARO uses it."""
+    return [(token.text, token.tag_) for token in spacy_model()(text)]
+
+
+@cache
+def spacy_model() -> Any:
+    """Load the model that tags; raises if spaCy or the model isn't installed."""
+    way_out = (
+        f"ARO's word orders need its tags: pip install spacy, python -m spacy download {MODEL}, or choose others by "
+        "--benchmarks"
+    )
+    return load_pipeline(MODEL, ["parser", "ner", "lemmatizer"], way_out, way_out)

@@ -12,7 +12,7 @@ from menagerie.envs.core.progress import quiet
 from menagerie.envs.core.validation import COUNT
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
-from menagerie.generators.parsers.parser import Parsed, Parser
+from menagerie.generators.parsers.parser import Parsed, Parser, parsed
 from menagerie.generators.parsers.registry import ParserSpec
 
 VERSION = 1  # of the way in which facts are read
@@ -48,7 +48,8 @@ class FactualT5(Parser):
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         for start in range(0, len(captions), self.options.batch):
             batch = list(captions[start : start + self.options.batch])
-            yield from map(parsed, batch, self._facts(batch))
+            for caption, facts in zip(batch, self._facts(batch), strict=True):
+                yield parsed(caption, graph_of, facts)
 
     def _facts(self, captions: Sequence[str]) -> list[str]:
         settings = {"beam_size": self.options.beams, "max_input_len": 128, "max_output_len": 256}
@@ -57,14 +58,6 @@ class FactualT5(Parser):
                 return self.model.parse(captions, return_text=True, **settings)
         except (AttributeError, RuntimeError, TypeError, ValueError) as error:
             raise UserError(f"FactualSceneGraph fails ({one_line(error)}); it needs transformers below 5") from error
-
-
-def parsed(caption: str, facts: str) -> Parsed:
-    """Read the graph from facts such as "( cat , is , brown ) , ( cat , lie on , computer )"."""
-    try:
-        return Parsed(caption, graph_of(facts))
-    except NotAGraph as error:
-        return Parsed(caption, None, str(error))
 
 
 def graph_of(text: str) -> SceneGraph:

@@ -5,7 +5,7 @@ A caption's graph consists of the annotations that the caption was made from; no
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,8 @@ from menagerie.envs.core.identity import generator
 from menagerie.generators.captioned import Indices
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.photographs import Photographs, Pictures, some_left
+from menagerie.generators.sources.photographs import Photographs, some_left
+from menagerie.generators.sources.rows import Row
 from menagerie.generators.sources.texts import Texts, refusal
 
 MOST_OBJECTS = 3
@@ -118,7 +119,6 @@ class AnnotatedPhotographs(Photographs):
         self.phrases = np.array(phrases, np.int32)
         self.relations = np.array(relations, np.int32).reshape(-1, 3)
         self.ends = np.array(ends, np.int64)
-        self.files: Pictures
 
     def annotations(self, index: int) -> Annotations:
         """The phrases and relations of an image."""
@@ -174,3 +174,26 @@ class Refused(Counter[str]):
         if problem:
             self[problem] += 1
         return "" if problem else text
+
+    def phrase(self, thing: Row, attributes: bool = True) -> str:
+        """A thing's name, or the first of several names, after its attributes if they are wanted; empty without a
+        name."""
+        key = "names" if "names" in thing.content else "name"
+        names = thing.field(key, str, list)
+        called = names[:1] if isinstance(names, list) else [names]
+        before = thing.content.get("attributes") or [] if attributes else []
+        if not isinstance(before, list) or not all(isinstance(word, str) for word in (*before, *called)):
+            raise thing.error(f"has a {key!r} or 'attributes' that are no list of texts")
+        return self.clean(" ".join((*before, *called)) if any(called) else "")
+
+    def annotations(
+        self, things: Mapping[Hashable, str], related: Sequence[tuple[Hashable, str, Hashable]]
+    ) -> Annotations:
+        """The phrases of things by their keys, and relations between two keys; leaves out things without a text, and
+        relations without a text or one of their things."""
+        if unknown := sum(not things.keys() >= {a, b} for a, _, b in related):
+            self[UNKNOWN_THING] += unknown
+        places = {key: place for place, key in enumerate(key for key, text in things.items() if text)}
+        stated = ((a, text, b) for a, text, b in related if text and a in places and b in places)
+        phrases = tuple(filter(None, things.values()))
+        return Annotations(phrases, tuple(Relation(places[a], text, places[b]) for a, text, b in stated))

@@ -1,123 +1,39 @@
-"""Parses files of captions, and measures how well two parsers agree on them."""
+"""Parses files of captions."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import is_writable, write_text
 from menagerie.envs.core.progress import progress_bars
-from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.parsers.graph_json import as_json, plain_phrase
+from menagerie.generators.parsers.graph_json import as_json
 from menagerie.generators.parsers.parser import CaptionParser, Unanswered
-from menagerie.generators.parsers.registry import names, open_parser
+from menagerie.generators.parsers.registry import open_parser
 from menagerie.generators.sources.rows import read_text
-
-COMPARED = ("nodes", "attributes", "edges")
-# Words that begin a description after its noun: "woman in red", "cup of coffee".
-BEHIND = ("in", "of", "with", "on", "at", "from", "for")
-
-
-class Agreement(NamedTuple):
-    """Agreement of two parsers on one kind of graph part, over all captions."""
-
-    precision: float | None
-    """Share of the first parser's parts that the second parser gives too; None if the first gives none."""
-    recall: float | None
-    """Share of the second parser's parts that the first parser gives too; None if the second gives none."""
-    f1: float | None
-    """Harmonic mean of precision and recall; None if neither parser gives any part."""
-
-
-def agreement(pairs: Iterable[tuple[SceneGraph, SceneGraph]]) -> Mapping[str, Agreement]:
-    """The agreement of two parsers by kind: "nodes", "attributes", "edges", and "graphs", which agree if all their
-    parts do.
-
-    Parts are as in SPICE (Anderson et al. 2016): a node is the noun of a phrase, an attribute a noun with its
-    description, an edge its predicate with the nouns at both ends. Words must match exactly; repeated parts count
-    repeatedly.
-    """
-    totals = {kind: [0, 0, 0] for kind in (*COMPARED, "graphs")}
-    for one, other in pairs:
-        first, second = parts(one), parts(other)
-        for kind in COMPARED:
-            add(totals[kind], first[kind], second[kind])
-        add(totals["graphs"], *(Counter([whole(kinds)]) for kinds in (first, second)))
-    return {kind: scored(*counts) for kind, counts in totals.items()}
-
-
-def whole(kinds: Mapping[str, Counter]) -> tuple[frozenset, ...]:
-    """All parts of a graph, to compare whole graphs."""
-    return tuple(frozenset(kinds[kind].items()) for kind in COMPARED)
-
-
-def add(totals: list[int], first: Counter, second: Counter) -> None:
-    """Add to the totals three numbers of parts: common to both graphs, in the first graph, in the second graph."""
-    for k, counts in enumerate((first & second, first, second)):
-        totals[k] += counts.total()
-
-
-def scored(both: int, first: int, second: int) -> Agreement:
-    """Precision, recall and F1 from numbers of parts."""
-    return Agreement(
-        both / first if first else None,
-        both / second if second else None,
-        2 * both / (first + second) if first + second else None,
-    )
-
-
-def parts(graph: SceneGraph) -> Mapping[str, Counter]:
-    """The nouns, attributes and edges of a graph, with the number of times each occurs."""
-    split = [list(taken_apart(node)) for node in graph.nodes]
-    nouns = [words[0] for words in split]
-    return {
-        "nodes": Counter(nouns),
-        "attributes": Counter((words[0], word) for words in split for word in words[1:]),
-        "edges": Counter((nouns[edge.subject], edge.predicate, nouns[edge.object]) for edge in graph.edges),
-    }
-
-
-def taken_apart(phrase: str) -> Iterator[str]:
-    """Split a phrase into noun and descriptions: "small brown cat" -> "cat", "small", "brown"; "woman in red" ->
-    "woman", "in red"."""
-    words = plain_phrase(phrase).split()
-    end = next((k for k, word in enumerate(words) if k and word in BEHIND), len(words))
-    yield words[end - 1] if words else ""
-    yield from words[: end - 1]
-    if words[end:]:
-        yield " ".join(words[end:])
-
 
 LONGEST = 2000  # characters of a caption
 
 
-def parse_file(file: Path, parsers: Sequence[str], out: Path, parses: Path, allow_unanswered: bool) -> None:
-    """Parse the captions in a file by one or two parsers, print the results, and write the graphs to `out`.
+def parse_file(file: Path, parser: str, out: Path, parses: Path, allow_unanswered: bool) -> None:
+    """Parse the captions in a file, print the results, and write the graphs to `out`.
 
     Slow parsers cache graphs in the folder `parses`. Raises `UserError` before parsing if `out` exists, it or `parses`
-    can't be written, the captions can't be read or a parser can't run; later if parsing or writing fails, and, unless
-    `allow_unanswered`, after a parser's last caption if it gave no answer to some.
+    can't be written, the captions can't be read or the parser can't run; later if parsing or writing fails, and, unless
+    `allow_unanswered`, after the last caption if the parser gave no answer to some.
     """
-    if not 0 < len(parsers) <= 2 or len(set(parsers)) < len(parsers):
-        raise UserError(f"give --parser once, or twice with two different ones; there are {', '.join(names())}")
     if out.exists():
         raise UserError(f"{out} is there already; choose another --out")
     if not is_writable(out.parent):
         raise UserError(f"{out} can't be written; choose another --out")
-    captions = read_captions(file)
-    opened = [open_parser(text, parses, allow_unanswered) for text in parsers]
-    for parser in opened:
-        try:
-            parse_all(parser, captions)
-        except Unanswered as error:
-            raise UserError(f"{error}, or take them as one node with --allow-unanswered") from error
-    if len(opened) == 2:
-        print_agreement(*compared(opened, captions))
-    content = {"parsers": [section(parser, captions) for parser in opened]}
-    write_text(out, json.dumps(content, indent=1) + "\n")
+    captions, opened = read_captions(file), open_parser(parser, parses, allow_unanswered)
+    try:
+        parse_all(opened, captions)
+    except Unanswered as error:
+        raise UserError(f"{error}, or take them as one node with --allow-unanswered") from error
+    write_text(out, json.dumps({"parsers": [section(opened, captions)]}, indent=1) + "\n")
 
 
 def read_captions(path: Path) -> list[str]:
@@ -154,21 +70,6 @@ def parse_all(parser: CaptionParser, captions: Sequence[str]) -> None:
     finally:
         spent = [f"{number} {what.replace('_', ' ')}" for what, number in parser.parser.spent().items()]
         print("; ".join([f"{parser.name}: {parser.counts().text}", *([", ".join(spent)] if spent else [])]), flush=True)
-
-
-def compared(parsers: Sequence[CaptionParser], captions: Sequence[str]) -> tuple[int, Mapping[str, Agreement]]:
-    """The number of captions that both parsers parse, and the parsers' agreement on these."""
-    both = [caption for caption in captions if not any(parser.fell_back(caption) for parser in parsers)]
-    one, other = parsers
-    return len(both), agreement((one.graph(caption), other.graph(caption)) for caption in both)
-
-
-def print_agreement(captions: int, kinds: Mapping[str, Agreement]) -> None:
-    """Print a table of the first parser's parts compared with the second parser's."""
-    print(f"agreement of the first with the second, on {captions} captions that both parse:")
-    print(f"{'':<12}{'precision':>10}{'recall':>10}{'F1':>10}")
-    for kind, values in kinds.items():
-        print(f"{kind:<12}" + "".join(f"{'-' if value is None else format(value, '.3f'):>10}" for value in values))
 
 
 def section(parser: CaptionParser, captions: Sequence[str]) -> dict[str, Any]:

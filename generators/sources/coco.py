@@ -1,6 +1,7 @@
 """COCO captions: photographs with several captions each (Chen et al. 2015, "Microsoft COCO captions")."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,12 +53,8 @@ class CocoCaptions(Photographs):
     ) -> None:
         """Parse all kept captions; raises if an image has no caption, or a kept image no file."""
         self.name = str(annotations)
-        photographs = read_photographs(Path(annotations))
-        kept_out = kept_out or KeptOut()
-        allowed, self.left_out = kept_out.allowed([photograph.numbers for photograph in photographs])
-        kept, refused = without_markup(photographs[k] for k in allowed)
-        self.refused_texts = {MARKUP_REASON: refused} if refused else {}
-        self.left_out |= {f"{MARKUP_REASON} of all captions": bare} if (bare := len(allowed) - len(kept)) else {}
+        kept, left_out, refused = chosen(read_photographs(Path(annotations)), kept_out or KeptOut())
+        self.left_out, self.refused_texts = dict(left_out), {MARKUP_REASON: refused} if refused else {}
         some_left(self.name, len(kept), self.left_out)
         self.identities = [photograph.identity for photograph in kept]
         self.names_of_images = [photograph.name for photograph in kept]
@@ -85,16 +82,19 @@ class CocoCaptions(Photographs):
         return (repr(part) for part in zip(self.identities, self.options, strict=True))
 
 
-def without_markup(photographs: Iterable[Photograph]) -> tuple[list[Photograph], int]:
-    """Remove captions with HTML, and photographs that are left without a caption; return the photographs that remain,
-    and the number of removed captions."""
-    kept, refused = [], 0
+def chosen(photographs: Iterable[Photograph], kept_out: KeptOut) -> tuple[list[Photograph], Counter[str], int]:
+    """Choose the photographs to use, without their captions with HTML; returns also the number left out by reason, and
+    the number of removed captions."""
+    kept, left_out, refused = [], Counter[str](), 0
     for photograph in photographs:
         texts = [text for text in photograph.texts if not has_markup(text)]
-        refused += len(photograph.texts) - len(texts)
-        if texts:
+        reason = kept_out.reason(photograph.numbers)
+        refused += 0 if reason else len(photograph.texts) - len(texts)
+        if reason := reason or ("" if texts else f"{MARKUP_REASON} of all captions"):
+            left_out[reason] += 1
+        else:
             kept.append(photograph._replace(texts=texts))
-    return kept, refused
+    return kept, left_out, refused
 
 
 def read_photographs(path: Path) -> list[Photograph]:
@@ -112,14 +112,14 @@ def read_photographs(path: Path) -> list[Photograph]:
 
 
 def read_images(file: Row) -> dict[int | str, Photograph]:
-    """The images of a file by id, without captions yet."""
-    entries = file.rows("images")
-    identities = distinct(entries, "id")
-    files = [entry.field("file_name", str) for entry in entries]
-    return {
-        identity: Photograph(identity, name, [], numbers_of(name, entry))
-        for identity, name, entry in zip(identities, files, entries, strict=True)
-    }
+    """The images of a file by id, without captions yet; raises if two have one id."""
+    images: dict[int | str, Photograph] = {}
+    for entry in file.rows("images"):
+        identity, name = entry.field("id", int, str), entry.field("file_name", str)
+        if identity in images:
+            raise entry.error(f"has the 'id' of an entry before it: {identity!r}")
+        images[identity] = Photograph(identity, name, [], numbers_of(name, entry))
+    return images
 
 
 def numbers_of(name: str, entry: Row) -> tuple[PhotographId, ...]:
@@ -130,25 +130,12 @@ def numbers_of(name: str, entry: Row) -> tuple[PhotographId, ...]:
 
 def add_captions(photographs: dict[int | str, Photograph], file: Row) -> None:
     """Add each annotation of a file to its image."""
-    entries = file.rows("annotations")
-    distinct([entry for entry in entries if "id" in entry.content], "id")
-    for entry in entries:
+    for entry in file.rows("annotations"):
         identity = entry.field("image_id", int, str)
         text = entry.text("caption")
         if identity not in photographs:
             raise entry.error(f"has an 'image_id' that no image has: {identity!r}")
         photographs[identity].texts.append(text)
-
-
-def distinct(entries: Sequence[Row], key: str) -> list[int | str]:
-    """The values of all entries under `key`; raises if two are equal."""
-    seen: dict[int | str, None] = {}
-    for entry in entries:
-        value = entry.field(key, int, str)
-        if value in seen:
-            raise entry.error(f"has the {key!r} of an entry before it: {value!r}")
-        seen[value] = None
-    return list(seen)
 
 
 def open_place(place: Place) -> CocoCaptions:
@@ -160,8 +147,6 @@ def open_place(place: Place) -> CocoCaptions:
 
 SOURCE = SourceSpec(
     name="coco",
-    about="photographs with several captions each, as COCO has them",
-    build=CocoCaptions,
     open=open_place,
     files=(ANNOTATIONS,),
     images=(FOLDER, IMAGES),

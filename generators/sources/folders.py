@@ -29,7 +29,7 @@ def existing(root: Path, names: Iterable[str]) -> dict[str, str]:
         folders[os.path.split(name)[0]].append(name)
     there = {}
     for folder, files in folders.items():
-        listed = file_names_in(root / folder)
+        listed = files_in(root / folder)
         for name in files:
             if os.path.split(name)[1] in listed:
                 there[name] = name
@@ -46,14 +46,10 @@ def spellings(name: str) -> Iterable[str]:
 def files_in(folder: Path) -> frozenset[str]:
     """The names of the files in a folder, without those that operating systems create; empty if there is no such
     folder."""
-    return frozenset(name for name in file_names_in(folder) if not is_litter(name))
-
-
-def file_names_in(folder: Path) -> frozenset[str]:
-    """The names of the files in a folder; empty if there is no such folder."""
     try:
         with os.scandir(folder) as entries:
-            return frozenset(e.name for e in entries if (os.path.isfile(e.path) if e.is_symlink() else e.is_file()))
+            files = (e.name for e in entries if (os.path.isfile(e.path) if e.is_symlink() else e.is_file()))
+            return frozenset(name for name in files if not is_litter(name))
     except (FileNotFoundError, NotADirectoryError):
         return frozenset()
 

@@ -16,13 +16,11 @@ from torch import Tensor
 
 from menagerie.envs.core import pictures
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import LARGEST_FILE, read_upright, reason
-from menagerie.envs.core.reading import Unreadable, check_regular
+from menagerie.envs.core.pictures import check_size, read_upright, reason
 from menagerie.envs.core.records import sha256
 from menagerie.generators.captioned import Indices
-from menagerie.generators.sources import pictures as squares
 from menagerie.generators.sources.folders import Located, SearchedFolders
-from menagerie.generators.sources.pictures import cut, square
+from menagerie.generators.sources.rows import obtained
 
 # All images of a set below this size are kept once they are decoded; above it, none.
 CACHE_BYTES = 1 << 30
@@ -30,6 +28,9 @@ CACHE_BYTES = 1 << 30
 
 class ImageFiles:
     """The images `names` below the folder `root`, each read as a square with a side of `resolution` pixels."""
+
+    remedy = "get it again, or take it out of the data"
+    """What to do about an image that can't be read."""
 
     def __init__(
         self,
@@ -50,11 +51,11 @@ class ImageFiles:
         if resolution < 1:
             raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
         self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root))
-        self.root, self.names, self.resolution = self.folders.home, list(names), resolution
+        self.root, self.names, self.resolution = self.folders.home, names, resolution
         self._places: dict[str, Located] = {}  # of files that lie elsewhere, or are spelled otherwise
         self._cache = cache
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
-        self.boxes = list(boxes) if boxes is not None else [None] * len(self.names)
+        self.boxes = {index: box for index, box in enumerate(boxes or ()) if box is not None}
         self._decoded: dict[int, np.ndarray] = {}
         self._check()
 
@@ -66,8 +67,8 @@ class ImageFiles:
 
     def sizes(self) -> Iterator[str]:
         """Yield a text for each image: its file, the file's size in bytes, and its box."""
-        for name, box in zip(self.names, self.boxes, strict=True):
-            yield f"{name} {self.place(name).path.stat().st_size} {box or ''}"
+        for index, name in enumerate(self.names):
+            yield f"{name} {self.place(name).path.stat().st_size} {self.boxes.get(index, '')}"
 
     def bytes_of(self, index: int) -> int:
         """The size of an image's file."""
@@ -75,7 +76,9 @@ class ImageFiles:
 
     def digest_of(self, index: int) -> str:
         """Hash of the bytes of an image's file."""
-        return content_of(self.place(self.file_of(self.names[index])).path)
+        path = self.place(self.file_of(self.names[index])).path
+        with obtained(path):
+            return sha256(path).hex()
 
     @property
     def cache(self) -> bool:
@@ -91,9 +94,9 @@ class ImageFiles:
     def fingerprint(self, index: int) -> str:
         """Hash of everything that decides an image's pixels: the bytes of its file, its box, how it is cropped and
         scaled, and the code and libraries that read it."""
-        name, box = self.names[index], self.boxes[index]
+        box = self.boxes.get(index)
         reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), readers(type(self))
-        return hashlib.sha256(repr((self._content(name), *reading)).encode()).hexdigest()
+        return hashlib.sha256(repr((self._content(index), *reading)).encode()).hexdigest()
 
     def place(self, file: str) -> Located:
         return self._places.get(file) or Located(self.root, file)
@@ -125,23 +128,23 @@ class ImageFiles:
         return self._read(index, np.array)
 
     def _read(self, index: int, pixels: Callable[[Image.Image], np.ndarray]) -> UInt8[np.ndarray, "h w 3"]:
-        name, box = self.names[index], self.boxes[index]
+        box = self.boxes.get(index)
         try:
-            picture = self._open(name)
+            picture = self._open(index)
             return pixels(picture if box is None else cut(picture, *box))
         except UserError:
             raise
         except Exception as error:  # decoders raise exceptions of many types
-            way = "get it again, or take it out of the data"
-            raise UserError(f"the image {name!r} in {self.folders} can't be read ({reason(error)}); {way}") from error
+            problem = f"the image {self.names[index]!r:.200} in {self.folders} can't be read ({reason(error)})"
+            raise UserError(f"{problem}; {self.remedy}") from error
 
-    def _open(self, name: str) -> Image.Image:
+    def _open(self, index: int) -> Image.Image:
         """The picture of an image, in RGB."""
-        return read_upright(self.place(name).path)
+        return read_upright(self.place(self.names[index]).path)
 
-    def _content(self, name: str) -> str:
+    def _content(self, index: int) -> str:
         """Hash of the bytes of an image."""
-        return content_of(self.place(name).path)
+        return self.digest_of(index)
 
     def _check(self) -> None:
         files = {name: self.file_of(name) for name in self.names}
@@ -155,20 +158,35 @@ class ImageFiles:
             )
 
 
-def content_of(path: Path) -> str:
-    """Hash of the bytes of an image file, or for a file too large to be decoded its size; raises if it can't be
-    read."""
-    try:
-        size = check_regular(path)
-        return f"{size} bytes" if size > LARGEST_FILE else sha256(path).hex()  # its decoder refuses a larger one
-    except Unreadable as error:
-        raise UserError(f"the image {error}; get it again") from error
-
-
 @once
 def readers(kind: type[ImageFiles]) -> str:
     """Hash of everything that turns files into pixels: our code, and the versions of the libraries that it uses."""
     libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
-    parts = [pictures, squares, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
+    parts = [pictures, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
     code = b"".join(Path(inspect.getfile(part)).read_bytes() for part in parts)
     return hashlib.sha256(code + repr(libraries).encode()).hexdigest()
+
+
+def square(
+    picture: Image.Image, resolution: int, squashed: bool = False, interpolation: str = "bicubic"
+) -> UInt8[np.ndarray, "r r 3"]:
+    """An RGB picture as the square that a tower reads: the whole picture if `squashed`, else its central square, after
+    scaling its shorter side to `resolution` pixels. `interpolation` names one of Pillow's filters."""
+    resample = getattr(Image.Resampling, interpolation.upper(), Image.Resampling.BICUBIC)
+    if squashed:
+        return np.array(picture.resize((resolution, resolution), resample))
+    shorter = min(picture.size)
+    width, height = (resolution * side // shorter for side in picture.size)
+    check_size(width, height)  # of a strip
+    resized = picture.resize((width, height), resample)
+    left, top = round((width - resolution) / 2), round((height - resolution) / 2)
+    return np.array(resized.crop((left, top, left + resolution, top + resolution)))
+
+
+def cut(picture: Image.Image, left: int, top: int, width: int, height: int) -> Image.Image:
+    """The part of a picture inside a box, which may be long and thin; where the box extends beyond the picture, it is
+    black. Raises for a box without pixels or with too many."""
+    if width < 1 or height < 1:
+        raise ValueError(f"its box has {width} x {height} pixels")
+    check_size(width, height)
+    return picture.crop((left, top, left + width, top + height))

@@ -10,10 +10,14 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.contents import phrases
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.graph_json import plain_phrase
 from menagerie.generators.parsers.parser import CaptionParser
-from menagerie.generators.sources.captions_file import parse_all, taken_apart, texts_in
+from menagerie.generators.sources.captions_file import parse_all, texts_in
+from menagerie.generators.splits.dependence import entropy
 from menagerie.generators.storage.split_file import read_split
 
+# Words that begin a description after its noun: "woman in red", "cup of coffee".
+BEHIND = ("in", "of", "with", "on", "at", "from", "for")
 Mention = tuple[str, str]  # an object and one of its attributes
 
 
@@ -40,15 +44,11 @@ def information_of(mentions: Iterable[Mention], fell_back: int = 0) -> Informati
     for (noun, attribute), number in pairs.items():
         objects[noun] += number
         attributes[attribute] += number
-    apart = entropy(objects) + entropy(attributes)
-    information = max(2 * (apart - entropy(pairs)) / apart, 0.0) if apart else 0.0
+    one, other, both = (
+        entropy(np.array([*counts.values()]) / counts.total()) for counts in (objects, attributes, pairs)
+    )
+    information = max(2 * (one + other - both) / (one + other), 0.0) if one + other else 0.0
     return Information(information, pairs.total(), len(objects), len(attributes), len(pairs), fell_back)
-
-
-def entropy(counts: Counter) -> float:
-    """The entropy, in nats, of the distribution that counts give."""
-    shares = np.array(list(counts.values())) / counts.total()
-    return float(-(shares * np.log(shares)).sum())
 
 
 def of_captions(path: Path, parser: CaptionParser) -> Information:
@@ -73,3 +73,14 @@ def mentions_in(graphs: Iterable[SceneGraph]) -> Iterator[Mention]:
         for node in graph.nodes:
             noun, *described = taken_apart(node)
             yield from ((noun, attribute) for attribute in described)
+
+
+def taken_apart(phrase: str) -> Iterator[str]:
+    """Split a phrase into noun and descriptions: "small brown cat" -> "cat", "small", "brown"; "woman in red" ->
+    "woman", "in red"."""
+    words = plain_phrase(phrase).split()
+    end = next((k for k, word in enumerate(words) if k and word in BEHIND), len(words))
+    yield words[end - 1] if words else ""
+    yield from words[: end - 1]
+    if words[end:]:
+        yield " ".join(words[end:])

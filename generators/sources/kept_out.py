@@ -5,8 +5,7 @@ have a number in each of the three.
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,16 +49,6 @@ class KeptOut:
     def reason(self, numbers: Iterable[PhotographId]) -> str:
         """The reason for leaving out a photograph with any of these numbers; empty if it isn't left out."""
         return next((self.images[number] for number in numbers if number in self.images), "")
-
-    def allowed(self, numbers: Sequence[Sequence[PhotographId]]) -> tuple[list[int], dict[str, int]]:
-        """The indices of the photographs that remain, and the number of others by reason."""
-        reasons = [self.reason(known) for known in numbers]
-        left_out = Counter(filter(None, reasons))
-        return [k for k, reason in enumerate(reasons) if not reason], dict(left_out)
-
-    def counts(self) -> dict[str, int]:
-        """The number of photographs to be left out, by reason."""
-        return dict(Counter(self.images.values()))
 
     def require(self, *collections: str) -> None:
         """Raise if it is unknown which photographs of a collection tests show, unless `allow_unknown` is set."""

@@ -1,7 +1,8 @@
 """Data sets made from others: a part of one, and a mixture of several with a share of every batch for each."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,8 +12,6 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned, Indices
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.registry import SourceSpec
-from menagerie.generators.storage.dataset import SplitDataset
 
 
 class Mixture(Captioned):
@@ -42,19 +41,18 @@ class Mixture(Captioned):
         return int(self.ends[-1])
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        none = self.parts[0].images([])  # so that an empty batch has the right size
-        return torch.cat([none, *(part.images([index]) for part, index in self._places(indices))])
+        return self._joined("images", indices)
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         """The partners' images of `indices`, in order; raises unless all parts have partners."""
-        if not self.has_partners:
-            return super().partner_images(indices)
-        none = self.parts[0].partner_images([])
-        return torch.cat([none, *(part.partner_images([index]) for part, index in self._places(indices))])
+        return self._joined("partner_images", indices) if self.has_partners else super().partner_images(indices)
+
+    def _joined(self, images: str, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        none = getattr(self.parts[0], images)([])  # so that an empty batch has the right size
+        return torch.cat([none, *(getattr(part, images)([index]) for part, index in self._places(indices))])
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        places = zip(self._places(indices), draws, strict=True)
-        return [part.captions([index], [int(draw)])[0] for (part, index), draw in places]
+        return self.several(indices, draws, 1)[0]
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
         places = zip(self._places(indices), draws, strict=True)
@@ -104,10 +102,9 @@ def part_name(number: int) -> str:
 def check_shares(parts: Sequence[Captioned], shares: Sequence[float]) -> None:
     """Raise unless there is a share in 0..1 for each part and they sum to 1."""
     given = ", ".join(f"{share:g}" for share in shares)
-    if not parts or len(parts) != len(shares):
-        raise UserError(f"a mixture needs one share for each of its parts, got {len(parts)} parts and shares {given}")
-    if not all(0 <= share <= 1 for share in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
-        raise UserError(f"the shares of a mixture are fractions that sum to 1, got {given}")
+    fractions = all(0 <= share <= 1 for share in shares) and math.isclose(sum(shares), 1, abs_tol=1e-6)
+    if not parts or len(parts) != len(shares) or not fractions:
+        raise UserError(f"a mixture of {len(parts)} needs as many shares, fractions that sum to 1, got {given}")
 
 
 def check_sizes(parts: Sequence[Captioned]) -> None:
@@ -132,6 +129,11 @@ def joined_strata(parts: Sequence[Captioned]) -> Mapping[str, Bool[np.ndarray, "
     return {name: np.concatenate(masks) for name, masks in (inner | whole).items()}
 
 
+def of_whole(name: str) -> Callable[..., Any]:
+    """Make the method of `Part` that gives what its whole gives for the same items."""
+    return lambda part, indices, *more, **named: getattr(part.whole, name)(part.there(indices), *more, **named)
+
+
 class Part(Captioned):
     """The items of `whole` at `indices`, in that order, with the same captions."""
 
@@ -145,38 +147,20 @@ class Part(Captioned):
     def __len__(self) -> int:
         return len(self.indices)
 
-    def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        return self.whole.images(self._there(indices))
-
-    def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        return self.whole.partner_images(self._there(indices))
-
-    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        return self.whole.captions(self._there(indices), draws)
-
-    def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
-        return self.whole.several(self._there(indices), draws, count)
-
-    def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        return self.whole.negatives(self._there(indices), draws, kind)
-
-    def false_of(
-        self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
-    ) -> list[Caption | None]:
-        return self.whole.false_of(self._there(indices), draws, captions, kind)
+    images, partner_images, captions, several, negatives, false_of = map(
+        of_whole, ("images", "partner_images", "captions", "several", "negatives", "false_of")
+    )
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
         """For each index, the index of its partner in this part; -1 if the part doesn't have the partner."""
         place = {int(there): here for here, there in enumerate(self.indices)}
-        there = self.whole.partner_items(self._there(indices))
+        there = self.whole.partner_items(self.there(indices))
         return np.array([place.get(int(item), -1) for item in there], np.int64)
 
     def texts(self) -> Iterator[str]:
         """The texts of `whole`, so that a vocabulary made from a part can read the whole data set."""
         return self.whole.texts()
 
-    def _there(self, indices: Indices) -> Int64[np.ndarray, " n"]:
+    def there(self, indices: Indices) -> Int64[np.ndarray, " n"]:
+        """The indices of items in the whole."""
         return self.indices[np.asarray(indices, np.int64)]
-
-
-SOURCE_SPLIT = SourceSpec("split", "one subset of a split file, by `menagerie make`", SplitDataset)

@@ -4,7 +4,6 @@ import shlex
 from pathlib import Path
 
 TABLES = ("*.parquet", "*.arrow")
-BELOW = ("*/*.parquet", "*/*.arrow", "*/*/*.parquet")  # SPLIT/data-….arrow, CONFIGURATION/SPLIT/0000.parquet
 CLASSES = "classnames.txt"  # of a webdataset
 
 
@@ -16,10 +15,10 @@ def found_instead(path: Path) -> str:
     """
     start = path if path.is_dir() else path.parent
     folder = next((place for place in (start, *start.parents) if place.is_dir()), start)
-    patterns = (*TABLES, *BELOW) if folder == start else (*TABLES, "data/*.parquet")
+    below = ("", "*/", "*/*/") if folder == start else ("", "data/")  # SPLIT/, CONFIGURATION/SPLIT/
     if is_webdataset(folder):
         kind = "a webdataset of CLIP_benchmark"
-    elif any(True for pattern in patterns for _ in folder.glob(pattern)):
+    elif any(True for inside in below for table in TABLES for _ in folder.glob(inside + table)):
         kind = "tables of the Hugging Face hub"
     else:
         return ""
@@ -30,8 +29,3 @@ def found_instead(path: Path) -> str:
 def is_webdataset(folder: Path) -> bool:
     """Whether a folder is a webdataset of CLIP_benchmark with classes."""
     return (folder / CLASSES).is_file() and any(folder.glob("*/*.tar"))
-
-
-def or_instead(remedy: str, path: Path) -> str:
-    """The suggestion for a missing file if there is one, else `remedy`."""
-    return found_instead(path) or remedy

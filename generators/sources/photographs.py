@@ -5,38 +5,19 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Protocol, runtime_checkable
 
 from jaxtyping import UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned, Indices
-
-
-@runtime_checkable
-class Pictures(Protocol):
-    """Reads images in files."""
-
-    def __len__(self) -> int: ...
-
-    def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
-        """The images with these indices."""
-
-    def sizes(self) -> Iterator[str]:
-        """Yield a text for each image: its file and the file's size in bytes."""
-
-    def bytes_of(self, index: int) -> int:
-        """The size of an image's file."""
-
-    def digest_of(self, index: int) -> str:
-        """SHA-256 of the bytes of an image's file."""
+from menagerie.generators.sources.image_files import ImageFiles
 
 
 class Photographs(Captioned):
     """Photographs with captions; all photographs and texts left out are counted."""
 
-    files: Pictures
+    files: ImageFiles
     names_of_images: Sequence[str]
     """Name of each image, the same in all sources that have the image, if that is known: "COCO 42"."""
     left_out: Mapping[str, int]

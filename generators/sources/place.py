@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.parsers.tagging import Tagger, spacy_tags
+from menagerie.generators.parsers.spacy_rules import Tagger, spacy_tags
 from menagerie.generators.sources.folders import ITSELF, Given, SearchedFolders
 from menagerie.generators.sources.kept_out import KeptOut
 

@@ -11,9 +11,9 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import Unreadable, check_regular, open_file
+from menagerie.envs.core.reading import check_regular, open_file, read_bytes
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.rows import read_bytes
+from menagerie.generators.sources.rows import obtained
 
 
 class Layout(NamedTuple):
@@ -44,7 +44,9 @@ LAYOUTS: Mapping[str, Layout] = {
 
 def names_in(root: Path, file: str) -> list[str]:
     """The names of the images in a raw file; raises unless its size is that of a whole number of images."""
-    layout, size = LAYOUTS[file], size_of(root / file)
+    layout = LAYOUTS[file]
+    with obtained(root / file):
+        size = check_regular(root / file)
     count, rest = divmod(size - layout.header, layout.length)
     if count < 1 or rest:
         raise UserError(f"{root / file} has {size} bytes, no whole number of images; get it again")
@@ -54,15 +56,13 @@ def names_in(root: Path, file: str) -> list[str]:
 def labels_in(root: Path, file: str) -> list[int]:
     """The labels of the images in a raw file that stores each before its image (CIFAR's)."""
     layout = LAYOUTS[file]
-    return list(read_bytes(root / file)[layout.header + layout.lead - 1 :: layout.length])
+    return list(content_of(root / file)[layout.header + layout.lead - 1 :: layout.length])
 
 
-def size_of(path: Path) -> int:
-    """The size of a file in bytes; raises if it is missing."""
-    try:
-        return check_regular(path)
-    except Unreadable as error:
-        raise UserError(f"{error}; get it again") from error
+def content_of(path: Path) -> bytes:
+    """The bytes of a file; raises `UserError` if it can't be read."""
+    with obtained(path):
+        return read_bytes(path)
 
 
 class RawImages(ImageFiles):
@@ -73,22 +73,22 @@ class RawImages(ImageFiles):
         file, _, number = name.rpartition("#")
         return file if file in LAYOUTS and number.isdecimal() else name
 
-    def _open(self, name: str) -> Image.Image:
-        if (file := self.file_of(name)) == name:
-            return super()._open(name)
-        pixels = self._pixels(name)
+    def _open(self, index: int) -> Image.Image:
+        if (file := self.file_of(self.names[index])) == self.names[index]:
+            return super()._open(index)
+        pixels = self._pixels(index)
         if LAYOUTS[file].by_column:
             pixels = pixels.swapaxes(1, 2)
         return Image.fromarray(np.ascontiguousarray(pixels.repeat(3 // len(pixels), 0).transpose(1, 2, 0)))
 
-    def _content(self, name: str) -> str:
-        if (file := self.file_of(name)) == name:
-            return super()._content(name)
-        return hashlib.sha256(f"{LAYOUTS[file]} ".encode() + self._pixels(name).tobytes()).hexdigest()
+    def _content(self, index: int) -> str:
+        if (file := self.file_of(self.names[index])) == self.names[index]:
+            return super()._content(index)
+        return hashlib.sha256(f"{LAYOUTS[file]} ".encode() + self._pixels(index).tobytes()).hexdigest()
 
-    def _pixels(self, name: str) -> UInt8[np.ndarray, "channels height width"]:
+    def _pixels(self, index: int) -> UInt8[np.ndarray, "channels height width"]:
         """An image as the file stores it."""
-        file, _, number = name.rpartition("#")
+        file, _, number = self.names[index].rpartition("#")
         layout = LAYOUTS[file]
         with open_file(self.place(file).path) as content:
             content.seek(layout.header + int(number) * layout.length + layout.lead)

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from menagerie.envs.core.plugins import Exports
-from menagerie.envs.core.reading import open_file
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.nearby import found_instead
 from menagerie.generators.sources.place import Place
@@ -17,13 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """A kind of training data; `build` makes it, a `menagerie.generators.captioned.Captioned`, from options."""
+    """Training data made of photographs."""
 
     name: str
-    about: str
-    build: Callable[..., Any]
-    open: Callable[[Place], "Photographs"] | None = None
-    """Opens the data in a folder; None if the source isn't made of photographs."""
+    open: Callable[[Place], "Photographs"]
+    """Opens the data in a folder."""
     files: tuple[str, ...] = ()
     """Annotation files below the data root."""
     images: tuple[str, ...] = ()
@@ -44,10 +41,6 @@ names: Callable[[], tuple[str, ...]] = EXPORTS.names
 load: Callable[[str], SourceSpec] = EXPORTS.load
 
 
-TAIL = 64  # bytes at the end of a file
-ENDS = (b"]", b"}")
-
-
 class State(NamedTuple):
     """The state of the files of a source, or of a benchmark, on disk."""
 
@@ -66,20 +59,18 @@ class State(NamedTuple):
 
 
 def state(spec: SourceSpec, place: Place) -> State:
-    """Whether a source's files and folders exist and look complete, judged by file ends and numbers of files.
+    """Whether a source's files and folders exist and look complete, judged by numbers of files.
 
-    It takes under a second because no file is read whole: opening the source may still find faults, such as missing
-    images.
+    It takes under a second because no file is read whole: opening the source may still find faults, such as a torn
+    file or missing images.
     """
     problem = "; ".join(problems(spec, place))
     return State(spec.name, problem, spec.get, spec.licence)
 
 
 def problems(spec: SourceSpec, place: Place) -> Iterator[str]:
-    """Yield everything that is missing or obviously wrong."""
-    if spec.open is None:
-        yield "it isn't opened from a folder of data"
-        return
+    """Yield everything that is missing or obviously wrong. At least one folder of images must have some; those in
+    `counts` that have any must have the official number."""
     wanted = [place.path(file) for file in spec.files]
     alternatives = [place.path(file) for file in spec.recipes[place.recipe(tuple(spec.recipes))]]
     lacking = [file for file in wanted if not file.is_file()]
@@ -88,13 +79,6 @@ def problems(spec: SourceSpec, place: Place) -> Iterator[str]:
         yield f"there is none of {', '.join(map(str, alternatives))}"
         lacking += alternatives
     yield from list(filter(None, map(found_instead, lacking)))[:1]
-    yield from (f"{file} ends in the middle" for file in (*wanted, *alternatives) if file.is_file() and is_torn(file))
-    yield from folder_problems(spec, place)
-
-
-def folder_problems(spec: SourceSpec, place: Place) -> Iterator[str]:
-    """Yield problems of folders of images. At least one must have images; those in `counts` that have any must have the
-    official number."""
     folders = [place.path(folder) for folder in spec.image_folders]
     if not any(map(files_in, folders)):
         yield f"there are no images in {' or '.join(map(str, folders))}"
@@ -102,10 +86,3 @@ def folder_problems(spec: SourceSpec, place: Place) -> Iterator[str]:
         found = len(files_in(place.path(folder)))
         if 0 < found != count:
             yield f"{place.path(folder)} has {found} files, not {count}"
-
-
-def is_torn(path: Path) -> bool:
-    """Whether a JSON file is cut short, judged by its last bytes."""
-    with open_file(path) as file:
-        file.seek(max(0, path.stat().st_size - TAIL))
-        return not file.read().rstrip().endswith(ENDS)

@@ -11,10 +11,10 @@ from reprlib import repr as shown
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import LARGEST_TEXT, Unreadable, decode_json, split_json
+from menagerie.envs.core.reading import Unreadable, decode_json, split_json
 from menagerie.envs.core.reading import read_bytes as read_whole_bytes
 from menagerie.envs.core.reading import read_text as read_whole
-from menagerie.generators.sources.nearby import or_instead
+from menagerie.generators.sources.nearby import found_instead
 
 LONGEST = 300  # characters of a message that quotes a file
 LARGEST = 10**9  # limit of numbers in files
@@ -50,12 +50,10 @@ class Row(NamedTuple):
         return value
 
     def text(self, key: str | int) -> str:
-        """The text under `key`, with white space normalised; raises if it is empty."""
+        """The text under `key`, with white space normalised; raises if it is empty or far too long."""
         text = " ".join(self.field(key, str).split())
-        if not text:
-            raise self.error(f"has an empty {key!r}")
-        if len(text) > LONGEST_TEXT:
-            raise self.error(f"has a {key!r} of {len(text)} characters, more than {LONGEST_TEXT}: {shown(text)}")
+        if not 0 < len(text) <= LONGEST_TEXT:
+            raise self.error(f"has a {key!r} of {len(text)} characters, not of 1 to {LONGEST_TEXT}: {shown(text)}")
         return text
 
     def texts(self, key: str | int, count: int | None = None) -> tuple[str, ...]:
@@ -98,19 +96,17 @@ class Row(NamedTuple):
         return [checked(Row(self.file, f"{start}[{k}]", item)) for k, item in enumerate(content)]
 
 
-def checked(row: Row, kind: type = dict) -> Row:
-    """Return a row if it is an object, or of another `kind`; else raise."""
-    if not isinstance(row.content, kind):
-        raise row.error("is no object" if kind is dict else "is no list")
+def checked(row: Row) -> Row:
+    """Return a row if it is an object; else raise."""
+    if not isinstance(row.content, dict):
+        raise row.error("is no object")
     return row
 
 
 def read_json(path: Path, kind: type = dict) -> Row:
     """The outermost object of a JSON file, or, as `kind` says, its list."""
-    try:
-        content = decode_json(read_bytes(path), path)
-    except Unreadable as error:
-        raise UserError(f"{error}; get it again") from error
+    with obtained(path):
+        content = decode_json(read_whole_bytes(path), path)
     if not isinstance(content, kind):
         wanted, found = ("object" if kind is dict else "list"), type(content).__name__
         raise UserError(f"{path} holds no JSON {wanted}, but {found}; is it the right file?")
@@ -133,21 +129,17 @@ def read_json_rows(path: Path, length: int) -> list[Row]:
 
 def read_json_lines(path: Path) -> list[Row]:
     """The objects of a file with one per line. Only line feeds end a line, so texts may contain U+2028."""
-    try:
-        lines = enumerate(read_text(path).split("\n"), start=1)
+    with obtained(path):
+        lines = enumerate(read_whole(path).split("\n"), start=1)
         return [checked(Row(path, f"line {n}", decode_json(line.encode(), path))) for n, line in lines if line.strip()]
-    except Unreadable as error:
-        raise UserError(f"{error}; get it again") from error
 
 
 def stream_json(path: Path, kind: type) -> Iterator[Row]:
     """Yield the objects of a JSON file that is a list of objects or, as `kind` says, an object of them, which are their
     places then. One at a time is decoded: all of them take twenty times the file's size."""
-    try:
-        for place, content in split_json(read_bytes(path, MOST_STREAMED), path, kind):
+    with obtained(path):
+        for place, content in split_json(read_whole_bytes(path, MOST_STREAMED), path, kind):
             yield checked(Row(path, place, content))
-    except Unreadable as error:
-        raise UserError(f"{error}; get it again") from error
 
 
 def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[Row]:
@@ -175,25 +167,20 @@ def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list
     return rows
 
 
-def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
-    """Read a file; raises `UserError` if it can't be read."""
-    try:
-        return read_whole_bytes(path, most)
-    except Unreadable as error:
-        raise UserError(f"{error}; {remedy(path)}") from error
-
-
 def read_text(path: Path) -> str:
     """Read a text file; raises `UserError` if it can't be read."""
-    try:
+    with obtained(path):
         return read_whole(path)
+
+
+@contextlib.contextmanager
+def obtained(path: Path) -> Iterator[None]:
+    """Turn `Unreadable` into a `UserError` that says what to do about `path`, a file of others."""
+    try:
+        yield
     except Unreadable as error:
-        raise UserError(f"{error}; {remedy(path)}") from error
-
-
-def remedy(path: Path) -> str:
-    """What to do about a file that can't be read."""
-    return "get it again" if path.is_file() else or_instead("name a file that is there", path)
+        remedy = "get it again" if path.is_file() else found_instead(path) or "name a file that is there"
+        raise UserError(f"{error}; {remedy}") from error
 
 
 def literal(cell: str) -> Any:

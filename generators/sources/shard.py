@@ -7,7 +7,6 @@ reason.
 
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +63,6 @@ def read_shard(path: Path) -> tuple[list[Sample], Counter[str]]:
                 samples.append(read_sample(file, key, files))
             except Refusal as problem:
                 refused[str(problem)] += 1
-            refused.update(further_images(files))
     return samples, refused
 
 
@@ -86,7 +84,9 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                     refused[TWICE] += 1
                 else:
                     members[info.name] = Member(info.offset_data, info.size)
-            check_end(path, tar.offset)
+            tar.fileobj.seek(tar.offset)
+            if tar.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # without this `tarfile` just stops
+                raise ValueError(f"it has no end mark at byte {tar.offset}: damaged or half-copied")
     except Exception as error:  # tarfile raises exceptions of many types for crafted bytes
         raise UserError(f"{path} is no whole, uncompressed tar file ({error!s:.200}); get it again") from error
     return members
@@ -99,51 +99,31 @@ def is_hostile(info: tarfile.TarInfo) -> bool:
     return not plain or not parts[0] or ".." in parts or parts[0].endswith(":") or not writable(info.name)
 
 
-def check_end(path: Path, offset: int) -> None:
-    """Raise unless the tar's end mark follows its last member; without it, `tarfile` just stops."""
-    with open_file(path) as file:
-        file.seek(offset)
-        if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-            raise ValueError(f"it has no end mark at byte {offset}: damaged or half-copied")
-
-
 def grouped(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict[str, Member]]:
-    """The files of each sample by lower-case ending; of two with one ending the second is counted as refused."""
+    """The files of each sample by lower-case ending; of two with one ending the second is counted as refused, and so
+    are further images of a sample."""
     samples: dict[str, dict[str, Member]] = {}
     for name, member in members.items():
         folder, slash, file = name.removeprefix("./").rpartition("/")
         key, dot, ending = file.partition(".")
-        if not dot:
-            continue
-        files = samples.setdefault(folder + slash + key, {})
-        if files.setdefault(ending.lower(), member) is not member:
-            refused[ALIKE] += 1
+        if ending.lower().endswith(tuple(f".{kind}" for kind in IMAGES)):
+            refused[DOTTED] += 1
+        elif dot:
+            files = samples.setdefault(folder + slash + key, {})
+            if files.setdefault(ending.lower(), member) is not member:
+                refused[ALIKE] += 1
+    refused.update(SECOND for files in samples.values() for _ in [ending for ending in IMAGES if ending in files][1:])
     return samples
-
-
-def further_images(files: dict[str, Member]) -> Iterator[str]:
-    """Yield the reason for refusing each image of a sample besides the one that is taken."""
-    plain = [ending for ending in files if ending in IMAGES]
-    dotted = [ending for ending in files if is_dotted(ending, IMAGES)]
-    yield from [SECOND] * (len(plain) - 1)
-    yield from [DOTTED] * (len(dotted) - (not plain))  # one may be counted already, as "no image"
-
-
-def is_dotted(ending: str, kinds: Sequence[str]) -> bool:
-    """Whether an ending has further parts before one of `kinds`, such as "input.jpg"."""
-    return "." in ending and ending.rpartition(".")[2] in kinds
 
 
 def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
     """Read a sample and check its image without decoding it; raises `Refusal`."""
     image = next((files[ending] for ending in IMAGES if ending in files), None)
     if image is None:
-        raise Refusal(DOTTED if any(is_dotted(ending, IMAGES) for ending in files) else "no image")
+        raise Refusal("no image")
     described = {ending: read_text(file, files[ending]) for ending in TEXTS if ending in files}
     about = read_about(described["json"]) if "json" in described else {}
     text = described.get("txt", about.get("caption"))
-    if text is None and any(is_dotted(ending, TEXTS) for ending in files):
-        raise Refusal(DOTTED)
     check_image(file, image)
     number = flickr_number(about.get("url"))
     return Sample(key, *image, read_caption(text), number.number if number else 0)

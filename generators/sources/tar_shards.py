@@ -14,81 +14,67 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Int64, UInt8
-from torch import Tensor
+from jaxtyping import Bool, Int64
+from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import read_upright, reason
-from menagerie.envs.core.reading import check_accessible, is_litter
+from menagerie.envs.core.pictures import read_upright
+from menagerie.envs.core.reading import is_litter, open_file, reading
 from menagerie.generators.captioned import Indices, all_texts
 from menagerie.generators.captions.templates import Caption
+from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
-from menagerie.generators.sources.nearby import or_instead
+from menagerie.generators.sources.nearby import found_instead
 from menagerie.generators.sources.photographs import Photographs, some_left
-from menagerie.generators.sources.pictures import square
 from menagerie.generators.sources.place import Place, one_node
 from menagerie.generators.sources.registry import SourceSpec
-from menagerie.generators.sources.rows import read_text
+from menagerie.generators.sources.rows import obtained, read_text
 from menagerie.generators.sources.shard_index import Index, indexes
 from menagerie.generators.sources.texts import Texts, graphs_of
 
 FOLDER, LEFT_OUT = "shards", "left_out.txt"
 
 
-class ShardImages:
+class ShardImages(ImageFiles):
     """Reads images in tar shards by position."""
+
+    remedy = f"get its shard again, or write its name into {LEFT_OUT} there"
 
     def __init__(
         self,
         shards: Sequence[Path],
         owners: Int64[np.ndarray, " n"],
-        places: Int64[np.ndarray, "n 2"],
+        positions: Int64[np.ndarray, "n 2"],
         names: Texts,
         resolution: int,
     ) -> None:
-        """Image i is in shard `owners[i]`; `places` has each image's position and size in bytes."""
-        if resolution < 1:
-            raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
-        self.shards, self.owners, self.places, self.names = list(shards), owners, places, names
-        self.resolution = resolution
+        """Image i is in shard `owners[i]`; `positions` has each image's offset and size in bytes."""
+        self.shards, self.owners, self.positions = shards, owners, positions
+        super().__init__(shards[0].parent, names, resolution, cache=False)
 
-    def __len__(self) -> int:
-        return len(self.owners)
+    def _check(self) -> None:
+        """The indexes name only images that are there."""
 
     def sizes(self) -> Iterator[str]:
         """Yield a text for each image: its name and its size in bytes."""
-        return (f"{name} {size}" for name, size in zip(self.names, self.places[:, 1].tolist(), strict=True))
+        return (f"{name} {size}" for name, size in zip(self.names, self.positions[:, 1].tolist(), strict=True))
 
     def bytes_of(self, index: int) -> int:
         """The size of an image's file in its shard."""
-        return int(self.places[index, 1])
+        return int(self.positions[index, 1])
 
     def digest_of(self, index: int) -> str:
         """Hash of the bytes of an image's file."""
         return hashlib.sha256(self._bytes(index)).hexdigest()
 
-    def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
-        out = np.empty((len(indices), self.resolution, self.resolution, 3), np.uint8)
-        for row, index in zip(out, indices, strict=True):
-            row[:] = self._image(range(len(self))[index])
-        return torch.from_numpy(out).permute(0, 3, 1, 2)
+    def _open(self, index: int) -> Image.Image:
+        return read_upright(self._bytes(index))
 
     def _bytes(self, index: int) -> bytes:
-        offset, size = self.places[index].tolist()
-        with self.shards[int(self.owners[index])].open("rb") as file:
+        (offset, size), shard = self.positions[index].tolist(), self.shards[int(self.owners[index])]
+        with obtained(shard), open_file(shard) as file, reading(shard):
             file.seek(offset)
             return file.read(size)
-
-    def _image(self, index: int) -> UInt8[np.ndarray, "r r 3"]:
-        shard = self.shards[int(self.owners[index])]
-        try:
-            return square(read_upright(self._bytes(index)), self.resolution)
-        except Exception as error:  # a missing or changed shard, a damaged image: each raises its own type
-            check_accessible(shard, error)
-            problem = f"can't be read ({reason(error)})"
-        name = f"{self.names[index]!r:.200}"
-        raise UserError(f"the image {name} {problem}; get {shard} again, or write its name into {LEFT_OUT} beside it")
 
 
 class TarShards(Photographs):
@@ -102,7 +88,7 @@ class TarShards(Photographs):
         folder = place.path(FOLDER)
         shards = sorted(path for path in folder.glob("*.tar") if path.is_file() and not is_litter(path.name))
         if not shards:
-            remedy = or_instead("put uncompressed shards there", folder)
+            remedy = found_instead(folder) or "put uncompressed shards there"
             raise UserError(f"there are no .tar files in {folder}; {remedy}")
         self.name = f"the shards in {folder}"
         found = indexes(shards)
@@ -164,8 +150,6 @@ def keys_left_out(path: Path, names: Sequence[str]) -> frozenset[str]:
 
 SOURCE = SourceSpec(
     name="tar shards",
-    about="images with one caption each in tar files, as webdataset and img2dataset write them",
-    build=TarShards,
     open=TarShards,
     images=(FOLDER,),
     image_folders=(FOLDER,),

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Int64, UInt8
 
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.parser import CaptionParser
@@ -33,20 +32,6 @@ class Texts(Sequence[str]):
         parts = [text.encode() for text in texts]
         self.ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
         self.letters = b"".join(parts)
-
-    @classmethod
-    def from_arrays(cls, letters: UInt8[np.ndarray, " m"], ends: Int64[np.ndarray, " n"]) -> "Texts":
-        """Make texts from UTF-8 bytes and the end of each text; raises `ValueError` if these are inconsistent."""
-        made = cls(())
-        made.letters, made.ends = letters.tobytes(), ends
-        starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
-        if letters.dtype != np.uint8 or ends.dtype != np.int64 or ends.ndim != 1 or (ends < starts).any():
-            raise ValueError("these are no texts")
-        begun = letters[starts[starts < len(letters)]]
-        if (ends[-1] if len(ends) else 0) != len(letters) or ((begun & 0xC0) == 0x80).any():
-            raise ValueError("these are no whole texts")
-        made.letters.decode()
-        return made
 
     def __len__(self) -> int:
         return len(self.ends)

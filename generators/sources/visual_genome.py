@@ -1,28 +1,25 @@
 """Visual Genome: descriptions of regions, and relations of things (Krishna et al. 2017, "Visual Genome").
 
 The forms of `region_descriptions.json` and `image_data.json` are confirmed. Those of the relation files are from
-memory, so variants are accepted: a thing has a "name" or "names", a relation has its things or their ids. `gqa` also
-uses `image_numbers` and `Selection`.
+memory, so variants are accepted: a thing has a "name" or "names", a relation has its things or their ids.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources.annotated import (
-    UNKNOWN_THING,
     AnnotatedPhotographs,
     Annotations,
+    Recipe,
     Refused,
-    Relation,
     relation_or_objects,
     two_regions,
 )
 from menagerie.generators.sources.folders import SearchedFolders
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
+from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import SourceSpec
 from menagerie.generators.sources.rows import LARGEST, Row, stream_json
@@ -31,49 +28,60 @@ IMAGE_DATA, FOLDERS = "vg/image_data.json", ("vg/VG_100K", "vg/VG_100K_2")
 UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"
 COLLECTIONS = {"coco_id": COCO, "flickr_id": FLICKR}
 
-
-class Numbers(NamedTuple):
-    """A photograph's numbers: Visual Genome's first, then known numbers in other collections."""
-
-    all: tuple[PhotographId, ...]
-
-    @property
-    def name(self) -> str:
-        """A name shared by all sources: COCO's number if there is one, else Visual Genome's."""
-        return str(next((number for number in self.all if number.collection == COCO), self.all[0]))
+Read = Callable[[Row, Refused], Annotations]
+Numbers = tuple[PhotographId, ...]
+"""A photograph's numbers: Visual Genome's first, then known numbers in other collections."""
 
 
-class Selection:
-    """Selects the photographs to use, and counts the others."""
+class GenomePhotographs(AnnotatedPhotographs):
+    """Annotated photographs of Visual Genome, whose other numbers are known from `IMAGE_DATA`."""
 
-    def __init__(self, kept_out: KeptOut, empty: str) -> None:
-        """`empty` is the reason given for photographs from which no caption can be made."""
-        self.kept_out, self.empty = kept_out, empty
-        self.left_out: Counter[str] = Counter()
-        self.files: list[str] = []
-        """Files of the photographs that `take` has yielded so far."""
+    folders: ClassVar[tuple[str, ...]] = FOLDERS
+    """Folders in which the images are searched."""
+    empty: str
+    """Reason given for leaving out a photograph from which no caption can be made."""
 
-    def take(self, every: Iterator[tuple[str, Numbers, Annotations]]) -> Iterator[tuple[str, Annotations]]:
-        """Yield names and annotations of the photographs to use, in order; count the others in `left_out`."""
-        for file, numbers, annotations in every:
-            reason = self.kept_out.reason(numbers.all) or ("" if annotations.phrases else self.empty)
-            if reason:
-                self.left_out[reason] += 1
-            else:
-                self.files.append(file)
-                yield numbers.name, annotations
+    def __init__(self, name: str, place: Place, entries: Iterable[tuple[str, Row]], read: Read, recipe: Recipe) -> None:
+        """Take the photographs whose numbers are known and that `place` doesn't keep out, and count the others. Each of
+        `entries` has a photograph's number as text."""
+        place.kept_out.require(VISUAL_GENOME)
+        every = {str(number): numbers for number, numbers in image_numbers(place.path(IMAGE_DATA)).items()}
+        left_out, refused, files = Counter[str](), Refused(), list[str]()
+
+        def known() -> Iterator[tuple[str, Annotations]]:
+            for number, entry in entries:
+                annotations = read(entry, refused) if number in every else Annotations(())
+                reason = place.kept_out.reason(every[number]) if number in every else UNKNOWN
+                if reason := reason or ("" if annotations.phrases else self.empty):
+                    left_out[reason] += 1
+                else:
+                    files.append(f"{number}.jpg")
+                    yield shared_name(every[number]), annotations
+
+        super().__init__(name, known(), recipe, left_out, refused)
+        folders = SearchedFolders.of([place.path(folder) for folder in self.folders])
+        self.files = ImageFiles(folders, files, place.resolution)
+
+
+def shared_name(numbers: Numbers) -> str:
+    """A name shared by all sources: COCO's number if there is one, else Visual Genome's."""
+    return str(next((number for number in numbers if number.collection == COCO), numbers[0]))
 
 
 def image_numbers(path: Path) -> dict[int, Numbers]:
     """The numbers of all photographs, by Visual Genome's number, from its `image_data.json`."""
     every: dict[int, Numbers] = {}
     for entry in stream_json(path, list):
-        here = number_in(entry, "image_id" if "image_id" in entry.content else "id")  # older files say "id"
+        here = number_in(entry, id_key(entry))
         others = [number_in(entry, key) for key in ("coco_id", "flickr_id") if key in entry.content]
         if here is None or here.number in every:
             raise entry.error("has the 'image_id' of an entry before it, or null")
-        every[here.number] = Numbers((here, *filter(None, others)))
+        every[here.number] = (here, *filter(None, others))
     return every
+
+
+def id_key(entry: Row) -> str:
+    return "image_id" if "image_id" in entry.content else "id"  # older files say "id"
 
 
 def number_in(entry: Row, key: str) -> PhotographId | None:
@@ -84,43 +92,29 @@ def number_in(entry: Row, key: str) -> PhotographId | None:
     return None if number is None else PhotographId(COLLECTIONS.get(key, VISUAL_GENOME), number)
 
 
-REGIONS = "vg/region_descriptions.json"
-RELATIONS = ("vg/relationships.json", "vg/scene_graphs.json")
-
-Read = Callable[[Row, Refused], Annotations]
-
-
-class VisualGenome(AnnotatedPhotographs):
+class VisualGenome(GenomePhotographs):
     """Photographs with captions of two regions, or of one relation or some things, as `Place.caption` says."""
 
     def __init__(self, place: Place) -> None:
         """Read the files; raises for missing images and for entries in another form."""
-        place.kept_out.require(VISUAL_GENOME)
-        recipe, file, read = chosen(place)
-        every = image_numbers(place.path(IMAGE_DATA))
-        chosen_images = Selection(place.kept_out, f"nothing in {file.name}")
-        images = annotations_of(file, every, read, chosen_images, refused := Refused())
-        taken = chosen_images.take(images)
-        super().__init__(f"Visual Genome {recipe}", taken, MADE[recipe], chosen_images.left_out, refused)
-        folders = SearchedFolders.of([place.path(folder) for folder in FOLDERS])
-        self.files = ImageFiles(folders, chosen_images.files, place.resolution)
+        recipe = place.recipe(tuple(RECIPES))
+        names, read, make = RECIPES[recipe]
+        files = [place.path(name) for name in names]
+        file = next((file for file in files if file.is_file()), files[0])
+        self.empty = f"nothing in {file.name}"
+        super().__init__(f"Visual Genome {recipe}", place, distinct_entries(file), read, make)
 
 
-def annotations_of(
-    path: Path, every: Mapping[int, Numbers], read: Read, selection: Selection, refused: Refused
-) -> Iterator[tuple[str, Numbers, Annotations]]:
-    """Yield files, numbers and annotations of the photographs whose numbers are known, and count the others."""
+def distinct_entries(path: Path) -> Iterator[tuple[str, Row]]:
+    """Yield the entries of photographs with their numbers; raises if two have one number."""
     seen = set()
     for entry in stream_json(path, list):
-        key = "image_id" if "image_id" in entry.content else "id"  # older files say "id"
+        key = id_key(entry)
         number = entry.field(key, int)
         if number in seen:
             raise entry.error(f"has the {key!r} of an entry before it: {number}")
         seen.add(number)
-        if number in every:
-            yield f"{number}.jpg", every[number], read(entry, refused)
-        else:
-            selection.left_out[UNKNOWN] += 1
+        yield str(number), entry
 
 
 def read_regions(entry: Row, refused: Refused) -> Annotations:
@@ -130,22 +124,15 @@ def read_regions(entry: Row, refused: Refused) -> Annotations:
 
 
 def read_relations(entry: Row, refused: Refused) -> Annotations:
-    """The things of an image and their relations; leaves out things without a text, and relations without a text or
-    one of their things."""
+    """The things of an image and their relations."""
     things: dict[int, str] = {}
     if "objects" in entry.content:
-        things = {thing.field("object_id", int): phrase_of(thing, refused) for thing in entry.rows("objects")}
+        things = {thing.field("object_id", int): refused.phrase(thing) for thing in entry.rows("objects")}
     related = []
     for relation in entry.rows("relationships"):
-        ends = [end_of(relation, key, things, refused) for key in ("subject", "object")]
-        related.append((ends[0], refused.clean(relation.field("predicate", str)).lower(), ends[1]))
-    if unknown := sum(not things.keys() >= {a, b} for a, _, b in related):
-        refused[UNKNOWN_THING] += unknown
-    places = {number: place for place, number in enumerate(number for number, text in things.items() if text)}
-    return Annotations(
-        tuple(filter(None, things.values())),
-        tuple(Relation(places[a], text, places[b]) for a, text, b in related if text and a in places and b in places),
-    )
+        subject, target = (end_of(relation, key, things, refused) for key in ("subject", "object"))
+        related.append((subject, refused.clean(relation.field("predicate", str)).lower(), target))
+    return refused.annotations(things, related)
 
 
 def end_of(relation: Row, key: str, things: dict[int, str], refused: Refused) -> int:
@@ -155,44 +142,22 @@ def end_of(relation: Row, key: str, things: dict[int, str], refused: Refused) ->
     thing = relation.inside(key)
     number = thing.field("object_id", int)
     if number not in things:
-        things[number] = phrase_of(thing, refused)
+        things[number] = refused.phrase(thing)
     return number
 
 
-def phrase_of(thing: Row, refused: Refused) -> str:
-    """A thing's attributes, followed by its name, or the first of several names; empty without a name."""
-    key = "names" if "names" in thing.content else "name"
-    names = thing.field(key, str, list)
-    called = names[:1] if isinstance(names, list) else [names]
-    attributes = thing.content.get("attributes") or []
-    if not isinstance(attributes, list) or not all(isinstance(word, str) for word in (*attributes, *called)):
-        raise thing.error(f"has a {key!r} or 'attributes' that aren't texts")
-    return refused.clean(" ".join((*attributes, *called)) if any(called) else "")
-
-
-def chosen(place: Place) -> tuple[str, Path, Read]:
-    """The chosen recipe, the file for it, and the function that reads an entry."""
-    recipe = place.recipe(tuple(READ))
-    if recipe == "regions":
-        return recipe, place.path(REGIONS), read_regions
-    files = [place.path(file) for file in RELATIONS]
-    file = next((file for file in files if file.is_file()), None)
-    if file is None:
-        raise UserError(f"there is neither {files[0]} nor {files[1]}; get one of them")
-    return recipe, file, read_relations
-
-
-READ = {"regions": (REGIONS,), "relations": RELATIONS}
-MADE = {"regions": two_regions, "relations": relation_or_objects}
+# For each recipe its files, of which one is read, what reads an entry, and what makes a caption.
+RECIPES: dict[str, tuple[tuple[str, ...], Read, Recipe]] = {
+    "regions": (("vg/region_descriptions.json",), read_regions, two_regions),
+    "relations": (("vg/relationships.json", "vg/scene_graphs.json"), read_relations, relation_or_objects),
+}
 SOURCE = SourceSpec(
     name="visual genome",
-    about="photographs with phrases of their regions, or with things and their relations",
-    build=VisualGenome,
     open=VisualGenome,
     files=(IMAGE_DATA,),
     images=("vg", *FOLDERS),
     image_folders=FOLDERS,
-    recipes=READ,
+    recipes={name: files for name, (files, *_) in RECIPES.items()},
     get="homes.cs.washington.edu/~ranjay/visualgenome (images parts 1 and 2, image meta data, region descriptions, "
     "relationships or scene graphs)",
     licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.parsers.any_caption import parse
+from menagerie.generators.parsers.rules import parse
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.trained_on import Covered, Training, covered
 from menagerie.models.library.pictures import framed_images, framing_for

@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import read_upright, reason, upright
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
 from menagerie.generators.captioned import Indices
-from menagerie.generators.sources.pictures import square
+from menagerie.generators.sources.image_files import square
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import Split
 from menagerie.models.scorer import Scorer

@@ -167,7 +167,7 @@ class OwnClass(Source):
         built-in animals and backgrounds, and of the textures of pug."""
         import torch
 
-        from menagerie.generators.parsers.any_caption import vocabulary_of, words_of_captions
+        from menagerie.generators.parsers.rules import vocabulary_of, words_of_captions
         from menagerie.models.checkpoint import build_scorer
         from menagerie.models.contract import attempt
         from menagerie.models.towers.tokenizers import text_space

@@ -1,5 +1,5 @@
 from .envs.core.errors import UserError as UserError
-from .generators.parsers.any_caption import parse as parse
+from .generators.parsers.rules import parse as parse
 from .generators.storage.dataset import SplitDataset as SplitDataset
 from .generators.storage.folder import SplitFolder as SplitFolder
 from .models.library.load import load_scorer as load_scorer

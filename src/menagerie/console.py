@@ -10,7 +10,7 @@ menagerie recipes                           # the built-in recipes of splits
 menagerie make spatial --pairs 0.6 --dry-run  # a recipe by name, with overrides
 menagerie make mine.toml                    # your own recipe
 menagerie audit FILE                        # checks a split and its images
-menagerie inspect FILE --html report.html   # its content: subsets, fractions, samples, co-occurrences
+menagerie inspect FILE                      # its content: recipe, subsets, fractions
 menagerie pack FILE                         # puts pictures and texts into a file, to share it
 menagerie export FILE --format coco --out F # the format of another tool
 menagerie parse FILE --parser spacy-rules   # captions to scene graphs

@@ -4,7 +4,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 from rich.console import Console
@@ -75,33 +75,22 @@ class Inspect:
 
     file: tyro.conf.Positional[Path]
     """The split file."""
-    html: Path | None = None
-    """A page to write, with sample images and co-occurrences; an existing file is not overwritten."""
 
     def run(self) -> None:
-        """Print facts and subsets; with --html, write the page and print its path."""
-        from menagerie.generators.inspection.summary import COLUMNS, facts, open_inspected, subset_rows
+        """Print facts and subsets."""
+        from menagerie.generators.inspection import facts, open_inspected, subset_rows
 
-        another = "choose another --html"
-        if self.html and self.html.exists():
-            raise UserError(f"{self.html} is there already; {another}")
-        if self.html and not (folder := self.html.parent).is_dir():
-            raise UserError(f"there is no folder {folder} to write {self.html.name} to; make it, or {another}")
         split = open_inspected(self.file)
         fact_table = Table.grid(padding=(0, 2))
-        subsets = Table(box=None, collapse_padding=True, pad_edge=False)  # fits 80 columns
         for fact in facts(split).items():
             fact_table.add_row(*fact)
-        for i, name in enumerate(COLUMNS):
+        rows = subset_rows(split)
+        subsets = Table(box=None, collapse_padding=True, pad_edge=False)  # fits 80 columns
+        for i, name in enumerate(rows[0]):
             subsets.add_column(name, justify="right" if i else "left", no_wrap=not i)
-        for row in subset_rows(split):
-            subsets.add_row(*row.texts)
+        for row in rows:
+            subsets.add_row(*row.values())
         Console(markup=False, emoji=False, highlight=False).print(str(self.file), "", fact_table, "", subsets, sep="\n")
-        if self.html:
-            from menagerie.generators.inspection.split_page import write_page
-
-            write_page(split, self.html)
-            print(self.html)
 
 
 @dataclass(frozen=True)
@@ -147,13 +136,12 @@ class Export:
 
 @dataclass(frozen=True)
 class Parse:
-    """Make scene graphs of captions; with two parsers, report how far they agree. Run again, it continues where it
-    stopped."""
+    """Make scene graphs of captions. Run again, it continues where it stopped."""
 
     file: tyro.conf.Positional[Path]
     """A text file with one caption a line, or COCO captions (.json)."""
-    parser: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
-    """A parser with its options, NAME or NAME:OPTION=VALUE,OPTION=VALUE; give it twice to compare two."""
+    parser: str
+    """A parser with its options, NAME or NAME:OPTION=VALUE,OPTION=VALUE."""
     out: Path = Path("graphs.json")
     """The file to write; an existing one is not overwritten."""
     parses: Path = Path("parses")
@@ -170,7 +158,7 @@ class Parse:
         return read_options(cls, arguments, command, f"{docstring(cls)}{about}")
 
     def run(self) -> None:
-        """Write the graphs; print the counts of each parser, the agreement of two, and the path that was written."""
+        """Write the graphs; print the counts, and the path that was written."""
         from menagerie.generators.sources.captions_file import parse_file
 
         parse_file(self.file, self.parser, self.out, self.parses, self.allow_unanswered)

@@ -49,10 +49,9 @@ def check_benchmark(name: str) -> None:
 
 
 def check_sources(together: str) -> None:
-    """Raise for an unknown source, for a source without photographs, and for one that is named twice."""
-    opened = [name for name in sources.names() if sources.load(name).open]
+    """Raise for an unknown source, and for one that is named twice."""
     for name in names_of(together):
-        choose("source of photographs", name, opened)
+        choose("source of photographs", name, sources.names())
     if len(set(names_of(together))) < len(names_of(together)):
         raise UserError(f"--sources {together}: one of them is named twice")
 

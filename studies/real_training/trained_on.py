@@ -8,14 +8,14 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import read_record
 from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.generators.benchmarks.shown import images_of_tests
-from menagerie.generators.sources.photographs import Pictures
+from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
 from menagerie.generators.trained_on import Training, read
 from menagerie.studies.real_training.photographs import Opening, held_out, names_of, open_photographs
 from menagerie.studies.runs.folder import CONFIG
 from menagerie.studies.runs.results import read_result
 
-Files = list[tuple[Pictures, list[int]]]
+Files = list[tuple[ImageFiles, list[int]]]
 """Readers of image files, each with the numbers of its images."""
 
 
@@ -41,7 +41,7 @@ def had_of(training: Training, bench: PhotographSet) -> str:
     return "; ".join([counts, *gaps])
 
 
-def shared(trained: Files, tested: Pictures) -> int:
+def shared(trained: Files, tested: ImageFiles) -> int:
     """Count the tested files whose bytes a trained file has. Files are read only where their sizes are the same."""
     sizes = {files.bytes_of(index) for files, indices in trained for index in indices}
     of_test = [(tested, [index for index in range(len(tested)) if tested.bytes_of(index) in sizes])]

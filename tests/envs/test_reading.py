@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 
 from menagerie.envs.core import records
@@ -24,7 +23,6 @@ from menagerie.envs.core.reading import (
 from menagerie.envs.core.records import (
     check_file,
     file_digest,
-    read_arrays,
     read_record,
     read_records,
     write_record,
@@ -49,7 +47,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("problem", OTHERS)
-@pytest.mark.parametrize("read", [read_text, read_json, read_toml, read_arrays, read_record, check_regular])
+@pytest.mark.parametrize("read", [read_text, read_json, read_toml, read_record, check_regular])
 def test_only_regular_files_are_opened(problem, read, tmp_path):
     OTHERS[problem](tmp_path / "a.json")
     found = []
@@ -68,7 +66,7 @@ def test_only_regular_files_are_opened(problem, read, tmp_path):
 def test_too_much_is_refused_before_it_is_read(tmp_path):
     with (tmp_path / "a.json").open("wb") as file:
         file.truncate(1 << 40)
-    for read in (read_text, read_json, read_toml, read_arrays, read_record):
+    for read in (read_text, read_json, read_toml, read_record):
         with pytest.raises(Unreadable, match=r"a.json has 1099511627776 bytes, more than \d+ MB"):
             read(tmp_path / "a.json")
     assert read_bytes(Path("/proc/self/cmdline"))  # whose size is 0
@@ -148,17 +146,3 @@ def test_a_file_is_hashed_once_while_it_stays(tmp_path, monkeypatch):
     path.write_bytes(b"abd")
     with pytest.raises(Unreadable, match="was changed since it was written"):
         check_file(path, digest)
-
-
-def test_arrays_come_back_and_none_is_larger_than_its_file(tmp_path, monkeypatch):
-    arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.zeros((0, 4), np.uint8), "f": np.asfortranarray(np.eye(3))}
-    np.savez(tmp_path / "a.npz", **arrays)
-    found = read_arrays(tmp_path / "a.npz")
-    assert all(np.array_equal(found[name], array) for name, array in arrays.items())
-    monkeypatch.setattr(records, "LARGEST_ARRAYS", 1000)
-    np.savez_compressed(tmp_path / "b.npz", a=np.zeros(2000, np.int8))
-    with pytest.raises(Unreadable, match="too much"):
-        read_arrays(tmp_path / "b.npz")
-    np.savez(tmp_path / "c.npz", a=np.array([{}], object))
-    with pytest.raises(Unreadable, match="is no file of arrays"):
-        read_arrays(tmp_path / "c.npz")

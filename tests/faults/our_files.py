@@ -301,7 +301,7 @@ def read_answers(path: Path) -> Any:
 def make_index(folder: Path) -> Path:
     make_shards(folder)
     index_of(folder / "shards/00000.tar")
-    return folder / "shards" / FOLDER / "00000.tar.npz"
+    return folder / "shards" / FOLDER / "00000.tar.json"
 
 
 def read_shard_index(path: Path) -> Any:

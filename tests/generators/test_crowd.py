@@ -8,7 +8,7 @@ import pytest
 
 from menagerie.envs.world import ANIMALS, TWELVE_TEXTURES
 from menagerie.generators.cells import cells_of
-from menagerie.generators.inspection.matrices import attribute_counts
+from menagerie.generators.inspection import attribute_counts
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import normalised_mutual_information
 from tests.helpers.splits import in_memory

@@ -17,7 +17,7 @@ from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES, claims
 from menagerie.generators.cells import cells_of
-from menagerie.generators.inspection.matrices import attribute_counts
+from menagerie.generators.inspection import attribute_counts
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.sources.information import information_of, mentions_in
 from menagerie.generators.splits.crowd import CrowdRecipe

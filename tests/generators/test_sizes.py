@@ -13,8 +13,7 @@ from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.incomplete import salient
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.export.write import export
-from menagerie.generators.inspection.split_page import write_page
-from menagerie.generators.inspection.summary import facts
+from menagerie.generators.inspection import facts
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
@@ -98,8 +97,6 @@ def test_inspection_and_exports_report_sizes(tmp_path):
     assert reported["world"] == "tiny-sizes: 4 animals, 3 textures, 2 backgrounds, 2 sizes"
     small = [thing.size == "small" for scene in split.subsets["train"].scenes for thing in scene.things]
     assert reported["sizes in train"] == f"small {sum(small) / len(small):.1%}, big {1 - sum(small) / len(small):.1%}"
-    write_page(split, tmp_path / "page.html")
-    assert "by sizes" in (tmp_path / "page.html").read_text()
     export(made, "coco", tmp_path / "out", ["validation"])
     assert "The animals come in sizes: small, big." in (tmp_path / "out/README.md").read_text()
     first = json.loads((tmp_path / "out/validation.json").read_text())["annotations"][0]

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import write_record
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.sources import shard_index
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
@@ -88,13 +89,11 @@ def test_a_shard_that_changed_is_read_again(root):
     assert after.identity != before.identity
 
 
-@pytest.mark.parametrize("fault", ["text", "torn", "flipped", "other arrays", "far offsets", "objects", "a folder"])
+@pytest.mark.parametrize("fault", ["text", "torn", "flipped", "sealed anew", "a folder"])
 def test_a_damaged_index_is_made_anew(root, fault):
     before = opened(root)
     for path in (root / "shards/.index").iterdir():
         content = path.read_bytes()
-        with np.load(path) as file:
-            arrays = dict(file)
         if fault == "text":
             path.write_text("hello")
         elif fault == "torn":
@@ -105,12 +104,7 @@ def test_a_damaged_index_is_made_anew(root, fault):
             path.unlink()
             path.mkdir()
         else:
-            change = {
-                "other arrays": {"sizes": arrays["sizes"].astype(float)},
-                "far offsets": {"offsets": arrays["offsets"] + 10**9},
-                "objects": {"texts": np.array([print], object)},
-            }
-            np.savez(path, **(arrays | change[fault]))
+            write_record(path, json.loads(content) | {"samples": []})
     after = opened(root)
     assert after.identity == before.identity
     assert torch.equal(after.images(range(5)), before.images(range(5)))
@@ -125,7 +119,7 @@ def test_an_index_of_another_shard_is_made_anew(root):
         os.utime(path, ns=(10**18, 10**18))
     before = opened(root)
     (folder,) = root.glob("shards/.index")
-    (folder / "00001.tar.npz").write_bytes((folder / "00000.tar.npz").read_bytes())
+    (folder / "00001.tar.json").write_bytes((folder / "00000.tar.json").read_bytes())
     assert opened(root).identity == before.identity
 
 
@@ -183,9 +177,8 @@ REFUSED = {
         {"x__jpg": with_preview(picture("small"), picture("x")[:-40]), "x__txt": b"cat"},
         "an image that is torn off",
     ),
-    "dots in a name": ({"img v2__0 cat__jpg": picture("x"), "img v2__0 cat__txt": b"cat"}, DOTTED),
-    "dots in both endings": ({"s0__input__jpg": picture("x"), "s0__outputs__txt": b"cat"}, DOTTED),
-    "dots in the caption's ending": ({"s0__jpg": picture("x"), "s0__outputs__txt": b"cat"}, DOTTED),
+    "dots in a name": ({"img v2__0 cat__jpg": picture("x")}, DOTTED),
+    "dots in the caption's ending": ({"s0__jpg": picture("x"), "s0__outputs__txt": b"cat"}, "no caption"),
     "a torn picture": ({"x__jpg": picture("x")[:-40], "x__txt": b"cat"}, "an image that is torn off"),
 }
 
@@ -281,7 +274,7 @@ def test_images_that_break_later_are_named_and_may_be_listed(root):
     path = root / "shards/00000.tar"
     content, data = path.read_bytes(), opened(root)
     path.write_bytes(b"")
-    with pytest.raises(UserError, match=r"the image '00000.tar/00001' can't be read .* left_out.txt") as error:
+    with pytest.raises(UserError, match=r"the image '00000.tar/00001' in .* can't be read .* left_out.txt") as error:
         data.images([1])
     assert len(str(error.value).splitlines()) == 1
     path.write_bytes(content)

@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import first_of_best
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.word_order import clean, options
-from menagerie.generators.parsers.tagging import spacy_model, spacy_tags
+from menagerie.generators.parsers.spacy_rules import spacy_model, spacy_tags
 from menagerie.generators.sources.place import Place
 from tests.helpers.benchmark_files import IMAGES, MAKERS, captions_of, tiny_tags
 

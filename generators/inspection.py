@@ -1,0 +1,166 @@
+"""A split file in numbers: its recipe, its subsets, and the part of its world that train shows."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from math import comb
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int64
+
+from menagerie.envs.core.errors import choose
+from menagerie.envs.core.identity import plain
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import RELATIONS
+from menagerie.generators.audit.findings import animal_pair
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.captions.templates import TEMPLATES
+from menagerie.generators.splits.recipe import ENTROPIES, at_least_one
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.storage.records import Records
+from menagerie.generators.storage.split_file import LEFT_OUT, Split, read_split
+from menagerie.generators.vocabulary import Vocabulary
+
+
+def open_inspected(path: Path) -> Split:
+    """Open a split that is undamaged and has train and validation; else raise."""
+    split = read_split(path)
+    for name in ("train", "validation"):
+        choose(f"subset of {path}", name, split.subsets)
+    return split
+
+
+def facts(split: Split) -> dict[str, str]:
+    """The split's properties, and the part of its world that train shows: name -> short text."""
+    recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
+    words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
+    words += f", {len(v.sizes)} sizes" if v.sizes else ""
+    return {
+        "kind": recipe["kind"],
+        "world": f"{recipe['world']}: {words}",
+        "recipe": ", ".join(changed(recipe)) or "all fields have their defaults",
+        "seed": str(recipe["seed"]),
+        "resolution": f"{split.resolution} × {split.resolution} pixels",
+        "store": split.identity,
+        "hold-out rules": "; ".join(recipe["hold_out"]) or "none",
+        **pairs_in_train(split),
+        **({"left out": left_out_text(split)} if LEFT_OUT in recipe else {}),
+        **({"entropies": entropies_text(split)} if ENTROPIES in recipe else {}),
+        "textures in train": shares(train, v, "texture"),
+        **({"sizes in train": shares(train, v, "size")} if v.sizes else {}),
+    }
+
+
+def left_out_text(split: Split) -> str:
+    """How many scenes of each subset were left out because too much of a thing is hidden."""
+    left = split.recipe[LEFT_OUT]
+    return "too much hidden: " + ", ".join(f"{len(numbers)} of {name}" for name, numbers in sorted(left.items()))
+
+
+def entropies_text(split: Split) -> str:
+    """How many bits say which things a scene shows, and how many say which of them has which texture."""
+    bits = split.recipe[ENTROPIES]
+    return f"{bits['which']:.4g} bits say which animals and textures, {bits['binding']:g} bit which has which"
+
+
+def changed(recipe: dict) -> list[str]:
+    """The fields of a recipe that differ from their defaults, except those that `facts` lists separately."""
+    defaults = {field.name: field.default for field in fields(KINDS[choose("kind of split", recipe["kind"], KINDS)])}
+    separate = ("world", "seed", "hold_out")
+    return [
+        f"{name} {' '.join(map(str, recipe[name])) if isinstance(default, tuple) else recipe[name]}"
+        for name, default in defaults.items()
+        if name not in separate and name in recipe and plain(recipe[name]) != plain(default)
+    ]
+
+
+def pairs_in_train(split: Split) -> dict[str, str]:
+    """How many animal pairs train shows, as texts under a label: overall or, if captions state relations, for each.
+
+    A split of pairs has the realised and the requested fractions too: of training pairs among all but those of reserve
+    and validation, and of training pairs with their swap.
+    """
+    recipe, every, fractions, coverage = split.recipe, comb(len(split.vocabulary.animals), 2), {}, {}
+    kinds = {"binding": "with hard negatives in train", "spatial": "in both orders"}
+    train, swap = split.subsets["train"].scenes, SWAPS[recipe["kind"]]
+    known = set(train)
+    both = [s for s in train if len(s.things) == 2 and s != (other := swap(s)) and other in known]
+    for relation in mentioned_relations(split):
+        pairs, swapped = pairs_of(train, relation), pairs_of(both, relation)
+        label = f", {relation}" if relation else ""
+        coverage[f"coverage{label}"] = f"{len(pairs)} of the world's {every} animal pairs are in train"
+        if recipe["kind"] not in kinds:
+            continue
+        most = every - sum(at_least_one(recipe[share], every) for share in ("reserve", "validation"))
+        exact = not recipe["hold_out"] and recipe.get("objects", 1.0) == 1.0  # else some pairs may have no scene left
+        named = f"{'' if exact else 'at most '}{most}"
+        fractions[f"training pairs{label}"] = share_text(len(pairs), most, named, recipe["pairs"])
+        fractions[f"pairs {kinds[recipe['kind']]}{label}"] = share_text(
+            len(swapped), len(pairs), f"{len(pairs)}", recipe["hard_negatives"]
+        )
+    return fractions | coverage
+
+
+def mentioned_relations(split: Split) -> list[str | None]:
+    """The relations that captions state; [None] if they state none, which stands for any relation."""
+    scenes = [scene for records in split.subsets.values() for scene in records.scenes]
+    shown = {scene.relation for scene in scenes} if TEMPLATES[split.recipe["template"]].relation else set()
+    return [relation for relation in RELATIONS.values() if relation in shown] or [None]
+
+
+def pairs_of(scenes: Iterable[Scene], relation: str | None) -> set[frozenset[str]]:
+    """The pairs of animals that scenes in a relation show; those of all scenes if it is None."""
+    return {pair for s in scenes if relation in (None, s.relation) and (pair := animal_pair(s))}
+
+
+def share_text(count: int, of: int, named: str, requested: float) -> str:
+    return f"{count} of {named} = {count / max(of, 1):.3f}, requested {requested:.3f}"
+
+
+def attribute_counts(
+    scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str
+) -> Int64[np.ndarray, "animals values"]:
+    """For each animal and each texture or size (`attribute`: "texture" or "size"), the number of things."""
+    names = getattr(vocabulary, f"{attribute}s")
+    table = np.zeros((len(vocabulary.animals), len(names)), np.int64)
+    for thing in (thing for scene in scenes for thing in scene.things):
+        table[vocabulary.animals.index(thing.animal), names.index(getattr(thing, attribute))] += 1
+    return table
+
+
+def shares(scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str) -> str:
+    """The share of things with each texture or size, as text."""
+    counts, names = attribute_counts(scenes, vocabulary, attribute).sum(0), getattr(vocabulary, f"{attribute}s")
+    return ", ".join(f"{name} {n / max(counts.sum(), 1):.1%}" for name, n in zip(names, counts, strict=True))
+
+
+def subset_rows(split: Split) -> list[dict[str, str]]:
+    """A row of texts by column for every subset, train first."""
+    names = sorted(split.subsets, key=lambda name: (name != "train", name))
+    return [subset_row(name, split.subsets[name]) for name in names]
+
+
+def subset_row(name: str, records: Records) -> dict[str, str]:
+    scenes = records.scenes
+    singles = sum(len(scene.things) == 1 for scene in scenes)
+    return {
+        "subset": name,
+        "scenes": str(len(scenes)),
+        "distinct images": str(len(set(scenes))),
+        "distinct captions": str(len(set(records.captions))),
+        "animal pairs": str(len(pairs_of(scenes, None))),
+        "with hard negative": str(sum(map(bool, records.negatives))),
+        "single animals": f"{singles / len(scenes):.0%}" if scenes else "–",
+        "views": ranges(sorted({scene.view for scene in scenes})),
+    }
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Sorted whole numbers as ranges: "0–3, 7"; a dash if there are none."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs) or "–"
