@@ -67,7 +67,7 @@ class Renderer:
         if world.row:
             raise UserError(f"things of world {world.name!r} are patterns in a row, not bodies; choose another world")
         for name, digest in world.cutouts:
-            check_sharp(world.name, name, load_cutout(digest), resolution)
+            check_sharp(f"{world.name}: a cut-out of {name!r}", load_cutout(digest), resolution)
         self.world, self.resolution, self.workers = world, resolution, workers
         self.build = partial(
             build_record,
