@@ -69,39 +69,29 @@ def validate(config: Any, label: Callable[[str], str] = option, prefix: str = ""
 
     `label` turns a field's name into the name in the message; `within` limits whole numbers whose fields have no range.
     """
-    for rule in rules_of(type(config)):
-        value = getattr(config, rule.field)
+    for field, flag, limits, known, several, hidden in rules_of(type(config)):
+        value = getattr(config, field)
         if is_dataclass(value):
-            if not rule.hidden:
-                validate(value, label, f"{prefix}{rule.name}." if rule.name else prefix, rule.limits or within)
+            if not hidden:
+                validate(value, label, f"{prefix}{flag}." if flag else prefix, limits or within)
             continue
-        name = rule.name if label is option else rule.field
-        what, values = label(prefix + name), value if isinstance(value, tuple) else (value,)
+        what = label(prefix + (flag if label is option else field))
+        values = value if isinstance(value, tuple) else (value,)
         for one in values:
-            check_number(what, one, rule.limits or (within if type(one) is int else None))
-            if rule.known and one is not None:
-                choose(what, one, rule.known)
-        if rule.several:
-            check_several(what, values, rule.several)
+            check_number(what, one, limits or (within if type(one) is int else None))
+            if known and one is not None:
+                choose(what, one, known)
+        if several:
+            check_several(what, values, several)
 
 
-class Rule(NamedTuple):
-    """What a field of a class allows."""
-
-    field: str
-    name: str
-    """The field's name on the command line."""
-    limits: Range | None
-    known: tuple[Any, ...]
-    """The choices; empty where there are none."""
-    several: Several | None
-    hidden: bool
-    """Whether the field isn't an option of the command line."""
+Rule = tuple[str, str, Range | None, tuple[Any, ...], Several | None, bool]
 
 
 @cache
 def rules_of(kind: type) -> tuple[Rule, ...]:
-    """What the fields of a class allow, which is the same for all its objects."""
+    """What the fields of a class allow, which is the same for all its objects: each field, its name on the command
+    line, limits, choices (empty where there are none), and whether it isn't an option of the command line."""
     import tyro
 
     rules = []
@@ -110,7 +100,7 @@ def rules_of(kind: type) -> tuple[Rule, ...]:
         limits = next((marker for marker in markers if isinstance(marker, Range)), None)
         several = next((marker for marker in markers if isinstance(marker, Several)), None)
         known, name = choices_of(hints_of(kind)[item.name]), renamed(item.name, markers)
-        rules.append(Rule(item.name, name, limits, known, several, tyro.conf.Suppress in markers))
+        rules.append((item.name, name, limits, known, several, tyro.conf.Suppress in markers))
     return tuple(rules)
 
 
