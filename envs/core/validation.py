@@ -156,12 +156,12 @@ def check_number(what: str, value: object, limits: Range | None) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
     if not math.isfinite(value):
-        within = f" from {written(limits.low)} to {written(limits.high)}" if limits else ""
+        within = f" from {limits.low:.10g} to {limits.high:.10g}" if limits else ""
         raise not_allowed(what, value, f"a number{within}")
     if limits and value < limits.low:
-        raise not_allowed(what, value, f"at least {written(limits.low)}")
+        raise not_allowed(what, value, f"at least {limits.low:.10g}")
     if limits and value > limits.high:
-        raise not_allowed(what, value, f"at most {written(limits.high)}")
+        raise not_allowed(what, value, f"at most {limits.high:.10g}")
 
 
 def check_several(what: str, values: tuple[object, ...], several: Several) -> None:
@@ -170,8 +170,3 @@ def check_several(what: str, values: tuple[object, ...], several: Several) -> No
         raise UserError(f"{what} needs one or more values, got none", what)
     if twice := [value for value in dict.fromkeys(values) if values.count(value) > 1]:
         raise UserError(f"{what} has {twice[0]} twice; give each value once", what)
-
-
-def written(value: float) -> str:
-    """A number as text; a whole number with all its digits."""
-    return str(value) if isinstance(value, int) else f"{value:g}"
