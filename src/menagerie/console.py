@@ -27,7 +27,7 @@ COMMANDS = {
     "recipes": ("studies.commands.worlds:Recipes", "", "the built-in recipes of splits"),
     "make": ("studies.commands.worlds:Make", "spatial --pairs 0.6", "a recipe by name or mine.toml, with overrides"),
     "audit": ("studies.commands.splits:Audit", "FILE", "checks a split and its images"),
-    "inspect": ("studies.commands.splits:Inspect", "FILE", "its content: subsets, fractions, samples, co-occurrences"),
+    "inspect": ("studies.commands.splits:Inspect", "FILE", "its content: recipe, subsets, fractions"),
     "pack": ("studies.commands.splits:Pack", "FILE", "puts pictures and texts into a file, to share it"),
     "export": ("studies.commands.splits:Export", "FILE --format coco --out F", "the format of another tool"),
     "parse": ("studies.commands.splits:Parse", "FILE --parser spacy-rules", "captions to scene graphs"),
