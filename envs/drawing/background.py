@@ -14,7 +14,7 @@ from menagerie.envs.drawing.raster import trace
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.mesh import Mesh, mesh_parts
 from menagerie.envs.shapes.sdf import Part
-from menagerie.envs.shapes.texture import noise
+from menagerie.envs.shapes.texture import noise, noise_below
 from menagerie.envs.shapes.vectors import dot, in_planes
 
 FAR = np.float32(1e4)  # metres: where rays that meet nothing end
@@ -187,8 +187,7 @@ def _ground_noise(camera: Camera, scale: float) -> Float32[np.ndarray, "4 h w"]:
     rays = Rays(camera)
     distance = rays.to_ground()
     fade = np.clip(1.4 - distance / 16, 0, 1) if scale > 0.2 else np.ones_like(distance)
-    below = rays.at(distance) * np.array([1, 1, 0], np.float32)
-    return np.moveaxis(noise(below, scale) * fade[..., None], -1, 0).copy()
+    return noise_below(rays.at(distance), scale, fade)
 
 
 def fog(backdrop: Backdrop, color: np.ndarray, share: Float32[np.ndarray, "h w"], where: np.ndarray) -> None:

@@ -29,6 +29,11 @@ def _volume() -> Float32[np.ndarray, "64 64 64 4"]:
     return np.stack(channels, -1).astype(np.float32)
 
 
+@lru_cache(maxsize=1)
+def _ground_level() -> Float32[np.ndarray, "64 64 4"]:
+    return np.ascontiguousarray(_volume()[:, :, 0])
+
+
 @njit(cache=True, nogil=True)
 def _sample(volume, points, out):  # pragma: no cover
     for i in range(points.shape[0]):
@@ -43,6 +48,32 @@ def _sample(volume, points, out):  # pragma: no cover
             cell = volume[(ix + dx) & (SIDE - 1), (iy + dy) & (SIDE - 1), (iz + dz) & (SIDE - 1)]
             for c in range(4):
                 out[i, c] += weight * cell[c]
+
+
+@njit(cache=True, nogil=True)
+def _sample_ground(level, x, y, factor, out):  # pragma: no cover
+    """Fill `out` (4, n) with what `_sample` returns at height 0, times the factor of each point."""
+    for i in range(x.shape[0]):
+        ix, iy = int(np.floor(x[i])), int(np.floor(y[i]))
+        fx, fy = x[i] - ix, y[i] - iy
+        left, right = level[ix & (SIDE - 1)], level[(ix + 1) & (SIDE - 1)]
+        near, far = iy & (SIDE - 1), (iy + 1) & (SIDE - 1)
+        a, b, c, d = (1 - fx) * (1 - fy), fx * (1 - fy), (1 - fx) * fy, fx * fy
+        for k in range(4):
+            total = np.float32(a * left[near, k])
+            total = np.float32(total + b * right[near, k])
+            total = np.float32(total + c * left[far, k])
+            out[k, i] = np.float32(total + d * right[far, k]) * factor[i]
+
+
+def noise_below(
+    points: Float32[np.ndarray, "h w 3"], scale: float, factor: Float32[np.ndarray, "h w"]
+) -> Float32[np.ndarray, "4 h w"]:
+    """Return the bands of `noise` below points, at height 0, times the factor of each point."""
+    x, y = (points[..., axis].ravel() * np.float32(scale * CELLS_PER_METRE) for axis in (0, 1))
+    out = np.empty((4, *factor.shape), np.float32)
+    _sample_ground(_ground_level(), x, y, factor.reshape(-1), out.reshape(4, -1))
+    return out
 
 
 def noise(points: Float32[np.ndarray, "*n 3"], scale: float = 1.0) -> Float32[np.ndarray, "*n 4"]:
