@@ -59,10 +59,8 @@ Swap = Callable[[Scene], Scene]
 
 def facts_of(scene: Scene) -> Iterator[Fact]:
     """Yield the objects, pairs, compositions and orders of a scene."""
-    yield from objects_in(scene)
-    yield from pairs_in(scene)
-    yield from compositions_in(scene)
-    yield from orders_in(scene)
+    for of_a_kind in (objects_in, pairs_in, compositions_in, orders_in):
+        yield from of_a_kind(scene)
 
 
 def objects_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:

@@ -6,9 +6,9 @@ from menagerie.envs.drawing.background import (
     Backdrop,
     Background,
     Rays,
+    draw_ground,
     fraction,
     ground_noise,
-    lay_ground,
     paint,
     scatter,
     tinted,
@@ -56,7 +56,7 @@ def _court(rays: Rays) -> np.ndarray:
 
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
-    return lay_ground(_surround(rays), rays.to_ring(_RADIUS), rays, light, _court(rays))
+    return draw_ground(rays, light, rays.to_ring(_RADIUS), _surround, _court)
 
 
 BACKGROUND = Background(Light((1.05, 1.02, 0.98), (0.38, 0.38, 0.40), (0.22, 0.17, 0.12)), _draw)

@@ -6,9 +6,9 @@ from menagerie.envs.drawing.background import (
     Backdrop,
     Background,
     Rays,
+    draw_ground,
     fraction,
     ground_noise,
-    lay_ground,
     paint,
     smoothstep,
     tinted,
@@ -57,7 +57,7 @@ def _sawdust(rays: Rays) -> np.ndarray:
 
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
-    backdrop = lay_ground(_surround(rays), rays.to_ring(_RING), rays, light, _sawdust(rays))
+    backdrop = draw_ground(rays, light, rays.to_ring(_RING), _surround, _sawdust)
     lamp = np.exp(-(backdrop.points[..., 0] ** 2 + (backdrop.points[..., 1] - 0.3) ** 2) / 9)
     spot, on_ground = 0.55 + 0.6 * lamp, backdrop.direct.any(-1)
     backdrop.ambient = paint(backdrop.ambient, on_ground, tinted(backdrop.ambient, spot))

@@ -7,9 +7,9 @@ from menagerie.envs.drawing.background import (
     Background,
     Rays,
     blend,
+    draw_ground,
     fraction,
     ground_noise,
-    lay_ground,
     paint,
     scatter,
     smoothstep,
@@ -67,7 +67,7 @@ def _sky_and_houses(rays: Rays) -> np.ndarray:
 
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
-    return lay_ground(_sky_and_houses(rays), rays.to_wall(_ROWS[-1][0]), rays, light, _street(rays))
+    return draw_ground(rays, light, rays.to_wall(_ROWS[-1][0]), _sky_and_houses, _street)
 
 
 BACKGROUND = Background(Light((1.1, 1.05, 0.98), (0.36, 0.42, 0.52), (0.16, 0.16, 0.17)), _draw)

@@ -8,9 +8,9 @@ from menagerie.envs.drawing.background import (
     Prop,
     Rays,
     blend,
+    draw_ground,
     fog,
     ground_noise,
-    lay_ground,
     paint,
     set_props,
     smoothstep,
@@ -53,7 +53,7 @@ def _sand(rays: Rays) -> np.ndarray:
 
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
-    backdrop = lay_ground(_sky_and_dunes(rays), np.full_like(rays.height, 1e4), rays, light, _sand(rays))
+    backdrop = draw_ground(rays, light, np.full_like(rays.height, 1e4), _sky_and_dunes, _sand)
     haze = 0.8 * smoothstep(18, 60, backdrop.distance)
     fog(backdrop, color(0.80, 0.66, 0.46), haze, backdrop.distance < 60)
     set_props(backdrop, rays, light, _PROPS)

@@ -8,9 +8,9 @@ from menagerie.envs.drawing.background import (
     Prop,
     Rays,
     blend,
+    draw_ground,
     fog,
     ground_noise,
-    lay_ground,
     set_props,
     smoothstep,
     tinted,
@@ -72,7 +72,7 @@ def _nearness(distance: np.ndarray) -> np.ndarray:
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
     water, waves = _water(rays), ground_noise(rays, 0.11)
-    backdrop = lay_ground(water, np.full_like(rays.height, 1e4), rays, light, _sand(rays))
+    backdrop = draw_ground(rays, light, np.full_like(rays.height, 1e4), lambda some: water[some.rows], _sand)
     caustics = np.exp(-np.abs(waves[..., 0] + 0.6 * waves[..., 1]) * 5) * _nearness(rays.to_ground())
     backdrop.direct = tinted(backdrop.direct, 0.75 + 1.1 * caustics)
     set_props(backdrop, rays, light, _PROPS)

@@ -70,23 +70,20 @@ def help_requested(arguments: Sequence[str]) -> str:
 
 
 def help_text(usage: str, description: str, groups: Sections, everything: bool) -> str:
-    """Write the text of --help: usage, the `beginning` of the description, and by group the options of `first_of`,
-    shortened. With `everything` (--help-all), or if no option is marked as `first`, write all of it in full."""
+    """Write the text of --help: usage, the `beginning` of the description, and by group the options marked as `first`
+    and the positional arguments, shortened. With `everything` (--help-all), or if no option is marked, write all."""
     whole = everything or not any(option.first for options in groups.values() for option in options)
-    shown = groups if whole else {name: chosen for name, members in groups.items() if (chosen := first_of(members))}
-    lines = [f"usage: {usage} [OPTIONS]", ""]
+    lines, left_out = [f"usage: {usage} [OPTIONS]", ""], 0
     lines += description.strip().splitlines() if whole else beginning(description)
     width = max(60, min(110, shutil.get_terminal_size((100, 24)).columns))
-    for name, options in shown.items():
-        lines += ["", f"{name}:", *(option_text(option, width, whole) for option in options)]
-    if rest := sum(map(len, groups.values())) - sum(map(len, shown.values())):
-        lines += ["", f"--help-all describes these in full, and the {rest} others"]
+    for name, options in groups.items():
+        shown = [option for option in options if whole or option.first or not option.usage.startswith("-")]
+        left_out += len(options) - len(shown)
+        if shown:
+            lines += ["", f"{name}:", *(option_text(option, width, whole) for option in shown)]
+    if left_out:
+        lines += ["", f"--help-all describes these in full, and the {left_out} others"]
     return "\n".join(lines)
-
-
-def first_of(options: Sequence[Option]) -> list[Option]:
-    """The options that --help shows, and the positional arguments."""
-    return [option for option in options if option.first or not option.usage.startswith("-")]
 
 
 def beginning(description: str) -> list[str]:

@@ -35,8 +35,6 @@ class KeptAnswers(ABC, Generic[Value]):
     """Name of the file with the identity."""
     file: ClassVar[str]
     """Name of the file with the answers."""
-    option: ClassVar[str]
-    """The command's option that names `root`."""
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
         """Read the answers kept so far; raises `UserError` if the folder can't be written, or its file can't be
@@ -45,17 +43,12 @@ class KeptAnswers(ABC, Generic[Value]):
         self.path = self.folder / self.file
         self._known: dict[str, Value] = {}
         self._read = 0  # bytes of whole lines
+        if not (self.folder / self.about).exists():
+            write_text(self.folder / self.about, json.dumps(dict(identity), indent=1))
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if not (self.folder / self.about).exists():
-                write_text(self.folder / self.about, json.dumps(dict(identity), indent=1))
             self.read()
         except Unreadable as error:
             raise UserError(f"{error}; delete it: what it answers is asked anew") from error
-        except OSError as error:
-            raise UserError(
-                f"{self.folder} can't be written ({error.strerror}); choose another {self.option}"
-            ) from error
 
     @abstractmethod
     def to_line(self, key: str, value: Value) -> dict[str, Any]:

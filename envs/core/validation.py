@@ -69,39 +69,29 @@ def validate(config: Any, label: Callable[[str], str] = option, prefix: str = ""
 
     `label` turns a field's name into the name in the message; `within` limits whole numbers whose fields have no range.
     """
-    for rule in rules_of(type(config)):
-        value = getattr(config, rule.field)
+    for field, flag, limits, known, several, hidden in rules_of(type(config)):
+        value = getattr(config, field)
         if is_dataclass(value):
-            if not rule.hidden:
-                validate(value, label, f"{prefix}{rule.name}." if rule.name else prefix, rule.limits or within)
+            if not hidden:
+                validate(value, label, f"{prefix}{flag}." if flag else prefix, limits or within)
             continue
-        name = rule.name if label is option else rule.field
-        what, values = label(prefix + name), value if isinstance(value, tuple) else (value,)
+        what = label(prefix + (flag if label is option else field))
+        values = value if isinstance(value, tuple) else (value,)
         for one in values:
-            check_number(what, one, rule.limits or (within if type(one) is int else None))
-            if rule.known and one is not None:
-                choose(what, one, rule.known)
-        if rule.several:
-            check_several(what, values, rule.several)
+            check_number(what, one, limits or (within if type(one) is int else None))
+            if known and one is not None:
+                choose(what, one, known)
+        if several:
+            check_several(what, values, several)
 
 
-class Rule(NamedTuple):
-    """What a field of a class allows."""
-
-    field: str
-    name: str
-    """The field's name on the command line."""
-    limits: Range | None
-    known: tuple[Any, ...]
-    """The choices; empty where there are none."""
-    several: Several | None
-    hidden: bool
-    """Whether the field isn't an option of the command line."""
+Rule = tuple[str, str, Range | None, tuple[Any, ...], Several | None, bool]
 
 
 @cache
 def rules_of(kind: type) -> tuple[Rule, ...]:
-    """What the fields of a class allow, which is the same for all its objects."""
+    """What the fields of a class allow, which is the same for all its objects: each field, its name on the command
+    line, limits, choices (empty where there are none), and whether it isn't an option of the command line."""
     import tyro
 
     rules = []
@@ -110,7 +100,7 @@ def rules_of(kind: type) -> tuple[Rule, ...]:
         limits = next((marker for marker in markers if isinstance(marker, Range)), None)
         several = next((marker for marker in markers if isinstance(marker, Several)), None)
         known, name = choices_of(hints_of(kind)[item.name]), renamed(item.name, markers)
-        rules.append(Rule(item.name, name, limits, known, several, tyro.conf.Suppress in markers))
+        rules.append((item.name, name, limits, known, several, tyro.conf.Suppress in markers))
     return tuple(rules)
 
 
@@ -166,12 +156,12 @@ def check_number(what: str, value: object, limits: Range | None) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
     if not math.isfinite(value):
-        within = f" from {written(limits.low)} to {written(limits.high)}" if limits else ""
+        within = f" from {limits.low:.10g} to {limits.high:.10g}" if limits else ""
         raise not_allowed(what, value, f"a number{within}")
     if limits and value < limits.low:
-        raise not_allowed(what, value, f"at least {written(limits.low)}")
+        raise not_allowed(what, value, f"at least {limits.low:.10g}")
     if limits and value > limits.high:
-        raise not_allowed(what, value, f"at most {written(limits.high)}")
+        raise not_allowed(what, value, f"at most {limits.high:.10g}")
 
 
 def check_several(what: str, values: tuple[object, ...], several: Several) -> None:
@@ -180,8 +170,3 @@ def check_several(what: str, values: tuple[object, ...], several: Several) -> No
         raise UserError(f"{what} needs one or more values, got none", what)
     if twice := [value for value in dict.fromkeys(values) if values.count(value) > 1]:
         raise UserError(f"{what} has {twice[0]} twice; give each value once", what)
-
-
-def written(value: float) -> str:
-    """A number as text; a whole number with all its digits."""
-    return str(value) if isinstance(value, int) else f"{value:g}"

@@ -81,12 +81,12 @@ def natural_texture(source: Source, given: tuple[str, ...] | None, base: World) 
     return words
 
 
-def check_sharp(world: str, name: str, cutout: "Cutout", resolution: int) -> None:
-    """Raise if a photograph has too few pixels for a resolution."""
+def check_sharp(what: object, cutout: "Cutout", resolution: int) -> None:
+    """Raise if a photograph has too few pixels for a resolution; `what` names it in the message."""
     needed = cutout.pixels_at(resolution)
     for photograph in cutout.photographs:
         if (longest := max(photograph.size)) < needed:
             raise UserError(
-                f"{world}: a cut-out of {name!r} has {longest} pixels along its longest side, too few for "
-                f"scenes of {resolution}; it needs {needed:.0f}: use a larger picture or a smaller size"
+                f"{what} has {longest} pixels along its longest side, too few for scenes of {resolution}; it needs "
+                f"{needed:.0f}: use a larger picture or a smaller size"
             )

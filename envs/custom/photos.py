@@ -93,15 +93,14 @@ def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
 
 def drawable(stamps: Sequence["Stamp"], resolution: int) -> list["Stamp"]:
     """Return the photographs that can be drawn at a resolution; prints for each of the others the reason why not."""
+    from menagerie.envs.custom.cutouts import check_sharp
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 
     usable = []
     for stamp in stamps:
         try:
             photograph = read_photograph(stamp.path, stamp.path.read_bytes())
-            needed = Cutout((photograph,), size=1.4).pixels_at(resolution)
-            if (longest := max(photograph.size)) < needed:
-                raise UserError(f"{longest} pixels, fewer than {needed:.0f}: {stamp.path}")
+            check_sharp(stamp.path, Cutout((photograph,), size=1.4), resolution)
             usable.append(stamp)
         except UserError as error:
             print(f"left out: {stamp.name} ({error})")

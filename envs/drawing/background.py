@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from types import EllipsisType
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -24,6 +25,11 @@ class Rays:
     """The camera's rays, with methods that tell where they meet simple surfaces."""
 
     camera: Camera
+    rows: slice | EllipsisType = ...  # of the camera's samples
+
+    def only(self, rows: slice) -> "Rays":
+        """Return the rays of some of all rows."""
+        return Rays(self.camera, rows)
 
     @property
     def eye(self) -> Float32[np.ndarray, "3"]:
@@ -38,7 +44,7 @@ class Rays:
     @cached_property
     def directions(self) -> Float32[np.ndarray, "h w 3"]:
         """Unit vectors from the eye through the middle of each sample."""
-        return in_planes(_directions(self.camera).copy())
+        return in_planes(_directions(self.camera)[:, self.rows].copy())
 
     @cached_property
     def azimuth(self) -> Float32[np.ndarray, "h w"]:
@@ -146,10 +152,34 @@ def lay_ground(
     return Backdrop(ambient, direct, rays.at(distance).astype(np.float32, copy=False), distance)
 
 
+def draw_ground(
+    rays: Rays,
+    light: Light,
+    scenery_distance: Float32[np.ndarray, "h w"],
+    scenery: Callable[[Rays], Float32[np.ndarray, "h w 3"]],
+    albedo: Callable[[Rays], Float32[np.ndarray, "h w 3"]],
+) -> Backdrop:
+    """Draw scenery and the ground's albedo along the rays of those rows that show some of it, and lay the ground in
+    front."""
+    near = rays.to_ground() < np.minimum(scenery_distance, 60)
+    behind, before = _draw_rows(scenery, rays, ~near), _draw_rows(albedo, rays, near)
+    return lay_ground(behind, scenery_distance, rays, light, before)
+
+
+def _draw_rows(
+    draw: Callable[[Rays], Float32[np.ndarray, "h w 3"]], rays: Rays, where: Bool[np.ndarray, "h w"]
+) -> Float32[np.ndarray, "h w 3"]:
+    picture, rows = in_planes(np.zeros((3, *where.shape), np.float32)), np.flatnonzero(where.any(1))
+    if len(rows):
+        shown = slice(rows[0], rows[-1] + 1)
+        picture[shown] = draw(rays.only(shown))
+    return picture
+
+
 def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
     """Return noise on the ground. Noise of a large scale fades with distance, where it would be finer than the
     samples."""
-    return in_planes(_ground_noise(rays.camera, scale).copy())
+    return in_planes(_ground_noise(rays.camera, scale)[:, rays.rows].copy())
 
 
 @lru_cache(maxsize=3)  # most backgrounds of a view have noise of the same scales

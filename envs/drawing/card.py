@@ -10,7 +10,7 @@ from menagerie.envs.drawing.cutout import LUMINANCE, Cutout, Photograph
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.drawing.raster import EMPTY, Samples
 from menagerie.envs.drawing.shading import Skin
-from menagerie.envs.drawing.shadows import CENTER, REACH, TEXELS, ShadowMap, light_axes, light_space
+from menagerie.envs.drawing.shadows import CENTER, REACH, TEXELS, ShadowMap, light_axes, light_space, occupied
 from menagerie.envs.shapes.texture import Texture
 from menagerie.envs.shapes.vectors import unit
 
@@ -154,11 +154,7 @@ def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
     share, up = np.moveaxis(offset @ np.linalg.inv(np.stack([along[:2], rise[:2]])), -1, 0).astype(np.float32)
     alpha = card.lookup(share - np.float32(0.5), up, 2 * REACH / TEXELS)[..., 3]
     depth = start[2] + share * along[2] + up * rise[2]
-    depth = np.where(alpha >= 0.5, depth, EMPTY).astype(np.float32)
-    covered_rows, covered_columns = (np.flatnonzero((depth < EMPTY).any(axis)) for axis in (1, 0))
-    top, left = int(covered_rows[0]), int(covered_columns[0])
-    cut = depth[top : covered_rows[-1] + 1, left : covered_columns[-1] + 1]
-    return ShadowMap(int(low[1]) + top, int(low[0]) + left, np.ascontiguousarray(cut))
+    return occupied(np.where(alpha >= 0.5, depth, EMPTY).astype(np.float32), int(low[1]), int(low[0]))
 
 
 def contact(

@@ -4,7 +4,6 @@ numba's disk cache of a caller in another file does not notice edits here: remov
 `__pycache__` after changing `visibility_at`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,15 +51,19 @@ def receiving_points(
     return light_space(world + BIAS * normals, sun)
 
 
-def shadow_map(things: Sequence[tuple[Mesh, Pose]], sun: Float32[np.ndarray, "3"]) -> ShadowMap:
-    """Compute one shadow map of all the things."""
+def shadow_map(mesh: Mesh, pose: Pose, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
+    """Compute the shadow map of a placed mesh."""
     depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
-    for mesh, pose in things:
-        rasterize(light_space(placed_vertices(mesh, pose), sun), mesh.faces, depth)
-    covered = depth < EMPTY
-    rows, columns = (np.nonzero(covered.any(axis))[0] for axis in (1, 0))
+    rasterize(light_space(placed_vertices(mesh, pose), sun), mesh.faces, depth)
+    return occupied(depth)
+
+
+def occupied(depth: Float32[np.ndarray, "h w"], row: int = 0, column: int = 0) -> ShadowMap:
+    """Return the part of a depth map that isn't empty; the map's first texel lies at `row` and `column`."""
+    rows, columns = (np.flatnonzero((depth < EMPTY).any(axis)) for axis in (1, 0))
     top, left = int(rows[0]), int(columns[0])
-    return ShadowMap(top, left, np.ascontiguousarray(depth[top : rows[-1] + 1, left : columns[-1] + 1]))
+    part = np.ascontiguousarray(depth[top : rows[-1] + 1, left : columns[-1] + 1])
+    return ShadowMap(row + top, column + left, part)
 
 
 @njit(cache=True, nogil=True)

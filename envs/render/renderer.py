@@ -48,14 +48,11 @@ def empty_pictures(number: int, side: int) -> Pictures:
     return Pictures(np.empty((number, side, side, 3), np.uint8), np.empty((number, side, side), np.uint8))
 
 
-def build_records(keys: Sequence[Key], resolution: int, **of_entries: Any) -> list[UInt8[np.ndarray, " bytes"]]:
-    """Build the records of entries, as `build_entry` does, and of backdrops."""
-    return [
-        build_entry(key, resolution=resolution, **of_entries).record()
-        if isinstance(key, EntryKey)
-        else backdrop(*key, resolution).reshape(-1)
-        for key in keys
-    ]
+def build_record(key: Key, resolution: int, **of_entries: Any) -> UInt8[np.ndarray, " bytes"]:
+    """Build the record of an entry, as `build_entry` does, or of a backdrop."""
+    if isinstance(key, EntryKey):
+        return build_entry(key, resolution=resolution, **of_entries).record()
+    return backdrop(*key, resolution).reshape(-1)
 
 
 class Renderer:
@@ -70,10 +67,10 @@ class Renderer:
         if world.row:
             raise UserError(f"things of world {world.name!r} are patterns in a row, not bodies; choose another world")
         for name, digest in world.cutouts:
-            check_sharp(world.name, name, load_cutout(digest), resolution)
+            check_sharp(f"{world.name}: a cut-out of {name!r}", load_cutout(digest), resolution)
         self.world, self.resolution, self.workers = world, resolution, workers
         self.build = partial(
-            build_records,
+            build_record,
             textures=tuple(map(world.drawn, world.textures)),
             backgrounds=world.backgrounds,
             resolution=resolution,
@@ -84,7 +81,7 @@ class Renderer:
         self._backgrounds = {name: index for index, name in enumerate(world.backgrounds)}
 
     def prepare(self, scenes: Sequence[Scene], progress: Callable[[int, int], None] | None = None) -> None:
-        """Build the entries that `scenes` need and that the atlas lacks, in `workers` processes.
+        """Build the entries that `scenes` need and that the atlas lacks, and their backdrops, in `workers` processes.
 
         Calls `progress` with the number built so far and the total.
         """
@@ -94,7 +91,7 @@ class Renderer:
         self._build([*missing, *(key for key in grounds if key not in self.atlas.index)], progress)
 
     def missing(self, scenes: Sequence[Scene]) -> list[EntryKey]:
-        """Return the keys of entries that `scenes` need and that the atlas lacks, grouped by camera and sun."""
+        """Return the keys of entries that `scenes` need and that the atlas lacks."""
         self.atlas.refresh()
         return [key for key in self._keys(scenes) if key not in self.atlas.index]
 
@@ -151,8 +148,7 @@ class Renderer:
             for thing in scene.things:
                 choose("slot", thing.slot, SLOTS)
                 keys.add(EntryKey.of(thing, scene.view))
-        # Sorted by view: entries of one view share backgrounds, of which only the last few are cached.
-        return sorted(keys, key=lambda key: (sight_of(key.view), key))
+        return sorted(keys)
 
     def _load(self, scenes: Sequence[Scene]) -> None:
         """Check the records that `scenes` need; build those that the atlas lacks or that are damaged."""
@@ -163,32 +159,26 @@ class Renderer:
             self._build([key for key in lacking if key not in self.atlas.index])
 
     def _build(self, keys: Sequence[Key], progress: Callable[[int, int], None] | None = None) -> None:
-        """Build records and append them. A job is one entry; the backdrops of its view go with the first."""
-        jobs: list[list[Key]] = [[key] for key in keys if isinstance(key, EntryKey)]
-        firsts = {sight_of(job[0].view): job for job in reversed(jobs)}
-        for key in keys:
-            if not isinstance(key, EntryKey):
-                if key[1] not in firsts:
-                    jobs.append(firsts.setdefault(key[1], []))
-                firsts[key[1]].append(key)
-        for done, (job, records) in enumerate(zip(jobs, self._records(jobs), strict=True), start=1):
-            for key, record in zip(job, records, strict=True):
-                self.atlas.append(key, record)
+        """Build records and append them. Those of one camera and sun come together: they share grounds, of which only
+        the last few are kept."""
+        keys = sorted(keys, key=lambda key: sight_of(key.view) if isinstance(key, EntryKey) else key[1])
+        for done, (key, record) in enumerate(zip(keys, self._records(keys), strict=True), start=1):
+            self.atlas.append(key, record)
             if progress is not None:
-                progress(done, len(jobs))
+                progress(done, len(keys))
 
-    def _records(self, jobs: list[list[Key]]) -> Iterator[list[UInt8[np.ndarray, " bytes"]]]:
-        if self.workers <= 1 or len(jobs) <= 1:
-            yield from map(self.build, jobs)
+    def _records(self, keys: Sequence[Key]) -> Iterator[UInt8[np.ndarray, " bytes"]]:
+        if self.workers <= 1 or len(keys) <= 1:
+            yield from map(self.build, keys)
             return
         with ProcessPoolExecutor(
-            min(self.workers, len(jobs)),
+            min(self.workers, len(keys)),
             mp_context=workers_context(),
             initializer=partial(start_worker, self.world),
         ) as workers:
             try:
                 with without_main():  # the script of a notebook user, who calls no command
-                    records = workers.map(self.build, jobs)
+                    records = workers.map(self.build, keys)
                 yield from records
             except BrokenProcessPool as error:
                 raise UserError(

@@ -83,7 +83,7 @@ class Body:
         self.animal, self.mesh, self.sun = load_animal(key.animal), placed[0], view.sun
         (self.samples,) = trace([placed], camera(resolution, view))
         self.light_points = receiving_points(self.samples.world, self.samples.normals, self.sun)
-        self.shadows = shadow_map([placed], self.sun)
+        self.shadows = shadow_map(*placed, self.sun)
         self.tags = self.animal.tags(self.samples.body, 0.4 * self.mesh.cell)
         self.mirrored = np.clip(dot(self.samples.normals, unit(self.sun + self.samples.to_eye)), 0, 1)
 

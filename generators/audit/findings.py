@@ -1,11 +1,10 @@
 """Defines the finding that a check of the audit yields, and helpers that several checks share."""
 
-import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from menagerie.envs.scene import Scene
-from menagerie.generators.rules.hold_out import HELD_OUT, recorded_rules
+from menagerie.generators.rules.hold_out import recorded_rules
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.storage.split_file import Split
 
@@ -44,12 +43,6 @@ def animal_pair(scene: Scene) -> frozenset[str] | None:
 
 def rules_of(split: Split) -> tuple[Rule, ...]:
     return recorded_rules(split.recipe, split.vocabulary)
-
-
-def rule_number(subset: str) -> int:
-    """The number, from 1, of the hold-out rule that a subset tests; 0 for a subset that tests no single rule."""
-    match = re.fullmatch(rf"{HELD_OUT} ([1-9]\d*)", subset)
-    return int(match[1]) if match else 0
 
 
 def cells_of(scene: Scene) -> frozenset[tuple[str, str]]:

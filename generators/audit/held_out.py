@@ -1,6 +1,7 @@
 """Checks of what train must not show, in splits of every kind: scenes, partners and views of tests, and what a hold-out
 rule matches."""
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +13,6 @@ from menagerie.generators.audit.findings import (
     cells_of,
     every,
     none,
-    rule_number,
     rules_of,
 )
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
@@ -26,8 +26,8 @@ def check_hold_out(split: Split) -> Iterator[Finding]:
     `held_out` and validation share no animal pair."""
     rules = rules_of(split)
     for name, records in split.subsets.items():
-        number = rule_number(name)
-        tested, held_out = rules[number - 1 : number] if number else rules, number > 0 or name == HELD_OUT
+        one = re.fullmatch(rf"{HELD_OUT} ([1-9]\d*)", name)
+        tested, held_out = rules[int(one[1]) - 1 :][:1] if one else rules, name == HELD_OUT or one is not None
         claim = "a rule holds out every scene of" if held_out else "no rule holds out any scene of"
         strange = (scene.key for scene in records.scenes if matched(tested, scene) != held_out)
         yield none(f"{claim} {name}", strange)

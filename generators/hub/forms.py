@@ -8,7 +8,7 @@ files.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +43,18 @@ class Form:
     images_only: bool = False
     """Whether only images are made, and no annotation file."""
 
-    @property
+    @cached_property
     def spec(self) -> BenchmarkSpec:
         """The benchmark's spec, which says where its images and annotation files are."""
         return load(self.benchmark)
 
-    @property
+    @cached_property
     def files(self) -> dict[str, str]:
         """The annotation file of each part of the benchmark, below the data root; of "" if there is only one file."""
         files = () if self.images_only else self.spec.files or self.spec.one_of[:1]
         return {Path(file).stem if len(files) > 1 else "": file for file in files}
 
-    @property
+    @cached_property
     def parts(self) -> tuple[str, ...]:
         """The benchmark's parts, if it has a file for each."""
         return tuple(filter(None, self.files))

@@ -78,7 +78,7 @@ Entry = tuple[SceneGraph | None, str]  # a graph; or None, and the reason
 class ParseCache(KeptAnswers[Entry]):
     """The answers of one parser to captions."""
 
-    about, file, option = "parser.json", "graphs.jsonl", "--parses"
+    about, file = "parser.json", "graphs.jsonl"
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:

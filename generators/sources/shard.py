@@ -23,8 +23,7 @@ LARGEST_TEXT = 1 << 20  # bytes of a .txt or .json
 LONGEST = 2000  # characters of a caption
 JPEG_END = b"\xff\xd9"
 HOSTILE = "a path that leads out, a link or a device"
-TWICE = "a name that was there before"
-ALIKE = "a name that was there before but for capitals or ./"
+TWICE = "a name that was there before"  # perhaps but for capitals or ./
 SECOND = "a second image of a sample"
 DOTTED = "a name with another dot before its ending"
 BEHIND = "an image with other bytes behind its end"
@@ -111,7 +110,7 @@ def grouped(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict
         elif dot:
             files = samples.setdefault(folder + slash + key, {})
             if files.setdefault(ending.lower(), member) is not member:
-                refused[ALIKE] += 1
+                refused[TWICE] += 1
     refused.update(SECOND for files in samples.values() for _ in [ending for ending in IMAGES if ending in files][1:])
     return samples
 

@@ -1,7 +1,7 @@
 """The roles of animal pairs in a split, train, validation or reserve, and recipes that give them by relation."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,7 +12,7 @@ from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.hold_out import check_rules, matched
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one, draw, set_apart
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, draw, set_apart
 
 Pair = tuple[str, str]
 
@@ -145,8 +145,7 @@ def spared_pairs(recipe: PairRecipe, world: World) -> frozenset[Pair]:
     """The pairs that rules keep out of validation. Tests show none of its pairs, so that a rule which matches scenes of
     these alone could not be tested."""
     scenes, spared = recipe.testable(world), frozenset[Pair]()
-    most = at_least_one(recipe.validation, len(world.pairs)) * len(recipe.draws)
-    of_rules = [pairs_of(rule, scenes, most) for rule in recipe.rules(world)]
+    of_rules = [{pair_in(scene) for scene in scenes if rule.matches(scene)} for rule in recipe.rules(world)]
     while True:
         apart = {
             (relation, frozenset(pair))
@@ -157,17 +156,6 @@ def spared_pairs(recipe: PairRecipe, world: World) -> frozenset[Pair]:
         if (more := spared.union(pair for pair in world.pairs if frozenset(pair) in needed)) == spared:
             return spared
         spared = more
-
-
-def pairs_of(rule: Rule, scenes: Iterable[Scene], most: int) -> set[PlacedPair]:
-    """The pairs of the scenes that a rule matches; of more than `most` only some."""
-    found: set[PlacedPair] = set()
-    for scene in scenes:
-        if rule.matches(scene):
-            found.add(pair_in(scene))
-            if len(found) > most:
-                break
-    return found
 
 
 def left_by(recipe: SplitRecipe) -> str:

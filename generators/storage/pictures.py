@@ -48,17 +48,12 @@ class SplitPictures:
     def __init__(self, split: Split, world: World | None = None, atlas: Path | None = None, kept: bool = True) -> None:
         """`world` replaces the one that the file names, and `atlas` the atlas's folder. Unless `kept`, all is composed,
         whatever the file holds."""
-        self.split, self.world, self.kept = split, world, kept
+        self.split, self.world, self.kept, self.side = split, world, kept, split.resolution
         self.atlas = atlas or atlas_of(split.path.parent, split.identity)
         self._renderer, self._maps = None, {}
 
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_renderer": None, "_maps": {}}
-
-    @property
-    def side(self) -> int:
-        """Pixels along a side of the images."""
-        return self.split.resolution
 
     def in_file(self, subset: str) -> bool:
         """Whether the file holds the pictures of a subset."""

@@ -41,7 +41,7 @@ class Line(msgspec.Struct):
 class AnswerStore(KeptAnswers[Answer]):
     """The answers of one model to questions. Refusals are kept; questions without an answer aren't."""
 
-    about, file, option = "model.json", "answers.jsonl", "--judge.answers"
+    about, file = "model.json", "answers.jsonl"
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
         super().__init__(root, re.sub(r"[^\w.-]+", "-", name).strip("-.")[-NAME:], identity)

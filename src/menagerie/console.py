@@ -1,28 +1,4 @@
-"""Scenes, splits, scorers and studies from the command line.
-
-menagerie gallery --out scenes.png          # contact sheets of a world
-menagerie photos FOLDER                     # worlds of cut-out photographs, from a Debian package or of your own
-menagerie physics                           # settled poses and distances between animals
-menagerie check-renderer                    # own animals' limits; the compositor against others (--external)
-menagerie check-world                       # renders every scene of a world and checks it
-
-menagerie recipes                           # the built-in recipes of splits
-menagerie make spatial --pairs 0.6 --dry-run  # a recipe by name, with overrides
-menagerie make mine.toml                    # your own recipe
-menagerie audit FILE                        # checks a split and its images
-menagerie inspect FILE                      # its content: recipe, subsets, fractions
-menagerie pack FILE                         # puts pictures and texts into a file, to share it
-menagerie export FILE --format coco --out F # the format of another tool
-menagerie parse FILE --parser spacy-rules   # captions to scene graphs
-menagerie nmi FILE                          # how much objects in captions tell of their attributes
-menagerie import-hf FOLDER --data-root DATA # a benchmark as the Hugging Face hub has it
-
-menagerie cards verify CARD.json            # what a model scores on a frozen benchmark: does it hold?
-
-menagerie scorers                           # the scorers and towers that studies can train
-menagerie new FILE.py                       # a starting file for a study of your own
-menagerie run FILE.py                       # runs it
-"""
+"""Scenes, splits, scorers and studies from the command line."""
 
 import ast
 import runpy
@@ -36,26 +12,30 @@ from menagerie.envs.core.command_help import HELP, chosen_command, read_options
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import docstring
 
-# Each is a class of options with `run`, or a module with both, the options as `Config`; its docstring describes it.
-# `run` gives the exit status; `read`, where there is one, reads the options.
+# Of each command: a class of options with `run`, or a module with both, the options as `Config`; what may follow its
+# name; what it is for. Docstrings describe more, `run` gives the exit status, and `read`, if any, reads the options.
 COMMANDS = {
-    "gallery": "envs.checks.gallery",
-    "photos": "envs.custom.photos",
-    "physics": "envs.checks.physics",
-    "check-renderer": "envs.checks.against_direct",
-    "check-world": "studies.commands.worlds:CheckWorld",
-    "recipes": "studies.commands.worlds:Recipes",
-    "make": "studies.commands.worlds:Make",
-    "audit": "studies.commands.splits:Audit",
-    "inspect": "studies.commands.splits:Inspect",
-    "pack": "studies.commands.splits:Pack",
-    "export": "studies.commands.splits:Export",
-    "parse": "studies.commands.splits:Parse",
-    "nmi": "studies.commands.splits:Nmi",
-    "import-hf": "studies.commands.splits:ImportHf",
-    "cards": "studies.commands.cards:Cards",
-    "scorers": "studies.commands.worlds:Scorers",
-    "new": "studies.commands.worlds:New",
+    "gallery": ("envs.checks.gallery", "--out scenes.png", "contact sheets of a world"),
+    "photos": ("envs.custom.photos", "FOLDER", "worlds of cut-out photographs, from a Debian package or of your own"),
+    "physics": ("envs.checks.physics", "", "settled poses and distances between animals"),
+    "check-renderer": (
+        "envs.checks.against_direct",
+        "",
+        "own animals' limits; the compositor against others (--external)",
+    ),
+    "check-world": ("studies.commands.worlds:CheckWorld", "", "renders every scene of a world and checks it"),
+    "recipes": ("studies.commands.worlds:Recipes", "", "the built-in recipes of splits"),
+    "make": ("studies.commands.worlds:Make", "spatial --pairs 0.6", "a recipe by name or mine.toml, with overrides"),
+    "audit": ("studies.commands.splits:Audit", "FILE", "checks a split and its images"),
+    "inspect": ("studies.commands.splits:Inspect", "FILE", "its content: recipe, subsets, fractions"),
+    "pack": ("studies.commands.splits:Pack", "FILE", "puts pictures and texts into a file, to share it"),
+    "export": ("studies.commands.splits:Export", "FILE --format coco --out F", "the format of another tool"),
+    "parse": ("studies.commands.splits:Parse", "FILE --parser spacy-rules", "captions to scene graphs"),
+    "nmi": ("studies.commands.splits:Nmi", "FILE", "how much objects in captions tell of their attributes"),
+    "import-hf": ("studies.commands.splits:ImportHf", "FOLDER --data-root DATA", "a benchmark as the hub has it"),
+    "cards": ("studies.commands.cards:Cards", "verify CARD.json", "whether scores on a frozen benchmark hold"),
+    "scorers": ("studies.commands.worlds:Scorers", "", "the scorers and towers that studies can train"),
+    "new": ("studies.commands.worlds:New", "FILE.py", "a starting file for a study of your own, to `menagerie run`"),
 }
 
 
@@ -63,9 +43,10 @@ def main() -> int:
     """Run the command or the study named first, with the options after it."""
     folder = Path(str(import_module("menagerie.studies").__file__)).parent
     studies = {path.stem.replace("_", "-"): path for path in sorted(folder.glob("[!_.]*.py"))}
-    texts = (f"menagerie {name:<20} # {question(path)}" for name, path in studies.items())
-    # Help alone reads the studies' files.
-    about = "" if sys.argv[1:] and sys.argv[1] not in HELP else "\n".join((docstring(sys.modules[__name__]), *texts))
+    lines = [f"menagerie {f'{name} {more}':<33} # {text}" for name, (_, more, text) in COMMANDS.items()]
+    if not sys.argv[1:] or sys.argv[1] in HELP:  # help alone reads the studies' files
+        lines += [f"menagerie {name:<33} # {question(path)}" for name, path in studies.items()]
+    about = "\n".join((docstring(sys.modules[__name__]), "", *lines))
     name = chosen_command("menagerie", about, (*COMMANDS, "run", *studies))
     if name == "run":
         return run_file(sys.argv[2:])
@@ -98,7 +79,7 @@ def question(script: Path) -> str:
 
 def run_listed(name: str, arguments: list[str]) -> int:
     """Run one of `COMMANDS`; returns its exit status."""
-    module, _, kind = COMMANDS[name].partition(":")
+    module, _, kind = COMMANDS[name][0].partition(":")
     command = resolve_name(f"menagerie.{module}:{kind}")
     options, about = getattr(command, "Config", command), docstring(command)
     read = getattr(command, "read", None) or partial(read_options, options, description=about)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.render.atlas import SLOT, Atlas
-from menagerie.envs.render.renderer import Renderer, build_records
+from menagerie.envs.render.renderer import Renderer, build_record
 from menagerie.envs.worlds import load_world
 from tests.disks import mounted, read_only, with_largest_file
 from tests.helpers.judge import outcome
@@ -171,10 +171,10 @@ def test_of_a_backdrop_and_an_entry_that_are_damaged_each_is_built_alone(built, 
     key = next(key for key in renderer.atlas.index if len(key) == length)
     flip(renderer.atlas.path, renderer.atlas.index[key] + 700)
     other = Renderer(WORLD, 16, folder)
-    other.build = lambda keys: jobs.append(keys) or build_records(keys, **renderer.build.keywords)
+    other.build = lambda key: jobs.append(key) or build_record(key, **renderer.build.keywords)
     for _ in range(2):
         assert (other.render(SCENES).images == images).all()
-    assert jobs == [[key]]
+    assert jobs == [key]
 
 
 def test_scenes_are_rendered_beside_a_folder_that_cannot_be_written_to(built):

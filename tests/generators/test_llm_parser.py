@@ -432,7 +432,7 @@ MISTAKES = {
     "llm:model=m,key=NO_SUCH_VARIABLE": "the environment has no NO_SUCH_VARIABLE",
     "llm:model=m,url=http://me:secret@host/v1": "has a name, a password or a query",
     "llm:model=m,url=http://host/v1?key=secret": "has a name, a password or a query",
-    "llm:model=m,key=BAD_KEY": "what the environment has as BAD_KEY is no key",
+    "llm:model=m,key=BAD_KEY": "the environment has no BAD_KEY that is a key",
     "llm:model=m,concurrency=0": "concurrency must be at least 1",
     "llm:model=m,timeout=nan": "timeout must be a number from 0.1",
     "llm:model=m,attempts=-1": "attempts must be at least 1",

@@ -234,7 +234,7 @@ def test_each_identity_has_its_own_folder(tmp_path):
 
 def test_a_folder_that_can_not_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="choose another --parses"):
+    with pytest.raises(UserError, match=r"file/p-.*can't be written .*choose another place"):
         ParseCache(tmp_path / "file", "p", {})
 
 

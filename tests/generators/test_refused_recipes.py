@@ -69,7 +69,7 @@ REFUSED = [
     ("crowd", {"train_scenes": 20}, "of the 64 combinations of animal and texture that coverage 1 means; raise it"),
     ("crowd", MANY_SCENES, "world 'eight-textures' gives about"),
     ("crowd", {"coverage": 0.5, "hard_negatives": 0.4}, "lower it to 0.1"),
-    ("crowd", {"hold_out": ("animal=rabbit & count=7",), "test_things": (2,)}, "matches no scene that was dealt"),
+    ("crowd", {"hold_out": ("animal=rabbit & count=7",), "test_things": (2,)}, "matches no scene that could be tested"),
     ("probe", {"pairs": 0.2}, "nothing to train on: leave out pairs, got 0.2"),
     ("probe", {"views": 8}, "leave out views, got 8"),
     ("probe", {"hard_negatives": 0.5}, "no hard_negatives"),

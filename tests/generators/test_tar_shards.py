@@ -16,7 +16,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.sources import shard_index
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.shard import ALIKE, BEHIND, DOTTED, HOSTILE, SECOND
+from menagerie.generators.sources.shard import BEHIND, DOTTED, HOSTILE, SECOND, TWICE
 from menagerie.generators.sources.tar_shards import TarShards
 from tests.generators.damage import OF_SHARDS, mutated_shard
 from tests.helpers.source_files import make_shards, picture, png_header, write_shard
@@ -217,7 +217,7 @@ def test_the_first_of_two_images_of_a_sample_is_taken(tmp_path):
     members = {name: picture(what, "png" if name == "a.png" else "jpeg") for name, what in names.items()}
     write_shard(tmp_path / "shards/0.tar", members | {"a.txt": b"a cat", "a.TXT": b"a dog"})
     data = opened(tmp_path)
-    assert data.left_out == {ALIKE: 3, SECOND: 1, DOTTED: 1}
+    assert data.left_out == {TWICE: 3, SECOND: 1, DOTTED: 1}
     assert data.captions([0], [0])[0].text == "a cat"
     write_shard(tmp_path / "shards/0.tar", {"a.jpg": picture("first"), "a.txt": b"a cat"})
     assert torch.equal(data.images([0]), opened(tmp_path).images([0]))
