@@ -88,8 +88,10 @@ def prepare_streams() -> None:
     """Open /dev/null in place of standard streams that are closed (`>&-`), or a file opened later would take what is
     printed. Print any text, with escapes for characters that the output's encoding lacks, here and in children."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # `os.open` takes the lowest number that is free
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.set_inheritable(null, True)  # or children would find the stream closed
+            setattr(sys, name, os.fdopen(null, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain, count
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
@@ -172,7 +173,10 @@ def place_compiled(package: Path) -> None:
     if os.environ.get(NUMBA_CACHE) or is_writable(package) or is_writable(cache):
         return
     kept = contextlib.ExitStack()
-    os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
+    try:
+        os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
+    except OSError:  # numba itself will complain if it is used
+        return
     atexit.register(kept.close)
     print(
         f"note: neither {package} nor {cache} can be written, so that every command compiles anew; set {NUMBA_CACHE} "
@@ -196,9 +200,10 @@ def file_name(text: str) -> str:
 def file_names(labels: Iterable[str]) -> dict[str, str]:
     """For each label a different file name of letters, digits, ".", "-" and "_", also where capitals don't count."""
     found: dict[str, str] = {}
-    for label in labels:
-        name, taken = file_name(label).strip("-"), {its.casefold() for its in found.values()}
-        ways = filter(None, (name, *(f"{name}-{number}" for number in range(1, len(taken) + 2))))
-        if label not in found:
-            found[label] = next(way for way in ways if way.casefold() not in taken)
+    taken = {""}
+    for label in dict.fromkeys(labels):
+        name = file_name(label).strip("-")
+        ways = chain([name], (f"{name}-{number}" for number in count(1)))
+        found[label] = next(way for way in ways if way.casefold() not in taken)
+        taken.add(found[label].casefold())
     return found

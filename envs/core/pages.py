@@ -35,7 +35,8 @@ def shade(cell: str, chance: float = 50.0) -> Markup:
     number = re.match(r"\d+(\.\d+)?(?![\d.,])", cell)
     if number is None:
         return Markup("")
-    colour = colour_at(float(np.interp(float(number[0]), (0, chance, 100), (0, 50, 100))), ACCURACY)
+    ends = 0, chance, max(100, chance + 1e-9)  # 100 is in the middle where it is chance
+    colour = colour_at(float(np.interp(float(number[0]), ends, (0, 50, 100))), ACCURACY)
     return Markup(' style="background: {}; color: {}"').format(colour, ink(colour))
 
 

@@ -23,13 +23,14 @@ from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
-from multiprocessing.util import get_temp_dir
+from multiprocessing.util import Finalize
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
 from menagerie.envs.core import server_start
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.core.machine import lacking, open_file_in
 
 WAIT_SECONDS = 1.0
@@ -62,16 +63,17 @@ def serve(modules: Sequence[str]) -> None:
 
 
 def keep_sockets_short() -> None:
-    """Let this process and its children make sockets below /tmp if the temporary folder's path is too long for them.
+    """Let this process and its children make sockets in a scratch folder, below /tmp if the temporary folder's path is
+    too long for them. If this command is killed, the next one deletes that folder.
 
     Otherwise code that shares tensors through sockets would wait for ever for a socket that couldn't be made.
     """
-    if len(before := tempfile.gettempdir()) > LONGEST_PLACE:
-        tempfile.tempdir = "/tmp"
-        try:
-            get_temp_dir()  # makes multiprocessing's folder, which children inherit
-        finally:
-            tempfile.tempdir = before
+    config = multiprocessing.current_process()._config  # where `multiprocessing` notes its folder, also for children
+    if not config.get("tempdir"):
+        place, scratch = tempfile.gettempdir(), contextlib.ExitStack()
+        folder = scratch_folder(Path(place if len(place) <= LONGEST_PLACE else "/tmp"))
+        config["tempdir"] = str(scratch.enter_context(folder))
+        Finalize(None, scratch.close, exitpriority=-100)  # as `multiprocessing` deletes its own
 
 
 def workers_context() -> BaseContext:

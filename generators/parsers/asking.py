@@ -29,19 +29,32 @@ class Asking:
         """Call `ask` for each thing, in threads, and yield each result as soon as it is there. If `ask` raises, nothing
         more is begun; results of what was begun are yielded before that error is raised."""
         errors: list[Exception] = []
+        ended, room = threading.Event(), threading.Semaphore(2 * self.at_once)
+
+        def begun() -> Iterator[Thing]:
+            for thing in things:  # maybe millions, of which the pool would queue all at once
+                room.acquire()
+                if ended.is_set():
+                    return
+                yield thing
 
         def attempt(thing: Thing) -> list[Outcome]:
             try:
-                return [] if errors else [ask(thing)]
+                return [] if ended.is_set() else [ask(thing)]
             except Exception as error:
                 errors.append(error)
+                ended.set()
                 return []
 
+        threads = ThreadPool(min(self.at_once, len(things)) or 1)  # daemons, which don't delay Ctrl-C
         try:
-            with ThreadPool(min(self.at_once, len(things)) or 1) as threads:  # daemons, which don't delay Ctrl-C
-                for outcomes in threads.imap_unordered(attempt, things):
-                    yield from outcomes
+            for outcomes in threads.imap_unordered(attempt, begun()):
+                room.release()
+                yield from outcomes
             if errors:
                 raise errors[0]
         finally:
+            ended.set()
+            room.release()
+            threads.terminate()
             self.stopped.set()

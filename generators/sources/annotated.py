@@ -184,7 +184,7 @@ class Refused(Counter[str]):
         before = thing.content.get("attributes") or [] if attributes else []
         if not isinstance(before, list) or not all(isinstance(word, str) for word in (*before, *called)):
             raise thing.error(f"has a {key!r} or 'attributes' that are no list of texts")
-        return self.clean(" ".join((*before, *called)) if any(called) else "")
+        return self.clean(" ".join((*before, *called)) if "".join(called).strip() else "")
 
     def annotations(
         self, things: Mapping[Hashable, str], related: Sequence[tuple[Hashable, str, Hashable]]

@@ -1,7 +1,7 @@
 """COCO captions: photographs with several captions each (Chen et al. 2015, "Microsoft COCO captions")."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,11 +115,17 @@ def read_images(file: Row) -> dict[int | str, Photograph]:
     """The images of a file by id, without captions yet; raises if two have one id."""
     images: dict[int | str, Photograph] = {}
     for entry in file.rows("images"):
-        identity, name = entry.field("id", int, str), entry.field("file_name", str)
-        if identity in images:
-            raise entry.error(f"has the 'id' of an entry before it: {identity!r}")
+        identity, name = new_id(entry, images), entry.field("file_name", str)
         images[identity] = Photograph(identity, name, [], numbers_of(name, entry))
     return images
+
+
+def new_id(entry: Row, before: Container[int | str]) -> int | str:
+    """The 'id' of an entry; raises if an entry `before` has it."""
+    identity = entry.field("id", int, str)
+    if identity in before:
+        raise entry.error(f"has the 'id' of an entry before it: {identity!r}")
+    return identity
 
 
 def numbers_of(name: str, entry: Row) -> tuple[PhotographId, ...]:
@@ -130,7 +136,10 @@ def numbers_of(name: str, entry: Row) -> tuple[PhotographId, ...]:
 
 def add_captions(photographs: dict[int | str, Photograph], file: Row) -> None:
     """Add each annotation of a file to its image."""
+    before: set[int | str] = set()
     for entry in file.rows("annotations"):
+        if "id" in entry.content:
+            before.add(new_id(entry, before))
         identity = entry.field("image_id", int, str)
         text = entry.text("caption")
         if identity not in photographs:

@@ -80,6 +80,7 @@ def test_chance_has_the_same_colour_in_every_task(chance):
     assert str(shade(f"{chance:.10f}", chance)) == str(shade("50.0"))
     assert str(shade("100.0", chance)) == str(shade("100.0"))
     assert str(shade("0.0", chance)) == str(shade("0.0"))
+    assert str(shade("100.0", 100.0)) == str(shade("50.0"))
 
 
 @pytest.mark.parametrize(

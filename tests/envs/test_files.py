@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import resource
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -70,6 +71,10 @@ def test_compiled_code_has_a_place_where_neither_ours_nor_the_users_can_be_writt
     monkeypatch.setenv("XDG_CACHE_HOME", str(nowhere))
     place_compiled(tmp_path)
     assert not os.environ[NUMBA_CACHE]
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(nowhere))
+        place_compiled(nowhere)
+    assert not os.environ[NUMBA_CACHE], "no place at all: that is no mistake yet"
     place_compiled(nowhere)
     assert Path(os.environ[NUMBA_CACHE]).stat().st_mode & 0o077 == 0  # its files are code
     assert NUMBA_CACHE in capsys.readouterr().err

@@ -48,7 +48,7 @@ def main():
     print("b", file=sys.stderr)
     null = os.path.samestat(os.fstat({number}), os.stat(os.devnull))
     with open("said", "w") as file:
-        file.write(f"{{null}}")
+        file.write(f"{{null}} {{os.get_inheritable({number})}}")
 run_command(main)
 """
 
@@ -58,7 +58,7 @@ def test_a_stream_that_is_closed_gets_what_is_printed_and_no_file_has_its_number
     command = ["sh", "-c", f'"$@" {number}>&-', "sh", sys.executable, "-c", CLOSED.format(number=number)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, out, errors)
-    assert (tmp_path / "said").read_text() == "True"
+    assert (tmp_path / "said").read_text() == "True True"
 
 
 @pytest.fixture

@@ -215,4 +215,5 @@ def test_sockets_can_be_made_where_temporary_files_have_long_paths(tmp_path):
     done = subprocess.run([sys.executable, "-c", LISTEN], env=environment, capture_output=True, text=True, check=True)
     folder = Path(done.stdout.strip()).parent
     assert len(done.stdout) < 100
+    assert folder.name.startswith(f"menagerie-{system_name()}-"), "else the next command couldn't delete it"
     assert not folder.exists()

@@ -478,3 +478,16 @@ def test_answers_that_were_asked_for_come_before_the_error_of_another():
         collect()
     assert sorted(found) == [1, 2]
     assert sorted(asked) == [0, 1, 2]
+
+
+def test_of_many_things_few_wait_to_be_asked_about():
+    taken = []
+
+    class Things(list):
+        def __iter__(self):
+            return (taken.append(thing) or thing for thing in super().__iter__())
+
+    answers = Asking(2).each(lambda number: number, Things(range(1000)))
+    assert len({next(answers) for _ in range(10)}) == 10
+    assert len(taken) <= 20
+    assert len(list(answers)) == 990
