@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.files import OF_THE_DISK, scratch_folder, write_text, writing
+from menagerie.envs.core.files import scratch_folder, write_text, writing
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import read_bytes
@@ -114,7 +114,7 @@ def export(
     texts = {MARK: json.dumps(marked(split, form), indent=1), SHEET: data_sheet(split, form, out, subsets, counts)}
     if not is_there(out, texts[MARK], {*(file.path for file in files), *texts, SUMS}):
         place = out.resolve()
-        with scratch_folder(place.parent) as scratch, writing(out, made := scratch / "export", OF_THE_DISK):
+        with scratch_folder(place.parent) as scratch, writing(out, made := scratch / "export"):
             write_files(made, files, texts, progress)
             os.sync()  # or a power cut might leave a folder of empty files
             made.rename(place)
