@@ -83,7 +83,7 @@ def check_crowd_cells(split: Split) -> Iterator[Finding]:
             what = "none of the exchanged cells, and all others" if unseen else "all cells, exchanged ones too,"
             claim = f"train shows {what} of every scene of {name}"
             yield every(claim, records.scenes, lambda scene, unseen=unseen: is_known(scene, shown, unseen))
-    swaps = [swap_exchanged(s) for s, text in zip(train.scenes, train.negatives, strict=True) if text]
+    swaps = (swap_exchanged(s) for s, text in zip(train.scenes, train.negatives, strict=True) if text)
     yield every("negatives of train have cells that train shows", swaps, lambda swap: cells_of(swap) <= shown)
 
 

@@ -77,7 +77,7 @@ def check_painted(split: Split) -> Iterator[Finding]:
 def orders_of(scenes: Sequence[Scene]) -> set[tuple[str, str, str]]:
     """The orders in the scenes of two things: the relation, and the animals in its first and second slot."""
     pairs = (scene for scene in scenes if len(scene.things) == 2)
-    return {(scene.relation, *(thing.animal for thing in scene.things)) for scene in pairs}
+    return {(scene.relation or "none", *(thing.animal for thing in scene.things)) for scene in pairs}
 
 
 def check_orders(split: Split) -> Iterator[Finding]:

@@ -52,7 +52,7 @@ def check_probe_quartets(split: Split) -> Iterator[Finding]:
     same background, with the same sizes and facings."""
     for name, records in tested(split).items():
         claim, known = f"every scene of {name} has its swap and its mirror on its background", set(records.scenes)
-        yield every(claim, known, lambda scene, known=known: {SWAPS["probe"](scene), mirror(scene)} <= known)
+        yield every(claim, records.scenes, lambda scene, known=known: {SWAPS["probe"](scene), mirror(scene)} <= known)
 
 
 def check_probe_groups(split: Split) -> Iterator[Finding]:

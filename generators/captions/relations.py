@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, product, takewhile
 
 from menagerie.envs.layouts import FRONT_AND_BEHIND, stated
 from menagerie.envs.world import World
@@ -63,12 +63,13 @@ def shortened(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
 
 def chain(slots: Sequence[str], relations: int) -> tuple[str, ...]:
     """Return the predicates that a caption of things in these slots states, at most `relations`, each between a thing
-    and the next."""
-    return tuple(predicate(*both) for both in pairwise(slots[: min(relations, len(slots) - 1) + 1]))
+    and the next. It ends before two slots that have no relation."""
+    both = pairwise(slots[: min(relations, len(slots) - 1) + 1])
+    return tuple(takewhile(bool, (predicate(*slots) for slots in both)))
 
 
 def predicate(subject: str, other: str) -> str:
-    """Return the predicate that relates a thing in slot `subject` to one in slot `other`."""
+    """Return the predicate that relates a thing in slot `subject` to one in slot `other`; "" if there is none."""
     if name := stated(subject, other):
         return PREDICATES[name][0]
-    return PREDICATES[stated(other, subject)][1]
+    return PREDICATES[name][1] if (name := stated(other, subject)) else ""

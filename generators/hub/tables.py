@@ -134,7 +134,7 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
             with pa.memory_map(str(path)) as file:
                 file.seek(max(0, file.size() - len(END)))
                 if file.read(len(END)) != END:
-                    raise ValueError("it has no end mark: damaged or half-copied")
+                    raise ValueError("it has no end mark of an arrow stream: damaged, half-copied or of another format")
                 file.seek(0)
                 reader = pa.ipc.open_stream(file)
                 yield reader.schema, lambda columns: parts_of(reader, columns)

@@ -33,7 +33,7 @@ def form_of(table: Table, benchmark: str) -> Form:
         wanted = "; ".join(f"{form.benchmark}: {', '.join(form.columns)}" for form in forms)
         raise UserError(f"{table.files[0]} has the columns {', '.join(columns):.500}; known are {wanted}")
     most = max(len(form.columns) for form in fitting)
-    best = {form.benchmark: form for form in fitting if len(form.columns) == most}
+    best = {form.benchmark: form for form in reversed(fitting) if len(form.columns) == most}
     if len(best) > 1:
         raise UserError(f"{table.files[0]} may be {' or '.join(best)}; name one with --benchmark")
     return best.popitem()[1]

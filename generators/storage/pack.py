@@ -40,9 +40,10 @@ def put_in(split: Split, progress: Callable[[str, int, int], None]) -> None:
         return
     pictures, done = SplitPictures(split, kept=False), 0
     total = sum(len(records.columns["view"]) for records in split.subsets.values())
-    texts = {subset: texts_of(records) for subset, records in split.subsets.items()}
+    widths = {subset: widest(records) for subset, records in split.subsets.items()}
     columns = sum(column.nbytes for r in split.subsets.values() for column in r.columns.values())
-    size = total * 4 * split.resolution**2 + sum(column.nbytes for both in texts.values() for column in both)
+    texts = sum(len(records.columns["view"]) * sum(widths[subset]) for subset, records in split.subsets.items())
+    size = total * 4 * split.resolution**2 + texts
 
     def fill(file: h5py.File) -> None:
         nonlocal done
@@ -55,7 +56,7 @@ def put_in(split: Split, progress: Callable[[str, int, int], None]) -> None:
                 for name in split.subsets[subset].columns:
                     light.copy(light[subset][name], group)
         for subset, records in split.subsets.items():
-            for rows in add_pictures(file[subset], subset, records, pictures, texts[subset]):
+            for rows in add_pictures(file[subset], subset, records, pictures, widths[subset]):
                 done += rows
                 progress("scenes", done, total)
 
@@ -63,33 +64,31 @@ def put_in(split: Split, progress: Callable[[str, int, int], None]) -> None:
 
 
 def add_pictures(
-    group: h5py.Group, subset: str, records: Records, pictures: SplitPictures, texts: list[np.ndarray]
+    group: h5py.Group, subset: str, records: Records, pictures: SplitPictures, widths: list[int]
 ) -> Iterator[int]:
     """Write the pictures and texts of a subset block by block; yield the number of rows in each."""
     n, side = len(records.columns["view"]), pictures.side
-    forms = [((n, side, side, 3), "u1"), ((n, side, side), "u1"), *(((n,), column.dtype) for column in texts)]
+    forms = [((n, side, side, 3), "u1"), ((n, side, side), "u1"), *(((n,), f"S{width}") for width in widths)]
     tables = [group.create_dataset(name, *form) for name, form in zip(PICTURED, forms, strict=True)]
     hashed = hashlib.sha256()
     for rows in blocks(n):
-        shown = *pictures.both(subset, rows), *(column[rows] for column in texts)
-        for table, values in zip(tables, shown, strict=True):
-            table[rows] = values
+        for table, values in zip(tables, (*pictures.both(subset, rows), *texts_at(records, rows)), strict=True):
+            table[rows] = values = np.asarray(values, table.dtype)
             hashed.update(values.tobytes())
         yield rows.stop - rows.start
     write_attribute(group, DIGEST, hashed.hexdigest())
 
 
-def texts_of(records: Records) -> list[np.ndarray]:
-    """The captions and false captions of all rows, as arrays of bytes; an empty one where there is none."""
-    parts: list[list[np.ndarray]] = [[np.zeros(0, "S1")], [np.zeros(0, "S1")]]
+def widest(records: Records) -> list[int]:
+    """The bytes of the longest caption and of the longest false caption. All texts of a split may not fit in memory."""
+    widths = [1, 1]
     for rows in blocks(len(records.columns["view"])):
-        for part, texts in zip(parts, texts_at(records, rows), strict=True):
-            part.append(np.array(texts))
-    return [np.concatenate(part) for part in parts]
+        widths = [max(width, *map(len, texts)) for width, texts in zip(widths, texts_at(records, rows), strict=True)]
+    return widths
 
 
 def texts_at(records: Records, rows: slice) -> tuple[list[bytes], list[bytes]]:
-    """The same of some rows, as lists."""
+    """The captions and false captions of some rows; an empty one where there is none."""
     true, false = records.captions_at(rows), records.negatives_at(rows)
     return [text.text.encode() for text in true], [text.text.encode() if text else b"" for text in false]
 

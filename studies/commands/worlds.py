@@ -103,7 +103,7 @@ def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
 
 @dataclass(frozen=True)
 class CheckWorld:
-    """Render every scene of a world in memory; check visibility, frame, spatial captions, and that no two are alike."""
+    """Render every scene of a world in memory; check visibility, frame, relations, and that no two are alike."""
 
     world: str = "pug"
     """A world by name, or a TOML file."""

@@ -167,6 +167,13 @@ def turned(split: Split) -> Split:
     return told(split, "validation", true=changed(true, 0, true[0]._replace(graph=graph)))
 
 
+def unrelated(content: Content) -> Content:
+    """The content of a scene whose two things are in places that have no relation."""
+    things = zip(content.scene.things, ("center", "left"), strict=True)
+    scene = replace(content.scene, things=tuple(thing._replace(slot=slot) for thing, slot in things))
+    return content._replace(scene=scene, things=scene.things, predicates=())
+
+
 def said(name: str, of: Callable[[Content], bool], change: Callable[[Content], Content]) -> Plant:
     """A subset of which the first content that is `of` some kind is another."""
 
@@ -279,6 +286,9 @@ SPLIT_FAULTS = [
     ),
     Fault("a thing denied that is shown", BINDING, denied(lambda its: its.scene.things[0]), TRUE.format("train")),
     Fault("a relation turned", SPATIAL, turned, TRUE.format("validation")),
+    Fault(
+        "a pair in no relation", SPATIAL, said("validation", bool, unrelated), "every pair of validation is in a req"
+    ),
     Fault("another size", SIZED, worded("validation", lambda t: t.replace("small", "big")), TRUE.format("validation")),
     Fault(
         "another number", COUNTING, worded("seen_counts", lambda t: t.replace("two", "three")), "seen_counts is true"
