@@ -29,10 +29,10 @@ STUDIES = ROOT / "studies"
 SMALL = ["--models", "clip", "--seeds", "2", "--workers", "2", "--loaders", "1"]
 SWEEP = ["--preset", "smoke", "--models", "clip", "--trials", "2", "--seeds", "1", "--workers", "1"]
 MADE = ["--world", "tiny", "--resolution", "32", "--views", "4", "--test-scenes", "48", "--workers", "2"]
-MAKE = f"{sys.executable} -m menagerie make"
+BOTH = f"{sys.executable} -m menagerie make binding {' '.join(MADE)}"
 COMMANDS: dict[str, list[str]] = {
     "make": [sys.executable, "-m", "menagerie", "make", "binding", *MADE],
-    "atlas": ["bash", "-c", f"{MAKE} binding {' '.join(MADE)} & {MAKE} spatial {' '.join(MADE)} & wait %1 && wait %2"],
+    "atlas": ["bash", "-c", f"{BOTH} & first=$!; {BOTH.replace('binding', 'spatial')} & wait $first && wait $!"],
     "grid": [sys.executable, str(STUDIES / "binding_grid.py"), *QUICK, *SMALL, "--out", "run"],
     "local": [sys.executable, str(STUDIES / "binding_grid.py"), *QUICK, *SMALL, "--out", "run", "--cluster", "local"],
     "sweep": [sys.executable, str(STUDIES / "sample_efficiency.py"), *SWEEP, "--out", "run"],
