@@ -40,7 +40,7 @@ def facts(split: Split) -> dict[str, str]:
         "recipe": ", ".join(changed(recipe)) or "all fields have their defaults",
         "seed": str(recipe["seed"]),
         "resolution": f"{split.resolution} × {split.resolution} pixels",
-        "store": split.identity,
+        "pictures": split.identity,
         "hold-out rules": "; ".join(recipe["hold_out"]) or "none",
         **pairs_in_train(split),
         **({"left out": left_out_text(split)} if LEFT_OUT in recipe else {}),

@@ -89,7 +89,6 @@ def data_sheet(
 SHEET = "README.md"
 SUMS = "SHA256SUMS"
 MARK = ".export.json"  # identifies the split, its subsets and the format of the export
-OLD_LOCK = ".export.lock"  # which earlier versions left behind
 
 
 def export(
@@ -171,4 +170,4 @@ def is_there(out: Path, mark: str, planned: set[str]) -> bool:
 def present_in(out: Path) -> set[str]:
     """The paths of all files and links below a folder."""
     paths = (path for path in out.rglob("*") if path.is_symlink() or not path.is_dir())
-    return {path.relative_to(out).as_posix() for path in paths} - {OLD_LOCK}
+    return {path.relative_to(out).as_posix() for path in paths}

@@ -39,6 +39,8 @@ class PairRoles:
 class PairRecipe(SplitRecipe):
     """A recipe of scenes of two things in a relation, with rules that may hold some out, and of single things."""
 
+    singles_views: int
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.singles_views <= self.views:

@@ -12,6 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 from menagerie.envs.core.validation import Range, Several
+from menagerie.studies.analysis.split_growth import small_clip
 from menagerie.studies.runs.machine import processor, settle_torch
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def loading(config: Loading) -> int:
     from menagerie.generators.storage.split_file import read_split
 
     settle_torch(threads=1)
-    opened = {path: seconds(partial(read_split, path)) for path in config.splits}
-    ready = {path: seconds(partial(SplitDataset, split, "train")) for path, (_, split) in opened.items()}
+    opened = {path: elapsed(partial(read_split, path)) for path in config.splits}
+    ready = {path: elapsed(partial(SplitDataset, split, "train")) for path, (_, split) in opened.items()}
     turns: dict[Path, list[Turn]] = {path: [] for path in config.splits}
     for _ in range(config.rounds):
         for path, (_, data) in ready.items():
@@ -65,8 +66,8 @@ def loading(config: Loading) -> int:
     return 0
 
 
-def seconds(call: Callable[[], Result]) -> tuple[float, Result]:
-    """Return how long a call takes, and its result."""
+def elapsed(call: Callable[[], Result]) -> tuple[float, Result]:
+    """Return the seconds that pass during a call, and its result."""
     start = time.perf_counter()
     found = call()
     return time.perf_counter() - start, found
@@ -74,10 +75,7 @@ def seconds(call: Callable[[], Result]) -> tuple[float, Result]:
 
 def turn(config: Loading, data: "SplitDataset") -> Turn:
     """Train a new CLIP for some steps."""
-    from menagerie.models.checkpoint import build_scorer
     from menagerie.models.recipe import Recipe
-    from menagerie.models.towers.config import TowerConfig
-    from menagerie.models.towers.tokenizers import text_space
     from menagerie.models.training.loop import Progress, train
 
     ends, memory = [], []
@@ -87,10 +85,8 @@ def turn(config: Loading, data: "SplitDataset") -> Turn:
         if progress.step == config.steps:
             memory.append(own_memory())
 
-    towers = TowerConfig("nano", resolution=data.split.resolution)
-    scorer = build_scorer("clip", towers, text_space(towers, data.texts()), {})
     recipe = Recipe(steps=config.steps, batch=config.batch, warmup=1)
-    train(scorer, data, recipe, 0, report=note, workers=config.loaders)
+    train(small_clip(data), data, recipe, 0, report=note, workers=config.loaders)
     return Turn(1000 * median(b - a for a, b in zip(ends[WARM_UP:], ends[WARM_UP + 1 :], strict=False)), *memory)
 
 

@@ -12,6 +12,7 @@ from menagerie.studies.runs.machine import settle_torch
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.models.scorer import Scorer
 
 MODELS, STEPS = ("clip", "oc-clip"), 5
 BATCH = 64
@@ -39,7 +40,7 @@ def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[st
     loaded, data = seconds(lambda: SplitDataset(split, "train", preload=True))
     yield "compose its images, s", loaded
     yield "... memory over that of the images", peak.more() * 2**20 / data.images([0])[0].nbytes / len(data)
-    yield "train on it once, s", pass_seconds(data, config.resolution)
+    yield "train on it once, s", pass_seconds(data)
     yield "audit, s", seconds(lambda: audit(path))[0]
 
 
@@ -53,18 +54,21 @@ def batch_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[st
         yield f"a step of {model}, ms", parts["whole step"]
 
 
-def pass_seconds(data: "SplitDataset", resolution: int) -> float:
+def pass_seconds(data: "SplitDataset") -> float:
     """Train a small CLIP on each image about once; returns the processor time in seconds."""
-    from menagerie.models.checkpoint import build_scorer
     from menagerie.models.recipe import Recipe
-    from menagerie.models.towers.config import TowerConfig
-    from menagerie.models.towers.tokenizers import text_space
     from menagerie.models.training.loop import train
 
     settle_torch(threads=1)
-    towers, recipe = TowerConfig("nano", resolution=resolution), Recipe(steps=len(data) // BATCH, batch=BATCH, warmup=1)
+    recipe = Recipe(steps=len(data) // BATCH, batch=BATCH, warmup=1)
+    return seconds(lambda: train(small_clip(data), data, recipe, 0))[0]
 
-    def trained() -> None:
-        train(build_scorer("clip", towers, text_space(towers, data.texts()), {}), data, recipe, 0)
 
-    return seconds(trained)[0]
+def small_clip(data: "SplitDataset") -> "Scorer":
+    """A new CLIP with the smallest towers, for the images and texts of a split."""
+    from menagerie.models.checkpoint import build_scorer
+    from menagerie.models.towers.config import TowerConfig
+    from menagerie.models.towers.tokenizers import text_space
+
+    towers = TowerConfig("nano", resolution=data.split.resolution)
+    return build_scorer("clip", towers, text_space(towers, data.texts()), {})

@@ -62,7 +62,7 @@ def test_facts(made):
     binding = split.recipe["kind"] == "binding"
     assert ("views 2" in reported["recipe"].split(", ")) == binding  # 2 is spatial's default
     assert reported["resolution"] == "16 × 16 pixels"
-    assert reported["store"] in str(split.path.parent)
+    assert reported["pictures"] in str(split.path.parent)
     assert reported["hold-out rules"] == ("; ".join(split.recipe["hold_out"]) or "none")
     fractions = [text for text in reported.values() if ", requested " in text]
     assert len(fractions) == (2 if split.recipe["kind"] == "binding" else 4)
