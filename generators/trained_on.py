@@ -2,9 +2,9 @@
 
 A training had everything that its data has, whether or not a batch ever showed it. Five kinds of things are counted:
 
-- objects: an animal in a texture, alone or beside others;
+- compositions: an animal in a texture, alone or beside others;
 - pairs: two animals in one image, in any textures, or several of one animal;
-- compositions: two objects in one image; for tests of relations, two animals in the order of a relation;
+- arrangements: two compositions in one image; for tests of relations, two animals in the order of a relation;
 - texts: whole true captions;
 - images: a scene, at whatever resolution. Of worlds with ingredients of a user's own only the same world's count.
 
@@ -26,9 +26,9 @@ from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import Split, read_split
-from menagerie.generators.unseen import COMPOSITION, OBJECT, ORDER, PAIR, Fact, facts_of, had_of
+from menagerie.generators.unseen import ARRANGEMENT, COMPOSITION, ORDER, PAIR, Fact, facts_of, had_of
 
-COUNTED = ("objects", "pairs", "compositions", "texts", "images")
+COUNTED = ("compositions", "pairs", "arrangements", "texts", "images")
 HAD = "_had"  # ends the name of a column: how many of these the training had
 COLUMNS = (*(name + end for name in COUNTED for end in (HAD, "")), "left_out", "training")
 
@@ -97,7 +97,7 @@ class Shown:
 
     @cached_property
     def facts(self) -> frozenset[Fact]:
-        """The objects, pairs, compositions and orders of all scenes."""
+        """The compositions, pairs, arrangements and orders of all scenes."""
         alike = {tuple(thing[:3] for thing in scene.things): scene for scene in self.scenes}
         return frozenset(fact for scene in alike.values() for fact in facts_of(scene))
 
@@ -139,8 +139,8 @@ def covered(training: Training, split: Split, subset: str) -> Covered:
     had = [read(part) for part in training.parts]
     facts, texts = (frozenset().union(*(getattr(part, name) for part in had)) for name in ("facts", "texts"))
     images = set_of_images(training.parts, test.world)
-    pair_kind = ORDER if KINDS[split.recipe["kind"]].relational else COMPOSITION
-    of_kind = {what: {fact for fact in test.facts if fact[0] == what} for what in (OBJECT, PAIR, pair_kind)}
+    pair_kind = ORDER if KINDS[split.recipe["kind"]].relational else ARRANGEMENT
+    of_kind = {what: {fact for fact in test.facts if fact[0] == what} for what in (COMPOSITION, PAIR, pair_kind)}
     tested = [*of_kind.values(), test.texts, {*test.scenes}]
     both = zip(COUNTED, tested, [facts] * 3 + [texts, images], strict=True)
     swap, promised = SWAPS[split.recipe["kind"]], had_of(split, subset, facts, [s for part in had for s in part.scenes])

@@ -4,11 +4,11 @@ The names of tests speak of the test's own split. Another training may have had 
 left out of a model's numbers if its training had the record's image, or had what the subset says that training lacks:
 
 - `unseen_pairs`, and validation of binding and spatial splits: the pair (with `unseen_under` "own", in its relation);
-- `seen_pairs`: the composition; `different_bag`: the composition or its swap; `unseen_order`: the order;
-- `one_unseen_object`, `two_unseen_objects`: so many objects of the scene or its swap that fewer are unseen than the
-  name says; `unseen_textures`, and validation of dependence splits: one of the objects;
+- `seen_pairs`: the arrangement; `different_bag`: the arrangement or its swap; `unseen_order`: the order;
+- `one_unseen_composition`, `two_unseen_compositions`: so many compositions of the scene or its swap that fewer are unseen than the
+  name says; `unseen_textures`, and validation of dependence splits: one of the compositions;
 - `unseen_counts`, and validation of counting splits: several of the animal;
-- `unseen_N` of crowds: one of the exchanged things' objects, as they are or exchanged;
+- `unseen_N` of crowds: one of the exchanged things' compositions, as they are or exchanged;
 - `held_out`: a scene that the same rule matches.
 
 All other subsets (`train_pairs`, `seen_…`, searches, triplets, probe sets) say only that their images are new. A quad
@@ -23,11 +23,11 @@ from menagerie.envs.layouts import stated
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS, exchanged
 from menagerie.generators.rules.hold_out import HELD_OUT, matched, recorded_rules
-from menagerie.generators.splits.objects import OBJECT_TESTS, unseen_in
+from menagerie.generators.splits.latin_square import COMPOSITION_TESTS, unseen_in
 from menagerie.generators.storage.split_file import Split
 
 Fact = tuple[Any, ...]
-OBJECT, PAIR, COMPOSITION, ORDER = "object", "pair", "composition", "order"
+COMPOSITION, PAIR, ARRANGEMENT, ORDER = "composition", "pair", "arrangement", "order"
 
 
 def had_of(split: Split, subset: str, facts: frozenset[Fact], scenes: Sequence[Scene]) -> Callable[[Scene], bool]:
@@ -38,9 +38,9 @@ def had_of(split: Split, subset: str, facts: frozenset[Fact], scenes: Sequence[S
         rules = recorded_rules(split.recipe, split.vocabulary)
         known = [rule for rule in rules if any(map(rule.matches, scenes))]
         return lambda scene: matched(known, scene)
-    if subset in OBJECT_TESTS:
-        shown = frozenset(fact[1:] for fact in facts if fact[0] == OBJECT)
-        return lambda scene: unseen_in(shown, *zip(*(t[:2] for t in scene.things), strict=True)) < OBJECT_TESTS[subset]
+    if subset in COMPOSITION_TESTS:
+        shown = frozenset(fact[1:] for fact in facts if fact[0] == COMPOSITION)
+        return lambda scene: unseen_in(shown, *zip(*(t[:2] for t in scene.things), strict=True)) < COMPOSITION_TESTS[subset]
     lacks = LACKS.get((kind, "validation" if subset == "validation" else ending(kind, subset)))
     if kind == "spatial" and lacks is pairs_in and split.recipe["unseen_under"] == "own":
         lacks = both_orders
@@ -58,21 +58,21 @@ Swap = Callable[[Scene], Scene]
 
 
 def facts_of(scene: Scene) -> Iterator[Fact]:
-    """Yield the objects, pairs, compositions and orders of a scene."""
-    for of_a_kind in (objects_in, pairs_in, compositions_in, orders_in):
+    """Yield the compositions, pairs, arrangements and orders of a scene."""
+    for of_a_kind in (compositions_in, pairs_in, arrangements_in, orders_in):
         yield from of_a_kind(scene)
 
 
-def objects_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
-    return ((OBJECT, *thing[:2]) for thing in scene.things)
+def compositions_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
+    return ((COMPOSITION, *thing[:2]) for thing in scene.things)
 
 
 def pairs_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
     return ((PAIR, *sorted(both)) for both in combinations([thing.animal for thing in scene.things], 2))
 
 
-def compositions_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
-    return ((COMPOSITION, *sorted(both)) for both in combinations([thing[:2] for thing in scene.things], 2))
+def arrangements_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
+    return ((ARRANGEMENT, *sorted(both)) for both in combinations([thing[:2] for thing in scene.things], 2))
 
 
 def orders_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
@@ -83,8 +83,8 @@ def orders_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
 
 
 def both_bags(scene: Scene, swap: Swap) -> list[Fact]:
-    """The compositions of a scene and of its swap."""
-    return [*compositions_in(scene), *compositions_in(swap(scene))]
+    """The arrangements of a scene and of its swap."""
+    return [*arrangements_in(scene), *arrangements_in(swap(scene))]
 
 
 def both_orders(scene: Scene, swap: Swap) -> list[Fact]:
@@ -97,18 +97,18 @@ def several(scene: Scene, swap: Swap) -> list[Fact]:
     return [(PAIR, scene.things[0].animal, scene.things[0].animal)]
 
 
-def exchanged_objects(scene: Scene, swap: Swap) -> list[Fact]:
-    """The objects of the two things that the swap exchanges, in the scene and in its swap."""
-    return [(OBJECT, *one.things[i][:2]) for one in (scene, swap(scene)) for i in exchanged(scene)]
+def exchanged_compositions(scene: Scene, swap: Swap) -> list[Fact]:
+    """The compositions of the two things that the swap exchanges, in the scene and in its swap."""
+    return [(COMPOSITION, *one.things[i][:2]) for one in (scene, swap(scene)) for i in exchanged(scene)]
 
 
 # The facts that tests say training lacks, by kind of split and by what the test is called.
 LACKS: Mapping[tuple[str, str], Callable[[Scene, Swap], Any]] = {
     **dict.fromkeys([("binding", "unseen_pairs"), ("binding", "validation")], pairs_in),
-    **{("binding", "seen_pairs"): compositions_in, ("binding", "different_bag"): both_bags},
+    **{("binding", "seen_pairs"): arrangements_in, ("binding", "different_bag"): both_bags},
     **dict.fromkeys([("spatial", "unseen_pairs"), ("spatial", "validation")], pairs_in),
     ("spatial", "unseen_order"): orders_in,
-    **dict.fromkeys([("dependence", "unseen_textures"), ("dependence", "validation")], objects_in),
+    **dict.fromkeys([("dependence", "unseen_textures"), ("dependence", "validation")], compositions_in),
     **dict.fromkeys([("counting", "unseen_counts"), ("counting", "validation")], several),
-    ("crowd", "unseen"): exchanged_objects,
+    ("crowd", "unseen"): exchanged_compositions,
 }

@@ -1,4 +1,4 @@
-"""Checks of single kinds of splits: those that hold out pairs, objects, textures or numbers of animals."""
+"""Checks of single kinds of splits: those that hold out pairs, compositions, textures or numbers of animals."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -8,7 +8,7 @@ from menagerie.generators.audit.findings import Finding, animal_pair, cells_in, 
 from menagerie.generators.captions.hard_negatives.swaps import swap_textures
 from menagerie.generators.storage.split_file import Split
 
-OBJECT_TESTS = {"one_unseen_object": 1, "two_unseen_objects": 2}
+COMPOSITION_TESTS = {"one_unseen_composition": 1, "two_unseen_compositions": 2}
 
 
 def pairs_of(split: Split, name: str) -> set[frozenset[str]]:
@@ -41,10 +41,10 @@ def check_bindings(split: Split) -> Iterator[Finding]:
     yield every("every textured pair of train_pairs is in train", same, lambda scene: cells_of(scene) in train)
 
 
-def check_objects(split: Split) -> Iterator[Finding]:
-    """Check that scenes of tests and validation, or their swaps, have as many unseen objects as their test's name says,
-    or none. Check that tests of unseen objects share no animal pair with validation."""
-    if split.recipe.get("objects", 1.0) == 1.0:
+def check_compositions(split: Split) -> Iterator[Finding]:
+    """Check that scenes of tests and validation, or their swaps, have as many unseen compositions as their test's name says,
+    or none. Check that tests of unseen compositions share no animal pair with validation."""
+    if split.recipe.get("compositions", 1.0) == 1.0:
         return
     shown, apart = cells_in(split, "train"), pairs_of(split, "validation")
 
@@ -53,11 +53,11 @@ def check_objects(split: Split) -> Iterator[Finding]:
 
     for name, records in split.subsets.items():
         if name != "train":
-            number = OBJECT_TESTS.get(name, 0)
-            claim = f"{number or 'no'} unseen objects in scenes of {name}, or in their swaps"
+            number = COMPOSITION_TESTS.get(name, 0)
+            claim = f"{number or 'no'} unseen compositions in scenes of {name}, or in their swaps"
             yield every(claim, records.scenes, lambda scene, number=number: unseen_in(scene) == number)
-    tested = [scene for name in OBJECT_TESTS for scene in split.subsets[name].scenes]
-    claim = "tests of unseen objects share no animal pair with validation"
+    tested = [scene for name in COMPOSITION_TESTS for scene in split.subsets[name].scenes]
+    claim = "tests of unseen compositions share no animal pair with validation"
     yield every(claim, tested, lambda scene: animal_pair(scene) not in apart)
 
 

@@ -32,7 +32,7 @@ CHECKS = (
     texts.check_denials,
 )
 CHECKS_OF = {
-    "binding": (kinds.check_pairs, kinds.check_bindings, kinds.check_objects),
+    "binding": (kinds.check_pairs, kinds.check_bindings, kinds.check_compositions),
     "spatial": (kinds.check_orders, kinds.check_relations),
     "dependence": (kinds.check_painted,),
     "counting": (kinds.check_counted,),

@@ -9,7 +9,7 @@ swapped assignment, its hard negative. What the paper leaves open is decided her
 - Fractions count the remaining, trainable pairs and are nested: the pairs at 20 % are among the pairs at 40 %, with the
   same textures, and so are the pairs with hard negatives.
 - Tests and validation use view numbers that train never uses.
-- With `objects` below 1, train also lacks combinations of animal and texture (`splits.objects`), alone and in pairs.
+- With `compositions` below 1, train also lacks combinations of animal and texture (`splits.latin_square`), alone and in pairs.
   Validation and the other tests then show only combinations that train shows, in their scenes and in the swaps of
   these. Two more tests show scenes with one and with two of the missing combinations.
 """
@@ -31,7 +31,7 @@ from menagerie.generators.captions.templates import Content, content_of, mention
 from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.objects import OBJECT_TESTS, shown_objects, unseen_in
+from menagerie.generators.splits.latin_square import COMPOSITION_TESTS, shown_compositions, unseen_in
 from menagerie.generators.splits.pair_roles import Pair, PairRecipe, PairRoles, pair_roles
 
 Textures = tuple[str, str]
@@ -58,23 +58,23 @@ class BindingRecipe(PairRecipe):
     """Probability that a training caption also negates an absent object: "and no white caribou"."""
     singles_views: Annotated[int, FIRST] = 0
     """Views of each single-object scene in train, at most `views`; 0: as many as `views`."""
-    objects: Annotated[float, FIRST, SHARE] = 1.0
+    compositions: Annotated[float, FIRST, SHARE] = 1.0
     """Share of the combinations of animal and texture that train shows, alone or in a pair; below 1, two more tests
     show the others."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("hold_out", "negated"):
-            if self.objects < 1 and getattr(self, name):
-                raise UserError(f"objects {self.objects:g} and {name} both say what train lacks; leave one of them out")
+            if self.compositions < 1 and getattr(self, name):
+                raise UserError(f"compositions {self.compositions:g} and {name} both say what train lacks; leave one of them out")
 
     @property
     def tests(self) -> tuple[str, ...]:
-        return (*TESTS, *OBJECT_TESTS) if self.objects < 1 else TESTS
+        return (*TESTS, *COMPOSITION_TESTS) if self.compositions < 1 else TESTS
 
     def shown(self, world: World) -> frozenset[Cell] | None:
         """The combinations of animal and texture that train may show; None for all."""
-        return shown_objects(world, self.objects, self.seed) if self.objects < 1 else None
+        return shown_compositions(world, self.compositions, self.seed) if self.compositions < 1 else None
 
     def content(self, subset: str, scene: Scene) -> Content:
         """What the caption of a scene says. A training caption may be incomplete; then there is no hard negative."""
@@ -146,7 +146,7 @@ def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair,
 def free_assignments(
     world: World, pair: Pair, rules: tuple[Rule, ...], shown: frozenset[Cell] | None = None
 ) -> list[Textures]:
-    """Return the assignments of two different textures to a pair that train may show: both objects are in `shown`, if
+    """Return the assignments of two different textures to a pair that train may show: both compositions are in `shown`, if
     it is given, and the rules hold out only some of the assignment's scenes, or none."""
     choices = [
         textures
@@ -159,12 +159,12 @@ def free_assignments(
 
 
 def check_tested(recipe: BindingRecipe, subsets: Mapping[str, list[Scene]]) -> None:
-    """Raise if a test of unseen objects has no scene, or if validation or `unseen_pairs` has none although its share
-    isn't 0: then `objects` is too low or too high."""
-    asked = {"validation": recipe.validation, "unseen_pairs": recipe.reserve} | dict.fromkeys(OBJECT_TESTS, 1.0)
+    """Raise if a test of unseen compositions has no scene, or if validation or `unseen_pairs` has none although its share
+    isn't 0: then `compositions` is too low or too high."""
+    asked = {"validation": recipe.validation, "unseen_pairs": recipe.reserve} | dict.fromkeys(COMPOSITION_TESTS, 1.0)
     if empty := next((name for name, share in asked.items() if share and not subsets[name]), None):
         raise UserError(
-            f"objects {recipe.objects:g} leaves no scene of {empty} in world {recipe.world!r}; choose another share, "
+            f"compositions {recipe.compositions:g} leaves no scene of {empty} in world {recipe.world!r}; choose another share, "
             "or a world with more textures"
         )
 
@@ -196,14 +196,14 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
         "train_pairs": [item for item in in_train if item[0] in roles.swapped],
     }
     shown = recipe.shown(world)
-    return subsets if shown is None else by_objects(world, subsets, shown, set(roles.validation))
+    return subsets if shown is None else by_compositions(world, subsets, shown, set(roles.validation))
 
 
-def by_objects(
+def by_compositions(
     world: World, subsets: dict[str, list[tuple[Pair, Textures]]], shown: frozenset[Cell], apart: set[Pair]
 ) -> dict[str, list[tuple[Pair, Textures]]]:
-    """Take textured pairs with unseen objects, in these or in swapped textures, out of all subsets but train. Add the
-    tests of unseen objects, which show all pairs except validation's."""
+    """Take textured pairs with unseen compositions, in these or in swapped textures, out of all subsets but train. Add the
+    tests of unseen compositions, which show all pairs except validation's."""
     whole = {
         name: items if name == "train" else [item for item in items if not unseen_in(shown, *item)]
         for name, items in subsets.items()
@@ -212,5 +212,5 @@ def by_objects(
     unseen = [unseen_in(shown, *item) for item in every]
     return whole | {
         name: [item for item, found in zip(every, unseen, strict=True) if found == number]
-        for name, number in OBJECT_TESTS.items()
+        for name, number in COMPOSITION_TESTS.items()
     }

@@ -45,7 +45,7 @@ class LoadedScorer:
         return framing_for(self.scorer)
 
     def trained_on(self, test: SplitDataset) -> Covered:
-        """What the scorer's training had of a subset of a split: `counts` of objects, pairs, compositions, texts and
+        """What the scorer's training had of a subset of a split: `counts` of compositions, pairs, arrangements, texts and
         images, each with how many the subset has. Of an unknown training there are none, and `training` says so."""
         return covered(self.training(), test.split, test.subset)
 

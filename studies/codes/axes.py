@@ -140,10 +140,10 @@ def in_both_orders(
     return np.concatenate([codes, other]), ProbeAxes(axes.animals, axes.textures, twice)
 
 
-def object_means(
+def composition_means(
     codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, kept: Bool[np.ndarray, " p"] | None = None
 ) -> Num[np.ndarray, "2 a t d"]:
-    """Return the mean code, over all views, of the scenes that have an object (animal, texture) in a place, left or
+    """Return the mean code, over all views, of the scenes that have a composition (animal, texture) in a place, left or
     right. Only kept pairs of animals count. Raises unless these have each animal in both places."""
     chosen = np.ones(len(axes.animals), bool) if kept is None else kept
     animals, textures = axes.kinds
@@ -151,10 +151,10 @@ def object_means(
     means = []
     for place in (0, 1):
         by_animal = np.tensordot(averaging(axes.animals[:, place], chosen, animals), mean, 1)
-        by_object = np.tensordot(
+        by_composition = np.tensordot(
             averaging(axes.textures[:, place], np.ones(len(axes.textures), bool), textures), by_animal, (1, 1)
         )
-        means.append(by_object.swapaxes(0, 1).astype(codes.dtype))
+        means.append(by_composition.swapaxes(0, 1).astype(codes.dtype))
     return np.stack(means)
 
 

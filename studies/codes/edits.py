@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Float, Num
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.codes.axes import ProbeAxes, object_means
+from menagerie.studies.codes.axes import ProbeAxes, composition_means
 from menagerie.studies.codes.measured import Measured, refused
 
 FOLDS = 2
-OBJECTS, OTHERS, PLACES, RANDOM = "objects", "others", "places", "random"
+COMPOSITIONS, OTHERS, PLACES, RANDOM = "compositions", "others", "places", "random"
 Margins = Callable[[Num[np.ndarray, "v p q d"]], Float[np.ndarray, "v p q"]]
 """From codes to margins: s(x, c) - s(x, c') for each scene x, its caption c and the swapped one c'."""
 
@@ -20,20 +20,20 @@ class Edits(NamedTuple):
     """Share of the rightly judged scenes that an edit flips to the swapped caption. Chance is the share for a random
     direction of the same length."""
 
-    objects: Measured
-    """Codes moved by the mean codes of the scene's objects in their places."""
+    compositions: Measured
+    """Codes moved by the mean codes of the scene's compositions in their places."""
     others: Measured
-    """Codes moved by the mean codes of objects of two other animals."""
+    """Codes moved by the mean codes of compositions of two other animals."""
     places: Measured
     """Codes moved by the mean codes of textures in their places, over all animals."""
 
 
 def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
     """Measure how often edits flip a judgement. An edit adds omega_target - omega_source to a code z for each of two
-    things, where omega is the mean code of an object or a texture in a place, in scenes of other pairs of animals.
+    things, where omega is the mean code of a composition or a texture in a place, in scenes of other pairs of animals.
 
     Give codes of several parts, such as keys and values of all patches, as one vector each. Uselis et al. (2605.31503)
-    ask how vectors of objects are made; this is our causal test of such vectors.
+    ask how vectors of compositions are made; this is our causal test of such vectors.
     """
     axes.check(codes)
     right = margins(codes) > 0
@@ -42,7 +42,7 @@ def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, 
         flipped[name] = ((margins(moved) < 0) & right).sum() / max(1, right.sum())
     if not right.any():
         return Edits(*[refused("no scene is judged rightly before the edit")] * 3)
-    return Edits(*(Measured(flipped[name], flipped[RANDOM]) for name in (OBJECTS, OTHERS, PLACES)))
+    return Edits(*(Measured(flipped[name], flipped[RANDOM]) for name in (COMPOSITIONS, OTHERS, PLACES)))
 
 
 def edited(
@@ -50,15 +50,15 @@ def edited(
 ) -> Iterator[tuple[str, Num[np.ndarray, "v p q d"]]]:
     """Yield the name of each edit and the codes after it, one edit at a time, because codes may be large."""
     if axes.kinds[0] < 4:
-        raise UserError(f"edits by objects of two other animals need 4 animals, not {axes.kinds[0]}")
+        raise UserError(f"edits by compositions of two other animals need 4 animals, not {axes.kinds[0]}")
     random = np.random.default_rng(seed)
     folds = axes.folds(FOLDS)
-    means = [object_means(codes, axes, folds != fold) for fold in range(FOLDS)]
+    means = [composition_means(codes, axes, folds != fold) for fold in range(FOLDS)]
     others = np.array(
         [random.choice(np.setdiff1d(np.arange(axes.kinds[0]), pair), 2, replace=False) for pair in axes.animals]
     )
     ways = {
-        OBJECTS: lambda p: exchange(means[folds[p]], axes, axes.animals[p]),
+        COMPOSITIONS: lambda p: exchange(means[folds[p]], axes, axes.animals[p]),
         OTHERS: lambda p: exchange(means[folds[p]], axes, others[p]),
         PLACES: lambda p: exchange(means[folds[p]].mean(1, keepdims=True), axes, np.zeros(2, int)),
         RANDOM: lambda p: as_long(exchange(means[folds[p]], axes, axes.animals[p]), random),

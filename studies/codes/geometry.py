@@ -29,11 +29,11 @@ class Geometry(NamedTuple):
     """The binding share S = E[D1 . D2] / 4V. V is the variance between scenes as far as views agree on it, without that
     of backgrounds. S is the share of V that comes from which thing has which texture. It is refused where backgrounds
     have too few quartets (a scene, its swap and their mirrors) to tell V."""
-    objects: Measured
-    """R2 of D as a sum of one code for each object, the same in both places: how well a fit predicts D of other pairs
+    compositions: Measured
+    """R2 of D as a sum of one code for each composition, the same in both places: how well a fit predicts D of other pairs
     of animals. 1 for such a sum, and below 0 where a fit tells nothing, the more so the smaller the probe set is."""
-    placed_objects: Measured
-    """The same with one code for each object in each place."""
+    placed_compositions: Measured
+    """The same with one code for each composition in each place."""
     concepts: Measured
     """R2 of codes as animals + textures + background, which predicts D = 0."""
     components: Measured
@@ -48,7 +48,7 @@ class Geometry(NamedTuple):
 @one_core
 def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
     """Measure the geometry of codes. The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2,
-    k95 and |cos| are as in 2602.24264; sums over objects are as in Uselis et al. (2605.31503). For codes of more than
+    k95 and |cos| are as in 2602.24264; sums over compositions are as in Uselis et al. (2605.31503). For codes of more than
     some hundred dimensions, give their principal components, but not those of `readable`: it scales them, which changes
     the geometry."""
     axes.check(codes, least=2)
@@ -57,13 +57,13 @@ def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
     d = differences(z, axes)
     power = agreed(d)
     unsure = unsure_reason(power, axes, size_of(z))
-    objects, placed = (
+    compositions, placed = (
         refused(unsure, 0.0) if unsure else Measured(additive(d, power, axes, places), 0.0) for places in (False, True)
     )
     alpha, tau = directions(z, axes)
     return Geometry(
         share(z, power, axes),
-        objects,
+        compositions,
         placed,
         concepts(z, axes),
         components(d, unsure),
@@ -162,7 +162,7 @@ def additive(d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], a
 
 
 def exchanged(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
-    """Return the regressors of D: 1 for each object of a scene, -1 for each object of its swap. If `placed`, an object
+    """Return the regressors of D: 1 for each composition of a scene, -1 for each composition of its swap. If `placed`, a composition
     has a column for each place."""
     textures = axes.textures[axes.half]
     kinds = int(np.prod(axes.kinds))

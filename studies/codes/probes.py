@@ -160,9 +160,9 @@ class Shared(NamedTuple):
     right: Measured
     """Share of things whose own texture scores highest of all, on pairs of animals that training lacks."""
     right_of_two: Measured
-    right_objects: Measured
-    """The same on objects (animal with texture) that training lacks."""
-    right_of_two_objects: Measured
+    right_compositions: Measured
+    """The same on compositions (animal with texture) that training lacks."""
+    right_of_two_compositions: Measured
 
 
 @one_core
@@ -174,9 +174,9 @@ def shared(codes: Num[np.ndarray, "v p q 2 d"], axes: ProbeAxes) -> Shared:
     axes.check(codes)
     x, textures = readable(codes), axes.kinds[1]
     y = np.broadcast_to(axes.textures, codes.shape[:4])
-    by_object = (axes.animals[:, None] + axes.textures) % textures
+    by_composition = (axes.animals[:, None] + axes.textures) % textures
     found = []
-    for fold in (axes.folds(FOLDS)[:, None, None], by_object):
+    for fold in (axes.folds(FOLDS)[:, None, None], by_composition):
         logits = of_rows(x, y, fold, textures)
         _, right, above = texture_margins(logits, axes)
         found += [Measured(right.mean(), 1 / textures), share_right(above)]

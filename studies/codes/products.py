@@ -1,4 +1,4 @@
-"""Products: whether the codes of objects that a fit never saw follow from those of others."""
+"""Products: whether the codes of compositions that a fit never saw follow from those of others."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from menagerie.envs.core.errors import UserError
 from menagerie.studies.codes.linear import one_core, ridge
 from menagerie.studies.codes.measured import Measured, refused
 
-STARTS = 3  # random ones, of which the best on the objects of the fit is taken
+STARTS = 3  # random ones, of which the best on the compositions of the fit is taken
 SWEEPS = 80
 PENALTY = 1e-2
 SUM_PENALTY = 1e-3
 
 
 class Products(NamedTuple):
-    """R2 on held-out objects; chance is a prediction by the mean of the other objects."""
+    """R2 on held-out compositions; chance is a prediction by the mean of the other compositions."""
 
     sum: Measured
     """R2 of the sum alpha_animal + tau_texture."""
@@ -28,10 +28,10 @@ class Products(NamedTuple):
 
 @one_core
 def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) -> Products:
-    """Fit the codes of objects by sums and by sum + sum_r A_ar B_tr C_r, alternating least squares.
+    """Fit the codes of compositions by sums and by sum + sum_r A_ar B_tr C_r, alternating least squares.
 
     Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503). `omega` are
-    means over scenes (`object_means`, over both places), or codes of single things.
+    means over scenes (`composition_means`, over both places), or codes of single things.
     """
     animals, textures = omega.shape[:2]
     if textures < 3 or animals < textures:
@@ -46,7 +46,7 @@ def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) 
         for rank in missed:
             missed[rank] += ((y - fitted(y, kept, rank))[~kept] ** 2).sum()
     if varied <= 0:
-        none = refused("all objects have one code", 0.0)
+        none = refused("all compositions have one code", 0.0)
         return Products(none, dict.fromkeys(ranks, none))
     return Products(
         Measured(1 - missed[0] / varied, 0.0), {rank: Measured(1 - missed[rank] / varied, 0.0) for rank in ranks}
@@ -54,7 +54,7 @@ def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) 
 
 
 def fitted(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int) -> Float[np.ndarray, "a t d"]:
-    """Predict the codes of all objects by a fit of the kept ones."""
+    """Predict the codes of all compositions by a fit of the kept ones."""
     if not rank:
         return added(y, kept)
     found = (alternated(y, kept, rank, seed) for seed in range(STARTS))
@@ -62,7 +62,7 @@ def fitted(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: i
 
 
 def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float[np.ndarray, "a t d"]:
-    """Predict each object's code by the sum of its animal's and its texture's code, fitted to the kept objects."""
+    """Predict each composition's code by the sum of its animal's and its texture's code, fitted to the kept compositions."""
     animals, textures, width = y.shape
     x = np.concatenate([np.repeat(np.eye(animals), textures, 0), np.tile(np.eye(textures), (animals, 1))], 1)
     mean = y[kept].mean(0)
@@ -72,7 +72,7 @@ def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float
 def alternated(
     y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int, seed: int
 ) -> Float[np.ndarray, "a t d"]:
-    """Predict the codes of all objects by a sum and a product. In turn, each is fitted to what the other leaves."""
+    """Predict the codes of all compositions by a sum and a product. In turn, each is fitted to what the other leaves."""
     sum_, random = added(y, kept), np.random.default_rng(seed)
     scale = np.sqrt(((y - sum_)[kept] ** 2).mean()) + 1e-12
     a, b, c = (random.normal(size=(n, rank)) for n in y.shape)

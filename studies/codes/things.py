@@ -61,7 +61,7 @@ class Drawn(NamedTuple):
 
 
 @one_core
-def same_object(
+def same_composition(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"], axes: ProbeAxes, seed: int = 0
 ) -> Same:
     """Measure IsSameObject (2510.24709): a reader x'(L'L - M'M)y + c of rank 16 tells whether two patches are of one

@@ -48,8 +48,8 @@ ALIGNED: Mapping[str, tuple[str, str]] = {
     "cos of what a swap changes": (BOTH, "cosine"),
     "swaps right": (BOTH, "before"),
     "after one matrix": (BOTH, "after"),
-    "edit: objects": (EDITED, "objects"),
-    "other objects": (EDITED, "others"),
+    "edit: compositions": (EDITED, "compositions"),
+    "other compositions": (EDITED, "others"),
     "textures in places": (EDITED, "places"),
 }
 
@@ -236,4 +236,4 @@ Ours are trained from scratch for a fixed number of steps, and may end before cu
 EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps right once
 a matrix between image and text is fitted on other pairs, which is what LABCLIP could repair. Edits: of the scenes
 judged rightly, the share that flips to the swapped caption when the image's code is moved by the mean codes of its
-objects, of objects of other animals, or of textures in places. Chance: it is moved as far in a random direction."""
+compositions, of compositions of other animals, or of textures in places. Chance: it is moved as far in a random direction."""

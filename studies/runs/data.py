@@ -205,7 +205,7 @@ def distinct_images(recipe: SplitRecipe) -> int:
 
     The split file says the same, but here it needn't be made.
     """
-    if not isinstance(recipe, BindingRecipe) or recipe.hold_out or recipe.objects < 1:
+    if not isinstance(recipe, BindingRecipe) or recipe.hold_out or recipe.compositions < 1:
         return len(set(recipe.subsets()["train"]))
     world, counts = load_world(recipe.world), counts_of(replace(recipe, singles_views=0))
     lone = sum(1 for _ in world.singles()) * (recipe.singles_views or recipe.views)

@@ -36,7 +36,7 @@ PAIRS = {
     "hold_out": ((), (), *((rule,) for rule in RULES), RULES[:2]),
 }
 CHOICES = {
-    "binding": PAIRS | TOLD | {"negated": (0.0, 0.5), "objects": (1.0, 0.75)},
+    "binding": PAIRS | TOLD | {"negated": (0.0, 0.5), "compositions": (1.0, 0.75)},
     "spatial": PAIRS | {"attributes": (0.5, 1.0), "seen_order": (False, True), "unseen_under": ("all", "own")},
     "dependence": {"world": PAIRS["world"], "views": (12, 16), "information": (0.3, 0.5), "pairs": SHARES},
     "counting": {"world": PAIRS["world"], "pairs": SHARES, "test_scenes": (8, 20)},

@@ -25,7 +25,7 @@ from tests.helpers.planting import Plant, changed, claimed, contents, holding, o
 SMALL = {"world": "tiny", "views": 1, "test_views": 1, "test_scenes": 20}
 BINDING = BindingRecipe(**SMALL, pairs=0.75, hard_negatives=0.5, negated=0.3)
 SIZED = replace(BINDING, world="tiny-sizes", negated=0.0)
-OBJECTS = BindingRecipe(**SMALL | {"world": "eight"}, pairs=0.4, objects=0.75)
+COMPOSITIONS = BindingRecipe(**SMALL | {"world": "eight"}, pairs=0.4, compositions=0.75)
 RULED = BindingRecipe(**SMALL, pairs=1.0, hold_out=("texture=red & animal=penguin",), negated=0.5)
 GROUPED = BindingRecipe(**SMALL, hold_out=("animal=birds & texture=red",), groups=("birds={penguin}",))
 SPATIAL = SpatialRecipe(**SMALL, pairs=0.5, hard_negatives=0.5)
@@ -66,7 +66,7 @@ HELD_OUT = {
     "composition": (
         HeldOut(CROWD, "unseen_2", "train shows none of the exchanged cells"),
         HeldOut(DEPENDENCE, "unseen_textures", "no animal of unseen_textures is in train in that texture"),
-        HeldOut(OBJECTS, "two_unseen_objects", "2 unseen objects in scenes of two_unseen_objects"),
+        HeldOut(COMPOSITIONS, "two_unseen_compositions", "2 unseen compositions in scenes of two_unseen_compositions"),
         HeldOut(BINDING, "different_bag", "no textured pair of different_bag is in train"),
         HeldOut(ORDERS, "above_under_unseen_order", "no order of above_under_unseen_order is in train"),
         HeldOut(COUNTING, "unseen_counts", "no animal of unseen_counts is in train in numbers"),
@@ -302,9 +302,9 @@ SPLIT_FAULTS = [
         "another relation", SPATIAL, instead("above_under_unseen_pairs", "left_right_unseen_pairs"), "in a requested"
     ),
     Fault(
-        "another test", OBJECTS, instead("different_bag", "one_unseen_object"), "no unseen objects in scenes of diff"
+        "another test", COMPOSITIONS, instead("different_bag", "one_unseen_composition"), "no unseen compositions in scenes of diff"
     ),
-    Fault("pairs of validation", OBJECTS, instead("validation", "two_unseen_objects"), "share no animal pair with val"),
+    Fault("pairs of validation", COMPOSITIONS, instead("validation", "two_unseen_compositions"), "share no animal pair with val"),
     Fault("a probe trained on", PROBE, put("train", "left_first"), "a probe set has nothing in train"),
     Fault("the other order", PROBE, put("left_first", "right_first"), "captions of left_first mention things"),
     Fault("a view of training", PROBE, claimed(first_view=16), "no training can use the views"),

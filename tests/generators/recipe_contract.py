@@ -16,7 +16,7 @@ from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES, claims
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.rules.hold_out import matched, with_groups
-from menagerie.generators.splits.objects import OBJECT_TESTS, shown_objects
+from menagerie.generators.splits.latin_square import COMPOSITION_TESTS, shown_compositions
 from menagerie.generators.splits.recipe import SplitRecipe
 
 
@@ -123,7 +123,7 @@ def check_counts(its: Made, train: int, swapped: int = 0, relations: int = 1) ->
 
 def check_binding(its: Made) -> None:
     subsets, train, recipe = its.subsets, compositions(its.train), its.recipe
-    shown = shown_objects(its.world, recipe.objects, recipe.seed) if recipe.objects < 1 else None
+    shown = shown_compositions(its.world, recipe.compositions, recipe.seed) if recipe.compositions < 1 else None
     check_singles(its, shown=shown)
     check_counts(its, len(pairs(its.train)), len(train) - len(pairs(its.train)))
     assert not pairs(its.train) & pairs(subsets["unseen_pairs"] + subsets["validation"])
@@ -134,7 +134,7 @@ def check_binding(its: Made) -> None:
     for name in (*its.tests, "validation") if shown else ():
         assert all(cells(scene) <= shown for scene in its.train)
         unseen = {max(len(cells(one) - shown) for one in (s, recipe.swap(s))) for s in subsets[name]}
-        assert unseen <= {OBJECT_TESTS.get(name, 0)}
+        assert unseen <= {COMPOSITION_TESTS.get(name, 0)}
 
 
 def check_hard_negatives(its: Made) -> None:

@@ -148,11 +148,11 @@ def others_alone(its: Made, before: Made) -> bool:
     return alone(its.train) != alone(before.train) and many(its.train) == many(before.train)
 
 
-def unseen_objects(its: Made, before: Made) -> bool:
+def unseen_compositions(its: Made, before: Made) -> bool:
     shown = {cell for scene in its.train for cell in cells(scene)}
     return (
         len(shown) == 60
-        and its.recipe.tests[-2:] == ("one_unseen_object", "two_unseen_objects")
+        and its.recipe.tests[-2:] == ("one_unseen_composition", "two_unseen_compositions")
         and all(its.tests.values())
     )
 
@@ -249,7 +249,7 @@ ROWS = [
     ("binding", {"negated": 0.3, "mentioned": 0.5, "attributes": 0.7, "salient": 0.2}, tells_less),
     ("binding", {"world": "tiny-sizes", "salient": 0.7, "attributes": 0.5}, in_sizes),
     (TWO, {"singles_views": 1}, others_alone),
-    ("binding", {"objects": 0.75, "world": "pug", "pairs": 0.4, "hard_negatives": 0.2}, unseen_objects),
+    ("binding", {"compositions": 0.75, "world": "pug", "pairs": 0.4, "hard_negatives": 0.2}, unseen_compositions),
     ("spatial", {"relations": ("above/under",)}, other_scenes),
     ("spatial", {"singles_slots": ("center", "left")}, others_alone),
     ("spatial", {"unseen_under": "own", "seed": 1, "pairs": 1.0}, trained_elsewhere),

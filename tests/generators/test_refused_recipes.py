@@ -10,7 +10,7 @@ from menagerie.envs.core.validation import build
 from menagerie.generators.splits.recipe_file import KINDS
 from tests.generators.test_recipes import PLAIN
 
-OBJECTS = {"world": "pug", "pairs": 0.4, "views": 1, "hard_negatives": 0.0, "objects": 0.75}
+COMPOSITIONS = {"world": "pug", "pairs": 0.4, "views": 1, "hard_negatives": 0.0, "compositions": 0.75}
 HARD = {"pairs": 1.0, "hard_negatives": 1.0}
 PHRASING = "must have {things}, and {place} or {background}, each once"
 MANY_SCENES = {"world": "eight-textures", "views": 1, "train_scenes": 900_000}
@@ -27,12 +27,12 @@ REFUSED = [
     ("binding", {"hold_out": ("background=city", "background=city")}, "twice"),
     ("binding", {"hold_out": ("texture=red", "texture=white")}, "leaves none of the"),
     ("binding", {"hold_out": ("count=1", "count=2"), "pairs": 0.0}, "'count=1 or count=2' takes all of the 24 scenes"),
-    ("binding", OBJECTS | {"hold_out": ("texture=red",)}, "objects 0.75 and hold_out both say"),
-    ("binding", OBJECTS | {"negated": 0.5}, "objects 0.75 and negated both say"),
-    ("binding", OBJECTS | {"objects": 0.2}, "and none with"),
-    ("binding", OBJECTS | {"objects": 0.25}, "objects 0.25 leaves no scene of validation"),
-    ("binding", OBJECTS | {"hard_negatives": 1.0}, "objects leaves the swap of"),
-    ("binding", OBJECTS | {"world": "tiny", "objects": 0.67}, "leaves no scene of"),
+    ("binding", COMPOSITIONS | {"hold_out": ("texture=red",)}, "compositions 0.75 and hold_out both say"),
+    ("binding", COMPOSITIONS | {"negated": 0.5}, "compositions 0.75 and negated both say"),
+    ("binding", COMPOSITIONS | {"compositions": 0.2}, "and none with"),
+    ("binding", COMPOSITIONS | {"compositions": 0.25}, "compositions 0.25 leaves no scene of validation"),
+    ("binding", COMPOSITIONS | {"hard_negatives": 1.0}, "compositions leaves the swap of"),
+    ("binding", COMPOSITIONS | {"world": "tiny", "compositions": 0.67}, "leaves no scene of"),
     ("binding", {"article": "an"}, "unknown article 'an'; did you mean 'a'"),
     ("binding", {"conjunction": "wile"}, "unknown conjunction 'wile'; did you mean 'while'"),
     ("binding", {"mention_order": "slot"}, "unknown mention_order 'slot'; did you mean 'slots'"),

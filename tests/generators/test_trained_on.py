@@ -17,14 +17,14 @@ from menagerie.studies.scoring.planned import planned_split
 
 SMALL = {"test_scenes": 60, "test_views": 1, "views": 2}
 BINDING = BindingRecipe("eight", pairs=0.8)
-OBJECTS = BindingRecipe("eight", pairs=0.8, objects=0.75, **SMALL)
+COMPOSITIONS = BindingRecipe("eight", pairs=0.8, compositions=0.75, **SMALL)
 RULED = BindingRecipe("eight", pairs=0.5, hold_out=("animal=camel & texture=red", "background=city"), **SMALL)
 SPATIAL = SpatialRecipe("eight", pairs=0.5, seen_order=True, **SMALL)
 DEPENDENCE = DependenceRecipe("eight-textures", views=4, test_views=1, test_scenes=60)
 COUNTING = CountingRecipe("eight", **SMALL)
 CROWD = CrowdRecipe(world="pug-textures", coverage=0.5, train_scenes=1600, things=(1, 2, 3), test_scenes=40)
 RECIPES = {
-    **{"pairs": BINDING, "objects": OBJECTS, "rules": RULED, "spatial": SPATIAL, "dependence": DEPENDENCE},
+    **{"pairs": BINDING, "compositions": COMPOSITIONS, "rules": RULED, "spatial": SPATIAL, "dependence": DEPENDENCE},
     **{"own": replace(SPATIAL, unseen_under="own"), "counting": COUNTING, "crowd": CROWD},
 }
 
@@ -69,7 +69,7 @@ def test_a_splits_own_training_had_nothing_that_its_tests_call_unseen(recipe):
     found = {name: had(recipe, recipe, name) for name in planned(recipe).subsets}
     assert not any(each.left_out for each in found.values())
     assert all(each.counts["images"][0] == 0 for each in found.values())
-    assert sum(each.counts["objects"][0] for each in found.values())
+    assert sum(each.counts["compositions"][0] for each in found.values())
     if "unseen_pairs" in found:
         assert found["unseen_pairs"].counts["pairs"][0] == 0
 
@@ -79,8 +79,8 @@ def test_a_splits_own_training_had_nothing_that_its_tests_call_unseen(recipe):
     [
         (replace(BINDING, hard_negatives=1.0), BINDING, "seen_pairs", 1.0),
         (replace(BINDING, seed=1), BINDING, "different_bag", 0.01),
-        (replace(OBJECTS, objects=1.0), OBJECTS, "one_unseen_object", 1.0),
-        (replace(OBJECTS, objects=0.8), OBJECTS, "two_unseen_objects", 0.1),
+        (replace(COMPOSITIONS, compositions=1.0), COMPOSITIONS, "one_unseen_composition", 1.0),
+        (replace(COMPOSITIONS, compositions=0.8), COMPOSITIONS, "two_unseen_compositions", 0.1),
         (replace(RULED, hold_out=()), RULED, "held_out", 1.0),
         (replace(RULED, hold_out=RULED.hold_out[:1]), RULED, "held_out 2", 1.0),
         (replace(SPATIAL, hard_negatives=1.0), SPATIAL, "left_right_unseen_order", 1.0),
@@ -102,14 +102,14 @@ def test_pairs_trained_in_another_relation_are_unseen_where_the_split_says_so():
 def test_a_quad_whose_partner_was_trained_on_is_left_out_alone():
     found = had(replace(BINDING, views=BINDING.views + 4), BINDING, "seen_pairs")
     assert found.lost == 0
-    assert found.left_out == set(range(400, 800)), "partners of seen_pairs are training compositions"
+    assert found.left_out == set(range(400, 800)), "partners of seen_pairs are training arrangements"
 
 
 def test_probe_sets_show_images_that_no_training_had():
     probe = ProbeRecipe(world="eight", animals=("camel", "elephant", "crow"))
     found = had(BINDING, probe, "left_first")
     assert found.lost == 0
-    assert found.counts["objects"] == (9, 9)
+    assert found.counts["compositions"] == (9, 9)
     assert found.counts["pairs"][1] == 3
 
 
@@ -139,5 +139,5 @@ def test_worlds_that_draw_alike_share_images():
 def test_scenes_of_many_things_show_the_orders_of_relations():
     many = replace(CROWD, coverage=1.0)
     found = had(many, replace(SPATIAL, world="pug-textures"), "left_right_unseen_order")
-    assert found.counts["compositions"][0] > 0
+    assert found.counts["arrangements"][0] > 0
     assert found.lost > 0

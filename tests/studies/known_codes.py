@@ -19,7 +19,7 @@ def axes(animals=20, textures=4, views=2, backgrounds=5, seed=0):
 
 
 def code(kind, made, noise=NOISE, width=WIDTH):
-    """Codes by name, such as "object": a vector of its own for each object."""
+    """Codes by name, such as "object": a vector of its own for each composition."""
     random = np.random.default_rng(1)
     animals, textures = made.kinds
     animal, texture = random.normal(size=(animals, 1, width)), random.normal(size=(textures, width))
@@ -45,7 +45,7 @@ def code(kind, made, noise=NOISE, width=WIDTH):
 
 
 def shown(made, left, right):
-    """The sum of the codes of the left and of the right object."""
+    """The sum of the codes of the left and of the right composition."""
     (a, b), (t, u) = made.animals.T, made.textures.T
     return left[a[:, None], t] + right[b[:, None], u]
 

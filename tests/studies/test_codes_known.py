@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from menagerie.studies.codes.alignment import alignment
-from menagerie.studies.codes.axes import object_means
+from menagerie.studies.codes.axes import composition_means
 from menagerie.studies.codes.bits import bits
 from menagerie.studies.codes.edits import edits
 from menagerie.studies.codes.geometry import geometry
@@ -23,7 +23,7 @@ MADE = cache(axes)
 
 
 @pytest.mark.parametrize(
-    ("kind", "scene", "of_bits", "by_place", "share", "objects", "placed"),
+    ("kind", "scene", "of_bits", "by_place", "share", "compositions", "placed"),
     [
         ("concept", 0.50, 0.00, 0.00, 0.00, None, None),
         ("object", 1.00, 1.00, 0.00, 0.50, 1.00, 1.00),
@@ -32,12 +32,12 @@ MADE = cache(axes)
         ("scene", 0.47, 0.00, 0.00, 0.25, -0.07, -0.07),
     ],
 )
-def test_the_table(kind, scene, of_bits, by_place, share, objects, placed):
+def test_the_table(kind, scene, of_bits, by_place, share, compositions, placed):
     """A linear probe at chance is no code without binding: by place the fourth has all."""
     z = code(kind, MADE())
     probed, shaped = bound(z, MADE()), geometry(z, MADE())
-    said = (probed.scene, probed.bits, probed.place_bits, shaped.share, shaped.objects, shaped.placed_objects)
-    for measured, known in zip(said, (scene, of_bits, by_place, share, objects, placed), strict=True):
+    said = (probed.scene, probed.bits, probed.place_bits, shaped.share, shaped.compositions, shaped.placed_compositions)
+    for measured, known in zip(said, (scene, of_bits, by_place, share, compositions, placed), strict=True):
         assert measured.value == (None if known is None else pytest.approx(known, abs=DIGITS))
         assert (REFUSED in measured.refused) == (known is None)
     assert (probed.scene.chance, probed.right.chance, probed.bits.chance) == (0.5, 0.25, 0)
@@ -52,16 +52,16 @@ def test_the_table(kind, scene, of_bits, by_place, share, objects, placed):
 
 
 @pytest.mark.parametrize(
-    ("kind", "animals", "textures", "objects", "placed", "components"),
+    ("kind", "animals", "textures", "compositions", "placed", "components"),
     [("object", 8, 4, 1, 1, 18), ("place", 8, 4, 0, 1, 3), ("place", 8, 3, 0, 1, 2), ("object", 6, 3, 1, 1, 9)],
 )
-def test_noise_changes_no_fit_of_a_small_set(kind, animals, textures, objects, placed, components):
-    """Noise twice as large as what objects add to a code; without it the numbers are the true ones."""
+def test_noise_changes_no_fit_of_a_small_set(kind, animals, textures, compositions, placed, components):
+    """Noise twice as large as what compositions add to a code; without it the numbers are the true ones."""
     made = MADE(animals, textures)
     for noise, near, few in ((0, 0.02, 0), (2, 0.06, 2)):
         found = geometry(code(kind, made, noise), made)
-        assert found.objects.value == pytest.approx(objects, abs=near)
-        assert found.placed_objects.value == pytest.approx(placed, abs=near)
+        assert found.compositions.value == pytest.approx(compositions, abs=near)
+        assert found.placed_compositions.value == pytest.approx(placed, abs=near)
         assert found.components.value == pytest.approx(components, abs=few)
 
 
@@ -79,8 +79,8 @@ def test_bits_in_noise_are_a_loose_bound(animals, textures, width, noise, read):
     assert bound(z + drawn, made).bits.value == pytest.approx(read, abs=0.05)
 
 
-def test_products_on_objects_that_the_fit_lacks():
-    found = products(object_means(code("product", MADE()), MADE()).mean(0), (1, 3))
+def test_products_on_compositions_that_the_fit_lacks():
+    found = products(composition_means(code("product", MADE()), MADE()).mean(0), (1, 3))
     assert found.sum.value == pytest.approx(0.19, abs=DIGITS)
     assert found.ranks[3].value == pytest.approx(1.00, abs=DIGITS)
     assert found.sum.value < found.ranks[1].value < 0.9
@@ -109,15 +109,15 @@ def test_bits_at_the_ends():
 
 @cache
 def spaces(animals):
-    """Images and texts of concepts beside objects, and the directions of objects turned in some texts."""
+    """Images and texts of concepts beside compositions, and the directions of compositions turned in some texts."""
     made, random = axes(animals), np.random.default_rng(3)
     animal, texture = random.normal(size=(animals, 64)), random.normal(size=(4, 64))
     whole = random.normal(size=(animals, 4, 64))
     whole = whole - whole.mean(0, keepdims=True) - whole.mean(1, keepdims=True) + whole.mean((0, 1))
     turn = np.linalg.qr(random.normal(size=(64, 64)))[0]
 
-    def coded(objects):
-        parts = np.broadcast_arrays(animal[:, None], texture, objects)
+    def coded(compositions):
+        parts = np.broadcast_arrays(animal[:, None], texture, compositions)
         z = shown(made, *[np.concatenate(parts, -1)] * 2)
         z = z + 0.05 * random.normal(size=(2, *z.shape))
         return z / np.linalg.norm(z, axis=-1, keepdims=True)
@@ -141,7 +141,7 @@ def test_texts_that_are_not_turned_need_no_matrix():
     assert found.gap.value < 0.01 < found.gap.chance
 
 
-def test_edits_by_objects_alone_flip():
+def test_edits_by_compositions_alone_flip():
     made, images, texts, _ = spaces(20)
 
     def margins(codes):
@@ -149,9 +149,9 @@ def test_edits_by_objects_alone_flip():
 
     found = edits(images, made, margins)
     assert [measured.value for measured in found] == [1, 0, 0]
-    assert found.objects.chance == 0
+    assert found.compositions.chance == 0
     refused = edits(images, made, lambda codes: -1 - 0 * margins(codes))
-    assert "no scene is judged rightly" in refused.objects.refused
+    assert "no scene is judged rightly" in refused.compositions.refused
 
 
 def test_what_is_in_a_scene_is_known_without_what_belongs_to_what():
@@ -198,6 +198,6 @@ def test_categorisation_against_binding(weight, known):
 def test_rows_of_a_table():
     z = code("concept", MADE())
     found = {row["measure"]: row for row in rows(geometry(z, MADE()))}
-    assert found["objects"]["value"] is None
-    assert REFUSED in found["objects"]["refused"]
+    assert found["compositions"]["value"] is None
+    assert REFUSED in found["compositions"]["refused"]
     assert found["concepts"]["refused"] == ""

@@ -28,9 +28,9 @@ def test_a_margin_of_0_counts_one_half():
 def test_probes_of_one_code_for_all_scenes_are_at_chance():
     found = of_two(bound(np.ones(SHAPE), MADE))
     assert found == dict.fromkeys(("right_of_two", "scene", "place_scene", "animal_left", "texture_left"), 0.5)
-    few = axes(4)  # each fold of objects has all textures equally often
+    few = axes(4)  # each fold of compositions has all textures equally often
     found = of_two(shared(np.ones((*few.backgrounds.shape, 2, 8)), few))
-    assert found == dict.fromkeys(("right_of_two", "right_of_two_objects"), 0.5)
+    assert found == dict.fromkeys(("right_of_two", "right_of_two_compositions"), 0.5)
     rows = {row["measure"]: row for row in which_is_left("text", "code", "mean", np.ones(SHAPE), MADE)}
     assert (rows["scene"]["value"], rows["scene"]["chance"], rows["bits"]["value"]) == (0.5, 0.5, 0)
 

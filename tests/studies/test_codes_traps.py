@@ -10,7 +10,7 @@ from menagerie.studies.codes.axes import ProbeAxes, axes_of, in_both_orders
 from menagerie.studies.codes.geometry import geometry
 from menagerie.studies.codes.linear import held_out, readable
 from menagerie.studies.codes.probes import bound, control, shared
-from menagerie.studies.codes.things import mask_means, same_object, shares
+from menagerie.studies.codes.things import mask_means, same_composition, shares
 from tests.studies.known_codes import WIDTH, axes, code, of_share, shown
 
 MADE = axes(10)
@@ -49,13 +49,13 @@ def test_a_scene_its_swap_its_mirror_and_their_views_are_held_out_together():
 
 
 def test_what_one_view_does_to_all_pairs_is_no_signal():
-    """What views agree on is a sum over objects. Judged in the view of the fit, R2 is 2 here."""
+    """What views agree on is a sum over compositions. Judged in the view of the fit, R2 is 2 here."""
     random = np.random.default_rng(0)
     whole, of_view = random.normal(size=(10, 4, 64)), random.normal(size=(2, 10, 4, 64))
     z = np.stack([shown(MADE, *[whole + 0.7 * noise] * 2) for noise in of_view])
     found = geometry(z, MADE)
-    assert found.objects.value == pytest.approx(1, abs=0.01)
-    assert found.placed_objects.value == pytest.approx(1, abs=0.01)
+    assert found.compositions.value == pytest.approx(1, abs=0.01)
+    assert found.placed_compositions.value == pytest.approx(1, abs=0.01)
     assert found.share.value == pytest.approx(0.5, abs=0.05)
 
 
@@ -92,15 +92,15 @@ def test_codes_without_noise_differ_by_rounding_alone():
     scaled = z * 1e3 + 1e-4 * np.random.default_rng(0).normal(size=z.shape[1:])
     for codes in (z, scaled):
         found = geometry(codes, MADE)
-        assert "under 4 standard errors" in found.objects.refused
+        assert "under 4 standard errors" in found.compositions.refused
         assert "under 4 standard errors" in found.components.refused
         assert found.share.value == pytest.approx(0, abs=1e-6)
     nothing = geometry(np.ones((2, 90, 12, 3)), MADE)
-    assert all(nothing._asdict()[name].refused for name in ("share", "objects", "concepts", "components", "leak"))
+    assert all(nothing._asdict()[name].refused for name in ("share", "compositions", "concepts", "components", "leak"))
 
 
 def patches(anywhere):
-    """Masks of 6 x 6 patches of 2 x 2 pixels, each thing in 6 of them, and the code of its object in each."""
+    """Masks of 6 x 6 patches of 2 x 2 pixels, each thing in 6 of them, and the code of its composition in each."""
     made, random = axes(4, 3), np.random.default_rng(0)
     scenes = (2, 12, 6)
     columns = np.arange(36) % 6
@@ -108,16 +108,16 @@ def patches(anywhere):
     order = np.argsort(random.random((*scenes, 36)), -1) if anywhere else np.broadcast_to(fixed, (*scenes, 36))
     thing = np.where(order < 6, 1, np.where(order < 12, 2, 0))
     masks = thing.reshape(*scenes, 6, 6).repeat(2, -1).repeat(2, -2)
-    objects = np.linalg.qr(random.normal(size=(16, 12)))[0].T.reshape(4, 3, 16) * 4
+    compositions = np.linalg.qr(random.normal(size=(16, 12)))[0].T.reshape(4, 3, 16) * 4
     (a, b), (t, u) = made.animals.T, made.textures.T
-    of_thing = np.stack(np.broadcast_arrays(np.zeros(16), objects[a[:, None], t], objects[b[:, None], u]))
+    of_thing = np.stack(np.broadcast_arrays(np.zeros(16), compositions[a[:, None], t], compositions[b[:, None], u]))
     tokens = of_thing[thing, np.arange(12)[None, :, None, None], np.arange(6)[None, None, :, None]]
     return made, masks, tokens + 0.1 * random.normal(size=tokens.shape)
 
 
 def test_left_and_right_things_are_told_apart_by_places_alone():
     made, masks, tokens = patches(anywhere=False)
-    found = same_object(tokens, masks, made)
+    found = same_composition(tokens, masks, made)
     assert "places of patches alone tell 100 %" in found.tokens.refused
     assert found.less_places.value is None
     assert found.tokens.chance == 1
@@ -125,12 +125,12 @@ def test_left_and_right_things_are_told_apart_by_places_alone():
 
 def test_the_same_object_where_things_stand_anywhere():
     made, masks, tokens = patches(anywhere=True)
-    found = same_object(tokens, masks, made)
+    found = same_composition(tokens, masks, made)
     assert found.tokens.value > 0.9  # not 1: a reader of rank 16 hasn't seen these animals as a pair
     assert found.less_places.value > 0.9
     assert found.tokens.chance == pytest.approx(0.5, abs=0.05)
     noise = np.random.default_rng(1).normal(size=tokens.shape)
-    assert same_object(noise, masks, made).tokens.value == pytest.approx(0.5, abs=0.05)
+    assert same_composition(noise, masks, made).tokens.value == pytest.approx(0.5, abs=0.05)
 
 
 def test_probes_of_texts_read_the_order_of_mention():
@@ -147,16 +147,16 @@ def test_probes_of_texts_read_the_order_of_mention():
 
 
 def test_shared_probes_of_codes_for_each_thing():
-    """Textures that all animals share carry over to other objects; a vector of its own for each object doesn't."""
+    """Textures that all animals share carry over to other compositions; a vector of its own for each composition doesn't."""
     made, random = axes(8), np.random.default_rng(0)
     alone = random.normal(size=(8, 1, 32)) + random.normal(size=(4, 32))
-    for objects, right in ((alone, True), (random.normal(size=(8, 4, 32)), False)):
+    for compositions, right in ((alone, True), (random.normal(size=(8, 4, 32)), False)):
         (a, b), (t, u) = made.animals.T, made.textures.T
-        z = np.stack(np.broadcast_arrays(objects[a[:, None], t], objects[b[:, None], u]), 2)[None].repeat(2, 0)
+        z = np.stack(np.broadcast_arrays(compositions[a[:, None], t], compositions[b[:, None], u]), 2)[None].repeat(2, 0)
         found = shared(z + 0.1 * random.normal(size=z.shape), made)
         assert found.right.value == pytest.approx(1, abs=0.05)
-        assert (found.right_objects.value > 0.95) == right
-        assert right or found.right_of_two_objects.value < 0.6
+        assert (found.right_compositions.value > 0.95) == right
+        assert right or found.right_of_two_compositions.value < 0.6
         assert (found.right.chance, found.right_of_two.chance) == (0.25, 0.5)
 
 

@@ -190,7 +190,7 @@ def test_tables_page_and_terminal_say_what_training_had(leaking, capsys):
     (row,) = (row for row in rows_of(records.out) if (row["subset"], row["task"]) == ("seen_pairs", "swap"))
     n = str(piece.covered["seen_pairs"].records)
     assert (row["left_out"], row["accuracy"], row["training"]) == (n, "", "known")
-    assert row["compositions_had"] == row["compositions"] != "0"
+    assert row["arrangements_had"] == row["arrangements"] != "0"
     assert row["images_had"] == "0"
     (table,) = (part for part in parts(records) if getattr(part, "name", "") == "trained-on-packed")
     assert [cells[-1] for cells in table.rows if cells[1] == "seen_pairs"] == [f"{n} of {n}"]

@@ -288,7 +288,7 @@ def test_a_whole_study(study):
     spatial = [row for (split, *_), row in had.items() if split == "spatial"]
     assert all(row["pairs"].startswith("0 of ") for row in spatial), "whose records are all counted"
     both = "1 photographs each, after synthetic"
-    assert not had["binding", both, "held-out/unseen_pairs"]["objects"].startswith("0 of ")
+    assert not had["binding", both, "held-out/unseen_pairs"]["compositions"].startswith("0 of ")
     gaps = rows_of(study / "zero-shot.csv")
     assert len(gaps) == 9
     assert all(re.match(r"\d", row["photographed (%)"]) for row in gaps if row["measure"] != KNOWN)
