@@ -91,7 +91,9 @@ def pairs_in_train(split: Split) -> dict[str, str]:
         if recipe["kind"] not in kinds:
             continue
         most = every - sum(at_least_one(recipe[share], every) for share in ("reserve", "validation"))
-        exact = not recipe["hold_out"] and recipe.get("compositions", 1.0) == 1.0  # else some pairs may have no scene left
+        exact = (
+            not recipe["hold_out"] and recipe.get("compositions", 1.0) == 1.0
+        )  # else some pairs may have no scene left
         named = f"{'' if exact else 'at most '}{most}"
         fractions[f"training pairs{label}"] = share_text(len(pairs), most, named, recipe["pairs"])
         fractions[f"pairs {kinds[recipe['kind']]}{label}"] = share_text(

@@ -5,8 +5,8 @@ left out of a model's numbers if its training had the record's image, or had wha
 
 - `unseen_pairs`, and validation of binding and spatial splits: the pair (with `unseen_under` "own", in its relation);
 - `seen_pairs`: the arrangement; `different_bag`: the arrangement or its swap; `unseen_order`: the order;
-- `one_unseen_composition`, `two_unseen_compositions`: so many compositions of the scene or its swap that fewer are unseen than the
-  name says; `unseen_textures`, and validation of dependence splits: one of the compositions;
+- `one_unseen_composition`, `two_unseen_compositions`: so many compositions of the scene or its swap that fewer are
+  unseen than the name says; `unseen_textures`, and validation of dependence splits: one of the compositions;
 - `unseen_counts`, and validation of counting splits: several of the animal;
 - `unseen_N` of crowds: one of the exchanged things' compositions, as they are or exchanged;
 - `held_out`: a scene that the same rule matches.
@@ -40,7 +40,9 @@ def had_of(split: Split, subset: str, facts: frozenset[Fact], scenes: Sequence[S
         return lambda scene: matched(known, scene)
     if subset in COMPOSITION_TESTS:
         shown = frozenset(fact[1:] for fact in facts if fact[0] == COMPOSITION)
-        return lambda scene: unseen_in(shown, *zip(*(t[:2] for t in scene.things), strict=True)) < COMPOSITION_TESTS[subset]
+        return lambda scene: (
+            unseen_in(shown, *zip(*(t[:2] for t in scene.things), strict=True)) < COMPOSITION_TESTS[subset]
+        )
     lacks = LACKS.get((kind, "validation" if subset == "validation" else ending(kind, subset)))
     if kind == "spatial" and lacks is pairs_in and split.recipe["unseen_under"] == "own":
         lacks = both_orders

@@ -22,7 +22,7 @@ from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
 from menagerie.envs.layouts import MOST
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cells import round_coverage
+from menagerie.generators.coverage import round_coverage
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe

@@ -1,6 +1,6 @@
-"""Checks of crowd splits: which cells train and tests show, and that tests have the things that their names say.
+"""Checks of crowd splits: which compositions train and tests show, and that tests have the things that their names say.
 
-Cells are combinations of animal and texture. Which of them train shows is read from train itself.
+Compositions are combinations of animal and texture. Which of them train shows is read from train itself.
 """
 
 from collections import Counter
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from menagerie.envs.scene import Scene
-from menagerie.generators.audit.findings import Finding, cells_in, cells_of, every, none
+from menagerie.generators.audit.findings import Finding, compositions_in, compositions_of, every, none
 from menagerie.generators.captions.hard_negatives.swaps import swap_exchanged
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.storage.split_file import Split
@@ -45,12 +45,12 @@ def check_crowd_things(split: Split) -> Iterator[Finding]:
 def shares_as_said(test: Test | None, scene: Scene) -> bool:
     """Whether the things of a scene share what its test says: no animal and no texture, or as many as in a conjunction
     search or in triplets."""
-    cells = [thing[:2] for thing in scene.things]
-    animals, textures = (Counter(names) for names in zip(*cells, strict=True))
+    compositions = [thing[:2] for thing in scene.things]
+    animals, textures = (Counter(names) for names in zip(*compositions, strict=True))
     most = animals.most_common(1)[0][1], textures.most_common(1)[0][1]
     if test is not None and test.kind == "triplets":
-        shared = sum((animals[animal] - 1) * (textures[texture] - 1) for animal, texture in cells)
-        return shared == test.number and len(set(cells)) == len(cells)
+        shared = sum((animals[animal] - 1) * (textures[texture] - 1) for animal, texture in compositions)
+        return shared == test.number and len(set(compositions)) == len(compositions)
     if test is None or test.kind != "search_conjunction":
         return most == (1, 1)
     # k - 1 distractors share the target's animal or texture, half of them each, and nothing with one another.
@@ -72,24 +72,30 @@ def check_crowd_apart(split: Split) -> Iterator[Finding]:
     yield every("validation has no scene of a test", validation, lambda scene: scene not in tested)
 
 
-def check_crowd_cells(split: Split) -> Iterator[Finding]:
-    """Check that, for each scene of validation and of tests other than those of rules, train shows all cells of the
-    scene and of its swap; in tests of unseen cells, all but the four that the swap exchanges. Check that no negative of
-    train has a cell that train doesn't show."""
-    shown, train = cells_in(split, "train"), split.subsets["train"]
+def check_crowd_compositions(split: Split) -> Iterator[Finding]:
+    """Check that, for each scene of validation and of tests other than those of rules, train shows all compositions of
+    the scene and of its swap; in tests of unseen compositions, all but the four that the swap exchanges. Check that no
+    negative of train has a composition that train doesn't show."""
+    shown, train = compositions_in(split, "train"), split.subsets["train"]
     for name, records in split.subsets.items():
         if name != "train" and not name.startswith(HELD_OUT):
             unseen = name.startswith("unseen")
-            what = "none of the exchanged cells, and all others" if unseen else "all cells, exchanged ones too,"
+            what = (
+                "none of the exchanged compositions, and all others"
+                if unseen
+                else "all compositions, exchanged ones too,"
+            )
             claim = f"train shows {what} of every scene of {name}"
             yield every(claim, records.scenes, lambda scene, unseen=unseen: is_known(scene, shown, unseen))
     swaps = (swap_exchanged(s) for s, text in zip(train.scenes, train.negatives, strict=True) if text)
-    yield every("negatives of train have cells that train shows", swaps, lambda swap: cells_of(swap) <= shown)
+    yield every(
+        "negatives of train have compositions that train shows", swaps, lambda swap: compositions_of(swap) <= shown
+    )
 
 
 def is_known(scene: Scene, shown: set[tuple[str, str]], unseen: bool) -> bool:
-    """Whether the swap of a scene changes two cells into two others, and train shows these four and all other cells of
-    the scene; with `unseen`, whether train shows none of the four, and all others."""
-    before, after = cells_of(scene), cells_of(swap_exchanged(scene))
+    """Whether the swap of a scene changes two compositions into two others, and train shows these four and all other
+    compositions of the scene; with `unseen`, whether train shows none of the four, and all others."""
+    before, after = compositions_of(scene), compositions_of(swap_exchanged(scene))
     exchanged, others = before ^ after, before & after
     return len(exchanged) == 4 and others <= shown and (not exchanged & shown if unseen else exchanged <= shown)

@@ -45,11 +45,11 @@ def rules_of(split: Split) -> tuple[Rule, ...]:
     return recorded_rules(split.recipe, split.vocabulary)
 
 
-def cells_of(scene: Scene) -> frozenset[tuple[str, str]]:
+def compositions_of(scene: Scene) -> frozenset[tuple[str, str]]:
     """The combinations of animal and texture in a scene."""
     return frozenset(thing[:2] for thing in scene.things)
 
 
-def cells_in(split: Split, subset: str) -> set[tuple[str, str]]:
+def compositions_in(split: Split, subset: str) -> set[tuple[str, str]]:
     """All combinations of animal and texture that a subset shows."""
-    return set().union(*map(cells_of, split.subsets[subset].scenes))
+    return set().union(*map(compositions_of, split.subsets[subset].scenes))

@@ -9,8 +9,8 @@ import numpy as np
 from menagerie.generators.audit.findings import (
     Finding,
     animal_pair,
-    cells_in,
-    cells_of,
+    compositions_in,
+    compositions_of,
     every,
     none,
     rules_of,
@@ -78,10 +78,10 @@ def check_negatives(split: Split) -> Iterator[Finding]:
     """Check that the hard negatives of train name no composition that train never shows, and nothing that a rule holds
     out."""
     train, swap, rules = split.subsets["train"], SWAPS[split.recipe["kind"]], rules_of(split)
-    shown = cells_in(split, "train")
+    shown = compositions_in(split, "train")
     named = [swap(scene) for scene, text in zip(train.scenes, train.false, strict=True) if text]
     claim = "hard negatives of train name only compositions that train shows"
-    yield every(claim, named, lambda scene: cells_of(scene) <= shown)
+    yield every(claim, named, lambda scene: compositions_of(scene) <= shown)
     yield every("no rule holds out any hard negative of train", named, lambda scene: not matched(rules, scene))
 
 

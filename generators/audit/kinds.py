@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import COUNTING, SLOTS_OF
-from menagerie.generators.audit.findings import Finding, animal_pair, cells_in, cells_of, every, none
+from menagerie.generators.audit.findings import Finding, animal_pair, compositions_in, compositions_of, every, none
 from menagerie.generators.captions.hard_negatives.swaps import swap_textures
 from menagerie.generators.storage.split_file import Split
 
@@ -31,22 +31,24 @@ def check_pairs(split: Split) -> Iterator[Finding]:
 
 def check_bindings(split: Split) -> Iterator[Finding]:
     """Check that tested bindings of training pairs are not in train, except those of `train_pairs`, which must be."""
-    train, met = set(map(cells_of, split.subsets["train"].scenes)), pairs_of(split, "train")
+    train, met = set(map(compositions_of, split.subsets["train"].scenes)), pairs_of(split, "train")
     old, other, same = (split.subsets[name].scenes for name in ("seen_pairs", "different_bag", "train_pairs"))
-    yield every("no textured pair of seen_pairs is in train", old, lambda scene: cells_of(scene) not in train)
-    yield every("no textured pair of different_bag is in train", other, lambda scene: cells_of(scene) not in train)
+    yield every("no textured pair of seen_pairs is in train", old, lambda scene: compositions_of(scene) not in train)
+    yield every(
+        "no textured pair of different_bag is in train", other, lambda scene: compositions_of(scene) not in train
+    )
     claim = "every textured pair of seen_pairs is in train with its textures swapped"
-    yield every(claim, old, lambda scene: cells_of(swap_textures(scene)) in train)
+    yield every(claim, old, lambda scene: compositions_of(swap_textures(scene)) in train)
     yield every("every animal pair of different_bag is in train", other, lambda scene: animal_pair(scene) in met)
-    yield every("every textured pair of train_pairs is in train", same, lambda scene: cells_of(scene) in train)
+    yield every("every textured pair of train_pairs is in train", same, lambda scene: compositions_of(scene) in train)
 
 
 def check_compositions(split: Split) -> Iterator[Finding]:
-    """Check that scenes of tests and validation, or their swaps, have as many unseen compositions as their test's name says,
-    or none. Check that tests of unseen compositions share no animal pair with validation."""
+    """Check that scenes of tests and validation, or their swaps, have as many unseen compositions as their test's name
+    says, or none. Check that tests of unseen compositions share no animal pair with validation."""
     if split.recipe.get("compositions", 1.0) == 1.0:
         return
-    shown, apart = cells_in(split, "train"), pairs_of(split, "validation")
+    shown, apart = compositions_in(split, "train"), pairs_of(split, "validation")
 
     def unseen_in(scene: Scene) -> int:
         return max(sum(thing[:2] not in shown for thing in one.things) for one in (scene, swap_textures(scene)))
@@ -64,10 +66,10 @@ def check_compositions(split: Split) -> Iterator[Finding]:
 def check_painted(split: Split) -> Iterator[Finding]:
     """Check that train shows every animal in its textures of `seen_textures`, and never in those of `unseen_textures`
     and validation. Check that validation has pairs of its own."""
-    train = cells_in(split, "train")
+    train = compositions_in(split, "train")
     for name in ("unseen_textures", "validation"):
-        yield none(f"no animal of {name} is in train in that texture", texts(cells_in(split, name) & train))
-    seen = cells_in(split, "seen_textures")
+        yield none(f"no animal of {name} is in train in that texture", texts(compositions_in(split, name) & train))
+    seen = compositions_in(split, "seen_textures")
     yield none("every animal of seen_textures is in train in that texture", texts(seen - train))
     others = set().union(*(pairs_of(split, name) for name in ("train", "seen_textures", "unseen_textures")))
     shared = texts(pairs_of(split, "validation") & others)

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator
 
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import CROWD, place_of
-from menagerie.generators.audit.findings import Finding, cells_of, every, none
+from menagerie.generators.audit.findings import Finding, compositions_of, every, none
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS, with_exchanged
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.splits.recipe import ENTROPIES
@@ -73,7 +73,7 @@ def check_probe_entropies(split: Split) -> Iterator[Finding]:
 
     recorded = split.recipe[ENTROPIES]
     for name, records in tested(split).items():
-        counts = (Counter(map(bag, records.scenes)), Counter((bag(s), cells_of(s)) for s in records.scenes))
+        counts = (Counter(map(bag, records.scenes)), Counter((bag(s), compositions_of(s)) for s in records.scenes))
         which, both = (float(entropy(list(number.values()), base=2)) for number in counts)
         found = {"which": which, "binding": both - which}
         detail = ", ".join(f"{what} {bits:.4f} bits, recorded {recorded[what]:.4f}" for what, bits in found.items())

@@ -36,7 +36,7 @@ CHECKS_OF = {
     "spatial": (kinds.check_orders, kinds.check_relations),
     "dependence": (kinds.check_painted,),
     "counting": (kinds.check_counted,),
-    "crowd": (crowds.check_crowd_things, crowds.check_crowd_apart, crowds.check_crowd_cells),
+    "crowd": (crowds.check_crowd_things, crowds.check_crowd_apart, crowds.check_crowd_compositions),
     "probe": (
         probes.check_probe_trains_nothing,
         probes.check_probe_quartets,

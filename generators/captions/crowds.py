@@ -22,7 +22,7 @@ from menagerie.generators.captions.templates import (
     template_of,
     write_caption,
 )
-from menagerie.generators.cells import Cells, cells_of
+from menagerie.generators.coverage import Coverage, coverage_of
 from menagerie.generators.vocabulary import Vocabulary
 
 SEARCH = "search"  # starts the names of tests whose captions mention the target alone
@@ -50,9 +50,9 @@ class Telling:
         return template_of(self.recipe)
 
     @cached_property
-    def cells(self) -> Cells:
-        """The cells of a crowd split."""
-        return cells_of(self.recipe, self.words.animals, self.words.textures)
+    def coverage(self) -> Coverage:
+        """The compositions of a crowd split."""
+        return coverage_of(self.recipe, self.words.animals, self.words.textures)
 
 
 def in_order(scene: Scene, telling: Telling) -> tuple[Thing, ...]:

@@ -9,9 +9,9 @@ swapped assignment, its hard negative. What the paper leaves open is decided her
 - Fractions count the remaining, trainable pairs and are nested: the pairs at 20 % are among the pairs at 40 %, with the
   same textures, and so are the pairs with hard negatives.
 - Tests and validation use view numbers that train never uses.
-- With `compositions` below 1, train also lacks combinations of animal and texture (`splits.latin_square`), alone and in pairs.
-  Validation and the other tests then show only combinations that train shows, in their scenes and in the swaps of
-  these. Two more tests show scenes with one and with two of the missing combinations.
+- With `compositions` below 1, train also lacks combinations of animal and texture (`splits.latin_square`), alone and in
+  pairs. Validation and the other tests then show only combinations that train shows, in their scenes and in the swaps
+  of these. Two more tests show scenes with one and with two of the missing combinations.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.incomplete import denied_things, mentioned_things
 from menagerie.generators.captions.templates import Content, content_of, mention_order
-from menagerie.generators.cells import Cell
+from menagerie.generators.coverage import Composition
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.latin_square import COMPOSITION_TESTS, shown_compositions, unseen_in
@@ -66,13 +66,15 @@ class BindingRecipe(PairRecipe):
         super().__post_init__()
         for name in ("hold_out", "negated"):
             if self.compositions < 1 and getattr(self, name):
-                raise UserError(f"compositions {self.compositions:g} and {name} both say what train lacks; leave one of them out")
+                raise UserError(
+                    f"compositions {self.compositions:g} and {name} both say what train lacks; leave one of them out"
+                )
 
     @property
     def tests(self) -> tuple[str, ...]:
         return (*TESTS, *COMPOSITION_TESTS) if self.compositions < 1 else TESTS
 
-    def shown(self, world: World) -> frozenset[Cell] | None:
+    def shown(self, world: World) -> frozenset[Composition] | None:
         """The combinations of animal and texture that train may show; None for all."""
         return shown_compositions(world, self.compositions, self.seed) if self.compositions < 1 else None
 
@@ -144,10 +146,10 @@ def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair,
 
 
 def free_assignments(
-    world: World, pair: Pair, rules: tuple[Rule, ...], shown: frozenset[Cell] | None = None
+    world: World, pair: Pair, rules: tuple[Rule, ...], shown: frozenset[Composition] | None = None
 ) -> list[Textures]:
-    """Return the assignments of two different textures to a pair that train may show: both compositions are in `shown`, if
-    it is given, and the rules hold out only some of the assignment's scenes, or none."""
+    """Return the assignments of two different textures to a pair that train may show: both compositions are in `shown`,
+    if it is given, and the rules hold out only some of the assignment's scenes, or none."""
     choices = [
         textures
         for textures in permutations(world.textures, 2)
@@ -159,13 +161,13 @@ def free_assignments(
 
 
 def check_tested(recipe: BindingRecipe, subsets: Mapping[str, list[Scene]]) -> None:
-    """Raise if a test of unseen compositions has no scene, or if validation or `unseen_pairs` has none although its share
-    isn't 0: then `compositions` is too low or too high."""
+    """Raise if a test of unseen compositions has no scene, or if validation or `unseen_pairs` has none although its
+    share isn't 0: then `compositions` is too low or too high."""
     asked = {"validation": recipe.validation, "unseen_pairs": recipe.reserve} | dict.fromkeys(COMPOSITION_TESTS, 1.0)
     if empty := next((name for name, share in asked.items() if share and not subsets[name]), None):
         raise UserError(
-            f"compositions {recipe.compositions:g} leaves no scene of {empty} in world {recipe.world!r}; choose another share, "
-            "or a world with more textures"
+            f"compositions {recipe.compositions:g} leaves no scene of {empty} in world {recipe.world!r}; choose another "
+            "share, or a world with more textures"
         )
 
 
@@ -200,10 +202,10 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
 
 
 def by_compositions(
-    world: World, subsets: dict[str, list[tuple[Pair, Textures]]], shown: frozenset[Cell], apart: set[Pair]
+    world: World, subsets: dict[str, list[tuple[Pair, Textures]]], shown: frozenset[Composition], apart: set[Pair]
 ) -> dict[str, list[tuple[Pair, Textures]]]:
-    """Take textured pairs with unseen compositions, in these or in swapped textures, out of all subsets but train. Add the
-    tests of unseen compositions, which show all pairs except validation's."""
+    """Take textured pairs with unseen compositions, in these or in swapped textures, out of all subsets but train. Add
+    the tests of unseen compositions, which show all pairs except validation's."""
     whole = {
         name: items if name == "train" else [item for item in items if not unseen_in(shown, *item)]
         for name, items in subsets.items()

@@ -1,11 +1,12 @@
 """Crowd splits: scenes of one to six different animals in different textures.
 
 Train shows `train_scenes` images, less those in which too little of a thing shows (`least_visible`), each number of
-`things` equally often, and only the cells (combinations of animal and texture) that `coverage` leaves it. There are
-tests for each number n of `test_things`: `seen_n`, whose cells train shows, and below full coverage `unseen_n`. A hard
-negative exchanges the textures of two things. Their two cells and the two after the exchange are all seen or all
-unseen; otherwise a cell could give the hard negative away. In `unseen_n` the exchanged things have the same cells at
-every coverage, and all others have cells that train shows at every coverage.
+`things` equally often, and only the compositions (combinations of animal and texture) that `coverage` leaves it. There
+are tests for each number n of `test_things`: `seen_n`, whose compositions train shows, and below full coverage
+`unseen_n`. A hard negative exchanges the textures of two things. Their two compositions and the two after the exchange
+are all seen or all unseen; otherwise a composition could give the hard negative away. In `unseen_n` the exchanged
+things have the same compositions at every coverage, and all others have compositions that train shows at every
+coverage.
 
 A search shows a target, such as a red cat, among k others. One of them exchanges textures with it. The rest share by
 turns its texture and its animal (`search_conjunction_k`), or nothing (`search_feature_k`). `triplets_t` shows four
@@ -25,10 +26,10 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.crowds import SEARCH, target, tested_things, trained_things
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.templates import Content, content_of
-from menagerie.generators.cells import Cell
+from menagerie.generators.coverage import Composition
 from menagerie.generators.rules.hold_out import matched
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.crowd_options import CrowdOptions, cells_in, check_names
+from menagerie.generators.splits.crowd_options import CrowdOptions, check_names, coverage_in
 from menagerie.generators.splits.crowd_tests import (
     Chooser,
     named_in,
@@ -66,9 +67,9 @@ class CrowdRecipe(CrowdOptions):
         return self.shows(world, self.swap(scene)) and self.free(world)(self.swap(scene))
 
     def shows(self, world: World, scene: Scene) -> bool:
-        """Whether train may show all cells of a scene."""
-        cells = cells_in(self, world)
-        return all(cells.seen(thing.animal, thing.texture) for thing in scene.things)
+        """Whether train may show all compositions of a scene."""
+        coverage = coverage_in(self, world)
+        return all(coverage.seen(thing.animal, thing.texture) for thing in scene.things)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         check_names(self, world)
@@ -78,13 +79,13 @@ class CrowdRecipe(CrowdOptions):
         return subsets | {"validation": self.validated(world, taken)} | tested
 
     def trained(self, world: World) -> list[Scene]:
-        """Return the scenes of train, one number of things after the other. Raises if they don't show every cell of the
-        coverage, unless there are rules."""
+        """Return the scenes of train, one number of things after the other. Raises if they don't show every composition
+        of the coverage, unless there are rules."""
         numbers = zip(self.things, parts_of(self.train_scenes, len(self.things)), strict=True)
         scenes = [scene for things, number in numbers for scene in self.trained_of(world, things, number)]
-        asked = cells_in(self, world).trained
+        asked = coverage_in(self, world).trained
         shown = {thing[:2] for scene in scenes for thing in scene.things}
-        if len(shown) < len(asked) and not self.hold_out:  # rules may hold out a cell
+        if len(shown) < len(asked) and not self.hold_out:  # rules may hold out a composition
             raise UserError(
                 f"train_scenes {self.train_scenes} is too low: train would show {len(shown)} of the {len(asked)} "
                 f"combinations of animal and texture that coverage {self.coverage:g} means; raise it, or take a world "
@@ -96,7 +97,7 @@ class CrowdRecipe(CrowdOptions):
         """Return the `number` scenes of train with this many things. If these are two or more, the last scenes, a share
         `hard_negatives`, are swaps of others."""
         swaps = round(self.hard_negatives * number) if things > 1 else 0
-        trained, free = cells_in(self, world).trained, self.free(world)
+        trained, free = coverage_in(self, world).trained, self.free(world)
         random = generator(self.seed, "train", things)
         table = Table(world, LAYOUTS[self.layout], things, self.train_range, trained, random)
         scenes = collect(number - swaps, table.scene, free, like=lambda scene: scene)
@@ -119,19 +120,19 @@ class CrowdRecipe(CrowdOptions):
         return scenes + usable[:swaps]
 
     def chooser(self, world: World, name: str) -> Chooser:
-        """Return the function that chooses the cells of a test's scenes."""
-        cells, random = cells_in(self, world), generator(self.seed, "cells", name)
+        """Return the function that chooses the compositions of a test's scenes."""
+        coverage, random = coverage_in(self, world), generator(self.seed, "cells", name)
         kind, _, rest = name.partition("_")
         if kind == SEARCH:
-            return searched(cells, cells.trained, random, things_of(name), rest.startswith("conjunction"))
+            return searched(coverage, coverage.trained, random, things_of(name), rest.startswith("conjunction"))
         if kind == "triplets":
-            return with_triplets(cells, cells.trained, random, int(rest))
-        return of_pairs(cells, cells.trained if kind == "seen" else cells.at(cells.classes - 1), random)
+            return with_triplets(coverage, coverage.trained, random, int(rest))
+        return of_pairs(coverage, coverage.trained if kind == "seen" else coverage.at(coverage.classes - 1), random)
 
     def dealt(self, world: World, name: str) -> list[Scene]:
         """The scenes of a test: at most `test_scenes`, none of them the swap of another."""
-        cells, choose = cells_in(self, world), self.chooser(world, name)
-        others = cells.at(0) if name.startswith("unseen") else cells.trained
+        coverage, choose = coverage_in(self, world), self.chooser(world, name)
+        others = coverage.at(0) if name.startswith("unseen") else coverage.trained
         deal = self.dealer(world, name, things_of(name), others, choose)
         scenes = collect(self.test_scenes, deal, self.free_both(world), self.swap)
         if not scenes:
@@ -140,9 +141,11 @@ class CrowdRecipe(CrowdOptions):
             )
         return scenes
 
-    def dealer(self, world: World, name: str, things: int, others: list[Cell], choose: Chooser) -> Callable[[], Scene]:
-        """Make a function that deals scenes of `things` things in test views. `choose` gives cells of the first things,
-        and `others` are the cells of the rest."""
+    def dealer(
+        self, world: World, name: str, things: int, others: list[Composition], choose: Chooser
+    ) -> Callable[[], Scene]:
+        """Make a function that deals scenes of `things` things in test views. `choose` gives compositions of the first
+        things, and `others` are the compositions of the rest."""
         layout = LAYOUTS[self.test_layout or self.layout]
         table = Table(world, layout, things, self.test_range, others, generator(self.seed, "test", name, things))
         return lambda: table.scene(choose())
@@ -150,11 +153,11 @@ class CrowdRecipe(CrowdOptions):
     def validated(self, world: World, taken: set[Scene]) -> list[Scene]:
         """Return the scenes of validation. They have the numbers of things of train, but at least two. None is in a
         test, and neither is its swap."""
-        cells, free = cells_in(self, world), self.free_both(world)
+        coverage, free = coverage_in(self, world), self.free_both(world)
         numbers, scenes = [n for n in self.things if n > 1] or [2], []
         for n, number in zip(numbers, parts_of(self.test_scenes, len(numbers)), strict=True):
-            choose = of_pairs(cells, cells.trained, generator(self.seed, "cells", "validation", n))
-            deal = self.dealer(world, "validation", n, cells.trained, choose)
+            choose = of_pairs(coverage, coverage.trained, generator(self.seed, "cells", "validation", n))
+            deal = self.dealer(world, "validation", n, coverage.trained, choose)
             scenes += collect(number, deal, lambda scene: scene not in taken and free(scene), self.swap)
         return scenes
 
@@ -165,11 +168,11 @@ class CrowdRecipe(CrowdOptions):
     def matching(self, world: World, name: str, rules: Sequence[Rule]) -> list[Scene]:
         """Return the scenes of a test of rules. The names in the rules are dealt more often; otherwise few scenes would
         match."""
-        cells, scenes = cells_in(self, world), []
+        coverage, scenes = coverage_in(self, world), []
         for n, number in zip(self.test_things, parts_of(self.test_scenes, len(self.test_things)), strict=True):
             random = generator(self.seed, "cells", name, n)
-            choose = of_names(cells, cells.trained, named_in(rules, world), random)
-            deal = self.dealer(world, name, n, cells.trained, choose)
+            choose = of_names(coverage, coverage.trained, named_in(rules, world), random)
+            deal = self.dealer(world, name, n, coverage.trained, choose)
             scenes += collect(number, deal, partial(matched, rules), self.swap)
         return scenes
 

@@ -9,7 +9,7 @@ from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
 from menagerie.envs.layouts import MOST
 from menagerie.envs.world import World
 from menagerie.generators.captions.crowds import SEARCH, Telling
-from menagerie.generators.cells import Cells, cells_of, round_coverage
+from menagerie.generators.coverage import Coverage, coverage_of, round_coverage
 from menagerie.generators.splits.recipe import SplitRecipe
 
 Things = Annotated[tuple[int, ...], FIRST, Several(1), Range(1, MOST)]
@@ -30,7 +30,7 @@ class CrowdOptions(SplitRecipe):
     reserve: float = 0.0
     """Always 0."""
     validation: float = 0.0
-    """Always 0: the scenes of validation have seen cells, in the views of tests."""
+    """Always 0: the scenes of validation have seen compositions, in the views of tests."""
     layout: Annotated[Literal["apart", "rows", "overlap"], FIRST] = "apart"
     """Where things stand in train: side by side and above, in two rows, or in front of one another."""
     test_layout: Literal["", "apart", "rows", "overlap"] = ""
@@ -84,8 +84,8 @@ class CrowdOptions(SplitRecipe):
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The tests by which studies judge a model: `held_out` if there are rules, else those of unseen cells, else
-        those of more things than train shows, else all."""
+        """The tests by which studies judge a model: `held_out` if there are rules, else those of unseen compositions,
+        else those of more things than train shows, else all."""
         unseen = tuple(test for test in self.tests if test.startswith("unseen"))
         more = tuple(f"seen_{n}" for n in self.test_things if n > max(self.things))
         return super().judged if self.hold_out else unseen or more or self.tests
@@ -95,9 +95,9 @@ class CrowdOptions(SplitRecipe):
         return Telling(vars(self))
 
 
-def cells_in(recipe: CrowdOptions, world: World) -> Cells:
-    """Return the cells of a recipe, given its world."""
-    return cells_of(vars(recipe), world.animals, world.textures)
+def coverage_in(recipe: CrowdOptions, world: World) -> Coverage:
+    """Return the compositions of a recipe, given its world."""
+    return coverage_of(vars(recipe), world.animals, world.textures)
 
 
 def check_names(recipe: CrowdOptions, world: World) -> None:
@@ -110,4 +110,4 @@ def check_names(recipe: CrowdOptions, world: World) -> None:
                 f"scenes of {most} different things need {most} {what}, but world {recipe.world!r} has {len(names)}; "
                 "take another world, or lower things and test_things"
             )
-    cells_in(recipe, world)
+    coverage_in(recipe, world)

@@ -1,4 +1,4 @@
-"""The tests of crowd splits: how many things their scenes have, and in which cells."""
+"""The tests of crowd splits: how many things their scenes have, and in which compositions."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,17 +8,17 @@ import numpy as np
 
 from menagerie.envs.world import World
 from menagerie.generators.captions.crowds import SEARCH
-from menagerie.generators.cells import Cell, Cells
+from menagerie.generators.coverage import Composition, Coverage
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.dealing import Deck, NoCard, different
 
-Chooser = Callable[[], list[Cell]]
-"""Chooses the cells of a scene: those of the two exchanged things, and perhaps of others."""
+Chooser = Callable[[], list[Composition]]
+"""Chooses the compositions of a scene: those of the two exchanged things, and perhaps of others."""
 
 
 def things_of(test: str) -> int:
-    """Return the number of things in a test's scenes, by the name of the test: of seen or unseen cells, of a search, or
-    of triplets."""
+    """Return the number of things in a test's scenes, by the name of the test: of seen or unseen compositions, of a
+    search, or of triplets."""
     kind, _, rest = test.partition("_")
     number = int(rest.rpartition("_")[2])
     return {SEARCH: number + 1, "triplets": 4}.get(kind, number)
@@ -32,48 +32,50 @@ def named_in(rules: Sequence[Rule], world: World) -> set[str]:
     return {member for members in found for member in members}
 
 
-def of_pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) -> Chooser:
-    """Deal the cells of two exchanged things. Both are of `tested`, share neither animal nor texture, and are
-    `Cells.alike`, so the exchange makes no seen cell unseen, and no unseen cell seen."""
+def of_pairs(coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator) -> Chooser:
+    """Deal the compositions of two exchanged things. Both are of `tested`, share neither animal nor texture, and are
+    `Coverage.alike`, so the exchange makes no seen composition unseen, and no unseen composition seen."""
     deck = Deck(tested, random)
-    return lambda: [one := deck.deal(), deck.deal(partial(goes_with, cells, one))]
+    return lambda: [one := deck.deal(), deck.deal(partial(goes_with, coverage, one))]
 
 
-def goes_with(cells: Cells, one: Cell, cell: Cell) -> bool:
-    return different(cell, one) and cells.alike(cell, one)
+def goes_with(coverage: Coverage, one: Composition, composition: Composition) -> bool:
+    return different(composition, one) and coverage.alike(composition, one)
 
 
-def of_names(cells: Cells, tested: Sequence[Cell], names: set[str], random: np.random.Generator) -> Chooser:
-    """Deal the cells of two exchanged things with `names` more often.
+def of_names(
+    coverage: Coverage, tested: Sequence[Composition], names: set[str], random: np.random.Generator
+) -> Chooser:
+    """Deal the compositions of two exchanged things with `names` more often.
 
-    Each is dealt from the cells of `tested` that have the most of `names`, the first with probability 3/4 and the other
-    with probability 1/2; otherwise from all of `tested`."""
-    most = max(len(names.intersection(cell)) for cell in tested)
-    wanted = Deck([cell for cell in tested if len(names.intersection(cell)) == most], random)
+    Each is dealt from the compositions of `tested` that have the most of `names`, the first with probability 3/4 and
+    the other with probability 1/2; otherwise from all of `tested`."""
+    most = max(len(names.intersection(composition)) for composition in tested)
+    wanted = Deck([composition for composition in tested if len(names.intersection(composition)) == most], random)
     every = Deck(tested, random)
 
-    def choose() -> list[Cell]:
+    def choose() -> list[Composition]:
         one = (wanted if random.random() < 0.75 else every).deal()
         other = wanted if random.random() < 0.5 else every
-        return [one, other.deal(partial(goes_with, cells, one))]
+        return [one, other.deal(partial(goes_with, coverage, one))]
 
     return choose
 
 
 def searched(
-    cells: Cells, tested: Sequence[Cell], random: np.random.Generator, things: int, conjunction: bool
+    coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator, things: int, conjunction: bool
 ) -> Chooser:
-    """Choose cells for scenes of a search: a target, such as a red cat, and a thing with which it exchanges its
+    """Choose compositions for scenes of a search: a target, such as a red cat, and a thing with which it exchanges its
     texture, such as a white dog. With `conjunction`, the rest are by turns other red animals and cats in other
     textures; without, they share nothing with these two."""
-    deal = of_pairs(cells, tested, random)
+    deal = of_pairs(coverage, tested, random)
 
-    def choose() -> list[Cell]:
+    def choose() -> list[Composition]:
         taken, start = deal(), random.integers(2)
         target, other = taken
         for turn in range(things - len(taken)):
             shared = 1 + int(start + turn) % 2 if conjunction else 0
-            fitting = [cell for cell in tested if fits(cell, taken, target, other, shared)]
+            fitting = [composition for composition in tested if fits(composition, taken, target, other, shared)]
             if not fitting:
                 raise NoCard
             taken.append(fitting[random.integers(len(fitting))])
@@ -82,34 +84,40 @@ def searched(
     return choose
 
 
-def fits(cell: Cell, taken: Sequence[Cell], target: Cell, other: Cell, shared: int) -> bool:
-    """Return whether a cell may join a search, whose things so far have the cells `taken`.
+def fits(
+    composition: Composition, taken: Sequence[Composition], target: Composition, other: Composition, shared: int
+) -> bool:
+    """Return whether a composition may join a search, whose things so far have the compositions `taken`.
 
     With the target it must share what `shared` says: 1 the texture alone, 2 the animal alone, 0 neither. Its animal
     (unless `shared` is 2) and its texture (unless `shared` is 1) must be new. It shares nothing with `other`."""
-    wanted = (cell[0] == target[0], cell[1] == target[1]) == (shared == 2, shared == 1)
+    wanted = (composition[0] == target[0], composition[1] == target[1]) == (shared == 2, shared == 1)
     return (
         wanted
-        and different(cell, other)
-        and all((cell[0] != seen[0] or shared == 2) and (cell[1] != seen[1] or shared == 1) for seen in taken)
+        and different(composition, other)
+        and all(
+            (composition[0] != seen[0] or shared == 2) and (composition[1] != seen[1] or shared == 1) for seen in taken
+        )
     )
 
 
-def with_triplets(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, triplets: int) -> Chooser:
-    """Choose cells for scenes of four things with 0, 1 or 2 triplets. A triplet is a thing, another thing with its
-    animal and a third one with its texture (Campbell et al. 2024)."""
-    deal = of_pairs(cells, tested, random)
+def with_triplets(
+    coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator, triplets: int
+) -> Chooser:
+    """Choose compositions for scenes of four things with 0, 1 or 2 triplets. A triplet is a thing, another thing with
+    its animal and a third one with its texture (Campbell et al. 2024)."""
+    deal = of_pairs(coverage, tested, random)
 
-    def choose() -> list[Cell]:
+    def choose() -> list[Composition]:
         (animal, texture), (other_animal, other_texture) = both = deal()
-        animals = [name for name in cells.animals if name not in (animal, other_animal)]
-        textures = [name for name in cells.textures if name not in (texture, other_texture)]
+        animals = [name for name in coverage.animals if name not in (animal, other_animal)]
+        textures = [name for name in coverage.textures if name not in (texture, other_texture)]
         new_animal, new_texture = (names[random.integers(len(names))] for names in (animals, textures))
         rest = {
             1: [(animal, new_texture), (new_animal, texture)],  # the first exchanged thing with both
             2: [(animal, new_texture), (other_animal, new_texture)],  # these two, each with the other and one exchanged
         }[triplets]
-        if not all(cells.seen(*cell) for cell in rest):
+        if not all(coverage.seen(*composition) for composition in rest):
             raise NoCard
         return both + rest
 

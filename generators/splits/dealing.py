@@ -1,4 +1,5 @@
-"""Deals scenes of crowds from shuffled decks of cells, places, backgrounds and views, to make each equally frequent.
+"""Deals scenes of crowds from shuffled decks of compositions, places, backgrounds and views, to make each equally
+frequent.
 
 A card that doesn't fit a scene waits for the next one. A deck is shuffled again once none of its waiting cards fits.
 """
@@ -12,7 +13,7 @@ from menagerie.envs.layouts import Layout
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.swaps import exchanged_places
-from menagerie.generators.cells import Cell
+from menagerie.generators.coverage import Composition
 
 Card = TypeVar("Card")
 TRIES = 2000  # scenes dealt in vain, one after the other, after which there seems to be no further one
@@ -52,31 +53,36 @@ class Table:
         layout: Layout,
         things: int,
         views: range,
-        cells: Iterable[Cell],
+        compositions: Iterable[Composition],
         random: np.random.Generator,
     ) -> None:
-        """`cells` are dealt to things for which `scene` is given no cell."""
+        """`compositions` are dealt to things for which `scene` is given no composition."""
         self.world, self.things, self.random = world, things, random
         self.places = Deck(layout.choices(things), random)
         self.backgrounds, self.views = Deck(world.backgrounds, random), Deck(views, random)
-        self.cells = Deck(cells, random)
+        self.compositions = Deck(compositions, random)
 
-    def scene(self, chosen: Sequence[Cell] = ()) -> Scene:
-        """Deal a scene. `chosen` are the cells of the two things whose textures a swap exchanges, and then of others.
-        The remaining things get cells from the deck: new animals in new textures.
+    def scene(self, chosen: Sequence[Composition] = ()) -> Scene:
+        """Deal a scene. `chosen` are the compositions of the two things whose textures a swap exchanges, and then of
+        others. The remaining things get compositions from the deck: new animals in new textures.
 
-        Raises `NoCard` if no cell of the deck fits beside those already chosen.
+        Raises `NoCard` if no composition of the deck fits beside those already chosen.
         """
-        cells = [*chosen]
-        while len(cells) < self.things:
-            cells.append(self.cells.deal(lambda cell: all(different(cell, other) for other in cells)))
+        compositions = [*chosen]
+        while len(compositions) < self.things:
+            compositions.append(
+                self.compositions.deal(lambda composition: all(different(composition, other) for other in compositions))
+            )
         slots, background, view = self.places.deal(), self.backgrounds.deal(), self.views.deal()
         order = self.random.permutation(len(slots)).tolist()
         if chosen:
             pair = exchanged_places(slots, background, view)
             order = [*sorted(pair, key=order.index), *(place for place in order if place not in pair)]
-        sizes = self.sizes(animal for animal, _ in cells)
-        things = (Thing(*cell, slots[i], sizes.get(cell[0], "")) for cell, i in zip(cells, order, strict=True))
+        sizes = self.sizes(animal for animal, _ in compositions)
+        things = (
+            Thing(*composition, slots[i], sizes.get(composition[0], ""))
+            for composition, i in zip(compositions, order, strict=True)
+        )
         return Scene(background, tuple(things), view)
 
     def sizes(self, animals: Iterable[str]) -> dict[str, str]:
@@ -85,8 +91,8 @@ class Table:
         return {animal: names[self.random.integers(len(names))] for animal in dict.fromkeys(animals)} if names else {}
 
 
-def different(one: Cell, other: Cell) -> bool:
-    """Whether two cells share neither animal nor texture."""
+def different(one: Composition, other: Composition) -> bool:
+    """Whether two compositions share neither animal nor texture."""
     return one[0] != other[0] and one[1] != other[1]
 
 

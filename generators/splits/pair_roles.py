@@ -162,7 +162,11 @@ def spared_pairs(recipe: PairRecipe, world: World) -> frozenset[Pair]:
 
 def left_by(recipe: SplitRecipe) -> str:
     """Return the field that makes pairs untrainable, with its value, for messages."""
-    return f"hold_out {' or '.join(recipe.hold_out)!r}" if recipe.hold_out else f"compositions {vars(recipe)['compositions']:g}"
+    return (
+        f"hold_out {' or '.join(recipe.hold_out)!r}"
+        if recipe.hold_out
+        else f"compositions {vars(recipe)['compositions']:g}"
+    )
 
 
 def shuffled_pairs(recipe: SplitRecipe, world: World, *salt: str) -> list[Pair]:

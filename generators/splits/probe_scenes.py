@@ -17,7 +17,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import CROWD, facings, place_of
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
-from menagerie.generators.cells import Cell
+from menagerie.generators.coverage import Composition
 from menagerie.generators.splits.dealing import TRIES, Deck
 
 Names = tuple[str, ...]
@@ -38,11 +38,14 @@ def draws(
     return background, sizes, slots
 
 
-def scene_of(world: World, seed: int, view: int, cells: Sequence[Cell], places: Names = ()) -> Scene:
-    """The scene of some cells in these places, or left and right."""
-    animals, textures = (tuple(sorted(names)) for names in zip(*cells, strict=True))
+def scene_of(world: World, seed: int, view: int, compositions: Sequence[Composition], places: Names = ()) -> Scene:
+    """The scene of some compositions in these places, or left and right."""
+    animals, textures = (tuple(sorted(names)) for names in zip(*compositions, strict=True))
     background, sizes, slots = draws(world, seed, bool(places), view, animals, textures)
-    things = (Thing(*cell, slot, sizes[cell[0]]) for cell, slot in zip(cells, places or slots, strict=True))
+    things = (
+        Thing(*composition, slot, sizes[composition[0]])
+        for composition, slot in zip(compositions, places or slots, strict=True)
+    )
     return Scene(background, tuple(things), view)
 
 
@@ -58,10 +61,10 @@ def side_by_side(
 def crowded(
     world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, crowd: tuple[str, int, int]
 ) -> Iterator[Scene]:
-    """Yield the scenes of quartets of a crowd, with the same cells and places in each view. `crowd` is the layout, the
-    number of things and the number of quartets in a view."""
-    for view, (cells, places) in product(views, arrangements(animals, textures, seed, *crowd)):
-        yield from quartet(scene_of(world, seed, view, cells, places))
+    """Yield the scenes of quartets of a crowd, with the same compositions and places in each view. `crowd` is the
+    layout, the number of things and the number of quartets in a view."""
+    for view, (compositions, places) in product(views, arrangements(animals, textures, seed, *crowd)):
+        yield from quartet(scene_of(world, seed, view, compositions, places))
 
 
 def quartet(scene: Scene) -> tuple[Scene, Scene, Scene, Scene]:
@@ -72,14 +75,14 @@ def quartet(scene: Scene) -> tuple[Scene, Scene, Scene, Scene]:
 
 def arrangements(
     animals: Sequence[str], textures: Sequence[str], seed: int, layout: str, things: int, number: int
-) -> list[tuple[list[Cell], Names]]:
-    """Return `number` lists of cells, each with the places of its things, dealt from shuffled decks. All have different
-    bags. Raises `UserError` if there are fewer bags."""
+) -> list[tuple[list[Composition], Names]]:
+    """Return `number` lists of compositions, each with the places of its things, dealt from shuffled decks. All have
+    different bags. Raises `UserError` if there are fewer bags."""
     most = comb(len(animals), things) * comb(len(textures), things)
     random = generator(seed, "probe crowds", layout, things)
     decks = Deck(animals, random), Deck(textures, random)
     places = Deck(LAYOUTS[layout].choices(things), random)
-    found: dict[Bag, tuple[list[Cell], Names]] = {}
+    found: dict[Bag, tuple[list[Composition], Names]] = {}
     vain = 0
     while len(found) < min(number, most) and vain < TRIES:
         names = [dealt(deck, things) for deck in decks]

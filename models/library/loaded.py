@@ -45,8 +45,8 @@ class LoadedScorer:
         return framing_for(self.scorer)
 
     def trained_on(self, test: SplitDataset) -> Covered:
-        """What the scorer's training had of a subset of a split: `counts` of compositions, pairs, arrangements, texts and
-        images, each with how many the subset has. Of an unknown training there are none, and `training` says so."""
+        """What the scorer's training had of a subset of a split: `counts` of compositions, pairs, arrangements, texts
+        and images, each with how many the subset has. Of an unknown training there are none, and `training` says so."""
         return covered(self.training(), test.split, test.subset)
 
     def score(

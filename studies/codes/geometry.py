@@ -30,8 +30,9 @@ class Geometry(NamedTuple):
     of backgrounds. S is the share of V that comes from which thing has which texture. It is refused where backgrounds
     have too few quartets (a scene, its swap and their mirrors) to tell V."""
     compositions: Measured
-    """R2 of D as a sum of one code for each composition, the same in both places: how well a fit predicts D of other pairs
-    of animals. 1 for such a sum, and below 0 where a fit tells nothing, the more so the smaller the probe set is."""
+    """R2 of D as a sum of one code for each composition, the same in both places: how well a fit predicts D of other
+    pairs of animals. 1 for such a sum, and below 0 where a fit tells nothing, the more so the smaller the probe set
+    is."""
     placed_compositions: Measured
     """The same with one code for each composition in each place."""
     concepts: Measured
@@ -48,9 +49,9 @@ class Geometry(NamedTuple):
 @one_core
 def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
     """Measure the geometry of codes. The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2,
-    k95 and |cos| are as in 2602.24264; sums over compositions are as in Uselis et al. (2605.31503). For codes of more than
-    some hundred dimensions, give their principal components, but not those of `readable`: it scales them, which changes
-    the geometry."""
+    k95 and |cos| are as in 2602.24264; sums over compositions are as in Uselis et al. (2605.31503). For codes of more
+    than some hundred dimensions, give their principal components, but not those of `readable`: it scales them, which
+    changes the geometry."""
     axes.check(codes, least=2)
     z = codes.astype(np.float64)
     z = z - z.mean((1, 2), keepdims=True)
@@ -162,8 +163,8 @@ def additive(d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], a
 
 
 def exchanged(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
-    """Return the regressors of D: 1 for each composition of a scene, -1 for each composition of its swap. If `placed`, a composition
-    has a column for each place."""
+    """Return the regressors of D: 1 for each composition of a scene, -1 for each composition of its swap. If `placed`,
+    a composition has a column for each place."""
     textures = axes.textures[axes.half]
     kinds = int(np.prod(axes.kinds))
     x = np.zeros((len(axes.animals), len(textures), 2 if placed else 1, kinds))

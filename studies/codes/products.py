@@ -62,7 +62,8 @@ def fitted(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: i
 
 
 def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float[np.ndarray, "a t d"]:
-    """Predict each composition's code by the sum of its animal's and its texture's code, fitted to the kept compositions."""
+    """Predict each composition's code by the sum of its animal's and its texture's code, fitted to the kept
+    compositions."""
     animals, textures, width = y.shape
     x = np.concatenate([np.repeat(np.eye(animals), textures, 0), np.tile(np.eye(textures), (animals, 1))], 1)
     mean = y[kept].mean(0)
@@ -72,7 +73,8 @@ def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float
 def alternated(
     y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int, seed: int
 ) -> Float[np.ndarray, "a t d"]:
-    """Predict the codes of all compositions by a sum and a product. In turn, each is fitted to what the other leaves."""
+    """Predict the codes of all compositions by a sum and a product. In turn, each is fitted to what the other
+    leaves."""
     sum_, random = added(y, kept), np.random.default_rng(seed)
     scale = np.sqrt(((y - sum_)[kept] ** 2).mean()) + 1e-12
     a, b, c = (random.normal(size=(n, rank)) for n in y.shape)

@@ -47,25 +47,27 @@ class Recognition(Measure):
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
         words, telling = material.words, Telling(material.train.split.recipe)
         names = [(animal, "") for animal in words.animals]
-        cells = [(animal, texture) for animal in words.animals for texture in words.textures] if self.textures else []
+        compositions = (
+            [(animal, texture) for animal in words.animals for texture in words.textures] if self.textures else []
+        )
         for test, benchmark in material.tests.items():
             if test == "validation":
                 continue
-            for scene, scores in scored(scorer, benchmark, telling, names + cells):
-                for row in self.of_scene(scene, names, cells, scores):
+            for scene, scores in scored(scorer, benchmark, telling, names + compositions):
+                for row in self.of_scene(scene, names, compositions, scores):
                     yield {"subset": test} | row
 
     def of_scene(
-        self, scene: Scene, names: Sequence[Class], cells: Sequence[Class], scores: Float[np.ndarray, " classes"]
+        self, scene: Scene, names: Sequence[Class], compositions: Sequence[Class], scores: Float[np.ndarray, " classes"]
     ) -> Iterator[dict[str, Any]]:
-        """Yield the rows of one image. `scores` are its scores with the names, then with the cells."""
+        """Yield the rows of one image. `scores` are its scores with the names, then with the compositions."""
         from menagerie.generators.benchmarks.split_tests import cluster_of
 
         alone, composed = scores[: len(names)], scores[len(names) :]
         answers = {ANIMAL: (names, alone)}
         if self.textures:
             means = composed.reshape(len(names), -1).mean(1)
-            answers = {ANIMAL: (names, means), NAME: (names, alone), COMPOSITION: (cells, composed)}
+            answers = {ANIMAL: (names, means), NAME: (names, alone), COMPOSITION: (compositions, composed)}
         about = {"scene": scene.key, "animals": cluster_of("crowd", scene)}
         for task, (classes, values) in answers.items():
             named = [(thing.animal, thing.texture if task == COMPOSITION else "") for thing in scene.things]

@@ -5,7 +5,7 @@ from math import isnan
 from typing import Any
 
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cells import round_coverage
+from menagerie.generators.coverage import round_coverage
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.claims import claims, sentence
 from menagerie.studies.frame.estimate import Estimate

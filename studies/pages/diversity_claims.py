@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cells import round_coverage
+from menagerie.generators.coverage import round_coverage
 from menagerie.studies.frame.claims import Verdict, verdict
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.records import Records

@@ -236,4 +236,5 @@ Ours are trained from scratch for a fixed number of steps, and may end before cu
 EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps right once
 a matrix between image and text is fitted on other pairs, which is what LABCLIP could repair. Edits: of the scenes
 judged rightly, the share that flips to the swapped caption when the image's code is moved by the mean codes of its
-compositions, of compositions of other animals, or of textures in places. Chance: it is moved as far in a random direction."""
+compositions, of compositions of other animals, or of textures in places. Chance: it is moved as far in a random
+direction."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 HEADER = ("model", "subset", *COUNTED, "records left out")
 SAYS = (
-    "How much of each test the model's training had, of how many. Compositions: an animal in a texture. Arrangements: two "
-    "compositions in one image or, for relations, two animals in their order. Texts: true captions."
+    "How much of each test the model's training had, of how many. Compositions: an animal in a texture. Arrangements: "
+    "two compositions in one image or, for relations, two animals in their order. Texts: true captions."
 )
 LEFT_OUT = (
     "Unseen and seen, in the names of tests, are said of the split's own training. A record is left out of a model's "

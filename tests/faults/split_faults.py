@@ -64,7 +64,7 @@ HELD_OUT = {
         HeldOut(SPATIAL, "left_right_unseen_pairs", "no animal pair of left_right_unseen_pairs is in train in any"),
     ),
     "composition": (
-        HeldOut(CROWD, "unseen_2", "train shows none of the exchanged cells"),
+        HeldOut(CROWD, "unseen_2", "train shows none of the exchanged compositions"),
         HeldOut(DEPENDENCE, "unseen_textures", "no animal of unseen_textures is in train in that texture"),
         HeldOut(COMPOSITIONS, "two_unseen_compositions", "2 unseen compositions in scenes of two_unseen_compositions"),
         HeldOut(BINDING, "different_bag", "no textured pair of different_bag is in train"),
@@ -302,9 +302,17 @@ SPLIT_FAULTS = [
         "another relation", SPATIAL, instead("above_under_unseen_pairs", "left_right_unseen_pairs"), "in a requested"
     ),
     Fault(
-        "another test", COMPOSITIONS, instead("different_bag", "one_unseen_composition"), "no unseen compositions in scenes of diff"
+        "another test",
+        COMPOSITIONS,
+        instead("different_bag", "one_unseen_composition"),
+        "no unseen compositions in scenes of diff",
     ),
-    Fault("pairs of validation", COMPOSITIONS, instead("validation", "two_unseen_compositions"), "share no animal pair with val"),
+    Fault(
+        "pairs of validation",
+        COMPOSITIONS,
+        instead("validation", "two_unseen_compositions"),
+        "share no animal pair with val",
+    ),
     Fault("a probe trained on", PROBE, put("train", "left_first"), "a probe set has nothing in train"),
     Fault("the other order", PROBE, put("left_first", "right_first"), "captions of left_first mention things"),
     Fault("a view of training", PROBE, claimed(first_view=16), "no training can use the views"),

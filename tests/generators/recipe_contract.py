@@ -45,13 +45,13 @@ def many(scenes: Sequence[Scene]) -> list[Scene]:
     return [scene for scene in scenes if len(scene.things) > 1]
 
 
-def cells(scene: Scene) -> frozenset[tuple[str, str]]:
+def compositions(scene: Scene) -> frozenset[tuple[str, str]]:
     return frozenset(thing[:2] for thing in scene.things)
 
 
-def compositions(scenes: Sequence[Scene]) -> set[frozenset[tuple[str, str]]]:
+def arrangements(scenes: Sequence[Scene]) -> set[frozenset[tuple[str, str]]]:
     """Which things in which textures scenes show together."""
-    return {cells(scene) for scene in many(scenes)}
+    return {compositions(scene) for scene in many(scenes)}
 
 
 def pairs(scenes: Sequence[Scene]) -> set[frozenset[str]]:
@@ -122,18 +122,18 @@ def check_counts(its: Made, train: int, swapped: int = 0, relations: int = 1) ->
 
 
 def check_binding(its: Made) -> None:
-    subsets, train, recipe = its.subsets, compositions(its.train), its.recipe
+    subsets, train, recipe = its.subsets, arrangements(its.train), its.recipe
     shown = shown_compositions(its.world, recipe.compositions, recipe.seed) if recipe.compositions < 1 else None
     check_singles(its, shown=shown)
     check_counts(its, len(pairs(its.train)), len(train) - len(pairs(its.train)))
     assert not pairs(its.train) & pairs(subsets["unseen_pairs"] + subsets["validation"])
     assert not pairs(subsets["unseen_pairs"]) & pairs(subsets["validation"])
-    assert not train & compositions(subsets["seen_pairs"] + subsets["different_bag"])
-    assert compositions(subsets["train_pairs"]) | compositions(map(recipe.swap, subsets["seen_pairs"])) <= train
+    assert not train & arrangements(subsets["seen_pairs"] + subsets["different_bag"])
+    assert arrangements(subsets["train_pairs"]) | arrangements(map(recipe.swap, subsets["seen_pairs"])) <= train
     check_hard_negatives(its)
     for name in (*its.tests, "validation") if shown else ():
-        assert all(cells(scene) <= shown for scene in its.train)
-        unseen = {max(len(cells(one) - shown) for one in (s, recipe.swap(s))) for s in subsets[name]}
+        assert all(compositions(scene) <= shown for scene in its.train)
+        unseen = {max(len(compositions(one) - shown) for one in (s, recipe.swap(s))) for s in subsets[name]}
         assert unseen <= {COMPOSITION_TESTS.get(name, 0)}
 
 
@@ -171,8 +171,10 @@ def check_spatial(its: Made) -> None:
 
 def check_dependence(its: Made) -> None:
     """Only `seen_textures` shows animals in textures that train shows on them; every pair is in both orders."""
-    shown, subsets = {cell for scene in its.train for cell in cells(scene)}, its.subsets
-    unseen, seen, kept = ({c for s in subsets[n] for c in cells(s)} for n in (*its.recipe.tests[::-1], "validation"))
+    shown, subsets = {composition for scene in its.train for composition in compositions(scene)}, its.subsets
+    unseen, seen, kept = (
+        {c for s in subsets[n] for c in compositions(s)} for n in (*its.recipe.tests[::-1], "validation")
+    )
     assert not shown & (unseen | kept)
     assert seen <= shown
     assert not pairs(subsets["validation"]) & pairs(
@@ -200,8 +202,8 @@ def check_counting(its: Made) -> None:
 
 
 def check_crowd(its: Made) -> None:
-    """Numbers are even; the four cells of a swap are all seen or all unseen, and the others are seen."""
-    recipe, shown = its.recipe, {cell for scene in its.train for cell in cells(scene)}
+    """Numbers are even; the four compositions of a swap are all seen or all unseen, and the others are seen."""
+    recipe, shown = its.recipe, {composition for scene in its.train for composition in compositions(scene)}
     numbers = Counter(len(scene.things) for scene in its.train)
     assert numbers.total() == recipe.train_scenes
     assert set(numbers) == set(recipe.things)
@@ -211,7 +213,7 @@ def check_crowd(its: Made) -> None:
         for scene in its.subsets[name]:
             four = {one.things[i][:2] for one in (scene, recipe.swap(scene)) for i in exchanged(scene)}
             assert not four & shown if name.startswith("unseen") else four <= shown
-            assert cells(scene) - four <= shown
+            assert compositions(scene) - four <= shown
 
 
 def check_probe(its: Made) -> None:
@@ -220,7 +222,7 @@ def check_probe(its: Made) -> None:
     assert left == right
     groups = dict(zip(left, its.recipe.groups_of(left), strict=True))
     assert all(groups[its.recipe.swap(scene)] == group for scene, group in groups.items())
-    assert set(Counter((s.view, cells(s), pairs([s]).pop()) for s in left).values()) == {2}
+    assert set(Counter((s.view, compositions(s), pairs([s]).pop()) for s in left).values()) == {2}
 
 
 HELD_OUT = {

@@ -16,7 +16,7 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, chance_of
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES, claims
-from menagerie.generators.cells import cells_of
+from menagerie.generators.coverage import coverage_of
 from menagerie.generators.inspection import attribute_counts
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.sources.information import information_of, mentions_in
@@ -161,10 +161,10 @@ def test_captions_of_the_exchanged_things_alone():
             assert len(true & false) == 1  # the background
 
 
-def test_a_foil_has_as_many_unseen_cells_as_its_caption():
+def test_a_foil_has_as_many_unseen_compositions_as_its_caption():
     """Otherwise it would give itself away."""
-    cells = cells_of(vars(SHORT), PUG.animals, TWELVE_TEXTURES)
-    unseen = {f"{texture} {animal}" for animal, texture in cells.at(2, 3)}
+    coverage = coverage_of(vars(SHORT), PUG.animals, TWELVE_TEXTURES)
+    unseen = {f"{texture} {animal}" for animal, texture in coverage.at(2, 3)}
     for test in asked_of("short").values():
         for item in test.items:
             numbers = {len(unseen.intersection(text.graph.nodes)) for text in item.texts}

@@ -18,7 +18,7 @@ PLAIN = BindingRecipe(pairs=0.4, views=1, test_views=1, test_scenes=60)
 SMALL = replace(PLAIN, compositions=0.75)
 
 
-def cells(scene):
+def compositions(scene):
     return {thing[:2] for thing in scene.things}
 
 
@@ -29,7 +29,7 @@ def test_every_share_is_even_and_nested(animals, textures):
     assert sorted(order) == sorted(product(*names))
     for number in range(1, len(order) + 1):
         for part, allowed in ((0, 1), (1, 2)):
-            counts = Counter(cell[part] for cell in order[:number])
+            counts = Counter(composition[part] for composition in order[:number])
             assert max(counts[name] for name in names[part]) - min(counts[name] for name in names[part]) <= allowed
 
 
@@ -40,7 +40,7 @@ def test_tests_show_no_one_and_two_unseen_compositions():
     for name in (*SMALL.tests, "validation"):
         number = {"one_unseen_composition": 1, "two_unseen_compositions": 2}.get(name, 0)
         scenes = split.subsets[name].scenes
-        unseen = [[len(cells(one) - shown) for one in (scene, swap_textures(scene))] for scene in scenes]
+        unseen = [[len(compositions(one) - shown) for one in (scene, swap_textures(scene))] for scene in scenes]
         assert all(max(both) == number for both in unseen)
         assert scenes or name == "train_pairs"
     every = in_memory(replace(SMALL, test_scenes=100_000)).subsets
@@ -50,7 +50,7 @@ def test_tests_show_no_one_and_two_unseen_compositions():
             for s in every[name].scenes
         }
         assert tested == set(map(swap_textures, tested)), "with a scene its swap"
-        assert any(cells(scene) <= shown for scene in tested)
+        assert any(compositions(scene) <= shown for scene in tested)
 
 
 def test_the_default_changes_nothing():

@@ -47,9 +47,9 @@ def test_the_four_scenes_of_a_quartet_differ_in_what_they_should():
             assert len({scene, swap, mirror, swap_probed(mirror)}) == 4
             assert swap_probed(swap) == mirror_probed(mirror) == scene
             assert swap_probed(mirror) == mirror_probed(swap)
-            cells = [{thing[:2] for thing in one.things} for one in (scene, swap, mirror)]
-            assert cells[0] == cells[2] != cells[1]
-            assert len(cells[0] - cells[1]) == 2, "others keep their textures"
+            compositions = [{thing[:2] for thing in one.things} for one in (scene, swap, mirror)]
+            assert compositions[0] == compositions[2] != compositions[1]
+            assert len(compositions[0] - compositions[1]) == 2, "others keep their textures"
 
 
 def test_no_training_shares_a_view():

@@ -147,12 +147,15 @@ def test_probes_of_texts_read_the_order_of_mention():
 
 
 def test_shared_probes_of_codes_for_each_thing():
-    """Textures that all animals share carry over to other compositions; a vector of its own for each composition doesn't."""
+    """Textures that all animals share carry over to other compositions; a vector of its own for each composition
+    doesn't."""
     made, random = axes(8), np.random.default_rng(0)
     alone = random.normal(size=(8, 1, 32)) + random.normal(size=(4, 32))
     for compositions, right in ((alone, True), (random.normal(size=(8, 4, 32)), False)):
         (a, b), (t, u) = made.animals.T, made.textures.T
-        z = np.stack(np.broadcast_arrays(compositions[a[:, None], t], compositions[b[:, None], u]), 2)[None].repeat(2, 0)
+        z = np.stack(np.broadcast_arrays(compositions[a[:, None], t], compositions[b[:, None], u]), 2)[None].repeat(
+            2, 0
+        )
         found = shared(z + 0.1 * random.normal(size=z.shape), made)
         assert found.right.value == pytest.approx(1, abs=0.05)
         assert (found.right_compositions.value > 0.95) == right

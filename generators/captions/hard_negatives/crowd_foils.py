@@ -71,7 +71,7 @@ def two_mentioned(scene: Scene, telling: Telling) -> Choice | None:
 
 def assignment(scene: Scene, telling: Telling, number: int) -> Choice | None:
     """Draw `number` things and ask with a caption for each permutation of their textures, the true one first. None if
-    `number` isn't the scene's (`assigned`), if train doesn't show all cells, or if things share a texture."""
+    `number` isn't the scene's (`assigned`), if train doesn't show all compositions, or if things share a texture."""
     alone = len({thing.texture for thing in scene.things}) == len(scene.things)
     if telling.recipe["coverage"] < 1 or not alone or number != assigned(len(scene.things), telling.most):
         return None
@@ -139,7 +139,7 @@ def paraphrase(scene: Scene, telling: Telling) -> Choice | None:
 def replaced(scene: Scene, telling: Telling, field: str) -> Choice | None:
     """Ask for the caption against one in which an exchanged thing has another animal or texture, which the scene
     doesn't show and which below full coverage is of the same class. Return None if there is none."""
-    classes = getattr(telling.cells, f"{field}s")
+    classes = getattr(telling.coverage, f"{field}s")
     random = generator(telling.seed, "replaced", field, scene.key)
     thing = scene.things[exchanged(scene)[random.integers(2)]]
     kind = classes[getattr(thing, field)] if telling.recipe["coverage"] < 1 else None

@@ -1,9 +1,8 @@
-"""Cells: the combinations of an animal and a texture. Classes decide which of them train shows.
+"""Coverage: the combinations of an animal and a texture. Classes decide which of them train shows.
 
-Animals and textures are shuffled into G classes each. A cell of an animal of class g and a texture of class h has the
-distance (h - g) mod G. Train shows the cell if its distance is below coverage * G. So what train shows at one coverage
-it shows at every higher one, and two animals of one class are shown in the same textures.
-"""
+Animals and textures are shuffled into G classes each. A composition of an animal of class g and a texture of class h
+has the distance (h - g) mod G. Train shows the composition if its distance is below coverage * G. So what train shows
+at one coverage it shows at every higher one, and two animals of one class are shown in the same textures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 
-Cell = tuple[str, str]  # animal, texture
+Composition = tuple[str, str]  # animal, texture
 
 
 @dataclass(frozen=True)
-class Cells:
-    """The cells of a world, and how many of their distances train shows."""
+class Coverage:
+    """The compositions of a world, and how many of their distances train shows."""
 
     animals: Mapping[str, int]
     """The class of each animal."""
@@ -30,8 +29,8 @@ class Cells:
     """Train shows the distances 0 to `shown` - 1."""
 
     def distance(self, animal: str, texture: str) -> int:
-        """Return the cell's distance, from 0 to `classes` - 1. Train shows distance 0 at every coverage, and distance
-        `classes` - 1 only at coverage 1."""
+        """Return the composition's distance, from 0 to `classes` - 1. Train shows distance 0 at every coverage, and
+        distance `classes` - 1 only at coverage 1."""
         return (self.textures[texture] - self.animals[animal]) % self.classes
 
     def seen(self, animal: str, texture: str) -> bool:
@@ -39,30 +38,34 @@ class Cells:
         return self.distance(animal, texture) < self.shown
 
     @property
-    def trained(self) -> list[Cell]:
-        """The cells that train shows, in the world's order."""
+    def trained(self) -> list[Composition]:
+        """The compositions that train shows, in the world's order."""
         return self.at(*range(self.shown))
 
-    def at(self, *distances: int) -> list[Cell]:
-        """The cells at these distances, in the world's order."""
+    def at(self, *distances: int) -> list[Composition]:
+        """The compositions at these distances, in the world's order."""
         return [(a, t) for a in self.animals for t in self.textures if self.distance(a, t) in distances]
 
-    def alike(self, one: Cell, other: Cell) -> bool:
-        """Return whether train shows every cell, or both animals are of one class and both textures of one class.
+    def alike(self, one: Composition, other: Composition) -> bool:
+        """Return whether train shows every composition, or both animals are of one class and both textures of one
+        class.
 
-        Then these two cells, and the two that an exchange of their textures gives, are all seen or all unseen."""
+        Then these two compositions, and the two that an exchange of their textures gives, are all seen or all
+        unseen."""
         (animal, texture), (other_animal, other_texture) = one, other
         same = self.animals[animal] == self.animals[other_animal]
         return self.shown == self.classes or (same and self.textures[texture] == self.textures[other_texture])
 
 
-def cells_of(recipe: Mapping[str, Any], animals: Sequence[str], textures: Sequence[str]) -> Cells:
-    """Return the cells of a split with these animals and textures. `recipe` is the one in its file."""
-    return _cells(recipe["seed"], recipe["coverage"], recipe["classes"], tuple(animals), tuple(textures))
+def coverage_of(recipe: Mapping[str, Any], animals: Sequence[str], textures: Sequence[str]) -> Coverage:
+    """Return the compositions of a split with these animals and textures. `recipe` is the one in its file."""
+    return _coverage(recipe["seed"], recipe["coverage"], recipe["classes"], tuple(animals), tuple(textures))
 
 
 @lru_cache(maxsize=64)
-def _cells(seed: int, coverage: float, classes: int, animals: tuple[str, ...], textures: tuple[str, ...]) -> Cells:
+def _coverage(
+    seed: int, coverage: float, classes: int, animals: tuple[str, ...], textures: tuple[str, ...]
+) -> Coverage:
     shown = round_coverage(coverage, classes)
     if coverage < 1 and min(len(animals), len(textures)) < 2 * classes:
         raise UserError(
@@ -70,7 +73,7 @@ def _cells(seed: int, coverage: float, classes: int, animals: tuple[str, ...], t
             f"{len(textures)}; lower classes, or take a world with more"
         )
     by_kind = (shuffled_classes(seed, kind, names, classes) for kind, names in (("a", animals), ("t", textures)))
-    return Cells(*by_kind, classes, shown)
+    return Coverage(*by_kind, classes, shown)
 
 
 def round_coverage(coverage: float, classes: int) -> int:
