@@ -34,8 +34,8 @@ class GQA(GenomePhotographs):
 
 def annotations_of(entry: Row, refused: Refused, attributes: bool) -> Annotations:
     """The things of an image and their relations."""
-    objects = entry.inside("objects")
-    things = {key: objects.inside(key) for key in objects.content}
+    listed = entry.inside("objects")
+    things = {key: listed.inside(key) for key in listed.content}
     phrases = {key: refused.phrase(thing, attributes) for key, thing in things.items()}
     related = [
         (key, refused.clean(relation.field("name", str)), relation.field("object", str))

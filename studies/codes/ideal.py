@@ -21,7 +21,7 @@ Vector = Float[np.ndarray, " d"]
 @dataclass(frozen=True)
 class IdealCode:
     """A code for images and texts alike: the unit vector of object + attribute + weight (object with attribute) +
-    weight (object with place), summed over all things. Each object, attribute and combination has a direction of its
+    weight (object with place), summed over all that a scene shows. Each object, attribute and combination has a direction of its
     own. "no x" is the sum of all objects less 2 x."""
 
     weight: float
@@ -106,7 +106,7 @@ def attribute_binding(code: IdealCode, x: int, y: int, z: int) -> Iterator[float
 
 
 def place(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which a scene is nearer to what has a thing in the same place than to the same with places
+    """Yield the margins by which a scene is nearer to what has an object in the same place than to the same with places
     exchanged."""
     scene, mirror = code.of((x, None, LEFT), (y, None, RIGHT)), code.of((x, None, RIGHT), (y, None, LEFT))
     yield 1 - scene @ mirror
