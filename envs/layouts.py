@@ -1,6 +1,6 @@
-"""Scenes of two to six things: which places a layout combines, and the relations of any two things in a scene.
+"""Scenes of two to six objects: which places a layout combines, and the relations of any two objects in a scene.
 
-LAYOUTS["overlap"].places(4, random)   # the slots of four things
+LAYOUTS["overlap"].places(4, random)   # the slots of four objects
 relations_of(scene)                    # the one stated relation of each two of them
 """
 
@@ -17,11 +17,11 @@ from menagerie.envs.slots import CROWD, RELATIONS, place_of
 if TYPE_CHECKING:
     import numpy as np
 
-MOST = 6  # things in a layout
+MOST = 6  # objects in a layout
 FRONT_AND_BEHIND = "front/behind"
-BESIDE = 1.2  # columns apart from which two things are stated to be left and right, whatever their rows
+BESIDE = 1.2  # columns apart from which two objects are stated to be left and right, whatever their rows
 FRONT = ("front left", "front middle", "front right")
-# In overlap the thing in a near place is partly hidden by the one in the front place of its column.
+# In overlap the object in a near place is partly hidden by the one in the front place of its column.
 NEAR = {
     "near left": "front left",
     "near middle left": "front middle",
@@ -29,29 +29,30 @@ NEAR = {
     "near right": "front right",
 }
 BACK = {place: place.replace("front", "back") for place in FRONT}
-# Two near places over a metre apart, so that their things don't hide each other.
+# Two near places over a metre apart, so that their objects don't hide each other.
 NEAR_PAIRS = (("near left", "near middle right"), ("near left", "near right"), ("near middle left", "near right"))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The places in which a scene's things may stand, and the combinations of them that a scene of n things may use."""
+    """The places in which a scene's objects may stand, and the combinations of them that a scene of n objects may
+    use."""
 
     name: str
     singles: tuple[str, ...]
-    """The places in which a thing may stand alone: all places of the layout."""
+    """The places in which an object may stand alone: all places of the layout."""
     hides: bool
-    """Whether things may hide parts of others."""
+    """Whether objects may hide parts of others."""
 
     def choices(self, n: int) -> tuple[tuple[str, ...], ...]:
-        """Return every choice of places for n things, 1 to 6. The places of a choice are sorted by name, as a scene's
-        things are."""
+        """Return every choice of places for n objects, 1 to 6. The places of a choice are sorted by name, as a scene's
+        objects are."""
         if not 1 <= n <= MOST:
-            raise UserError(f"layout {self.name} has places for 1 to {MOST} things, not for {n}")
+            raise UserError(f"layout {self.name} has places for 1 to {MOST} objects, not for {n}")
         return _choices(self.name, self.singles, n)
 
     def places(self, n: int, random: "np.random.Generator") -> tuple[str, ...]:
-        """Draw places for n things; every choice is equally likely."""
+        """Draw places for n objects; every choice is equally likely."""
         choices = self.choices(n)
         return choices[int(random.integers(len(choices)))]
 
@@ -63,7 +64,7 @@ def _choices(name: str, places: tuple[str, ...], n: int) -> tuple[tuple[str, ...
 
 
 def overlapping(n: int) -> Iterator[tuple[str, ...]]:
-    """Yield the places of two to six things, of which some stand in front of others.
+    """Yield the places of two to six objects, of which some stand in front of others.
 
     Two: a near place and the front place of its column. Three: also another front place. Four: two near places and
     their front places. Five: also the third front place. Six: also the place behind that.
@@ -95,29 +96,29 @@ LAYOUTS: dict[str, Layout] = {
 
 def layout_of(scene: Scene) -> str | None:
     """Return the name of the first layout that may combine the scene's places; None if no layout may."""
-    places = tuple(thing.slot for thing in scene.things)
+    places = tuple(obj.slot for obj in scene.objects)
     if not all(place in CROWD for place in places) or len(places) > MOST:
         return None
     return next((name for name, layout in LAYOUTS.items() if places in layout.choices(len(places))), None)
 
 
 class Relation(NamedTuple):
-    """A stated relation of two things of a scene: of "left/right", `first` is the left one."""
+    """A stated relation of two objects of a scene: of "left/right", `first` is the left one."""
 
     name: str
     """A name in `RELATIONS`, or "front/behind"."""
     first: int
-    """Index in `Scene.things`."""
+    """Index in `Scene.objects`."""
     second: int
 
 
 def relations_of(scene: Scene) -> tuple[Relation, ...]:
-    """Return the stated relations of a scene: one for each two things that have one, in the order of their indices.
+    """Return the stated relations of a scene: one for each two objects that have one, in the order of their indices.
 
-    Any two things of a layout have exactly one. A pair in other slots has that of `Scene.relation`.
+    Any two objects of a layout have exactly one. A pair in other slots has that of `Scene.relation`.
     """
     found = []
-    for (i, one), (j, other) in combinations(enumerate(thing.slot for thing in scene.things), 2):
+    for (i, one), (j, other) in combinations(enumerate(obj.slot for obj in scene.objects), 2):
         if name := stated(one, other):
             found.append(Relation(name, i, j))
         elif name := stated(other, one):
@@ -127,8 +128,8 @@ def relations_of(scene: Scene) -> tuple[Relation, ...]:
 
 @cache
 def stated(first: str, second: str) -> str | None:
-    """Return the relation in which a thing in slot `first` is stated to be the left, upper or foremost one, and a thing
-    in `second` the other. None if no relation is stated in this order."""
+    """Return the relation in which an object in slot `first` is stated to be the left, upper or foremost one, and an
+    object in `second` the other. None if no relation is stated in this order."""
     if first not in CROWD or second not in CROWD:
         return RELATIONS.get((place_of(first), place_of(second)))
     (column, row), (other_column, other_row) = CROWD[first], CROWD[second]

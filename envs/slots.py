@@ -1,4 +1,4 @@
-"""Slots: the places and facings of things, the bounds within which views vary them, and sizes.
+"""Slots: the places and facings of objects, the bounds within which views vary them, and sizes.
 
 World units: metres, x to the right of the image, y away from the camera, z up, the ground at z = 0. Every animal is
 built to about the same visual size before `scale` is applied.
@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import choose
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for one thing: its position and scale, and the bounds within which views vary them."""
+    """A place for one object: its position and scale, and the bounds within which views vary them."""
 
     position: tuple[float, float, float]
     scale: float
@@ -25,23 +25,23 @@ class Slot:
 
     @property
     def widest(self) -> float:
-        """The greatest scale of a thing in this slot."""
+        """The greatest scale of an object in this slot."""
         return self.scale * (1 + self.scale_range) * max(SIZES.values())
 
 
-# Factors on a slot's scale, far enough apart that a small thing is smaller than any big one in every view. None is
+# Factors on a slot's scale, far enough apart that a small object is smaller than any big one in every view. None is
 # above 1: a slot has room for an animal of the usual size, and a smaller one about the same point lies inside that.
 SIZES = {"small": 0.65, "big": 1.0}
 
 
 def size_factor(size: str) -> float:
-    """The factor by which a size scales a thing; 1 for a thing without a size ("")."""
+    """The factor by which a size scales an object; 1 for an object without a size ("")."""
     return SIZES[choose("size", size, SIZES)] if size else 1.0
 
 
-# The slots of things that face inward or either way; they have the names of their places.
+# The slots of objects that face inward or either way; they have the names of their places.
 SLOTS: dict[str, Slot] = {
-    # For scenes of a single thing. Its bounds span the positions and directions of left/right pairs, so that an animal
+    # For scenes of a single object. Its bounds span the positions and directions of left/right pairs, so that an animal
     # is seen alone in all the ways in which it stands in a pair. For above/under pairs see SINGLE_SLOTS.
     "center": Slot((0.0, 0.0, 0.0), 1.0, (-27.0, -153.0), shift_range=(0.88, 0.1), scale_range=0.12),
     "left": Slot((-1.0, 0.0, 0.0), 0.89, (-27.0,)),
@@ -57,7 +57,7 @@ SLOTS: dict[str, Slot] = {
 }
 PLACES = tuple(SLOTS)
 COUNTING = ("lower left", "lower right", "upper left", "upper right")
-# On the left and right, things face inward in the slots above and outward in these, at the same places.
+# On the left and right, objects face inward in the slots above and outward in these, at the same places.
 OUTWARD = " outward"
 SLOTS |= {
     place + OUTWARD: replace(SLOTS[place], yaws=tuple(-180.0 - yaw for yaw in SLOTS[place].yaws))
@@ -82,7 +82,7 @@ def crowd_row(
         yield f"{row} {name}", slot, CrowdPlace(column, row)
 
 
-# Places of scenes of two to six things. Bodies in two of them can't touch, whatever a layout combines
+# Places of scenes of two to six objects. Bodies in two of them can't touch, whatever a layout combines
 # (envs/layouts.py), and all are in the sun's depth map: what is farther back would throw its shadow beyond it.
 _CROWD = (
     *crowd_row("front", -1.0, 0.0, 0.55, {"left": (-2, -1.07), "middle": (0, 0.0), "right": (2, 1.07)}),
@@ -109,7 +109,7 @@ def facings(place: str) -> tuple[str, ...]:
     return tuple(slot for slot in SLOTS if place_of(slot) == place)
 
 
-# The relation of two slots, whose names are sorted as in `Scene.things`.
+# The relation of two slots, whose names are sorted as in `Scene.objects`.
 RELATIONS: dict[tuple[str, ...], str] = {("left", "right"): "left/right", ("above", "under"): "above/under"}
 SLOTS_OF = {relation: slots for slots, relation in RELATIONS.items()}
 # Slots of single-object scenes, by the relation of the pairs in the same split. They cover the places of those pairs: a

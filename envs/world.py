@@ -7,7 +7,7 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import RELATIONS, SIZES
 
 NAME = re.compile(r"[a-z]+( [a-z]+)*")  # of an animal, a texture, a background or a group
@@ -16,11 +16,11 @@ Groups = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class Row(NamedTuple):
-    """The columns in which a world's things stand (`menagerie.envs.render.row`), if it has no stage."""
+    """The columns in which a world's objects stand (`menagerie.envs.render.row`), if it has no stage."""
 
     columns: int = 10
     places: tuple[int, ...] = tuple(range(10))
-    """The columns that things may take; two things stand in any two of them."""
+    """The columns that objects may take; two objects stand in any two of them."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class World:
     textures: tuple[str, ...]
     backgrounds: tuple[str, ...]
     sizes: tuple[str, ...] = ()
-    """Sizes in which all animals come (see `menagerie.envs.slots`); if empty, things have no size."""
+    """Sizes in which all animals come (see `menagerie.envs.slots`); if empty, objects have no size."""
     own: str = ""
     """Hashes of the ingredients that world files define."""
     source: str = field(default="", compare=False)
@@ -47,7 +47,7 @@ class World:
     """The world's own textures that have a built-in name, each with the name by which it is drawn; `own` contains their
     hashes, too."""
     row: Row | None = None
-    """The row in which things are drawn as patterns; None if they are bodies on a stage."""
+    """The row in which objects are drawn as patterns; None if they are bodies on a stage."""
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -55,25 +55,25 @@ class World:
         return list(combinations(self.animals, 2))
 
     def singles(self, views: Iterable[int] = (0,), slots: Iterable[str] = ("center",)) -> Iterator[Scene]:
-        """Yield every conjunction of texture, animal and background as a scene of one thing, in each given view and
+        """Yield every conjunction of texture, animal and background as a scene of one object, in each given view and
         slot and each size of the world."""
         conjunctions = product(views, slots, self.backgrounds, self.animals, self.textures)
         for view, slot, background, animal, texture in conjunctions:
-            yield from self.in_sizes(Scene(background, (Thing(animal, texture, slot),), view))
+            yield from self.in_sizes(Scene(background, (Object(animal, texture, slot),), view))
 
     def factorial(self, views: Iterable[int] = (0,)) -> Iterator[Scene]:
-        """Yield every scene of one thing, and of two different animals in every relation: 61 200 a view for the paper's
-        world.
+        """Yield every scene of one object, and of two different animals in every relation: 61 200 a view for the
+        paper's world.
 
-        In a world with sizes each thing comes in every size.
+        In a world with sizes each object comes in every size.
         """
         views = tuple(views)
         yield from self.singles(views)
-        things = list(product(self.animals, self.textures))
+        objects = list(product(self.animals, self.textures))
         for view, background, slots in product(views, self.backgrounds, RELATIONS):
-            for (animal, texture), (other, other_texture) in product(things, things):
+            for (animal, texture), (other, other_texture) in product(objects, objects):
                 if animal != other:
-                    both = Thing(animal, texture, slots[0]), Thing(other, other_texture, slots[1])
+                    both = Object(animal, texture, slots[0]), Object(other, other_texture, slots[1])
                     yield from self.in_sizes(Scene(background, both, view))
 
     def in_sizes(self, scene: Scene) -> Iterator[Scene]:
@@ -82,10 +82,10 @@ class World:
         if not self.sizes:
             yield scene
             return
-        animals = sorted({thing.animal for thing in scene.things})
+        animals = sorted({obj.animal for obj in scene.objects})
         for sizes in product(self.sizes, repeat=len(animals)):
             size_of = dict(zip(animals, sizes, strict=True))
-            yield replace(scene, things=tuple(thing._replace(size=size_of[thing.animal]) for thing in scene.things))
+            yield replace(scene, objects=tuple(obj._replace(size=size_of[obj.animal]) for obj in scene.objects))
 
     def drawn(self, texture: str) -> str:
         """Return the name by which a texture of this world is drawn."""
@@ -93,17 +93,17 @@ class World:
 
     def as_drawn(self, scene: Scene) -> Scene:
         """Return the scene with the names by which its textures are drawn, for renderers that don't know the world."""
-        return replace(scene, things=tuple(thing._replace(texture=self.drawn(thing.texture)) for thing in scene.things))
+        return replace(scene, objects=tuple(obj._replace(texture=self.drawn(obj.texture)) for obj in scene.objects))
 
     def check(self, scene: Scene) -> Scene:
         """Return `scene` if all its names are in this world; else raise, with the nearest name."""
         choose("background", scene.background, self.backgrounds)
-        for thing in scene.things:
-            choose("animal", thing.animal, self.animals)
-            choose("texture", thing.texture, self.textures)
-            if thing.size and not self.sizes:
+        for obj in scene.objects:
+            choose("animal", obj.animal, self.animals)
+            choose("texture", obj.texture, self.textures)
+            if obj.size and not self.sizes:
                 raise UserError(f"world {self.name!r} has no sizes, but {scene.key} has; give it sizes in a world file")
-            choose("size", thing.size, self.sizes or ("",))
+            choose("size", obj.size, self.sizes or ("",))
         return scene
 
 
@@ -161,7 +161,7 @@ ANIMALS = (
 )
 TEXTURES = ("red", "white", "asphalt", "grass")
 BACKGROUNDS = ("desert", "arena", "ocean floor", "city", "circus")
-# Told apart at 64 pixels in 97 of 100 pictures of one thing, in whatever place of a crowd it stands.
+# Told apart at 64 pixels in 97 of 100 pictures of one object, in whatever place of a crowd it stands.
 TWELVE_TEXTURES = (*TEXTURES, "blue", "yellow", "purple", "pink", "orange", "turquoise", "wood", "dotted")
 COLORS = ("red", "white", "blue", "pink", "orange", "turquoise")
 # Two attributes in one phrase: "a banded red cat" is a red cat and a banded cat.
@@ -192,7 +192,7 @@ WORLDS: dict[str, World] = {
     # With a second attribute.
     "pug-sizes": replace(PUG, name="pug-sizes", sizes=tuple(SIZES)),
     "tiny-sizes": replace(TINY, name="tiny-sizes", sizes=tuple(SIZES)),
-    # For scenes of many things.
+    # For scenes of many objects.
     "pug-textures": replace(PUG, name="pug-textures", textures=TWELVE_TEXTURES),
     "pug-patterns": replace(
         PUG,

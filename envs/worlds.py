@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import choose
 from menagerie.envs.layouts import LAYOUTS, MOST
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import WORLDS, World
 
@@ -22,10 +22,10 @@ def load_world(name: str) -> World:
     return WORLDS[choose("world", name, WORLDS)]
 
 
-def random_thing(world: World, animal: str, slot: str, random: "np.random.Generator") -> Thing:
+def random_object(world: World, animal: str, slot: str, random: "np.random.Generator") -> Object:
     """Return the animal in a random texture and, if the world has sizes, in a random size."""
     texture = str(random.choice(world.textures))
-    return Thing(animal, texture, slot, str(random.choice(world.sizes)) if world.sizes else "")
+    return Object(animal, texture, slot, str(random.choice(world.sizes)) if world.sizes else "")
 
 
 def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, views: int = 4) -> list[Scene]:
@@ -38,10 +38,10 @@ def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, view
     for index in range(count):
         slots = relations[random.integers(len(relations))] if random.random() < pairs else ("center",)
         animals = random.choice(world.animals, len(slots), replace=False)
-        things = tuple(
-            random_thing(world, str(animal), slot, random) for animal, slot in zip(animals, slots, strict=True)
+        objects = tuple(
+            random_object(world, str(animal), slot, random) for animal, slot in zip(animals, slots, strict=True)
         )
-        scenes.append(Scene(world.backgrounds[index % len(world.backgrounds)], things, int(random.integers(views))))
+        scenes.append(Scene(world.backgrounds[index % len(world.backgrounds)], objects, int(random.integers(views))))
     return scenes
 
 
@@ -55,6 +55,6 @@ def random_crowds(world: World, layout: str, count: int, seed: int, views: int =
     for index in range(count):
         places = chosen.places(2 + index % (most - 1), random)
         animals = random.choice(world.animals, len(places), replace=False)
-        things = (random_thing(world, str(animal), at, random) for animal, at in zip(animals, places, strict=True))
-        scenes.append(Scene(str(random.choice(world.backgrounds)), tuple(things), int(random.integers(views))))
+        objects = (random_object(world, str(animal), at, random) for animal, at in zip(animals, places, strict=True))
+        scenes.append(Scene(str(random.choice(world.backgrounds)), tuple(objects), int(random.integers(views))))
     return scenes

@@ -51,13 +51,13 @@ def facts(split: Split) -> dict[str, str]:
 
 
 def left_out_text(split: Split) -> str:
-    """How many scenes of each subset were left out because too much of a thing is hidden."""
+    """How many scenes of each subset were left out because too much of an object is hidden."""
     left = split.recipe[LEFT_OUT]
     return "too much hidden: " + ", ".join(f"{len(numbers)} of {name}" for name, numbers in sorted(left.items()))
 
 
 def entropies_text(split: Split) -> str:
-    """How many bits say which things a scene shows, and how many say which of them has which texture."""
+    """How many bits say which objects a scene shows, and how many say which of them has which texture."""
     bits = split.recipe[ENTROPIES]
     return f"{bits['which']:.4g} bits say which animals and textures, {bits['binding']:g} bit which has which"
 
@@ -83,7 +83,7 @@ def pairs_in_train(split: Split) -> dict[str, str]:
     kinds = {"binding": "with hard negatives in train", "spatial": "in both orders"}
     train, swap = split.subsets["train"].scenes, SWAPS[recipe["kind"]]
     known = set(train)
-    both = [s for s in train if len(s.things) == 2 and s != (other := swap(s)) and other in known]
+    both = [s for s in train if len(s.objects) == 2 and s != (other := swap(s)) and other in known]
     for relation in mentioned_relations(split):
         pairs, swapped = pairs_of(train, relation), pairs_of(both, relation)
         label = f", {relation}" if relation else ""
@@ -121,16 +121,16 @@ def share_text(count: int, of: int, named: str, requested: float) -> str:
 def attribute_counts(
     scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str
 ) -> Int64[np.ndarray, "animals values"]:
-    """For each animal and each texture or size (`attribute`: "texture" or "size"), the number of things."""
+    """For each animal and each texture or size (`attribute`: "texture" or "size"), the number of objects."""
     names = getattr(vocabulary, f"{attribute}s")
     table = np.zeros((len(vocabulary.animals), len(names)), np.int64)
-    for thing in (thing for scene in scenes for thing in scene.things):
-        table[vocabulary.animals.index(thing.animal), names.index(getattr(thing, attribute))] += 1
+    for obj in (obj for scene in scenes for obj in scene.objects):
+        table[vocabulary.animals.index(obj.animal), names.index(getattr(obj, attribute))] += 1
     return table
 
 
 def shares(scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str) -> str:
-    """The share of things with each texture or size, as text."""
+    """The share of objects with each texture or size, as text."""
     counts, names = attribute_counts(scenes, vocabulary, attribute).sum(0), getattr(vocabulary, f"{attribute}s")
     return ", ".join(f"{name} {n / max(counts.sum(), 1):.1%}" for name, n in zip(names, counts, strict=True))
 
@@ -143,7 +143,7 @@ def subset_rows(split: Split) -> list[dict[str, str]]:
 
 def subset_row(name: str, records: Records) -> dict[str, str]:
     scenes = records.scenes
-    singles = sum(len(scene.things) == 1 for scene in scenes)
+    singles = sum(len(scene.objects) == 1 for scene in scenes)
     return {
         "subset": name,
         "scenes": str(len(scenes)),

@@ -1,6 +1,6 @@
 """What a model's training had, and how much of a test it had.
 
-A training had everything that its data has, whether or not a batch ever showed it. Five kinds of things are counted:
+A training had everything that its data has, whether or not a batch ever showed it. Five kinds of objects are counted:
 
 - compositions: an animal in a texture, alone or beside others;
 - pairs: two animals in one image, in any textures, or several of one animal;
@@ -98,7 +98,7 @@ class Shown:
     @cached_property
     def facts(self) -> frozenset[Fact]:
         """The compositions, pairs, arrangements and orders of all scenes."""
-        alike = {tuple(thing[:3] for thing in scene.things): scene for scene in self.scenes}
+        alike = {tuple(obj[:3] for obj in scene.objects): scene for scene in self.scenes}
         return frozenset(fact for scene in alike.values() for fact in facts_of(scene))
 
 
@@ -147,7 +147,7 @@ def covered(training: Training, split: Split, subset: str) -> Covered:
     lost = {i for i, scene in enumerate(records.scenes) if scene in images or promised(scene)}
     partners = enumerate(zip(records.scenes, records.counterfactual.tolist(), strict=True), start=len(records))
     lost |= {i for i, (scene, row) in partners if row >= 0 and swap(scene) in images}
-    counts = {name: (len(things & known), len(things)) for name, things, known in both}
+    counts = {name: (len(objects & known), len(objects)) for name, objects, known in both}
     gaps = () if test.world else ("which of the test's images, whose world isn't here any more",)
     return Covered(counts, frozenset(lost), len(records), (*training.gaps, *gaps))
 

@@ -8,7 +8,7 @@ left out of a model's numbers if its training had the record's image, or had wha
 - `one_unseen_composition`, `two_unseen_compositions`: so many compositions of the scene or its swap that fewer are
   unseen than the name says; `unseen_textures`, and validation of dependence splits: one of the compositions;
 - `unseen_counts`, and validation of counting splits: several of the animal;
-- `unseen_N` of crowds: one of the exchanged things' compositions, as they are or exchanged;
+- `unseen_N` of crowds: one of the exchanged objects' compositions, as they are or exchanged;
 - `held_out`: a scene that the same rule matches.
 
 All other subsets (`train_pairs`, `seen_…`, searches, triplets, probe sets) say only that their images are new. A quad
@@ -41,7 +41,7 @@ def had_of(split: Split, subset: str, facts: frozenset[Fact], scenes: Sequence[S
     if subset in COMPOSITION_TESTS:
         shown = frozenset(fact[1:] for fact in facts if fact[0] == COMPOSITION)
         return lambda scene: (
-            unseen_in(shown, *zip(*(t[:2] for t in scene.things), strict=True)) < COMPOSITION_TESTS[subset]
+            unseen_in(shown, *zip(*(t[:2] for t in scene.objects), strict=True)) < COMPOSITION_TESTS[subset]
         )
     lacks = LACKS.get((kind, "validation" if subset == "validation" else ending(kind, subset)))
     if kind == "spatial" and lacks is pairs_in and split.recipe["unseen_under"] == "own":
@@ -50,7 +50,7 @@ def had_of(split: Split, subset: str, facts: frozenset[Fact], scenes: Sequence[S
 
 
 def ending(kind: str, subset: str) -> str:
-    """The part of a subset's name that says what is unseen: without the relation, or the number of things."""
+    """The part of a subset's name that says what is unseen: without the relation, or the number of objects."""
     if kind == "spatial":
         return next((name for name in ("unseen_order", "unseen_pairs") if subset.endswith(name)), subset)
     return subset.rpartition("_")[0] if kind == "crowd" else subset
@@ -66,20 +66,20 @@ def facts_of(scene: Scene) -> Iterator[Fact]:
 
 
 def compositions_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
-    return ((COMPOSITION, *thing[:2]) for thing in scene.things)
+    return ((COMPOSITION, *obj[:2]) for obj in scene.objects)
 
 
 def pairs_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
-    return ((PAIR, *sorted(both)) for both in combinations([thing.animal for thing in scene.things], 2))
+    return ((PAIR, *sorted(both)) for both in combinations([obj.animal for obj in scene.objects], 2))
 
 
 def arrangements_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
-    return ((ARRANGEMENT, *sorted(both)) for both in combinations([thing[:2] for thing in scene.things], 2))
+    return ((ARRANGEMENT, *sorted(both)) for both in combinations([obj[:2] for obj in scene.objects], 2))
 
 
 def orders_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
-    """Yield the relation of every two things, and their animals, the left, upper or foremost one first."""
-    for one, other in permutations(scene.things, 2):
+    """Yield the relation of every two objects, and their animals, the left, upper or foremost one first."""
+    for one, other in permutations(scene.objects, 2):
         if relation := stated(one.slot, other.slot):
             yield (ORDER, relation, one.animal, other.animal)
 
@@ -96,12 +96,12 @@ def both_orders(scene: Scene, swap: Swap) -> list[Fact]:
 
 def several(scene: Scene, swap: Swap) -> list[Fact]:
     """The pair of a scene's animal with itself."""
-    return [(PAIR, scene.things[0].animal, scene.things[0].animal)]
+    return [(PAIR, scene.objects[0].animal, scene.objects[0].animal)]
 
 
 def exchanged_compositions(scene: Scene, swap: Swap) -> list[Fact]:
-    """The compositions of the two things that the swap exchanges, in the scene and in its swap."""
-    return [(COMPOSITION, *one.things[i][:2]) for one in (scene, swap(scene)) for i in exchanged(scene)]
+    """The compositions of the two objects that the swap exchanges, in the scene and in its swap."""
+    return [(COMPOSITION, *one.objects[i][:2]) for one in (scene, swap(scene)) for i in exchanged(scene)]
 
 
 # The facts that tests say training lacks, by kind of split and by what the test is called.

@@ -9,15 +9,15 @@ import numpy as np
 from jaxtyping import UInt
 
 from menagerie.envs.core.reading import parse_json, shaped
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
 
-THING = ("animal", "texture", "slot", "size")
-SCENE = ("background", "view", *THING)
+OBJECT = ("animal", "texture", "slot", "size")
+SCENE = ("background", "view", *OBJECT)
 Columns = Mapping[str, np.ndarray]
 """A table by column. A scene's row has numbers of names: background (n,), view (n,), and animal, texture, slot (n, k)
-of up to k things; worlds with sizes also have size (n, k). The greatest number of a type stands for no thing."""
+of up to k objects; worlds with sizes also have size (n, k). The greatest number of a type stands for no object."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,18 @@ class Vocabulary:
 
     def encode(self, scenes: Sequence[Scene]) -> dict[str, np.ndarray]:
         """Make a table of scenes. Raises `ValueError` for a name outside the vocabulary."""
-        things = [thing for scene in scenes for thing in scene.things]
-        counts = np.array([len(scene.things) for scene in scenes], np.int64)
+        objects = [obj for scene in scenes for obj in scene.objects]
+        counts = np.array([len(scene.objects) for scene in scenes], np.int64)
         row = np.repeat(np.arange(len(scenes)), counts)
         place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        number_of = {thing: number for number, thing in enumerate(dict.fromkeys(things))}  # few, in many scenes
-        which = np.fromiter(map(number_of.__getitem__, things), np.int64, len(things))
+        number_of = {obj: number for number, obj in enumerate(dict.fromkeys(objects))}  # few, in many scenes
+        which = np.fromiter(map(number_of.__getitem__, objects), np.int64, len(objects))
         table = {
             "background": numbers(self.backgrounds, [scene.background for scene in scenes]),
             "view": np.array([scene.view for scene in scenes], np.int32),
         }
-        words_of = zip(*number_of, strict=True) if number_of else [()] * len(THING)
-        for column, words in zip(THING, words_of, strict=True):
+        words_of = zip(*number_of, strict=True) if number_of else [()] * len(OBJECT)
+        for column, words in zip(OBJECT, words_of, strict=True):
             known = self.names(column)
             found = numbers(known, words)[which]
             if column != "size" or self.sizes:
@@ -69,18 +69,18 @@ class Vocabulary:
         """Return the scenes of a table. Raises `IndexError` for a number without a name."""
         columns = {name: np.asarray(table[name]) for name in SCENE if name in table}
         row, place = np.nonzero(columns["animal"] != none_in(self.animals))
-        given = [columns[name][row, place] if name in columns else None for name in THING]
+        given = [columns[name][row, place] if name in columns else None for name in OBJECT]
         kinds, which = np.unique(
             sum(part.astype(np.int64) << (16 * i) for i, part in enumerate(given) if part is not None),
             return_inverse=True,
-        )  # the numbers of a thing as one
+        )  # the numbers of an object as one
         words = [
             words_at(self.names(name), (kinds >> (16 * i)) & 0xFFFF) if part is not None else [""] * len(kinds)
-            for i, (name, part) in enumerate(zip(THING, given, strict=True))
+            for i, (name, part) in enumerate(zip(OBJECT, given, strict=True))
         ]
-        things = list(map(list(map(Thing, *words)).__getitem__, which.ravel().tolist()))
+        objects = list(map(list(map(Object, *words)).__getitem__, which.ravel().tolist()))
         ends = np.cumsum(np.bincount(row, minlength=len(columns["view"])))
-        parts = (tuple(things[start:end]) for start, end in pairwise([0, *ends.tolist()]))
+        parts = (tuple(objects[start:end]) for start, end in pairwise([0, *ends.tolist()]))
         return list(map(Scene, words_at(self.backgrounds, columns["background"]), parts, columns["view"].tolist()))
 
 

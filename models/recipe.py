@@ -59,7 +59,7 @@ class Recipe:
     """False captions of each image in the loss of every model: swap, replace, shuffle (docs/scorers.md). If empty, each
     model has its own, such as the swaps of negclip."""
     image_negatives: bool = False
-    """Show training images together with their partners, which show the same things swapped; the number of images per
+    """Show training images together with their partners, which show the same objects swapped; the number of images per
     step stays the same. For data in which pairs have partners (--hard-negatives)."""
     shuffle: Shuffle | None = None
     """Where the order of a pass comes from. None: from memory, four bytes an image in each process that prepares

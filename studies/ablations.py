@@ -6,7 +6,7 @@
     python studies/ablations.py --rows "dim=32 layers=1" "model=clip" "graphs=rules"
     python studies/ablations.py --preset oracle      # is it the graph? Other models, errors in it
     python studies/ablations.py --preset negatives   # false captions for all; masks, phases
-    python studies/ablations.py --preset partial     # captions that leave things and textures out
+    python studies/ablations.py --preset partial     # captions that leave objects and textures out
 
 Each row changes the model by one line of configuration: from the model's paper (studies/analysis/papers.py), from the
 study (studies/analysis/ablation_rows.py) or of your own. It is trained on the hardest cells of the spatial and of the
@@ -217,7 +217,7 @@ PRESETS: dict[str, AblationStudy] = {
     "oracle": AblationStudy(rows=("oracle",), cell="breadth", seen_order=True),
     "negatives": AblationStudy(rows=("negatives",), cell="breadth", seen_order=True),
     "losses": AblationStudy(rows=("losses",), cell="breadth", seen_order=True),
-    # Captions that leave things and textures out, in all the steps that it takes to fit them.
+    # Captions that leave objects and textures out, in all the steps that it takes to fit them.
     "partial": AblationStudy(rows=("partial",), cell="breadth", steps=3000),
     "paper": AblationStudy(rows=(*ABLATIONS["oc-clip"].rows, "coefficients"), cell="paper"),
 }

@@ -130,14 +130,14 @@ def picture(path: Path, split: Path, row: Mapping[str, Any]) -> None:
 
     data = SplitDataset(split, row["subset"])
     images = data.images(row["shown"]).permute(0, 2, 3, 1).numpy()
-    phrases = [[phrase(thing) for thing in data.records.scenes[i].things] for i in row["shown"]]
-    write_png(path, attention_sheet(images, phrases, np.array(row["things"]), np.array(row["rest"])))
+    phrases = [[phrase(obj) for obj in data.records.scenes[i].objects] for i in row["shown"]]
+    write_png(path, attention_sheet(images, phrases, np.array(row["objects"]), np.array(row["rest"])))
 
 
 def attention_sheet(
     images: UInt8[np.ndarray, "n h w 3"],
     phrases: Sequence[Sequence[str]],
-    things: Float[np.ndarray, "n 2 h w"],
+    objects: Float[np.ndarray, "n 2 h w"],
     rest: Float[np.ndarray, "n h w"],
 ) -> "Figure":
     """Draw a row per scene: its image, the map of each of its two queries, and the attention to the default tokens."""
@@ -145,7 +145,7 @@ def attention_sheet(
 
     figure = Figure((8.8, 2.3 * len(images)), layout="constrained")
     for row, image, names, maps, left in zip(
-        figure.subplots(len(images), 4, squeeze=False), images, phrases, things, rest, strict=True
+        figure.subplots(len(images), 4, squeeze=False), images, phrases, objects, rest, strict=True
     ):
         row[0].imshow(image)
         row[0].set_title("image", fontsize=9)

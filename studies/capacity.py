@@ -1,4 +1,4 @@
-"""How many things can a model bind at once?
+"""How many objects can a model bind at once?
 
 Models train on scenes of at most one, two or three different animals, each in a texture of its own, and are tested on
 two to six. The false caption has the same words, with the textures of two animals exchanged.
@@ -33,36 +33,38 @@ from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
 
 @dataclass(frozen=True)
 class Capacity(SplitStudy):
-    """How many things a model binds"""
+    """How many objects a model binds"""
 
     plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe()
 
     most: Annotated[Axis[int], Range(1, MOST)] = (1, 2, 3)
-    """Largest number of things in a training scene: a run for each value, on scenes of one thing up to that number."""
-    test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
-    """Numbers of things in tests."""
+    """Largest number of objects in a training scene: a run for each value, on scenes of one object up to that
+    number."""
+    test_objects: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
+    """Numbers of objects in tests."""
     triplets: Annotated[tuple[int, ...], DATA, Several(), Range(0, 2)] = (0, 1, 2)
-    """Numbers of triplets (a thing, another of its animal, another of its texture) in further tests of four things."""
+    """Numbers of triplets (an object, another of its animal, another of its texture) in further tests of four
+    objects."""
     layout: Annotated[Literal["apart", "rows", "overlap"], DATA, FIRST] = "apart"
-    """Where things stand: side by side and above, in two rows, or in front of one another."""
+    """Where objects stand: side by side and above, in two rows, or in front of one another."""
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 16_000
-    """Number of training images, whatever the number of things."""
+    """Number of training images, whatever the number of objects."""
     world: Annotated[str, DATA, FIRST] = "eight-textures"
-    """Vocabulary of the scenes, with at least as many animals and textures as a scene has things."""
+    """Vocabulary of the scenes, with at least as many animals and textures as a scene has objects."""
     mended: Annotated[bool, WHAT] = False
     """If oc-clip is among --models, also train it with our mends: competition weighted by fit, and incomplete
     captions."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
-    """Smallest accuracy on swaps of n things that counts as binding n things."""
+    """Smallest accuracy on swaps of n objects that counts as binding n objects."""
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
-            raise UserError("--split: how many things training shows is varied here; give a --recipe of kind crowd")
+            raise UserError("--split: how many objects training shows is varied here; give a --recipe of kind crowd")
         super().check_given(preset)
 
     def plan(self, known: Known) -> Iterable[Arm]:
         """Plan every model with each value of `most`. With `mended`, plan each run of OC-CLIP with our mends too."""
-        for arm in grid(self, things=self.trained):
+        for arm in grid(self, objects=self.trained):
             yield arm
             if self.mended and arm.cell.model == "oc-clip":
                 mended = self.at("oc-clip", arm.cell.seed, **arm.labels, **MENDS)
@@ -70,72 +72,72 @@ class Capacity(SplitStudy):
 
     @property
     def trained(self) -> list[tuple[int, ...]]:
-        """For each value of `most`, the numbers of things that training shows."""
+        """For each value of `most`, the numbers of objects that training shows."""
         return [tuple(range(1, most + 1)) for most in self.most]
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Yield how many things each model binds, accuracy by number of things and by what captions mention, things
+        """Yield how many objects each model binds, accuracy by number of objects and by what captions mention, objects
         that are hidden or share features, and all tasks."""
-        tests = {f"seen_{n}": f"{n} things" for n in self.test_things}
+        tests = {f"seen_{n}": f"{n} objects" for n in self.test_objects}
         shared = {f"triplets_{t}": f"{t} triplets" for t in self.triplets}
         shown = {
-            as_column(things): f"training: {'one thing' if things[-1] == 1 else f'up to {things[-1]} things'}"
-            for things in self.trained
+            as_column(objects): f"training: {'one object' if objects[-1] == 1 else f'up to {objects[-1]} objects'}"
+            for objects in self.trained
         }
         names = {model: name_of(model) for model in records.labels("model")}
-        words = {"subset": tests | shared, "things": shown, "model": names}
+        words = {"subset": tests | shared, "objects": shown, "model": names}
         swaps = records.where(task="swap", subset=tuple(tests))
         yield from self.answer(swaps)
         yield Lines(
             "capacity",
             swaps,
             x="subset",
-            along="things in the image",
-            panels=("things",),
+            along="objects in the image",
+            panels=("objects",),
             level=self.enough,
-            words=words | {"subset": {f"seen_{n}": str(n) for n in self.test_things}},
+            words=words | {"subset": {f"seen_{n}": str(n) for n in self.test_objects}},
             says=SAYS,
         )
-        yield Table("swaps", swaps, ("things", "model"), intervals=True, words=words, says="The same as a table.")
+        yield Table("swaps", swaps, ("objects", "model"), intervals=True, words=words, says="The same as a table.")
         yield Heading("By what captions mention", MENTIONING)
         tasks = records.where(task=("two mentioned", "swap", "swap all"), subset=tuple(tests))
-        yield Table("mentioned", tasks, ("things", "subset", "model"), ("task",), intervals=True, words=words)
+        yield Table("mentioned", tasks, ("objects", "subset", "model"), ("task",), intervals=True, words=words)
         if self.layout != "apart":
             yield from self.occluded(swaps, words)
         if shared:
-            yield Heading("Things that share features", SHARED)
+            yield Heading("Objects that share features", SHARED)
             found = records.where(task="swap", subset=tuple(shared))
-            yield Table("triplets", found, ("things", "model"), intervals=True, words=words)
+            yield Table("triplets", found, ("objects", "model"), intervals=True, words=words)
         yield Heading("All tasks")
         for test, name in tests.items():
             yield Table(
-                f"tasks-{test}", records.where(subset=test), ("things", "model"), ("task",), words=words, says=name
+                f"tasks-{test}", records.where(subset=test), ("objects", "model"), ("task",), words=words, says=name
             )
 
     def occluded(self, swaps: Records, words: Mapping[str, Mapping[str, str]]) -> Iterator[Part]:
-        """Yield a figure and a table of accuracy by how much of the exchanged things is hidden."""
+        """Yield a figure and a table of accuracy by how much of the exchanged objects is hidden."""
         from menagerie.studies.analysis.hidden import BINS, hidden_bins
 
-        yield Heading("Things that others hide", HIDDEN)
+        yield Heading("Objects that others hide", HIDDEN)
         found = swaps.regrouped(BINS.values(), lambda arm: hidden_bins(arm.file) if arm.file else {})
         words = words | {"subset": {}}
-        yield Lines("hidden", found, x="subset", panels=("things",), level=self.enough, words=words)
-        yield Table("hidden-table", found, ("things", "model"), intervals=True, words=words)
+        yield Lines("hidden", found, x="subset", panels=("objects",), level=self.enough, words=words)
+        yield Table("hidden-table", found, ("objects", "model"), intervals=True, words=words)
 
     def answer(self, swaps: Records) -> Iterator[Part]:
-        """Yield a sentence for each model: how many things it binds after training on the most things."""
+        """Yield a sentence for each model: how many objects it binds after training on the most objects."""
         widest = as_column(max(self.trained, key=len))
-        found = swaps.where(things=widest).estimates(("model", "subset"))
+        found = swaps.where(objects=widest).estimates(("model", "subset"))
         for model in swaps.labels("model"):
-            rising = {n: found[model, f"seen_{n}"] for n in sorted(self.test_things) if (model, f"seen_{n}") in found}
+            rising = {n: found[model, f"seen_{n}"] for n in sorted(self.test_objects) if (model, f"seen_{n}") in found}
             if not rising:
                 continue
             bound = [n for n in rising if all(its.value >= self.enough for k, its in rising.items() if k <= n)]
-            says = f"binds up to {bound[-1]} things" if bound else "doesn't bind even two things"
+            says = f"binds up to {bound[-1]} objects" if bound else "doesn't bind even two objects"
             parts = ", ".join(f"{n}: {100 * its.value:.1f} [{its.bounds}]" for n, its in rising.items())
             yield Sentence(
-                f"Trained on up to {max(self.most)} things, {name_of(model)} {says} (at least {self.enough:.0%} of "
-                f"swaps right). Accuracy (%, chance 50) by number of things: {parts}."
+                f"Trained on up to {max(self.most)} objects, {name_of(model)} {says} (at least {self.enough:.0%} of "
+                f"swaps right). Accuracy (%, chance 50) by number of objects: {parts}."
             )
 
 
@@ -146,22 +148,22 @@ def name_of(model: str) -> str:
 
 MENDED = "oc-clip, mended"
 MENDS: dict[str, Any] = {"focus": True, "mentioned": 0.7, "attributes": 0.8}  # chosen in docs/results.md
-SAYS = """Accuracy (%) on swaps by the number of things in an image. Captions mention at most as many things as training
-scenes show. The panels differ in how many things these show; the number of training images is the same. Dashed: the
-accuracy from which on a model counts as one that binds. Dotted: chance."""
+SAYS = """Accuracy (%) on swaps by the number of objects in an image. Captions mention at most as many objects as
+training scenes show. The panels differ in how many objects these show; the number of training images is the same.
+Dashed: the accuracy from which on a model counts as one that binds. Dotted: chance."""
 MENTIONING = """Images are the same, and so are the two textures that the false caption exchanges. Captions mention
-these two things alone (two mentioned), as many things as training captions do at most (swap), or all things of the
+these two objects alone (two mentioned), as many objects as training captions do at most (swap), or all objects of the
 image (swap all). A column has no number where another one has the same captions. Chance is 50 %."""
-HIDDEN = """Accuracy (%) on swaps by how much of the two exchanged things others hide; the more hidden one counts.
-Images of all numbers of things together; chance is 50 %."""
-SHARED = """Scenes of four things. In a triplet one thing has the animal of a second and the texture of a third, so that
-no single feature tells it from the others. Accuracy (%) on swaps; chance is 50."""
+HIDDEN = """Accuracy (%) on swaps by how much of the two exchanged objects others hide; the more hidden one counts.
+Images of all numbers of objects together; chance is 50 %."""
+SHARED = """Scenes of four objects. In a triplet one object has the animal of a second and the texture of a third, so
+that no single feature tells it from the others. Accuracy (%) on swaps; chance is 50."""
 
 FIVE = ("clip", "filip-phrases", "sparo", "fdt", "oc-clip")
 PRESETS = {
     "smoke": Capacity(
         **SMOKE | {"world": "eight-textures", "test_scenes": 24},
-        **{"most": (2,), "test_things": (2, 3), "triplets": (1,), "train_scenes": 240, "views": 4},
+        **{"most": (2,), "test_objects": (2, 3), "triplets": (1,), "train_scenes": 240, "views": 4},
     ),
     "laptop": Capacity(
         **EIGHT | {"world": "eight-textures", "recipe": Recipe(steps=3000, single_object_phase=0.25)},

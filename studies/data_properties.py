@@ -1,10 +1,10 @@
 """Which properties of training data help a model to bind, and which hurt?
 
 The factors are those of Gurung, Hoffmann and Brox (GCPR 2025, "Common data properties limit object-attribute binding in
-CLIP", arXiv 2507.07985): captions that leave textures or things out, or mention the salient thing alone; more things in
-an image; bigger batches; hard negatives. Each has two levels. All are varied together (a fractional factorial design),
-so that every run counts for every factor, and for each pair of them. The number of training images is always the same,
-and so is that of steps (or, with `--held images`, that of images seen).
+CLIP", arXiv 2507.07985): captions that leave textures or objects out, or mention the salient object alone; more objects
+in an image; bigger batches; hard negatives. Each has two levels. All are varied together (a fractional factorial
+design), so that every run counts for every factor, and for each pair of them. The number of training images is always
+the same, and so is that of steps (or, with `--held images`, that of images seen).
 
     python studies/data_properties.py --preset smoke                       # tiny, a minute on 2 cores
     python studies/data_properties.py                                      # laptop: 8 animals, 32 runs a seed
@@ -35,7 +35,7 @@ from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 OPTIONS = {
     "attributes": "attributes",
-    "things": "most",
+    "objects": "most",
     "mentioned": "mentioned",
     "salient": "salient",
     "batch": "batches",
@@ -48,22 +48,22 @@ OPTIONS = {
 class DataProperties(SplitStudy):
     """Which properties of data help to bind"""
 
-    plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe(things=(1, 2), test_things=(2,))
+    plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe(objects=(1, 2), test_objects=(2,))
     searched: ClassVar[frozenset[str]] = frozenset(OPTIONS)
 
     models: tuple[str, ...] = ("clip",)
     """Scorers by name, or FILE.py:Class of your own."""
     factors: Annotated[tuple[str, ...], WHAT, FIRST, Several(1)] = tuple(OPTIONS)
     """What is varied; all else is as in the recipe. Without --recipe captions are complete, and images show one or two
-    things, none of them swapped."""
+    objects, none of them swapped."""
     attributes: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.5, 1.0)
-    """Probability that a caption includes the texture of a thing that it mentions: two levels."""
+    """Probability that a caption includes the texture of an object that it mentions: two levels."""
     most: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 4)
-    """Largest number of things in an image; each number from one to that is in equally many images. Two levels."""
+    """Largest number of objects in an image; each number from one to that is in equally many images. Two levels."""
     mentioned: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.5, 1.0)
-    """Probability that a caption mentions a thing; one always is: two levels."""
+    """Probability that a caption mentions an object; one always is: two levels."""
     salient: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.0, 0.5)
-    """Probability that a caption mentions the salient thing alone: two levels."""
+    """Probability that a caption mentions the salient object alone: two levels."""
     batches: Annotated[tuple[int, ...], TRAINING, FIRST, Several(1), Range(2, 1_000_000)] = (32, 128)
     """Images per step: two levels."""
     hard_negatives: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.0, 0.4)
@@ -73,9 +73,9 @@ class DataProperties(SplitStudy):
     held: Annotated[Literal["steps", "images"], TRAINING, FIRST] = "steps"
     """What stays the same when the batch changes: the steps, or the number of images seen (--steps times --batch)."""
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 16_000
-    """Number of training images, whatever the number of things."""
+    """Number of training images, whatever the number of objects."""
     world: Annotated[str, DATA, FIRST] = "eight-textures"
-    """Vocabulary of the scenes, with at least as many animals and textures as a scene has things."""
+    """Vocabulary of the scenes, with at least as many animals and textures as a scene has objects."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
     """Accuracy on swaps from which on binding counts as reliable."""
 
@@ -83,7 +83,7 @@ class DataProperties(SplitStudy):
     def levels(self) -> dict[str, tuple[Any, Any]]:
         """The two values of each factor that is varied, as fields of recipes have them."""
         found = {name: getattr(self, OPTIONS[name]) for name in self.factors}
-        return found | {"things": tuple(map(up_to, found["things"]))} if "things" in found else found
+        return found | {"objects": tuple(map(up_to, found["objects"]))} if "objects" in found else found
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
@@ -100,10 +100,10 @@ class DataProperties(SplitStudy):
             raise UserError("--batch changes nothing, as the batch is varied; give its levels as --batches")
 
     def check(self) -> None:
-        """Raise for a recipe without tests of two things, for factors without two levels, and for levels at which no
-        training caption mentions two things with their textures."""
-        if not isinstance(self.recipe_given, CrowdRecipe) or 2 not in self.recipe_given.test_things:
-            raise UserError("--recipe must be of kind crowd, with 2 among test_things: that is what is measured")
+        """Raise for a recipe without tests of two objects, for factors without two levels, and for levels at which no
+        training caption mentions two objects with their textures."""
+        if not isinstance(self.recipe_given, CrowdRecipe) or 2 not in self.recipe_given.test_objects:
+            raise UserError("--recipe must be of kind crowd, with 2 among test_objects: that is what is measured")
         for name in self.factors:
             choose("factor", name, OPTIONS)
             given = getattr(self, OPTIONS[name])
@@ -111,7 +111,7 @@ class DataProperties(SplitStudy):
                 raise UserError(f"{flag(name)} must be two rising levels of {name}, got {given}")
         if 0 in (*self.attributes, *self.mentioned) or 1 in self.salient:
             raise UserError(
-                "with --attributes 0, --mentioned 0 or --salient 1 no caption of train mentions two things with their "
+                "with --attributes 0, --mentioned 0 or --salient 1 no caption of train mentions two objects with their "
                 "textures, as those of tests do; give levels between"
             )
 
@@ -127,7 +127,7 @@ class DataProperties(SplitStudy):
         value."""
         given = {name: getattr(self.recipe_given, name) for name in OPTIONS if name != "batch"}
         chosen = {name: self.levels[name][sign > 0] for name, sign in zip(self.factors, signs, strict=True)}
-        return {**given, "things": up_to(max(given["things"])), "batch": self.recipe.batch} | chosen
+        return {**given, "objects": up_to(max(given["objects"])), "batch": self.recipe.batch} | chosen
 
     def steps_of(self, batch: int) -> int:
         """Return the number of steps of a run with a batch of this size."""
@@ -150,7 +150,7 @@ def flag(factor: str) -> str:
 
 
 def up_to(most: int) -> tuple[int, ...]:
-    """The numbers of things in images that show at most `most`."""
+    """The numbers of objects in images that show at most `most`."""
     return tuple(range(1, most + 1))
 
 
@@ -167,7 +167,7 @@ PRESETS = {
         **SMOKE | {"world": "eight-textures", "test_scenes": 24},
         **{"factors": ("attributes", "batch"), "batches": (16, 32), "train_scenes": 240, "views": 4},
     ),
-    # Half of each batch shows one thing alone, however many things others show.
+    # Half of each batch shows one object alone, however many objects others show.
     "laptop": DataProperties(
         **EIGHT | {"world": "eight-textures", "recipe": replace(EIGHT["recipe"], steps=1200, singles_share=0.5)},
         **{"seeds": 3, "train_scenes": 4000},

@@ -61,12 +61,12 @@ class Diversity(SplitStudy):
     of the n textures, for every even k below n."""
     more_scenes: Annotated[tuple[int, ...], DATA, FIRST, SCENES, GROWS] = (12_000,)
     """Further numbers of training images, with captions at the lowest coverage."""
-    things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(1, MOST)] = (1, 2)
-    """Numbers of things in training images."""
-    test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2,)
-    """Numbers of things in test images."""
+    objects: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(1, MOST)] = (1, 2)
+    """Numbers of objects in training images."""
+    test_objects: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2,)
+    """Numbers of objects in test images."""
     layout: Annotated[Literal["apart", "rows", "overlap"], DATA, FIRST] = "apart"
-    """Where things stand: side by side and above, in two rows, or in front of one another."""
+    """Where objects stand: side by side and above, in two rows, or in front of one another."""
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 4000
     """Training images of every run but those of `more_scenes`."""
     world: Annotated[str, DATA, FIRST] = "twelve-textures"

@@ -100,7 +100,7 @@ class Evaluate(ScoringStudy):
             scenes = len(recipe.with_partners(self.planned[name]))
             print(f"{name}, {scenes} scenes of {recipe.world}: what the atlas lacks of them is rendered first")
             if recipe.least_visible:
-                print(f"{name}: at most, as scenes in which too little of a thing shows are left out")
+                print(f"{name}: at most, as scenes in which too little of an object shows are left out")
         return True
 
     @cached_property

@@ -140,16 +140,16 @@ class LeftRight(SplitStudy):
 FIGURE_SAYS = """Accuracy (%) on pairs that training never shows together: the path from one-dimensional images to ours,
 then what may mend the last of our rates. Chance is 50."""
 PATH_SAYS = """Each rung is the one above it with one change more. Accuracy (%) on swaps: the caption against the same
-with its two things exchanged; chance is 50. A model that fails on the orders of training hasn't fitted them. “Opposite
-in the batch”: the share of images of pairs whose batch has the caption with the two things exchanged. All other
-captions name other things."""
+with its two objects exchanged; chance is 50. A model that fails on the orders of training hasn't fitted them. “Opposite
+in the batch”: the share of images of pairs whose batch has the caption with the two objects exchanged. All other
+captions name other objects."""
 TABLES = (
     ("path", PATH, "From their setting to ours", PATH_SAYS),
     ("changes", BESIDE, "Changes of their setting", f"Each rung is “{FIRST}” with one change."),
     ("mends", MENDS, "What may mend ours", "Each rung is “our rates” with one change."),
 )
 CLAIMS = """Yamamoto, Noguchi and Tanizawa (ICML 2026) train on images of ten positions as here, with towers of one
-layer. Sizes, steps and captions are ours: at this rung captions always name the left thing first."""
+layer. Sizes, steps and captions are ours: at this rung captions always name the left object first."""
 
 ROW: dict[str, Any] = {"models": ("clip",), "world": "row-15", "resolution": 40, "architecture": "row", "views": 8}
 PRESETS = {

@@ -2,7 +2,7 @@
 
 Where the text's vector holds less binding than the image's, mend the text: a deeper or wider tower, phrases that are
 read alone or have a vector each, captions that say more or less, false captions in the loss. Each row is CLIP with one
-thing changed, or OC-CLIP, which is the upper row. All take the same steps and images, on both grids.
+object changed, or OC-CLIP, which is the upper row. All take the same steps and images, on both grids.
 
     python studies/text_codes.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/text_codes.py                     # laptop: 12 animals, 32 px, three seeds, about an hour
@@ -10,7 +10,7 @@ thing changed, or OC-CLIP, which is the upper row. All take the same steps and i
 
 Rows by name are in studies/analysis/ablations.toml; one of your own is a line of configuration. Measured are swaps on
 unseen pairs, and how much image code, text code and score hold of exactly one bit: which animal has which texture, or
-on the spatial grid which of two things is left (studies/measures/bits.py). Ends with `report.html`, `remedies.csv`,
+on the spatial grid which of two objects is left (studies/measures/bits.py). Ends with `report.html`, `remedies.csv`,
 `bits.csv`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
@@ -91,7 +91,7 @@ class TextCodes(AblationStudy):
 
     @cached_property
     def bits(self) -> "dict[str, Bits]":
-        """The measure of each split: bits on which animal has which texture, or on which of two things is left."""
+        """The measure of each split: bits on which animal has which texture, or on which of two objects is left."""
         return {split: self.bits_of(grid) for split, grid in self.grids.items()}
 
     def bits_of(self, grid: SplitStudy) -> "Bits":

@@ -1,7 +1,7 @@
 """How fast are our parts, beside what others use? Paired measurements on this machine.
 
     python studies/throughput.py rendering
-    python studies/throughput.py rendering --layout apart --things 6
+    python studies/throughput.py rendering --layout apart --objects 6
     python studies/throughput.py atlas
     python studies/throughput.py training
     python studies/throughput.py stages
@@ -83,7 +83,7 @@ class Rendering:
     """Pixels along an image's side."""
     layout: Literal["", "apart", "rows", "overlap"] = ""
     """Where the animals stand; empty: beside or above one another, as pairs."""
-    things: Annotated[int, Range(2, MOST)] = 2
+    objects: Annotated[int, Range(2, MOST)] = 2
     """Animals in a scene; more than two need a layout."""
     scenes: Annotated[int, Range(1, 10_000)] = 24
     """Random scenes that every renderer draws in every round."""
@@ -180,13 +180,13 @@ def scenes_of(config: Rendering, world: "World") -> list["Scene"]:
     from menagerie.envs.worlds import random_crowds, random_scenes
 
     if not config.layout:
-        if config.things != 2:
-            raise UserError(f"--things {config.things} needs a --layout: apart, rows or overlap")
+        if config.objects != 2:
+            raise UserError(f"--objects {config.objects} needs a --layout: apart, rows or overlap")
         return random_scenes(world, config.scenes, seed=0, pairs=1.0)
-    if len(world.animals) < config.things:
-        raise UserError(f"--things {config.things}: world {config.world!r} has only {len(world.animals)} animals")
+    if len(world.animals) < config.objects:
+        raise UserError(f"--objects {config.objects}: world {config.world!r} has only {len(world.animals)} animals")
     drawn = random_crowds(world, config.layout, config.scenes * MOST, seed=0)
-    return [scene for scene in drawn if len(scene.things) == config.things][: config.scenes]
+    return [scene for scene in drawn if len(scene.objects) == config.objects][: config.scenes]
 
 
 def rendering(config: Rendering) -> int:
@@ -199,7 +199,7 @@ def rendering(config: Rendering) -> int:
     scenes = scenes_of(config, world)
     timings = measure(renderers(config, world), scenes, config.rounds)
     ours = timings["menagerie"]
-    what = f"scenes of {config.things} animals, {config.layout}" if config.layout else "pairs"
+    what = f"scenes of {config.objects} animals, {config.layout}" if config.layout else "pairs"
     print(f"{config.resolution} px, {config.scenes} {what}, {config.rounds} rounds, {processor()}")
     print(f"{'':<20}{'images/s':>12}{'CPU-ms':>12}{'our CPU rate over it':>24}")
     for name, theirs in timings.items():
@@ -215,7 +215,7 @@ def atlas(config: Atlas) -> int:
     from tempfile import TemporaryDirectory
 
     from menagerie.envs.render.renderer import Renderer
-    from menagerie.envs.scene import Scene, Thing
+    from menagerie.envs.scene import Object, Scene
     from menagerie.envs.slots import CROWD
     from menagerie.envs.worlds import load_world
     from menagerie.studies.runs.machine import processor
@@ -223,7 +223,7 @@ def atlas(config: Atlas) -> int:
     world = load_world(config.world)
     size, texture = (world.sizes or ("",))[0], world.textures[0]
     scenes = [
-        Scene(world.backgrounds[0], (Thing(animal, texture, place, size),), view)
+        Scene(world.backgrounds[0], (Object(animal, texture, place, size),), view)
         for animal, place, view in product(world.animals, CROWD, range(config.views))
     ]
     with TemporaryDirectory() as folder:
@@ -240,7 +240,7 @@ def atlas(config: Atlas) -> int:
 
 def entry_costs(world: "World", scenes: list["Scene"], resolution: int) -> dict[str, float]:
     """Return the processor milliseconds of a view's backgrounds and of an entry, medians over some scenes of one
-    thing, and the mean of an entry when the views come in random order."""
+    object, and the mean of an entry when the views come in random order."""
     from random import Random
     from statistics import mean, median
 
@@ -249,7 +249,7 @@ def entry_costs(world: "World", scenes: list["Scene"], resolution: int) -> dict[
     from menagerie.envs.render.stage import EntryKey, ground
 
     def build(scene: "Scene") -> None:
-        key = EntryKey.of(scene.things[0], scene.view)
+        key = EntryKey.of(scene.objects[0], scene.view)
         build_entry(key, world.textures, world.backgrounds, resolution, dict(world.cutouts))
 
     def draw(scene: "Scene") -> None:

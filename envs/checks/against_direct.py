@@ -5,10 +5,10 @@
     menagerie check-renderer --external --scenes 50
 
 Renders every scene both ways and requires that they agree, that no animal touches the frame, and that 75 % of each
-stays visible, unless the layout lets things hide others. 100 scenes at 224 pixels take about half a minute on one core.
-With `--layout`, scenes show two to six animals: what the others hide must be the same both ways, and stated relations
-must hold. With `--external`, external renderers draw the same scenes instead, and their silhouettes and depth must
-agree with ours. The animals that a world file defines are measured first, against the limits of docs/worlds.md.
+stays visible, unless the layout lets objects hide others. 100 scenes at 224 pixels take about half a minute on one
+core. With `--layout`, scenes show two to six animals: what the others hide must be the same both ways, and stated
+relations must hold. With `--external`, external renderers draw the same scenes instead, and their silhouettes and depth
+must agree with ours. The animals that a world file defines are measured first, against the limits of docs/worlds.md.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
     from menagerie.envs.world import World
 
 WHOLE_MEAN = 55.0  # dB, peak signal to noise over whole images
-TOUCHED_MEAN = 45.0  # dB, over the pixels that things or their shadows touch
+TOUCHED_MEAN = 45.0  # dB, over the pixels that objects or their shadows touch
 TOUCHED_WORST = 38.0
-# In crowds things are smaller, and more of their pixels are edges: at 64 pixels two small animals that float before the
-# arena's rows of people have 38.0 dB.
+# In crowds objects are smaller, and more of their pixels are edges: at 64 pixels two small animals that float before
+# the arena's rows of people have 38.0 dB.
 TOUCHED_WORST_IN_CROWDS = 36.0
 MASKS_AGREE = 0.98  # share of the touched pixels on which the two masks must agree
-UNCOVERED = 0.75  # least share of a thing that the others leave visible, in layouts where they don't hide it
-# Most that the renderers' shares of a thing that others hide may differ: of a small thing's 40 pixels some are edges.
+UNCOVERED = 0.75  # least share of an object that the others leave visible, in layouts where they don't hide it
+# Most that the renderers' shares of an object that others hide may differ: of a small object's 40 pixels some are
+# edges.
 HIDDEN_APART, HIDDEN_APART_MEAN = 0.15, 0.03  # the mean is over the worst of each scene
-# Of a thing's center in the direct rendering, what a relation compares: row, column or depth.
+# Of an object's center in the direct rendering, what a relation compares: row, column or depth.
 AXES = {"above/under": 0, "left/right": 1, "front/behind": 2}
 
 
@@ -66,9 +67,9 @@ class Result(NamedTuple):
     touched: float  # dB
     masks_differ: float  # share of the touched pixels
     cut: bool  # an animal touches the frame
-    uncovered: tuple[float, ...]  # share of each thing that the others leave visible
+    uncovered: tuple[float, ...]  # share of each object that the others leave visible
     hidden_apart: float  # greatest difference to the shares that are kept of composed scenes
-    false_relations: int  # stated relations that the things' centers contradict
+    false_relations: int  # stated relations that the objects' centers contradict
 
 
 def psnr(squared_error: "np.ndarray") -> float:
@@ -80,7 +81,7 @@ def psnr(squared_error: "np.ndarray") -> float:
 
 def compare(scene: "Scene", image: "np.ndarray", mask: "np.ndarray", areas: Sequence[int], world: "World") -> Result:
     """Compare a composed image and mask of `scene` with the direct renderer's. `areas` are the numbers of pixels that
-    each thing covers without the others."""
+    each object covers without the others."""
     import numpy as np
 
     from menagerie.envs.checks.direct import render_directly
@@ -103,7 +104,7 @@ def compare(scene: "Scene", image: "np.ndarray", mask: "np.ndarray", areas: Sequ
 
 
 def contradicted(scene: "Scene", centers: Sequence[Sequence[float]]) -> int:
-    """Count the stated relations whose first thing isn't the left, upper or foremost one by its center."""
+    """Count the stated relations whose first object isn't the left, upper or foremost one by its center."""
     relations = relations_of(scene)
     return sum(centers[first][AXES[name]] >= centers[second][AXES[name]] for name, first, second in relations)
 
@@ -147,7 +148,7 @@ def direct_report(results: Sequence[Result], layout: str) -> Iterator[tuple[str,
     yield "touched pixels, worst dB", min(r.touched for r in results), worst
     yield "masks agree, worst share of touched", 1 - max(r.masks_differ for r in results), MASKS_AGREE
     yield "scenes with no animal at the border, share", 1 - float(np.mean([r.cut for r in results])), 1.0
-    yield "thing uncovered, least share", min(min(r.uncovered) for r in results), 0.0 if hides else UNCOVERED
+    yield "object uncovered, least share", min(min(r.uncovered) for r in results), 0.0 if hides else UNCOVERED
     if layout:
         hidden = [result.hidden_apart for result in results]
         yield "hidden shares agree, 1 - worst difference", 1 - max(hidden), 1 - HIDDEN_APART

@@ -13,7 +13,7 @@ from menagerie.envs.drawing.raster import trace
 from menagerie.envs.render.stage import EntryKey, camera, mesh_in_slot
 from menagerie.envs.scene import Scene
 
-LEAST_OVERLAP = 0.97  # intersection over union of a thing's masks
+LEAST_OVERLAP = 0.97  # intersection over union of an object's masks
 DEPTH_ERROR = 0.01  # share of the depth
 # Least share of the common mask whose depth may differ by at most DEPTH_ERROR. The other samples lie on inner edges,
 # where two renderers that round differently show a near leg or a far one.
@@ -24,7 +24,7 @@ class Agreement(NamedTuple):
     """Agreement of an external renderer with ours on one scene."""
 
     key: str
-    overlap: float  # least intersection over union of the things' masks
+    overlap: float  # least intersection over union of the objects' masks
     within: float  # share of the common mask's samples whose depth agrees
     depth: float  # mean error there, as a share of the depth
 
@@ -33,7 +33,7 @@ def own_depth(scene: Scene, resolution: int) -> Float32[np.ndarray, "h w"]:
     """Return the depth in metres of every sample of our rasteriser; 0 where there is nothing."""
     view = camera(resolution, view_of(scene.view))
     depth = np.zeros((view.size, view.size), np.float32)
-    for samples in trace([mesh_in_slot(EntryKey.of(thing, scene.view)) for thing in scene.things], view):
+    for samples in trace([mesh_in_slot(EntryKey.of(obj, scene.view)) for obj in scene.objects], view):
         depth[samples.rows, samples.columns] = samples.depth
     return depth
 
@@ -41,11 +41,11 @@ def own_depth(scene: Scene, resolution: int) -> Float32[np.ndarray, "h w"]:
 def agreement(scene: Scene, mask: UInt8[np.ndarray, "h w"], external: ExternalRendering) -> Agreement:
     """Compare our composed mask of a scene with an external rendering at the resolution of our samples."""
     side = supersampling(len(mask))
-    shares = [average((external.mask == k).astype(np.float32), side) for k in range(len(scene.things) + 1)]
+    shares = [average((external.mask == k).astype(np.float32), side) for k in range(len(scene.objects) + 1)]
     theirs = np.argmax(shares, 0)
     overlaps = [
         ((mask == k) & (theirs == k)).sum() / max(((mask == k) | (theirs == k)).sum(), 1)
-        for k in range(1, len(scene.things) + 1)
+        for k in range(1, len(scene.objects) + 1)
     ]
     ours = own_depth(scene, len(mask))
     common = (ours > 0) & (external.mask > 0)

@@ -1,4 +1,4 @@
-"""The direct renderer: it draws a whole scene at once, with all things in one shadow map and at every sample of the
+"""The direct renderer: it draws a whole scene at once, with all objects in one shadow map and at every sample of the
 image."""
 
 from collections.abc import Sequence
@@ -21,20 +21,20 @@ LIT = 1 - 1 / 255  # share of the sun below which a shadow touches a sample
 
 
 class DirectRendering(NamedTuple):
-    """An image, its instance mask, the pixels that things or their shadows touch, and where each thing is and how much
-    of it shows."""
+    """An image, its instance mask, the pixels that objects or their shadows touch, and where each object is and how
+    much of it shows."""
 
     image: UInt8[np.ndarray, "h w 3"]
     mask: UInt8[np.ndarray, "h w"]
     touched: Bool[np.ndarray, "h w"]
     uncovered: tuple[float, ...]
-    """For each thing, the share of its area that no other thing hides."""
+    """For each object, the share of its area that no other object hides."""
     centers: tuple[tuple[float, float, float], ...]
-    """For each thing, its mean row and column in samples and its mean depth in metres, as if it were alone."""
+    """For each object, its mean row and column in samples and its mean depth in metres, as if it were alone."""
 
 
 class Layer(NamedTuple):
-    """One thing alone, as the camera sees it."""
+    """One object alone, as the camera sees it."""
 
     alpha: Float32[np.ndarray, "h w"]
     depth: Float32[np.ndarray, "h w"]  # metres along the view axis
@@ -45,15 +45,15 @@ def render_directly(scene: Scene, resolution: int, world: World) -> DirectRender
     """Render one scene of a world without the atlas."""
     scene, cutouts = world.as_drawn(scene), dict(world.cutouts)
     view, side = view_of(scene.view), supersampling(resolution)
-    things = [standing(EntryKey.of(thing, scene.view), resolution, cutouts) for thing in scene.things]
+    objects = [standing(EntryKey.of(obj, scene.view), resolution, cutouts) for obj in scene.objects]
     backdrop, light = ground(scene.background, resolution, view), load_background(scene.background).light
-    sunlit = visibility(joined([thing.shadows for thing in things]), backdrop.light_points)
-    for thing in things:
-        sunlit = sunlit * thing.contact(backdrop.light_points)
+    sunlit = visibility(joined([obj.shadows for obj in objects]), backdrop.light_points)
+    for obj in objects:
+        sunlit = sunlit * obj.contact(backdrop.light_points)
     layers = []
-    for thing, named in zip(things, scene.things, strict=True):
-        shadows = joined([other.shadows for other in things if other is not thing or thing.shades_itself])
-        layers.append(alone(thing, named.texture, light, shadows, camera(resolution, view)))
+    for obj, named in zip(objects, scene.objects, strict=True):
+        shadows = joined([other.shadows for other in objects if other is not obj or obj.shades_itself])
+        layers.append(alone(obj, named.texture, light, shadows, camera(resolution, view)))
     picture, shares = blended(mix(backdrop.unlit, backdrop.lit, sunlit), layers)
     touched = average(((sunlit < LIT) | (shares.sum(0) > 0)).astype(np.float32), side) > 0
     visible = (float(share.sum() / layer.alpha.sum()) for share, layer in zip(shares, layers, strict=True))
@@ -61,20 +61,20 @@ def render_directly(scene: Scene, resolution: int, world: World) -> DirectRender
     return DirectRendering(to_bytes(average(picture, side)), mask, touched, tuple(visible), centers)
 
 
-def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
-    """Draw one thing as the camera sees it without the others: in a texture, under a light, with the shadows of a
+def alone(obj: Standing, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
+    """Draw one object as the camera sees it without the others: in a texture, under a light, with the shadows of a
     map."""
-    samples, shape = thing.samples, (seen_by.size, seen_by.size)
-    lit, unlit = shade(samples, thing.skin(texture), [light], seen_by.view.sun).reshape(2, 3, -1).swapaxes(1, 2)
+    samples, shape = obj.samples, (seen_by.size, seen_by.size)
+    lit, unlit = shade(samples, obj.skin(texture), [light], seen_by.view.sun).reshape(2, 3, -1).swapaxes(1, 2)
     empty = np.zeros(shape, np.float32), np.full(shape, EMPTY, np.float32), np.zeros((*shape, 3), np.float32)
-    colors = mix(unlit, lit, visibility(shadows, thing.light_points))
+    colors = mix(unlit, lit, visibility(shadows, obj.light_points))
     for canvas, values in zip(empty, (samples.alpha, samples.depth, colors), strict=True):
         canvas[samples.rows, samples.columns] = values
     return Layer(*empty)
 
 
 def center(layer: Layer) -> tuple[float, float, float]:
-    """Return a thing's mean row and column in samples, and its mean depth in metres."""
+    """Return an object's mean row and column in samples, and its mean depth in metres."""
     rows, columns = np.nonzero(layer.alpha)
     return float(rows.mean()), float(columns.mean()), float(layer.depth[rows, columns].mean())
 
@@ -91,7 +91,7 @@ def joined(maps: Sequence[ShadowMap]) -> ShadowMap:
 
 def blended(
     below: Float32[np.ndarray, "h w 3"], layers: Sequence[Layer]
-) -> tuple[Float32[np.ndarray, "h w 3"], Float32[np.ndarray, "things h w"]]:
+) -> tuple[Float32[np.ndarray, "h w 3"], Float32[np.ndarray, "objects h w"]]:
     """Draw layers over a picture, at every sample the farthest first. Returns the picture, and for each layer the share
     of each sample in which it shows."""
     alphas, depths = (np.stack([layer[part] for layer in layers]) for part in (0, 1))
@@ -106,8 +106,8 @@ def blended(
     return picture, shares
 
 
-def _majority(shares: Float32[np.ndarray, "things h w"], side: int) -> UInt8[np.ndarray, "h2 w2"]:
-    """Return for each pixel the number of the thing that shows most in it, from 1, or 0 for the background. A thing
+def _majority(shares: Float32[np.ndarray, "objects h w"], side: int) -> UInt8[np.ndarray, "h2 w2"]:
+    """Return for each pixel the number of the object that shows most in it, from 1, or 0 for the background. An object
     wins a tie with the background."""
     means = [average(share, side) for share in shares]
     winner = np.argmax([*means, 1 - np.sum(means, 0) - 1e-6], axis=0) + 1

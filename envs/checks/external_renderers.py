@@ -21,7 +21,7 @@ from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera, view_of
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.drawing.shading import albedo
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.shapes.mesh import animal_mesh
 
 NEAR, FAR = 3.0, 14.0  # metres: holds everything but the sky
@@ -31,7 +31,7 @@ GROUND = 12.0  # metres, half the side of the ground plate
 class ExternalRendering(NamedTuple):
     """An external renderer's mask and depth of one scene."""
 
-    mask: UInt8[np.ndarray, "h w"]  # 0 for the background, i + 1 for thing i
+    mask: UInt8[np.ndarray, "h w"]  # 0 for the background, i + 1 for object i
     depth: Float32[np.ndarray, "h w"]  # metres along the view axis; 0 where there is nothing
 
 
@@ -48,9 +48,9 @@ def painted(animal: str, texture: str):
     return trimesh.Trimesh(vertices, mesh.faces, vertex_colors=colors, process=False)
 
 
-def thing_matrix(thing: Thing, view: int) -> Float32[np.ndarray, "4 4"]:
-    """Return the 4 x 4 matrix that moves a thing from the origin to its place in the world; both are in metres."""
-    pose, matrix = place(thing.animal, thing.slot, view, thing.size), np.eye(4, dtype=np.float32)
+def object_matrix(obj: Object, view: int) -> Float32[np.ndarray, "4 4"]:
+    """Return the 4 x 4 matrix that moves an object from the origin to its place in the world; both are in metres."""
+    pose, matrix = place(obj.animal, obj.slot, view, obj.size), np.eye(4, dtype=np.float32)
     matrix[:3, :3], matrix[:3, 3] = pose.rotation * pose.scale, pose.position
     return matrix
 
@@ -96,7 +96,7 @@ class Pyrender:
         pose[:3, 1] = np.cross(pose[:3, 2], pose[:3, 0])
         world.add(pyrender.DirectionalLight(light.sun, 3.0), pose=pose)
         return world, [
-            world.add(self._mesh(t.animal, t.texture), pose=thing_matrix(t, scene.view)) for t in scene.things
+            world.add(self._mesh(t.animal, t.texture), pose=object_matrix(t, scene.view)) for t in scene.objects
         ]
 
     def render(self, scene: Scene) -> ExternalRendering:
@@ -118,7 +118,7 @@ class Pyrender:
 
 
 class TinyRenderer:
-    """Renders with pybullet's software renderer, each thing in the mean colour of its texture."""
+    """Renders with pybullet's software renderer, each object in the mean colour of its texture."""
 
     def __init__(self, size: int) -> None:
         self.size, self._open = size, contextlib.ExitStack()
@@ -136,18 +136,18 @@ class TinyRenderer:
             bullet.GEOM_MESH, fileName=str(path), meshScale=[scale] * 3, rgbaColor=[*color, 1]
         )
 
-    def _put(self, thing: Thing, view: int) -> int:
+    def _put(self, obj: Object, view: int) -> int:
         from scipy.spatial.transform import Rotation  # Bullet takes x, y, z, w, as scipy gives them
 
-        pose = place(thing.animal, thing.slot, view, thing.size)
+        pose = place(obj.animal, obj.slot, view, obj.size)
         turn = Rotation.from_matrix(pose.rotation).as_quat()
-        shape = self._shape(thing.animal, thing.texture, pose.scale)
+        shape = self._shape(obj.animal, obj.texture, pose.scale)
         return self._bullet.createMultiBody(0, -1, shape, basePosition=pose.position, baseOrientation=turn)
 
     def render(self, scene: Scene) -> ExternalRendering:
         """Render mask and depth of a scene without its background."""
         bullet, camera = self._bullet, Camera(self.size, view_of(scene.view))
-        bodies = [self._put(thing, scene.view) for thing in scene.things]
+        bodies = [self._put(obj, scene.view) for obj in scene.objects]
         look = np.linalg.inv(camera_matrix(camera)).T.reshape(-1)
         # It samples pixels at a corner, not in the middle: move the image plane by half a pixel.
         edge, half = NEAR * np.tan(np.radians(FIELD_OF_VIEW) / 2), 1 / self.size

@@ -2,7 +2,7 @@
 
 menagerie gallery --out scenes.png                       # random scenes
 menagerie gallery --out animals.png --kind animals       # every animal in every texture
-menagerie gallery --out crowds.png --layout overlap --world pug-textures   # two to six things
+menagerie gallery --out crowds.png --layout overlap --world pug-textures   # two to six objects
 """
 
 import textwrap
@@ -15,7 +15,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.validation import FIRST_SEED, SIDE, Range
 from menagerie.envs.layouts import MOST
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ class Config:
     kind: Literal["scenes", "animals", "backgrounds", "slots"] = "scenes"
     """scenes (random), or every animal in all textures, on all backgrounds, or in all slots and sizes."""
     layout: Literal["", "apart", "rows", "overlap"] = ""
-    """Layout of random scenes of two to six things; without it, scenes have one or two."""
+    """Layout of random scenes of two to six objects; without it, scenes have one or two."""
     world: str = "pug"
     """World to draw from."""
     resolution: Annotated[int, SIDE] = 224
@@ -44,7 +44,7 @@ class Config:
     rows: Annotated[int, Range(1, 500)] = 4
     """Rows of random scenes."""
     columns: Annotated[int, Range(1, 500)] = 5
-    """Random scenes of one or two things in a row."""
+    """Random scenes of one or two objects in a row."""
     seed: Annotated[int, FIRST_SEED] = 0
     """Seed with which scenes are drawn."""
 
@@ -58,11 +58,11 @@ class Sheet(NamedTuple):
 
 
 def random_sheet(world: "World", config: Config) -> Sheet:
-    """Draw random scenes, mostly pairs; or those of a layout, with a column for each number of things."""
+    """Draw random scenes, mostly pairs; or those of a layout, with a column for each number of objects."""
     from menagerie.envs.worlds import random_crowds, random_scenes
 
     if config.layout:
-        columns = [f"{n} things" for n in range(2, min(MOST, len(world.animals)) + 1)]
+        columns = [f"{n} objects" for n in range(2, min(MOST, len(world.animals)) + 1)]
         scenes = random_crowds(world, config.layout, config.rows * len(columns), config.seed)
     else:
         columns = [""] * config.columns
@@ -84,7 +84,7 @@ def animal_sheet(world: "World", kind: str) -> Sheet:
         for index, name in enumerate(factors[kind], start):
             usual = {factor: names[index % len(names)] for factor, names in factors.items()}
             texture, background, place = (usual | {kind: name}).values()
-            rows[-1].append(Scene(background, (Thing(animal, texture, *places[place]),)))
+            rows[-1].append(Scene(background, (Object(animal, texture, *places[place]),)))
     return Sheet(world.animals, factors[kind], rows)
 
 

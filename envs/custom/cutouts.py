@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FOLDER = "cutouts"  # in the catalog
 OWN_COLORS = "own"
-NATURAL = "natural"  # the name of the texture if things have only their own colours
+NATURAL = "natural"  # the name of the texture if objects have only their own colours
 MOST_PHOTOGRAPHS = 1000  # of one animal
 
 
@@ -69,7 +69,7 @@ def cutouts_of(base: World, defined: Mapping[str, Ingredient], animals: Iterable
 
 
 def natural_texture(source: Source, given: tuple[str, ...] | None, base: World) -> tuple[str, ...]:
-    """Return the one word that captions use in place of a texture's name for things in their own colours, as a
+    """Return the one word that captions use in place of a texture's name for objects in their own colours, as a
     tuple."""
     words = given if given is not None else base.textures if len(base.textures) == 1 else (NATURAL,)
     if len(words) != 1 or not NAME.fullmatch(words[0]):

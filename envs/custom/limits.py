@@ -6,7 +6,7 @@ between the slots of a relation or a layout. If no animal crosses these, no two 
 in views 0 to 11, and keep an animal recognisable at 64 pixels.
 
 All built-in animals keep all limits. A user's animal must keep the distances in pairs. It needn't keep those in scenes
-of many things, as it may be used in pairs alone.
+of many objects, as it may be used in pairs alone.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ from menagerie.envs.slots import CROWD, PAIR_SLOTS, SLOTS, Slot, place_of
 
 MARGIN = 1.0  # percent of the image's side between an animal and the frame
 WIDTHS = (15.0, 36.0)  # percent of the image's side: least and greatest width of an animal in a pair
-CROWD_WIDTH = 12.0  # the least one in scenes of many things
+CROWD_WIDTH = 12.0  # the least one in scenes of many objects
 WIDTH_VIEWS = range(12)
 MOST_CORNERS = 1000  # of a convex hull
 # Planes that bound a slot: axis, position in metres, and the side on which the slot lies. An animal in the upper slot
@@ -43,7 +43,7 @@ SIDES = {
     "upper left": (LEFT,),
     "upper right": (RIGHT,),
 }
-# Planes between rows, y in metres: no two things of different rows touch. High things float behind the front row.
+# Planes between rows, y in metres: no two objects of different rows touch. High objects float behind the front row.
 ROWS = {"front": (-np.inf, -0.51), "near": (-0.51, 0.67), "high": (-0.51, np.inf), "back": (0.67, np.inf)}
 CAMERAS = {view.camera: Camera(100, view) for view in VIEWS}.values()
 SUNS = {view.light: view.sun for view in VIEWS}.values()

@@ -18,14 +18,14 @@ LEAST = 2  # different names that a folder of cut-outs must have
 PACKAGE = "tuxpaint-stamps-default"
 PLACES = ("", "stamps", "tuxpaint/stamps", "share/tuxpaint/stamps", "usr/share/tuxpaint/stamps")
 ANIMALS = "animals"
-# Folders of pictures that aren't photographs of one thing: drawings, toys in the shape of something else, signs.
+# Folders of pictures that aren't photographs of one object: drawings, toys in the shape of something else, signs.
 LEFT_OUT = ("cartoon", "toys", "symbols", "flags", "roadsigns")
 DRAWN = ("animals/mammals/hedgehog.png",)  # a drawing among photographs
 # Marks in a picture's `.dat` file that tell a drawing for Tux Paint to colour.
 COLORED_IN = ("colorable",)
 # Matches "A sea lion.", "A peacock (a male peafowl).", "A spiny lobster, from the Hawaiian islands."
 SENTENCE = re.compile(r"(?:An?|Some) ([A-Za-z]+(?: [A-Za-z]+){0,2})(?: ?[,(].*)?\.?")
-# Words that describe a thing's state and aren't part of its name.
+# Words that describe an object's state and aren't part of its name.
 MANNERS = {"baby", "sitting", "sleeping", "male", "brown", "colorful", "little", "big", "eared"}
 # Names whose last word alone names something else: a sea lion is no lion.
 NO_KIND_OF_IT = {"sea lion"}
@@ -50,7 +50,7 @@ _NAME_OF = {f"{ANIMALS}/{path}.png": name for name, paths in OF_PUG.items() for 
 
 
 class Stamp(NamedTuple):
-    """A photograph of a named thing."""
+    """A photograph of a named object."""
 
     name: str
     path: Path
@@ -118,7 +118,7 @@ def is_photograph(path: Path) -> bool:
 
 
 def name_of(path: Path) -> str:
-    """Return the name in the first line of a picture's text file, in lower case and without words for the thing's
+    """Return the name in the first line of a picture's text file, in lower case and without words for the object's
     state. Empty if there is no such file or that line is a longer sentence."""
     text = path.with_suffix(".txt")
     lines = text.read_text(errors="replace").splitlines() if text.is_file() else []
@@ -144,8 +144,8 @@ def own_stamps(folder: Path) -> list[Stamp]:
         if not (name := words(given)):
             raise UserError(f"{path}: {given!r} is no name for captions; rename it in letters, as snow_leopard-2.png")
         found.append(Stamp(name, path, True, inside.as_posix()))
-    if (things := len({stamp.name for stamp in found})) < LEAST:
-        raise UserError(f"--cutouts {folder} has pictures of {things} things; it needs {LEAST}")
+    if (objects := len({stamp.name for stamp in found})) < LEAST:
+        raise UserError(f"--cutouts {folder} has pictures of {objects} objects; it needs {LEAST}")
     return found
 
 

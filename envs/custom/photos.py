@@ -48,8 +48,8 @@ class Config:
     backgrounds: Path | None = None
     """Folder of photographs for backgrounds, which are named after the files: each picture is a background, and so is
     each folder of pictures. By default the backgrounds are those of the world pug."""
-    things: bool = False
-    """Put all photographed things into the world photos-wide, not animals alone: fruit, tools, vehicles, ..."""
+    objects: bool = False
+    """Put all photographed objects into the world photos-wide, not animals alone: fruit, tools, vehicles, ..."""
     resolution: Annotated[int, SIDE] = 224
     """Pixels along a scene's side for which photographs must be large enough."""
 
@@ -67,7 +67,7 @@ def run(config: Config) -> None:
         for suffix, natural in (("", False), ("-natural", True)):
             write_world(config.folder / f"{name}{suffix}.toml", header, photographs, scenery, natural)
         world = load_own_world(config.folder / f"{name}.toml")
-        print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(photographs)} photographs")
+        print(f"{config.folder / name}.toml: {len(world.animals)} objects, {len(photographs)} photographs")
 
 
 def all_stamps(config: Config) -> list["Stamp"]:
@@ -75,10 +75,10 @@ def all_stamps(config: Config) -> list["Stamp"]:
     from menagerie.envs.custom.photo_sources import own_stamps, stamps, stamps_folder
 
     if config.cutouts:
-        if config.package or config.things:
-            raise UserError("--cutouts takes the place of the package; leave out --package and --things")
+        if config.package or config.objects:
+            raise UserError("--cutouts takes the place of the package; leave out --package and --objects")
         return own_stamps(config.cutouts)
-    return [stamp for stamp in stamps(stamps_folder(config.package)) if stamp.is_animal or config.things]
+    return [stamp for stamp in stamps(stamps_folder(config.package)) if stamp.is_animal or config.objects]
 
 
 def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:

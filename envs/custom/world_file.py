@@ -19,7 +19,7 @@ from menagerie.envs.slots import SIZES
 from menagerie.envs.world import WORLDS, World, checked_groups, within
 
 KINDS = ("animal", "texture", "background")
-MOST_NAMES = 200  # with so many a world has over a million pairs of things: nobody could render them
+MOST_NAMES = 200  # with so many a world has over a million pairs of objects: nobody could render them
 
 _loaded: dict[tuple, World] = {}
 

@@ -96,7 +96,7 @@ class Backdrop:
 @dataclass(frozen=True)
 class Background:
     """A background: `draw` makes its picture along the camera's rays, and `light` lights both the picture and the
-    things."""
+    objects."""
 
     light: Light
     draw: Callable[[Rays, Light], Backdrop]

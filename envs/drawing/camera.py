@@ -2,7 +2,7 @@
 light.
 
 There are only a few cameras and suns, so that one drawn background serves many scenes.
-`menagerie.envs.drawing.placement` varies each thing's pose.
+`menagerie.envs.drawing.placement` varies each object's pose.
 """
 
 import zlib

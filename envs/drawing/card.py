@@ -101,7 +101,7 @@ def seen_by(camera: Camera, card: Card, side: int) -> tuple[Samples, Float32[np.
     found = card.lookup(share, up.astype(np.float32), float(depth.mean()) / camera.focal)
     alpha = np.where(found[..., 3] < FAINTEST, 0, found[..., 3]).astype(np.float32)
     colors = found[..., :3] / np.maximum(found[..., 3:], np.float32(FAINTEST))
-    # Metres on the photographed thing, before scaling and mirroring.
+    # Metres on the photographed object, before scaling and mirroring.
     body = np.stack([share * card.width * (-1 if card.flipped else 1), np.zeros_like(up), up * card.height], -1)
     body, world = (body / card.scale).astype(np.float32).reshape(-1, 3), world.reshape(-1, 3)
     samples = Samples(

@@ -1,4 +1,4 @@
-"""Cut-out photographs as things of a world: how their files are read and checked, which photograph a view shows, its
+"""Cut-out photographs as objects of a world: how their files are read and checked, which photograph a view shows, its
 size, and how it stands."""
 
 import zlib
@@ -18,15 +18,15 @@ from menagerie.envs.slots import SLOTS
 
 FORMATS = ("PNG", "WEBP", "TIFF", "GIF")  # formats with an alpha channel that Pillow reads by itself
 SMALLEST = 24  # pixels along the longest side of the part that isn't transparent
-SOLID = 128  # alpha from which a pixel counts as part of the thing
+SOLID = 128  # alpha from which a pixel counts as part of the object
 LEAST_COVERED = 0.02  # share of the picture that is solid
 LEAST_CLEAR = 0.01  # share of the picture that is transparent
 # The greatest share of each edge of the picture that may be solid. A trimmed picture touches its edges with an ear or a
-# tail; a picture that cuts the thing off has a long straight edge. The lower edge may be covered.
+# tail; a picture that cuts the object off has a long straight edge. The lower edge may be covered.
 MOST_SOLID = {"left": 0.25, "right": 0.25, "upper": 0.25, "lower": 0.8}
 GAMMA = np.float32(2.2)
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722], np.float32)
-BORDER = 1  # transparent pixels around the thing, so that its edge fades out
+BORDER = 1  # transparent pixels around the object, so that its edge fades out
 THICKNESS = 0.04  # metres: thickness of the slab that stands for a cut-out when limits are measured
 DISTANCE = 7.3  # metres, about: from the camera to the slots
 LEAST_SHARP = 0.5  # pixels of the photograph for each pixel of the scene
@@ -41,13 +41,13 @@ class Photograph:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the thing in pixels."""
+        """Width and height of the object in pixels."""
         height, width = self.pixels.shape[:2]
         return width - 2 * BORDER, height - 2 * BORDER
 
     @cached_property
     def luminance(self) -> float:
-        """Mean luminance of the thing, 0..1."""
+        """Mean luminance of the object, 0..1."""
         return float((self.pixels[..., :3] @ LUMINANCE).sum() / self.pixels[..., 3].sum())
 
     @cached_property
@@ -61,7 +61,7 @@ class Photograph:
     def lookup(
         self, across: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"], spacing: float
     ) -> Float32[np.ndarray, "*n 4"]:
-        """Return colours times alpha, and alpha, at shares of the thing's width and height from its lower left corner.
+        """Return colours times alpha, and alpha, at shares of the object's width and height from its lower left corner.
 
         `spacing`: pixels of the photograph between neighbouring points; it decides which of `levels` is sampled.
         """
@@ -97,32 +97,32 @@ def trimmed(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:
 
 
 def check_solid(path: Path, solid: Bool[np.ndarray, "h w"]) -> None:
-    """Raise if a picture is empty, has no transparent part, is too small, or cuts its thing off."""
+    """Raise if a picture is empty, has no transparent part, is too small, or cuts its object off."""
     if solid.mean() < LEAST_COVERED:
-        raise UserError(f"{path} is empty: {solid.mean():.1%} of it is solid; trim it to its thing")
+        raise UserError(f"{path} is empty: {solid.mean():.1%} of it is solid; trim it to its object")
     if 1 - solid.mean() < LEAST_CLEAR:
-        raise UserError(f"{path} has no transparent pixels; cut the thing out, and save it as PNG with transparency")
+        raise UserError(f"{path} has no transparent pixels; cut the object out, and save it as PNG with transparency")
     longest = max(int(np.ptp(np.flatnonzero(solid.any(axis)))) + 1 for axis in (0, 1))
     if longest < SMALLEST:
-        raise UserError(f"{path} shows a thing of {longest} pixels; it must have at least {SMALLEST} along one side")
+        raise UserError(f"{path} shows an object of {longest} pixels; it must have at least {SMALLEST} along one side")
     edges = {"left": solid[:, 0], "right": solid[:, -1], "upper": solid[0], "lower": solid[-1]}
     for name, edge in edges.items():
         if edge.mean() > MOST_SOLID[name]:
             raise UserError(
-                f"{path} touches its border along {edge.mean():.0%} of the {name} edge, which cuts the thing off; "
+                f"{path} touches its border along {edge.mean():.0%} of the {name} edge, which cuts the object off; "
                 f"at most {MOST_SOLID[name]:.0%} may: use a picture that shows it whole"
             )
 
 
 @dataclass(frozen=True, eq=False)
 class Cutout:
-    """One or several photographs of one kind of thing, each `size` metres along its longest side."""
+    """One or several photographs of one kind of object, each `size` metres along its longest side."""
 
     photographs: tuple[Photograph, ...]
     size: float
     hover: float = 0.0  # metres between the ground and the lowest point
     mirrored: bool = True
-    """Whether a thing that faces left is drawn as the mirrored photograph; if not, photographs are never mirrored."""
+    """Whether an object that faces left is drawn as the mirrored photograph; if not, photographs are never mirrored."""
     natural: bool = False
     """Whether the cut-out keeps its own colours; if not, it gets a texture's colours with the photograph's
     brightness."""
@@ -157,7 +157,7 @@ class Cutout:
         return replace(pose, yaw=pose.yaw - nearest_yaw(pose.yaw))
 
     def faces_left(self, pose: Pose) -> bool:
-        """Whether a thing in this pose is drawn mirrored: it faces left in the image, and `mirrored` allows it."""
+        """Whether an object in this pose is drawn mirrored: it faces left in the image, and `mirrored` allows it."""
         return self.mirrored and nearest_yaw(pose.yaw) < -90
 
 

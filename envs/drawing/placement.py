@@ -1,4 +1,4 @@
-"""The pose of a thing in a view: in its slot, varied within the slot's bounds, at rest on the ground.
+"""The pose of an object in a view: in its slot, varied within the slot's bounds, at rest on the ground.
 
 The table of settled poses is computed by `menagerie.envs.checks.physics`.
 """

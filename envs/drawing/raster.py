@@ -18,7 +18,7 @@ EMPTY = np.float32(1e9)  # depth where there is nothing
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """The visible surface of one thing: a row for each sample that it may cover, with the share that it covers."""
+    """The visible surface of one object: a row for each sample that it may cover, with the share that it covers."""
 
     rows: Int[np.ndarray, " n"]
     columns: Int[np.ndarray, " n"]
@@ -43,18 +43,18 @@ def placed_vertices(mesh: Mesh, pose: Pose) -> Float32[np.ndarray, "n 3"]:
     return to_world(mesh, pose, mesh.vertices)
 
 
-def trace(things: Sequence[tuple[Mesh, Pose]], camera: Camera) -> list[Samples]:
-    """Rasterise things into one shared depth buffer; returns the visible samples of each."""
+def trace(objects: Sequence[tuple[Mesh, Pose]], camera: Camera) -> list[Samples]:
+    """Rasterise objects into one shared depth buffer; returns the visible samples of each."""
     shape = (camera.size, camera.size)
     depth = np.full(shape, EMPTY, np.float32)
     owner, face = np.full(shape, -1, np.int32), np.zeros(shape, np.int32)
     weights = np.zeros((*shape, 2), np.float32)
-    for index, (mesh, pose) in enumerate(things):
+    for index, (mesh, pose) in enumerate(objects):
         screen = camera.project(placed_vertices(mesh, pose))
         rasterize(screen, mesh.faces, depth, index, owner, face, weights)
     return [
         _samples(mesh, pose, owner == index, camera.eye, depth, face, weights)
-        for index, (mesh, pose) in enumerate(things)
+        for index, (mesh, pose) in enumerate(objects)
     ]
 
 
@@ -102,7 +102,7 @@ def _span(a, b, c, size):  # pragma: no cover
 def rasterize(screen, faces, depth, index=0, owner=None, face=None, weights=None):  # pragma: no cover
     """Draw front faces (screen: column, row, depth) where they are nearest.
 
-    Writes the depth, the thing's index, the face and the perspective-correct weights of the face's second and third
+    Writes the depth, the object's index, the face and the perspective-correct weights of the face's second and third
     corner. Without `owner`, only the depth of all faces under parallel projection: a shadow map.
     """
     height, width = depth.shape

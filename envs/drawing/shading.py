@@ -65,7 +65,7 @@ def mix(unlit: np.ndarray, lit: np.ndarray, visibility: Float32[np.ndarray, "*n"
 
 @dataclass(frozen=True, eq=False)
 class Skin:
-    """Surface properties at the samples of one textured thing."""
+    """Surface properties at the samples of one textured object."""
 
     albedo: Float32[np.ndarray, "n 3"]
     specular: Float32[np.ndarray, " n"]
@@ -101,7 +101,7 @@ def skin(
 def shade(
     samples: Samples, surface: Skin, lights: Sequence[Light], sun: Float32[np.ndarray, "3"]
 ) -> Float32[np.ndarray, "lights 6 n"]:
-    """Return lit and unlit display colours of a thing's samples in each light, under a sun in direction `sun`."""
+    """Return lit and unlit display colours of an object's samples in each light, under a sun in direction `sun`."""
     toward = np.clip(dot(samples.normals, sun), 0, 1)
     colors = np.array([(light.sun, light.sky, light.bounce) for light in lights], np.float32)
     out = np.empty((len(lights), 6, len(toward)), np.float32)

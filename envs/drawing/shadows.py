@@ -24,7 +24,7 @@ BIAS = np.float32(0.03)  # metres: keeps a surface from shadowing itself
 
 @dataclass(frozen=True, eq=False)
 class ShadowMap:
-    """The part of the sun's depth map that things occupy: its first row and column, and depths in metres."""
+    """The part of the sun's depth map that objects occupy: its first row and column, and depths in metres."""
 
     row: int
     column: int
@@ -122,12 +122,12 @@ def ground_shadow(
     bare: Float32[np.ndarray, "h w"],
     uncovered: Float32[np.ndarray, "rows columns"],
 ) -> UInt8[np.ndarray, "rows columns"]:
-    """Return the share of the sun, 0..255, that a thing leaves on the ground in each pixel.
+    """Return the share of the sun, 0..255, that an object leaves on the ground in each pixel.
 
     points: the ground in light space, and its `reach_of`. known: points of which many are those of the ground, and the
     share of the sun that reaches each of them, or -1 where this function still has to write it. contact: the share of
     the sun without the shadow map; a single one stands for a one everywhere. bare: the part of each sample that the
-    thing leaves visible, which is its weight, because only that part shows the ground. uncovered: its mean over each
+    object leaves visible, which is its weight, because only that part shows the ground. uncovered: its mean over each
     pixel.
     """
     out = np.empty(uncovered.shape, np.uint8)

@@ -9,7 +9,7 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.world import World
 
 RENDER_VERSION = 1
-ROW_VERSION = 1  # the same for worlds whose things stand in a row
+ROW_VERSION = 1  # the same for worlds whose objects stand in a row
 
 
 def entry_identity(resolution: int, world: World) -> str:

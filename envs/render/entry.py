@@ -46,7 +46,7 @@ class Entry:
         for array in arrays:
             places.append(place // array.itemsize)
             place += array.nbytes
-        area = int((self.alpha >= 128).sum())  # without other things in front
+        area = int((self.alpha >= 128).sum())  # without other objects in front
         row = [*self.corner, *self.alpha.shape, *self.map_corner, *self.map_depth.shape, *places, area]
         column, line, depth = self.light[self.alpha > 0].T
         box = column.min(), column.max(), line.min(), line.max(), depth.max(), self.map_depth.min()
@@ -56,7 +56,7 @@ class Entry:
 
 
 class _Window(NamedTuple):
-    """The smallest rectangle of pixels around a thing."""
+    """The smallest rectangle of pixels around an object."""
 
     top: int
     left: int
@@ -97,21 +97,21 @@ def build_entry(
 ) -> Entry:
     """Render the entry of `key` for all the given textures and backgrounds. `cutouts` maps the world's cut-outs to
     their hashes."""
-    thing, view = standing(key, resolution, cutouts or {}), view_of(key.view)
-    samples, window = thing.samples, _window(thing.samples, supersampling(resolution))
+    obj, view = standing(key, resolution, cutouts or {}), view_of(key.view)
+    samples, window = obj.samples, _window(obj.samples, supersampling(resolution))
     coverage = window.mean(samples, np.ones(len(samples.rows), np.float32))
     share = np.maximum(coverage, np.float32(1e-6))
-    masks = _ground_shadows([ground(name, resolution, view) for name in backgrounds], thing, window)
+    masks = _ground_shadows([ground(name, resolution, view) for name in backgrounds], obj, window)
     return Entry(
         corner=np.array([window.top, window.left], np.int64),
         alpha=to_bytes(coverage),
         depth=window.mean(samples, samples.depth) / share,
-        light=window.mean(samples, thing.light_points) / share[..., None],
-        colors=_layers(thing, view.sun, textures, backgrounds, window),
+        light=window.mean(samples, obj.light_points) / share[..., None],
+        colors=_layers(obj, view.sun, textures, backgrounds, window),
         shadow_box=np.array([box for box, _ in masks], np.int64).reshape(-1, 4),
         shadow=np.concatenate([mask.reshape(-1) for _, mask in masks]),
-        map_corner=np.array([thing.shadows.row, thing.shadows.column], np.int64),
-        map_depth=thing.shadows.depth,
+        map_corner=np.array([obj.shadows.row, obj.shadows.column], np.int64),
+        map_depth=obj.shadows.depth,
     )
 
 
@@ -122,7 +122,7 @@ def _window(samples: Samples, side: int) -> _Window:
 
 
 def _layers(
-    thing: Standing,
+    obj: Standing,
     sun: Float32[np.ndarray, "3"],
     textures: Sequence[str],
     backgrounds: Sequence[str],
@@ -130,12 +130,12 @@ def _layers(
 ) -> UInt8[np.ndarray, "textures backgrounds h w 6"]:
     """Return a lit and an unlit layer for each texture and background; in the lit one a body shadows itself."""
     lights = [load_background(name).light for name in backgrounds]
-    sunlit = visibility(thing.shadows, thing.light_points if thing.shades_itself else thing.light_points[:0])
+    sunlit = visibility(obj.shadows, obj.light_points if obj.shades_itself else obj.light_points[:0])
     layers = np.empty((len(textures), len(backgrounds), window.height, window.width, 6), np.uint8)
-    pixels, share = window.pixels(thing.samples), np.float32(window.side**2)
+    pixels, share = window.pixels(obj.samples), np.float32(window.side**2)
     for row, texture in zip(layers, textures, strict=True):
-        colors = shade(thing.samples, thing.skin(texture), lights, sun)
-        _sum_up(colors, sunlit, thing.samples.alpha, pixels, share, row.reshape(len(backgrounds), -1, 6))
+        colors = shade(obj.samples, obj.skin(texture), lights, sun)
+        _sum_up(colors, sunlit, obj.samples.alpha, pixels, share, row.reshape(len(backgrounds), -1, 6))
     return layers
 
 
@@ -163,11 +163,11 @@ def _sum_up(colors, sunlit, alpha, pixels, share, out):  # pragma: no cover
 
 
 def _ground_shadows(
-    grounds: Sequence[Ground], thing: Standing, window: _Window
+    grounds: Sequence[Ground], obj: Standing, window: _Window
 ) -> list[tuple[tuple[int, int, int, int], UInt8[np.ndarray, "h w"]]]:
-    """Return the shadow of a thing on each background: its box (row, column, height, width), and the share of the sun
+    """Return the shadow of an object on each background: its box (row, column, height, width), and the share of the sun
     in it, 0..255."""
-    samples, shape, side = thing.samples, grounds[0].light_points.shape[:2], window.side
+    samples, shape, side = obj.samples, grounds[0].light_points.shape[:2], window.side
     bare = np.ones(shape, np.float32)
     bare[samples.rows, samples.columns] -= samples.alpha
     uncovered, here = np.ones([length // side for length in shape], np.float32), slice(window.top, window.bottom)
@@ -175,8 +175,8 @@ def _ground_shadows(
     known = grounds[0].light_points, np.full(shape, -1, np.float32)
     masks = []
     for at in grounds:
-        contact = thing.contact(at.light_points)
-        masks.append(ground_shadow(thing.shadows, at.light_points, at.reach, known, contact, bare, uncovered))
+        contact = obj.contact(at.light_points)
+        masks.append(ground_shadow(obj.shadows, at.light_points, at.reach, known, contact, bare, uncovered))
     return list(map(_cut, masks))
 
 

@@ -20,7 +20,7 @@ from menagerie.envs.render.atlas import Atlas, Key
 from menagerie.envs.render.compositor import AREA, compose
 from menagerie.envs.render.entry import backdrop, build_entry
 from menagerie.envs.render.stage import EntryKey
-from menagerie.envs.scene import MOST_THINGS, Scene
+from menagerie.envs.scene import MOST_OBJECTS, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
@@ -65,7 +65,7 @@ class Renderer:
     def __init__(self, world: World, resolution: int, cache: Path | None = None, workers: int = 1):
         check_number("resolution", resolution, SIDE)
         if world.row:
-            raise UserError(f"things of world {world.name!r} are patterns in a row, not bodies; choose another world")
+            raise UserError(f"objects of world {world.name!r} are patterns in a row, not bodies; choose another world")
         for name, digest in world.cutouts:
             check_sharp(f"{world.name}: a cut-out of {name!r}", load_cutout(digest), resolution)
         self.world, self.resolution, self.workers = world, resolution, workers
@@ -96,7 +96,7 @@ class Renderer:
         return [key for key in self._keys(scenes) if key not in self.atlas.index]
 
     def render(self, scenes: Sequence[Scene], out: Pictures | None = None) -> Pictures:
-        """Return images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`.
+        """Return images, and instance masks: 0 for the background, i + 1 for `scene.objects[i]`.
 
         They are written into `out` if it is given. Reusing it in a loop is several times faster, because allocating
         memory costs more than the pixels.
@@ -111,7 +111,7 @@ class Renderer:
         return Pictures(images, masks)
 
     def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
-        """Return the number of pixels that each thing covers by at least half, without the others."""
+        """Return the number of pixels that each object covers by at least half, without the others."""
         return self._found(self._areas, scenes)
 
     def _found(self, look_up: Callable[[Sequence[Scene]], Found], scenes: Sequence[Scene]) -> Found:
@@ -125,16 +125,16 @@ class Renderer:
     def _areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
         numbers, places = self.atlas.views[2], self.atlas.checked
         return [
-            [int(numbers[places[EntryKey.of(thing, scene.view)] // 8 + AREA]) for thing in scene.things]
+            [int(numbers[places[EntryKey.of(obj, scene.view)] // 8 + AREA]) for obj in scene.objects]
             for scene in scenes
         ]
 
     def _requests(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, "n columns"]:
         """Return the scenes as `compose` takes them; raises `KeyError`."""
-        requests, places = np.full((len(scenes), 2 + 2 * MOST_THINGS), -1, np.int64), self.atlas.checked
+        requests, places = np.full((len(scenes), 2 + 2 * MOST_OBJECTS), -1, np.int64), self.atlas.checked
         for request, scene in zip(requests, scenes, strict=True):
             row = [self._backgrounds[scene.background], places[scene.background, sight_of(scene.view)]]
-            for animal, texture, slot, size in scene.things:
+            for animal, texture, slot, size in scene.objects:
                 # plain tuples equal keys and are made in a tenth of the time
                 row += places[animal, slot, scene.view, size], self._textures[texture]
             request[: len(row)] = row
@@ -145,9 +145,9 @@ class Renderer:
         keys = set()
         for scene in scenes:
             self.world.check(scene)
-            for thing in scene.things:
-                choose("slot", thing.slot, SLOTS)
-                keys.add(EntryKey.of(thing, scene.view))
+            for obj in scene.objects:
+                choose("slot", obj.slot, SLOTS)
+                keys.add(EntryKey.of(obj, scene.view))
         return sorted(keys)
 
     def _load(self, scenes: Sequence[Scene]) -> None:

@@ -1,9 +1,9 @@
-"""Draws scenes as a row of columns; each column is empty or has the pattern of one thing.
+"""Draws scenes as a row of columns; each column is empty or has the pattern of one object.
 
 These are one-dimensional images as in Yamamoto, Noguchi and Tanizawa (ICML 2026, arXiv 2601.12809), whose image is a
 row of ten positions, each a label or empty. Here a label is a fixed random pattern over the height of its column, so
 that an image tower whose patches are the columns embeds it linearly, and any other tower can read it too. The pattern
-of a thing is the mean of its animal's and its texture's patterns; the rest of the image has the background's.
+of an object is the mean of its animal's and its texture's patterns; the rest of the image has the background's.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from menagerie.envs.world import Row, World
 
 BLOCKS = 20  # colours of a pattern, one below the other
 NOISE = 3  # of 255: views of one scene in one layout differ, as checks of splits want, and look the same
-PARTS = 4  # a thing covers the inner half of its column, because nothing may touch the frame
+PARTS = 4  # an object covers the inner half of its column, because nothing may touch the frame
 
 
 def renderer_of(world: World, resolution: int, cache: Path | None = None, workers: int = 1) -> "Renderer | RowRenderer":
@@ -33,7 +33,7 @@ def renderer_of(world: World, resolution: int, cache: Path | None = None, worker
 
 
 class RowRenderer:
-    """Draws the scenes of a world whose things stand in a row, with the methods of `Renderer` that splits use.
+    """Draws the scenes of a world whose objects stand in a row, with the methods of `Renderer` that splits use.
 
     A picture depends only on the scene, the world's row and the resolution. The animals and the view seed the random
     choice of columns, so that a scene and its swap have the same columns.
@@ -68,16 +68,16 @@ class RowRenderer:
         return Pictures(images, masks)
 
     def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
-        """Return the number of pixels of each thing; none hides another."""
+        """Return the number of pixels of each object; none hides another."""
         width = self.resolution // self.row.columns // 2
-        return [[width * (self.resolution - 2)] * len(scene.things) for scene in scenes]
+        return [[width * (self.resolution - 2)] * len(scene.objects) for scene in scenes]
 
     def _draw(self, scene: Scene, image: UInt8[np.ndarray, "h w 3"], mask: UInt8[np.ndarray, "h w"]) -> None:
         width = self.resolution // self.row.columns
         picture = np.repeat(pattern("background", scene.background, self.resolution)[:, None], self.resolution, 1)
-        for number, (thing, column) in enumerate(zip(scene.things, columns_of(scene, self.row), strict=True), start=1):
-            animal = pattern("animal", thing.animal, self.resolution)
-            texture = pattern("texture", thing.texture, self.resolution)
+        for number, (obj, column) in enumerate(zip(scene.objects, columns_of(scene, self.row), strict=True), start=1):
+            animal = pattern("animal", obj.animal, self.resolution)
+            texture = pattern("texture", obj.texture, self.resolution)
             start = column * width + width // PARTS
             here = np.s_[1:-1, start : start + width // 2]
             picture[here] = ((animal + texture) / 2)[1:-1, None]
@@ -87,10 +87,10 @@ class RowRenderer:
 
 
 def columns_of(scene: Scene, row: Row) -> tuple[int, ...]:
-    """Return the column of each thing, chosen at random with the animals and the view as the seed; raises for a scene
+    """Return the column of each object, chosen at random with the animals and the view as the seed; raises for a scene
     that `check_scene` refuses."""
-    random = generator(0, "row", *sorted(thing.animal for thing in scene.things), scene.view)
-    if len(scene.things) == 1:
+    random = generator(0, "row", *sorted(obj.animal for obj in scene.objects), scene.view)
+    if len(scene.objects) == 1:
         return (row.places[random.integers(len(row.places))],)
     check_scene(scene)
     layouts = list(combinations(sorted(row.places), 2))
@@ -98,11 +98,11 @@ def columns_of(scene: Scene, row: Row) -> tuple[int, ...]:
 
 
 def check_scene(scene: Scene) -> None:
-    """Raise unless a scene is of one thing, or of two that are left and right of each other."""
-    if len(scene.things) > 1 and scene.relation != "left/right":
+    """Raise unless a scene is of one object, or of two that are left and right of each other."""
+    if len(scene.objects) > 1 and scene.relation != "left/right":
         raise UserError(
-            f"{scene.key}: in a row there is one thing, or one to the left of another; give --relations left/right, or "
-            "another world"
+            f"{scene.key}: in a row there is one object, or one to the left of another; give --relations "
+            "left/right, or another world"
         )
 
 

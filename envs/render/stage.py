@@ -1,4 +1,4 @@
-"""The objects that scenes at one resolution share: cameras, backgrounds along the camera's rays, and things in a slot
+"""The objects that scenes at one resolution share: cameras, backgrounds along the camera's rays, and objects in a slot
 of a view."""
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from menagerie.envs.drawing.placement import Pose, place
 from menagerie.envs.drawing.raster import trace
 from menagerie.envs.drawing.shading import Skin, albedo, skin, tonemap
 from menagerie.envs.drawing.shadows import light_space, reach_of, receiving_points, shadow_map
-from menagerie.envs.scene import Thing
+from menagerie.envs.scene import Object
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 from menagerie.envs.shapes.vectors import dot, unit
 
@@ -51,7 +51,7 @@ def camera(resolution: int, view: View) -> Camera:
 
 @lru_cache(maxsize=16)
 def ground(name: str, resolution: int, view: View) -> Ground:
-    """Draw the background called `name`, without things on it."""
+    """Draw the background called `name`, without objects on it."""
     background = load_background(name)
     drawn = background.draw(Rays(camera(resolution, view)), background.light)
     points = light_space(drawn.points, view.sun)
@@ -67,9 +67,9 @@ class EntryKey(NamedTuple):
     size: str = ""
 
     @classmethod
-    def of(cls, thing: Thing, view: int) -> "EntryKey":
-        """Return the key for a thing of a scene."""
-        return cls(thing.animal, thing.slot, view, thing.size)
+    def of(cls, obj: Object, view: int) -> "EntryKey":
+        """Return the key for an object of a scene."""
+        return cls(obj.animal, obj.slot, view, obj.size)
 
 
 class Body:

@@ -1,4 +1,5 @@
-"""Checks of crowd splits: which compositions train and tests show, and that tests have the things that their names say.
+"""Checks of crowd splits: which compositions train and tests show, and that tests have the objects that their names
+say.
 
 Compositions are combinations of animal and texture. Which of them train shows is read from train itself.
 """
@@ -21,7 +22,7 @@ class Test(NamedTuple):
     number: int
 
     @property
-    def things(self) -> int:
+    def objects(self) -> int:
         return 4 if self.kind == "triplets" else self.number + self.kind.startswith("search")
 
 
@@ -31,21 +32,21 @@ def read_name(name: str) -> Test | None:
     return Test(kind, int(number)) if number.isdigit() else None
 
 
-def check_crowd_things(split: Split) -> Iterator[Finding]:
-    """Check that scenes of a test have its number of things, and that the things of a scene share no animal and no
+def check_crowd_objects(split: Split) -> Iterator[Finding]:
+    """Check that scenes of a test have its number of objects, and that the objects of a scene share no animal and no
     texture, or as many as their test says."""
     for name, records in split.subsets.items():
-        test, claim = read_name(name), f"things of {name} share as many animals and textures as they should"
+        test, claim = read_name(name), f"objects of {name} share as many animals and textures as they should"
         yield every(claim, records.scenes, lambda scene, test=test: shares_as_said(test, scene))
         if test:
-            claim = f"every scene of {name} has {test.things} things"
-            yield every(claim, records.scenes, lambda scene, test=test: len(scene.things) == test.things)
+            claim = f"every scene of {name} has {test.objects} objects"
+            yield every(claim, records.scenes, lambda scene, test=test: len(scene.objects) == test.objects)
 
 
 def shares_as_said(test: Test | None, scene: Scene) -> bool:
-    """Whether the things of a scene share what its test says: no animal and no texture, or as many as in a conjunction
+    """Whether the objects of a scene share what its test says: no animal and no texture, or as many as in a conjunction
     search or in triplets."""
-    compositions = [thing[:2] for thing in scene.things]
+    compositions = [obj[:2] for obj in scene.objects]
     animals, textures = (Counter(names) for names in zip(*compositions, strict=True))
     most = animals.most_common(1)[0][1], textures.most_common(1)[0][1]
     if test is not None and test.kind == "triplets":

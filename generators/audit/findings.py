@@ -37,7 +37,7 @@ def skipped(claim: str, reason: str) -> Finding:
 
 def animal_pair(scene: Scene) -> frozenset[str] | None:
     """The two animals of a scene, as an unordered pair; None if it shows fewer or more different animals."""
-    animals = frozenset(thing.animal for thing in scene.things)
+    animals = frozenset(obj.animal for obj in scene.objects)
     return animals if len(animals) == 2 else None
 
 
@@ -47,7 +47,7 @@ def rules_of(split: Split) -> tuple[Rule, ...]:
 
 def compositions_of(scene: Scene) -> frozenset[tuple[str, str]]:
     """The combinations of animal and texture in a scene."""
-    return frozenset(thing[:2] for thing in scene.things)
+    return frozenset(obj[:2] for obj in scene.objects)
 
 
 def compositions_in(split: Split, subset: str) -> set[tuple[str, str]]:

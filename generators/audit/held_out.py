@@ -61,7 +61,7 @@ def check_counterfactuals(split: Split) -> Iterator[Finding]:
         has, lacks = (np.flatnonzero(of).tolist() for of in (rows >= 0, rows < 0))
         shown = zip(has, records.scenes_at(rows[has]), strict=True)
         other += [f"{scenes[i].key} of {name}" for i, scene in shown if scene != swap(scenes[i])]
-        swapped = (i for i in lacks if len(scenes[i].things) > 1 or records.columns["negative"][i])
+        swapped = (i for i in lacks if len(scenes[i].objects) > 1 or records.columns["negative"][i])
         wrong = lacks if name != "train" else (i for i in swapped if swap(scenes[i]) in there)
         alone += [f"{scenes[i].key} of {name}" for i in wrong]
     yield none("scenes whose swap is there have counterfactuals", alone)

@@ -51,7 +51,7 @@ def check_compositions(split: Split) -> Iterator[Finding]:
     shown, apart = compositions_in(split, "train"), pairs_of(split, "validation")
 
     def unseen_in(scene: Scene) -> int:
-        return max(sum(thing[:2] not in shown for thing in one.things) for one in (scene, swap_textures(scene)))
+        return max(sum(obj[:2] not in shown for obj in one.objects) for one in (scene, swap_textures(scene)))
 
     for name, records in split.subsets.items():
         if name != "train":
@@ -77,9 +77,9 @@ def check_painted(split: Split) -> Iterator[Finding]:
 
 
 def orders_of(scenes: Sequence[Scene]) -> set[tuple[str, str, str]]:
-    """The orders in the scenes of two things: the relation, and the animals in its first and second slot."""
-    pairs = (scene for scene in scenes if len(scene.things) == 2)
-    return {(scene.relation or "none", *(thing.animal for thing in scene.things)) for scene in pairs}
+    """The orders in the scenes of two objects: the relation, and the animals in its first and second slot."""
+    pairs = (scene for scene in scenes if len(scene.objects) == 2)
+    return {(scene.relation or "none", *(obj.animal for obj in scene.objects)) for scene in pairs}
 
 
 def check_orders(split: Split) -> Iterator[Finding]:
@@ -115,7 +115,7 @@ def check_relations(split: Split) -> Iterator[Finding]:
     for name, r in split.subsets.items():
         of_test = {relation for relation in SLOTS_OF if name.startswith(relation.replace("/", "_"))} or set(SLOTS_OF)
         allowed = of_test & set(split.recipe["relations"])
-        pairs = [(s, graph) for s, graph in zip(r.scenes, r.graphs, strict=True) if len(s.things) == 2]
+        pairs = [(s, graph) for s, graph in zip(r.scenes, r.graphs, strict=True) if len(s.objects) == 2]
         strange = (scene.key for scene, _ in pairs if scene.relation not in allowed)
         yield none(f"every pair of {name} is in a requested relation", strange)
         silent = (scene.key for scene, graph in pairs if len(graph.edges) != 1)
@@ -124,21 +124,21 @@ def check_relations(split: Split) -> Iterator[Finding]:
 
 def numbers_of(split: Split, name: str) -> set[tuple[str, int]]:
     """All (animal, number) that a subset shows."""
-    return {(scene.things[0].animal, len(scene.things)) for scene in split.subsets[name].scenes}
+    return {(scene.objects[0].animal, len(scene.objects)) for scene in split.subsets[name].scenes}
 
 
 def countable(scene: Scene) -> bool:
-    """Whether all things of a scene are alike and stand in slots for counting."""
-    alike = len({thing._replace(slot="") for thing in scene.things}) == 1
-    return alike and {thing.slot for thing in scene.things} <= set(COUNTING)
+    """Whether all objects of a scene are alike and stand in slots for counting."""
+    alike = len({obj._replace(slot="") for obj in scene.objects}) == 1
+    return alike and {obj.slot for obj in scene.objects} <= set(COUNTING)
 
 
 def check_counted(split: Split) -> Iterator[Finding]:
-    """Check that each scene of a counting split shows one to four things of one kind, in the slots for counting. Check
+    """Check that each scene of a counting split shows one to four objects of one kind, in the slots for counting. Check
     that `unseen_counts` and validation share no animal, and that train shows their animals only alone. Check that train
     shows each animal of `seen_counts` in every number in which that test shows it."""
     for name, records in split.subsets.items():
-        yield every(f"every scene of {name} shows one to four of one thing", records.scenes, countable)
+        yield every(f"every scene of {name} shows one to four of one object", records.scenes, countable)
     train = numbers_of(split, "train")
     counted = {animal for animal, number in train if number > 1}
     unseen, apart = ({a for a, _ in numbers_of(split, name)} for name in ("unseen_counts", "validation"))

@@ -20,11 +20,11 @@ from menagerie.generators.audit.regeneration import Incomparable, left_out, reci
 from menagerie.generators.storage.folder import Progress
 from menagerie.generators.storage.pack import blocks, pictures_intact, texts_at
 from menagerie.generators.storage.pictures import SplitPictures, atlas_of, pictures_in, too_hidden
-from menagerie.generators.storage.records import things_in
+from menagerie.generators.storage.records import objects_in
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split
 
-SAMPLE = 12  # records that are drawn directly: drawing a background takes as long as several things
-# The direct renderer samples shadows and edges otherwise. Decibels over the pixels that things or their shadows touch,
+SAMPLE = 12  # records that are drawn directly: drawing a background takes as long as several objects
+# The direct renderer samples shadows and edges otherwise. Decibels over the pixels that objects or their shadows touch,
 # and share of these on which masks agree.
 LEAST_DECIBELS, LEAST_MASKS = 28.0, 0.9
 AGAIN = "images and masks in the file are those of its scenes"
@@ -57,8 +57,8 @@ def check_pictures(
         folder = there if any(there.glob("atlas-*")) else folder
         renderer = renderer_of(world, split.resolution, folder, usable_cores())
         tables = [split.subsets[name].columns for name in held]
-        things = list({thing for table in tables for thing in things_in(table, split.vocabulary)})
-        renderer.prepare(things, lambda done, total: report("factors", done, total))
+        objects = list({obj for table in tables for obj in objects_in(table, split.vocabulary)})
+        renderer.prepare(objects, lambda done, total: report("factors", done, total))
         pictures = SplitPictures(split, world, folder, kept=False)
         if held:
             yield compared(AGAIN, held, PICTURED[:2], pictures.both, report)

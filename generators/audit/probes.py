@@ -1,7 +1,7 @@
 """Checks of probe sets: nothing is trained on, quartets are whole, groups keep them together, texts tell nothing.
 
-A quartet is four scenes of a view: a scene, its swap (two textures exchanged), its mirror (these two things in each
-other's places) and the mirror's swap. Which two things a swap changes is read from the swap; the mirror follows.
+A quartet is four scenes of a view: a scene, its swap (two textures exchanged), its mirror (these two objects in each
+other's places) and the mirror's swap. Which two objects a swap changes is read from the swap; the mirror follows.
 """
 
 from collections import Counter
@@ -25,9 +25,9 @@ def tested(split: Split) -> dict[str, Records]:
 
 
 def exchanged_in(scene: Scene) -> list[int]:
-    """The indices of the two things whose textures a swap exchanges."""
-    swapped = SWAPS["probe"](scene).things
-    return [i for i, thing in enumerate(scene.things) if thing not in swapped]
+    """The indices of the two objects whose textures a swap exchanges."""
+    swapped = SWAPS["probe"](scene).objects
+    return [i for i, obj in enumerate(scene.objects) if obj not in swapped]
 
 
 def mirror(scene: Scene) -> Scene:
@@ -36,7 +36,7 @@ def mirror(scene: Scene) -> Scene:
 
 def bag(scene: Scene) -> Hashable:
     """The animals and the textures of a scene, without saying which texture belongs to which animal."""
-    return frozenset(thing.animal for thing in scene.things), frozenset(thing.texture for thing in scene.things)
+    return frozenset(obj.animal for obj in scene.objects), frozenset(obj.texture for obj in scene.objects)
 
 
 def check_probe_trains_nothing(split: Split) -> Iterator[Finding]:
@@ -59,7 +59,7 @@ def check_probe_groups(split: Split) -> Iterator[Finding]:
     """Check that records have one group for each pair of animals that swap and mirror exchange, so that no quartet is
     torn."""
     for name, records in tested(split).items():
-        pairs = [frozenset(scene.things[i].animal for i in exchanged_in(scene)) for scene in records.scenes]
+        pairs = [frozenset(scene.objects[i].animal for i in exchanged_in(scene)) for scene in records.scenes]
         groups = [] if records.groups is None else list(records.groups)
         both = set(zip(pairs, groups, strict=False))
         whole = len(groups) == len(pairs) and len(both) == len(set(pairs)) == len(set(groups))
@@ -82,7 +82,7 @@ def check_probe_entropies(split: Split) -> Iterator[Finding]:
 
 
 def check_probe_mentions(split: Split) -> Iterator[Finding]:
-    """Check that the tests have the same scenes, and captions mention their things from left to right in one, from
+    """Check that the tests have the same scenes, and captions mention their objects from left to right in one, from
     right to left in the other. Check that in each view every text is as often true as false, so that texts alone tell
     nothing."""
     differ = (name for name, records in tested(split).items() if records.scenes != split.subsets[FIRST].scenes)
@@ -90,7 +90,7 @@ def check_probe_mentions(split: Split) -> Iterator[Finding]:
     for name, r in tested(split).items():
         rows = zip(r.scenes, r.graphs, strict=True)
         strange = (scene.key for scene, graph in rows if not follows(scene, graph.nodes, name == FIRST))
-        yield none(f"captions of {name} mention things in its order", strange)
+        yield none(f"captions of {name} mention objects in its order", strange)
         views = [scene.view for scene in r.scenes]
         true, false = (Counter(zip(views, texts, strict=True)) for texts in (r.captions, r.negatives))
         odd = (f"view {view}, {text!r}" for (view, text), _ in sorted(true.items() ^ false.items()))
@@ -98,8 +98,8 @@ def check_probe_mentions(split: Split) -> Iterator[Finding]:
 
 
 def follows(scene: Scene, nodes: tuple[str, ...], left_first: bool) -> bool:
-    """Whether the things of a graph go from left to right in the scene (`left_first`), or from right to left."""
+    """Whether the objects of a graph go from left to right in the scene (`left_first`), or from right to left."""
     column = {"left": -1.0, "right": 1.0} | {slot: place.column for slot, place in CROWD.items()}
-    at = {phrase(thing): column[place_of(thing.slot)] for thing in scene.things}
+    at = {phrase(obj): column[place_of(obj.slot)] for obj in scene.objects}
     columns = [at[node] for node in nodes if node in at]
-    return len(columns) == len(scene.things) and columns == sorted(columns, reverse=not left_first)
+    return len(columns) == len(scene.objects) and columns == sorted(columns, reverse=not left_first)

@@ -36,7 +36,7 @@ CHECKS_OF = {
     "spatial": (kinds.check_orders, kinds.check_relations),
     "dependence": (kinds.check_painted,),
     "counting": (kinds.check_counted,),
-    "crowd": (crowds.check_crowd_things, crowds.check_crowd_apart, crowds.check_crowd_compositions),
+    "crowd": (crowds.check_crowd_objects, crowds.check_crowd_apart, crowds.check_crowd_compositions),
     "probe": (
         probes.check_probe_trains_nothing,
         probes.check_probe_quartets,
@@ -80,8 +80,8 @@ def check_records(split: Split, world_file: Path | None = None) -> list[Finding]
 
 
 def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[Finding]:
-    """Run a check and yield its findings. A check that raises on malformed records, such as a single thing in a test of
-    pairs, fails."""
+    """Run a check and yield its findings. A check that raises on malformed records, such as a single object in a test
+    of pairs, fails."""
     try:
         yield from check(split)
     except (ValueError, LookupError) as error:

@@ -1,14 +1,14 @@
 """Checks of texts: captions and graphs are true of their scenes, hard negatives are false of them and true of the swap.
 
 So no text tells what neither a scene nor its swap shows, and a training caption denies nothing that is held out. The
-relations of things are derived anew, from the positions of their places.
+relations of objects are derived anew, from the positions of their places.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.generators.audit.findings import Finding, none, rules_of
 from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -19,34 +19,34 @@ from menagerie.generators.rules.hold_out import matched
 from menagerie.generators.storage.split_file import Records, Split
 
 NO = "no "
-ASIDE = 0.7  # metres; things farther apart to the side are left and right of each other
+ASIDE = 0.7  # metres; objects farther apart to the side are left and right of each other
 SEARCHES = "search"  # starts the names of tests whose negatives have a texture that their captions don't have
 OTHER_WORDS = {"counting"}  # kinds whose negatives have other words than their captions
 
 
 def phrases_of(scene: Scene) -> list[tuple[str, str]]:
-    """For each thing of a scene, or all equal ones, its phrase with and without the texture: "two red cats", "two
+    """For each object of a scene, or all equal ones, its phrase with and without the texture: "two red cats", "two
     cats"."""
-    numbers = Counter(thing._replace(slot="") for thing in scene.things)
+    numbers = Counter(obj._replace(slot="") for obj in scene.objects)
     return [
-        (counted(f"{thing.size} {thing.texture}".strip(), thing.animal, n), counted(thing.size, thing.animal, n))
-        for thing, n in numbers.items()
+        (counted(f"{obj.size} {obj.texture}".strip(), obj.animal, n), counted(obj.size, obj.animal, n))
+        for obj, n in numbers.items()
     ]
 
 
 def true_nodes(scene: Scene) -> set[str]:
-    """The noun phrases of a complete caption: things with size and texture, equal ones counted, and the background."""
+    """The noun phrases of a complete caption: objects with size and texture, equal ones counted, and the background."""
     return {complete for complete, _ in phrases_of(scene)} | {scene.background}
 
 
 def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
-    """For each thing of a scene, the phrase by which a graph mentions it ("red cat" or "cat"), or "" if none does."""
+    """For each object of a scene, the phrase by which a graph mentions it ("red cat" or "cat"), or "" if none does."""
     return [next((text for text in texts if text in graph.nodes), "") for texts in phrases_of(scene)]
 
 
 def relation(scene: Scene, one: int, other: int) -> str:
-    """The predicate of two things of a scene, by the positions of their places."""
-    (x, y, z), (other_x, other_y, other_z) = (SLOTS[scene.things[i].slot].position for i in (one, other))
+    """The predicate of two objects of a scene, by the positions of their places."""
+    (x, y, z), (other_x, other_y, other_z) = (SLOTS[scene.objects[i].slot].position for i in (one, other))
     if abs(x - other_x) > ASIDE:
         return "to the left of" if x < other_x else "to the right of"
     if z != other_z:
@@ -55,14 +55,14 @@ def relation(scene: Scene, one: int, other: int) -> str:
 
 
 def holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
-    """Whether an edge holds between the two things of a scene that its nodes mention."""
+    """Whether an edge holds between the two objects of a scene that its nodes mention."""
     phrases, nodes = mentioned_phrases(graph, scene), dict(enumerate(graph.nodes))
     ends = [phrases.index(nodes[end]) if nodes.get(end) in phrases else -1 for end in edge[1:]]
     return min(ends) >= 0 and ends[0] != ends[1] and relation(scene, *ends) == edge.predicate
 
 
 def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether `graph` states only what is true of `scene`. It must mention the background and at least one thing, none
+    """Whether `graph` states only what is true of `scene`. It must mention the background and at least one object, none
     twice. Its edges must hold, and what it denies must be absent."""
     phrases = mentioned_phrases(graph, scene)
     affirmed = sorted(node for node in graph.nodes if not node.startswith(NO))
@@ -73,7 +73,7 @@ def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
 
 
 def states(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether every node and edge of `graph` is true of `scene`, and all things are mentioned with their textures."""
+    """Whether every node and edge of `graph` is true of `scene`, and all objects are mentioned with their textures."""
     return true_nodes(scene) <= set(graph.nodes) and states_in_part(graph, scene)
 
 
@@ -84,7 +84,7 @@ def words(text: str) -> Counter:
 
 def check_texts(split: Split) -> Iterator[Finding]:
     """Check that captions and graphs are true, and that negatives are false, true of the swap and have their caption's
-    bag of words. Only captions of train and of crowds may leave things out; only training scenes may lack a
+    bag of words. Only captions of train and of crowds may leave objects out; only training scenes may lack a
     negative."""
     for name, records in split.subsets.items():
         for claim, strange in wrong_texts(split, name, records):
@@ -110,13 +110,13 @@ def wrong_texts(split: Split, name: str, r: Records) -> Iterator[tuple[str, Iter
 
 
 def check_denials(split: Split) -> Iterator[Finding]:
-    """Check that no text of train denies a thing that a hold-out rule matches: "and no red cat"."""
+    """Check that no text of train denies an object that a hold-out rule matches: "and no red cat"."""
     v, rules, train = split.vocabulary, rules_of(split), split.subsets["train"]
     if not rules:
         return
-    every = (Thing(*names, "center", size) for *names, size in product(v.animals, v.textures, v.sizes or ("",)))
-    thing_of = {f"{NO}{phrase(thing)}": thing for thing in every}
+    every = (Object(*names, "center", size) for *names, size in product(v.animals, v.textures, v.sizes or ("",)))
+    object_of = {f"{NO}{phrase(obj)}": obj for obj in every}
     rows = zip((*train.scenes, *train.scenes), (*train.graphs, *train.negative_graphs), strict=True)
-    denied = ((s, thing_of[node]) for s, graph in rows for node in graph.nodes if node in thing_of)
+    denied = ((s, object_of[node]) for s, graph in rows for node in graph.nodes if node in object_of)
     strange = (f"{phrase(t)} in {s.key}" for s, t in denied if matched(rules, Scene(s.background, (t,))))
     yield none("train denies nothing that a rule holds out", strange)

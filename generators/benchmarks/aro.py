@@ -1,8 +1,7 @@
 """ARO's records (Yuksekgonul et al. 2023, "When and why vision-language models behave like bags-of-words").
 
-A record shows a part of a Visual Genome image, in a box, with a true and a false caption: in VG-Attribution two things'
-attributes are exchanged, in VG-Relation the two things themselves. ARO's word orders are in `word_order`.
-"""
+A record shows a part of a Visual Genome image, in a box, with a true and a false caption: in VG-Attribution two
+objects' attributes are exchanged, in VG-Relation the two objects themselves. ARO's word orders are in `word_order`."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +70,7 @@ BENCHMARK_VG_ATTRIBUTION = boxed(
     VGAttribution,
     lambda entry: "_".join(entry.texts("attributes", 2)),
     28748,
-    about="two things and their attributes, exchanged in the false caption",
+    about="two objects and their attributes, exchanged in the false caption",
     published={"CLIP ViT-B/32, OpenAI": {"macro over attributes": 63.2}},
 )
 
@@ -96,6 +95,6 @@ BENCHMARK_VG_RELATION = boxed(
     VGRelation,
     lambda entry: entry.text("relation_name"),
     23937,
-    about="two things and their relation, exchanged in the false caption",
+    about="two objects and their relation, exchanged in the false caption",
     published={"CLIP ViT-B/32, OpenAI": {"macro over relations": 59.9}},
 )

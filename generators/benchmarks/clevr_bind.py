@@ -1,4 +1,4 @@
-"""CLEVR-bind (Lewis et al. 2022, "Does CLIP bind concepts?"): colours, shapes and relations of one or two things.
+"""CLEVR-bind (Lewis et al. 2022, "Does CLIP bind concepts?"): colours, shapes and relations of one or two objects.
 
 Each record has five captions, the first one true. Officially the first of equal scores wins: for attributes in the
 file's order, so that a constant scorer is always right; for relations in a random order. Captions are the files' texts;
@@ -83,7 +83,7 @@ def options(entry: Row, text: str) -> tuple[str, ...]:
 
 BENCHMARK = BenchmarkSpec(
     name="clevr-bind",
-    about="colours, shapes and relations of one or two simple things, five captions each",
+    about="colours, shapes and relations of one or two simple objects, five captions each",
     files=tuple(f"{FOLDER}/{file}" for file, _ in (*TABLES.values(), *RELATIONS.values())),
     images=tuple(f"{FOLDER}/{images}" for _, images in dict.fromkeys((*TABLES.values(), *RELATIONS.values()))),
     source="github.com/marthaflinderslewis/clip-binding",
@@ -96,6 +96,6 @@ NAME = "clevr-bind-prompted"
 BENCHMARK_CLEVR_BIND_PROMPTED = replace(
     BENCHMARK,
     name=NAME,
-    about="colours, shapes and relations of one or two simple things, five captions each behind CLIP's prompt",
+    about="colours, shapes and relations of one or two simple objects, five captions each behind CLIP's prompt",
     build=partial(build, name=NAME, prompt=PROMPT),
 )

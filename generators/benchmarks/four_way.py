@@ -9,9 +9,9 @@ prefers its image), group (both). All rules are strict; chance is 25, 25 and 16.
 - BiVLC (Miranda et al. 2024): SugarCrepe's true and false captions of COCO images, and a generated image for each false
   one; parts are SugarCrepe's edits. The paper's I2T is the text score, its T2I the image score. All photographs are of
   val2017, which training leaves out as a whole. The hub has the set as parquet; here it has one JSON object per line.
-- Cola (Ray et al. 2023), multi-object setting: two photographs of Visual Genome, with attributes of two things swapped.
-  The authors' accuracy is the image score. The single-object setting, whose score is a mean average precision, isn't
-  implemented.
+- Cola (Ray et al. 2023), multi-object setting: two photographs of Visual Genome, with attributes of two objects
+  swapped. The authors' accuracy is the image score. The single-object setting, whose score is a mean average precision,
+  isn't implemented.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -147,7 +147,7 @@ BENCHMARK_COLA = four_way(
     "cola",
     cola,
     210,
-    about="two photographs whose things have each other's attributes, and a caption of each",
+    about="two photographs whose objects have each other's attributes, and a caption of each",
     files=(COLA,),
     source="github.com/arijitray1993/COLA (data/, whose addresses name Visual Genome's images)",
     licence="MIT; images: Visual Genome, CC BY 4.0",

@@ -1,10 +1,9 @@
-"""Composites of natural things in unusual colours, from the "Natural Colors Dataset", as the DCSM paper tests them.
+"""Composites of natural objects in unusual colours, from the "Natural Colors Dataset", as the DCSM paper tests them.
 
-Files have names such as "red_apple_green_pear.png": two colours and two things. The false caption exchanges the
-colours. Captions name the left thing first in one test and the right thing first in the other. As in that paper's code,
-mirrored images (MIRROR in capitals in their names) and files that aren't images are skipped; "silver_mirror" is a
-normal thing.
-"""
+Files have names such as "red_apple_green_pear.png": two colours and two objects. The false caption exchanges the
+colours. Captions name the left object first in one test and the right object first in the other. As in that paper's
+code, mirrored images (MIRROR in capitals in their names) and files that aren't images are skipped; "silver_mirror" is a
+normal object."""
 
 import re
 
@@ -31,7 +30,7 @@ def build(place: Place) -> Photographs:
     for file in sorted(filter(IMAGE.fullmatch, files_in(folder))):
         parts = NAME.fullmatch(file)
         if parts is None:
-            raise UserError(f"{file!r} in {folder} isn't called COLOUR_THING_COLOUR_THING.png; take it out")
+            raise UserError(f"{file!r} in {folder} isn't called COLOUR_OBJECT_COLOUR_OBJECT.png; take it out")
         c1, a, c2, b = (parts[name].replace("-", " ") for name in ("c1", "a", "c2", "b"))
         if c1 != c2:
             cluster = " ".join(sorted((a, b)))
@@ -44,7 +43,7 @@ def build(place: Place) -> Photographs:
 
 BENCHMARK = BenchmarkSpec(
     name="ncd",
-    about="two natural things in colours of their own or others, which the false caption exchanges",
+    about="two natural objects in colours of their own or others, which the false caption exchanges",
     files=(),
     images=(FOLDER,),
     source="github.com/Raphoo/DCSM_Ideal_CLIP (NCD; made of the Natural Colors Dataset of Anwar et al. 2020)",

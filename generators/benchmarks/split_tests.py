@@ -72,8 +72,8 @@ def cluster_of(kind: str, scene: Scene) -> str:
     """The names of a scene's animals; in crowds and probe sets only of the two that the swap exchanges. Tests of one
     pair form a cluster."""
     chosen = {"crowd": exchanged, "probe": probed}.get(kind)
-    things = [scene.things[i] for i in chosen(scene)] if chosen else scene.things
-    return " + ".join(sorted(thing.animal for thing in things))
+    objects = [scene.objects[i] for i in chosen(scene)] if chosen else scene.objects
+    return " + ".join(sorted(obj.animal for obj in objects))
 
 
 Choices = dict[str, Sequence[Choice | None]]

@@ -1,9 +1,8 @@
-"""What'sUp (Kamath et al. 2023): two things, photographed in four arrangements; and COCO-spatial and GQA-spatial.
+"""What'sUp (Kamath et al. 2023): two objects, photographed in four arrangements; and COCO-spatial and GQA-spatial.
 
-In What'sUp's set A a thing is on, under, left or right of furniture. Set B shows two things on a table from the front.
-COCO-spatial and GQA-spatial ask for the place of one or two things in a photograph: each record has a true caption and
-its opposite. Officially the first of equal scores wins.
-"""
+In What'sUp's set A an object is on, under, left or right of furniture. Set B shows two objects on a table from the
+front. COCO-spatial and GQA-spatial ask for the place of one or two objects in a photograph: each record has a true
+caption and its opposite. Officially the first of equal scores wins."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,14 +61,14 @@ def read(entry: Row, part: str) -> Record:
     parts = NAME.fullmatch(name)
     if parts is None:
         raise entry.error(f"has an 'image_path' that states no arrangement: {name!r}")
-    things, image = f"{parts['first']} {parts['second']}", Photograph(f"{PARTS[part]}/{name}")
+    objects, image = f"{parts['first']} {parts['second']}", Photograph(f"{PARTS[part]}/{name}")
     texts = entry.texts("caption_options", 4)
-    return Record(f"{things} {parts['arrangement']}", part, (image,), texts, f"{part} {things}")
+    return Record(f"{objects} {parts['arrangement']}", part, (image,), texts, f"{part} {objects}")
 
 
 BENCHMARK = BenchmarkSpec(
     name="whatsup",
-    about="two things in four arrangements, four captions each",
+    about="two objects in four arrangements, four captions each",
     files=tuple(f"whatsup/{name}_dataset.json" for name in PARTS.values()),
     images=tuple(f"whatsup/{name}" for name in PARTS.values()),
     source=SOURCE,
@@ -82,7 +81,7 @@ BENCHMARK = BenchmarkSpec(
 def questions(
     name: str, stem: str, images: str, file_name: Callable[[int], str], counts: tuple[int, int], collection: str
 ) -> BenchmarkSpec:
-    """The spec of a benchmark of questions about two things and about one, whose mean is the authors' table 1.
+    """The spec of a benchmark of questions about two objects and about one, whose mean is the authors' table 1.
 
     Each has a file with rows of image, true caption and false caption. Rows give an image by its number in
     `collection`; `file_name` turns the number into the name of the image's file.
@@ -103,7 +102,7 @@ def questions(
 
     return BenchmarkSpec(
         name=name,
-        about="a true caption of where things are in a photograph, and its opposite",
+        about="a true caption of where objects are in a photograph, and its opposite",
         files=tuple(files.values()),
         images=(images,),
         source=SOURCE,

@@ -8,7 +8,7 @@ classes and the only template is "a photo of a {c}.".
 A class has a text for each template. For models that embed texts, a class's embeddings are scaled to length 1 and
 averaged; for others its scores are averaged.
 
-ImageNet-AO (Abbasi et al. 2023) has pictures of things with unusual attributes, to be matched with all compositions.
+ImageNet-AO (Abbasi et al. 2023) has pictures of objects with unusual attributes, to be matched with all compositions.
 The layout of its files isn't known for sure; here they are in folders named "attribute_object".
 """
 
@@ -162,17 +162,17 @@ def compositions_in(folder: Path) -> Iterator[Record]:
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; get ImageNet-AO")
     for path in sorted(path for path in folder.iterdir() if not is_litter(path.name)):
-        attribute, _, thing = path.name.partition("_")
-        if not path.is_dir() or not thing:
+        attribute, _, obj = path.name.partition("_")
+        if not path.is_dir() or not obj:
             raise UserError(f"{path.name!r} in {folder} is no folder called attribute_object; take it away")
-        name = f"{attribute} {thing.replace('_', ' ')}"
+        name = f"{attribute} {obj.replace('_', ' ')}"
         for file in pictures_in(path):
             yield Record(f"{path.name}/{file}", "", (Photograph(f"{path.name}/{file}"),), (name,), name)
 
 
 BENCHMARK_IMAGENET_AO = BenchmarkSpec(
     name="imagenet-ao",
-    about="things with unusual attributes, against all other compositions",
+    about="objects with unusual attributes, against all other compositions",
     files=(),
     images=(AO_FOLDER,),
     source="the authors of Abbasi et al. 2023",

@@ -13,7 +13,7 @@ import numpy as np
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import NUMBERS, attributes, counted
@@ -34,23 +34,23 @@ def hard_negative(
     scene: Scene, seed: int, template: Template | str = "conjunction", kind: str = "binding"
 ) -> Caption | None:
     """Write the caption of the swapped scene, with the true caption's phrasing and bag of words. None unless the scene
-    has two things and the swap changes it; exchanging equal textures doesn't."""
+    has two objects and the swap changes it; exchanging equal textures doesn't."""
     template = TEMPLATES[template] if isinstance(template, str) else template
-    if len(scene.things) != 2 or SWAPS[kind](scene) == scene:
+    if len(scene.objects) != 2 or SWAPS[kind](scene) == scene:
         return None
     return write_caption(swapped_content(content_of(scene, seed, template), kind), template)
 
 
 def swapped_content(content: Content, kind: str) -> Content:
     """The content of the hard negative: the same slots in the same order, in the swapped scene. A texture that is left
-    out of a thing stays left out of it. If the swap changes the number of things, all are mentioned."""
-    mentioned = {thing.slot: thing for thing in content.things}
-    bare = tuple(mentioned.get(thing.slot, thing) for thing in content.scene.things)
-    swapped = SWAPS[kind](content.scene if bare == content.scene.things else replace(content.scene, things=bare))
-    if len(swapped.things) != len(bare):
-        return content._replace(things=swapped.things)
-    there = {thing.slot: thing for thing in swapped.things}
-    return content._replace(things=tuple(there[thing.slot] for thing in content.things))
+    out of an object stays left out of it. If the swap changes the number of objects, all are mentioned."""
+    mentioned = {obj.slot: obj for obj in content.objects}
+    bare = tuple(mentioned.get(obj.slot, obj) for obj in content.scene.objects)
+    swapped = SWAPS[kind](content.scene if bare == content.scene.objects else replace(content.scene, objects=bare))
+    if len(swapped.objects) != len(bare):
+        return content._replace(objects=swapped.objects)
+    there = {obj.slot: obj for obj in swapped.objects}
+    return content._replace(objects=tuple(there[obj.slot] for obj in content.objects))
 
 
 class Contents:
@@ -67,24 +67,24 @@ class Contents:
             return whole
         nodes = caption.graph.nodes[:-1]  # the last is the background
         try:
-            things = [th for node in nodes if not node.startswith("no ") for th in self.shown(whole.scene, node)]
+            objects = [th for node in nodes if not node.startswith("no ") for th in self.shown(whole.scene, node)]
             denied = [self.known[node.removeprefix("no ")] for node in nodes if node.startswith("no ")]
             stated = tuple(edge.predicate for edge in caption.graph.edges)
-            content = Content(whole.scene, tuple(things), stated, tuple(denied), whole.phrasing)
+            content = Content(whole.scene, tuple(objects), stated, tuple(denied), whole.phrasing)
             if write_caption(content, self.template).text == caption.text:
                 return content
-        except (KeyError, ValueError):  # unknown phrases, or fewer things than a chain of so many relations has
+        except (KeyError, ValueError):  # unknown phrases, or fewer objects than a chain of so many relations has
             pass
         raise UserError(
             f"{caption.text!r} isn't worded as the recipe of its split says, so no other caption can be made of it; "
             "make the split again, or leave --text-negatives at swap and --flair.captions at 1"
         )
 
-    def shown(self, scene: Scene, node: str) -> list[Thing]:
-        """Return the things of `scene` with a node's animal, and with the texture and size that the node states."""
+    def shown(self, scene: Scene, node: str) -> list[Object]:
+        """Return the objects of `scene` with a node's animal, and with the texture and size that the node states."""
         stated = self.known[node]
-        alike = [thing for thing in scene.things if thing.animal == stated.animal]
-        return [thing._replace(texture=stated.texture, size=stated.size) for thing in alike]
+        alike = [obj for obj in scene.objects if obj.animal == stated.animal]
+        return [obj._replace(texture=stated.texture, size=stated.size) for obj in alike]
 
     def parts(self, content: Content, count: int, seed: int) -> list[Caption]:
         """Write `count` captions, each of a random part of a content."""
@@ -95,25 +95,25 @@ class Contents:
         return [write_caption(part, self.template) for part in parts]
 
     def part(self, content: Content, random: np.random.Generator) -> Content:
-        """Draw a random part of a content, with at least one kind of thing and nothing negated. The order of things is
-        random if the template's is."""
+        """Draw a random part of a content, with at least one kind of object and nothing negated. The order of objects
+        is random if the template's is."""
         kinds = content.kinds
         chosen = random.permutation(len(kinds))[: random.integers(1, len(kinds) + 1)]
         if self.template.mention_order != "random":
             chosen = np.sort(chosen)
-        things = [thing for i in chosen for thing in content.things if thing._replace(slot="") == kinds[i]]
+        objects = [obj for i in chosen for obj in content.objects if obj._replace(slot="") == kinds[i]]
         predicates = content.predicates if len(chosen) == len(kinds) else ()
-        if predicates and tuple(things) != content.things:  # which breaks a chain, and turns the relation of two
+        if predicates and tuple(objects) != content.objects:  # which breaks a chain, and turns the relation of two
             predicates = (CONVERSES[predicates[0]],) if self.template.relation else ()
-        return Content(content.scene, tuple(things), predicates, phrasing=content.phrasing)
+        return Content(content.scene, tuple(objects), predicates, phrasing=content.phrasing)
 
 
-def phrases(words: Vocabulary) -> Iterator[tuple[str, Thing]]:
-    """Yield every noun phrase of a vocabulary, in every number, and the thing that it names, without a slot."""
+def phrases(words: Vocabulary) -> Iterator[tuple[str, Object]]:
+    """Yield every noun phrase of a vocabulary, in every number, and the object that it names, without a slot."""
     for animal, texture, size in product(words.animals, ("", *words.textures), ("", *words.sizes)):
-        thing = Thing(animal, texture, "", size)
+        obj = Object(animal, texture, "", size)
         for number in range(1, len(NUMBERS) + 2):
-            yield counted(attributes(thing), animal, number), thing
+            yield counted(attributes(obj), animal, number), obj
 
 
 def affirmed(graph: SceneGraph) -> SceneGraph:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from menagerie.envs.scene import Thing
+from menagerie.envs.scene import Object
 from menagerie.generators.captions.phrases import attributes
 
 
@@ -42,25 +42,25 @@ def without_nodes(graph: SceneGraph, share: float, random: np.random.Generator) 
 
 
 def with_moved_attributes(
-    graph: SceneGraph, share: float, known: Mapping[str, Thing], random: np.random.Generator
+    graph: SceneGraph, share: float, known: Mapping[str, Object], random: np.random.Generator
 ) -> SceneGraph:
-    """Move the attributes of each thing to another thing with probability `share`.
+    """Move the attributes of each object to another object with probability `share`.
 
     "red cat" and "white dog" become "cat" and "red white dog", or "white cat" and "red dog" if both move. `known` maps
-    the phrases of things to things (`menagerie.generators.captions.contents.phrases`). Other nodes, such as
-    backgrounds, neither lose nor gain attributes. A graph with fewer than two things stays as it is.
+    the phrases of objects to objects (`menagerie.generators.captions.contents.phrases`). Other nodes, such as
+    backgrounds, neither lose nor gain attributes. A graph with fewer than two objects stays as it is.
     """
-    things = [i for i, node in enumerate(graph.nodes) if node in known]
-    if len(things) < 2:
+    objects = [i for i, node in enumerate(graph.nodes) if node in known]
+    if len(objects) < 2:
         return graph
     nodes = list(graph.nodes)
     received: dict[int, list[str]] = {}
-    draws, steps = random.random(len(things)), random.integers(1, len(things), len(things))
-    for place, i in enumerate(things):
+    draws, steps = random.random(len(objects)), random.integers(1, len(objects), len(objects))
+    for place, i in enumerate(objects):
         words = attributes(known[graph.nodes[i]])
         if words and draws[place] < share:
             nodes[i] = nodes[i].replace(f"{words} ", "", 1)
-            received.setdefault(things[(place + int(steps[place])) % len(things)], []).append(words)
+            received.setdefault(objects[(place + int(steps[place])) % len(objects)], []).append(words)
     for i, moved in received.items():
         nodes[i] = " ".join([*moved, nodes[i]])
     return graph._replace(nodes=tuple(nodes))

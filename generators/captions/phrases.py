@@ -1,13 +1,13 @@
-"""Noun phrases of one thing or of several equal things, and captions as people type them."""
+"""Noun phrases of one object or of several equal objects, and captions as people type them."""
 
 import difflib
 import re
 import string
 from collections.abc import Iterable
 
-from menagerie.envs.scene import MOST_THINGS, Thing
+from menagerie.envs.scene import MOST_OBJECTS, Object
 
-NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight")[: MOST_THINGS - 1]
+NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight")[: MOST_OBJECTS - 1]
 # Animals with irregular plurals.
 PLURALS = {
     **{same: same for same in ("goldfish", "caribou", "sheep", "deer", "bison", "moose", "fish", "shrimp", "squid")},
@@ -37,14 +37,14 @@ def counted(attributes: str, animal: str, number: int) -> str:
     return f"{NUMBERS[number - 2]} {attributes} {plural(animal)}".replace("  ", " ")
 
 
-def attributes(thing: Thing) -> str:
-    """The words of a thing's size and texture: "small red"."""
-    return f"{thing.size} {thing.texture}".strip()
+def attributes(obj: Object) -> str:
+    """The words of an object's size and texture: "small red"."""
+    return f"{obj.size} {obj.texture}".strip()
 
 
-def phrase(thing: Thing) -> str:
-    """The noun phrase of a thing: "small red cat"."""
-    return counted(attributes(thing), thing.animal, 1)
+def phrase(obj: Object) -> str:
+    """The noun phrase of an object: "small red cat"."""
+    return counted(attributes(obj), obj.animal, 1)
 
 
 def with_article(phrase: str, article: str = "a") -> str:
@@ -55,16 +55,16 @@ def with_article(phrase: str, article: str = "a") -> str:
     return f"{'an' if article == 'a' and vowel else article} {phrase}"
 
 
-def named(thing: Thing, number: int = 1, article: str = "a", no: bool = False) -> str:
-    """Name a thing: "a small red cat", "three small red cats", "no small red cat"."""
-    return with_article(f"{'no ' * no}{counted(attributes(thing), thing.animal, number)}", article)
+def named(obj: Object, number: int = 1, article: str = "a", no: bool = False) -> str:
+    """Name an object: "a small red cat", "three small red cats", "no small red cat"."""
+    return with_article(f"{'no ' * no}{counted(attributes(obj), obj.animal, number)}", article)
 
 
-def stated(thing: Thing, number: int = 1, article: str = "the", no: bool = False) -> str:
-    """State a thing: "the small cat is red", "three cats are red", "no cat is red"; "the cat is there" without a
+def stated(obj: Object, number: int = 1, article: str = "the", no: bool = False) -> str:
+    """State an object: "the small cat is red", "three cats are red", "no cat is red"; "the cat is there" without a
     texture."""
-    subject = with_article(f"{'no ' * no}{counted(thing.size, thing.animal, number)}", article)
-    return f"{subject} {'is' if number == 1 else 'are'} {thing.texture or 'there'}"
+    subject = with_article(f"{'no ' * no}{counted(obj.size, obj.animal, number)}", article)
+    return f"{subject} {'is' if number == 1 else 'are'} {obj.texture or 'there'}"
 
 
 def plain_word(word: str) -> str:

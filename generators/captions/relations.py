@@ -10,7 +10,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import plural
 from menagerie.generators.vocabulary import Vocabulary
 
-# Relation -> the predicates of the things in its first and in its second slot (OC-CLIP, A.5.1).
+# Relation -> the predicates of the objects in its first and in its second slot (OC-CLIP, A.5.1).
 PREDICATES: dict[str, tuple[str, str]] = {
     "left/right": ("to the left of", "to the right of"),
     "above/under": ("above", "under"),
@@ -62,14 +62,14 @@ def shortened(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
 
 
 def chain(slots: Sequence[str], relations: int) -> tuple[str, ...]:
-    """Return the predicates that a caption of things in these slots states, at most `relations`, each between a thing
-    and the next. It ends before two slots that have no relation."""
+    """Return the predicates that a caption of objects in these slots states, at most `relations`, each between an
+    object and the next. It ends before two slots that have no relation."""
     both = pairwise(slots[: min(relations, len(slots) - 1) + 1])
     return tuple(takewhile(bool, (predicate(*slots) for slots in both)))
 
 
 def predicate(subject: str, other: str) -> str:
-    """Return the predicate that relates a thing in slot `subject` to one in slot `other`; "" if there is none."""
+    """Return the predicate that relates an object in slot `subject` to one in slot `other`; "" if there is none."""
     if name := stated(subject, other):
         return PREDICATES[name][0]
     return PREDICATES[name][1] if (name := stated(other, subject)) else ""

@@ -18,7 +18,7 @@ from jaxtyping import Bool
 from PIL import Image
 
 from menagerie.envs.core.files import file_name
-from menagerie.envs.scene import Thing
+from menagerie.envs.scene import Object
 from menagerie.envs.slots import CROWD
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.storage.pictures import SplitPictures
@@ -63,13 +63,13 @@ class ExportPart:
             "negative": r.negatives[index],
             "graph": graph_facts(r.graphs[index]),
             "negative_graph": graph_facts(r.negative_graphs[index]),
-            "scene": {**asdict(r.scenes[index]), "things": list(map(thing_facts, r.scenes[index].things))},
+            "scene": {**asdict(r.scenes[index]), "objects": list(map(object_facts, r.scenes[index].objects))},
         }
 
 
-def thing_facts(thing: Thing) -> dict[str, str]:
-    """A thing as a JSON object; it has a size only in worlds with sizes."""
-    return {name: value for name, value in thing._asdict().items() if name != "size" or value}
+def object_facts(obj: Object) -> dict[str, str]:
+    """An object as a JSON object; it has a size only in worlds with sizes."""
+    return {name: value for name, value in obj._asdict().items() if name != "size" or value}
 
 
 def graph_facts(graph: SceneGraph) -> dict[str, Any]:
@@ -146,34 +146,34 @@ def coco_captions(part: ExportPart) -> dict[str, Any]:
 
 
 def coco_instances(parts: Sequence[ExportPart]) -> Iterator[File]:
-    """`SUBSET.json` has the things in the pictures of a subset (COCO instances); the pictures lie below `images`.
+    """`SUBSET.json` has the objects in the pictures of a subset (COCO instances); the pictures lie below `images`.
 
-    Every thing that shows has an annotation: `category_id` (its animal), `bbox` (x, y, width, height), `area` and
+    Every object that shows has an annotation: `category_id` (its animal), `bbox` (x, y, width, height), `area` and
     `segmentation` (run lengths, column by column) of what others leave visible, `texture`, `slot`, `size` in worlds
-    that have sizes, and in scenes of many things `hidden`, the share that others hide.
+    that have sizes, and in scenes of many objects `hidden`, the share that others hide.
     """
-    return (file for part in parts for file in with_pictures(part, range(len(part.records)), coco_things))
+    return (file for part in parts for file in with_pictures(part, range(len(part.records)), coco_objects))
 
 
-def coco_things(part: ExportPart) -> dict[str, Any]:
-    """The things of a subset that have a visible pixel, in COCO's structure. Ids start at 1; categories have the order
+def coco_objects(part: ExportPart) -> dict[str, Any]:
+    """The objects of a subset that have a visible pixel, in COCO's structure. Ids start at 1; categories have the order
     of the world's animals."""
     captions, annotations = coco_captions(part), []
     animals = part.records.vocabulary.animals
     for i, scene in enumerate(part.records.scenes):
         mask, hidden = part.pixels.masks(part.name, [i])[0], part.pixels.hidden(part.name, [i])[0]
-        for k, thing in enumerate(scene.things):
+        for k, obj in enumerate(scene.objects):
             if (mask == k + 1).any():
                 facts = {"id": len(annotations) + 1, "image_id": i + 1, "iscrowd": 0, **outlined(mask == k + 1)}
-                share = {"hidden": round(float(hidden[k]), 4)} if thing.slot in CROWD else {}
-                named = {name: value for name, value in thing_facts(thing).items() if name != "animal"}
-                annotations.append(facts | {"category_id": animals.index(thing.animal) + 1} | named | share)
+                share = {"hidden": round(float(hidden[k]), 4)} if obj.slot in CROWD else {}
+                named = {name: value for name, value in object_facts(obj).items() if name != "animal"}
+                annotations.append(facts | {"category_id": animals.index(obj.animal) + 1} | named | share)
     categories = [{"id": n, "name": animal, "supercategory": "animal"} for n, animal in enumerate(animals, 1)]
     return captions | {"annotations": annotations, "categories": categories}
 
 
 def outlined(mask: Bool[np.ndarray, "h w"]) -> dict[str, Any]:
-    """A thing's box, area and run lengths as COCO counts: pixels outside and inside it in turn, down each column."""
+    """An object's box, area and run lengths as COCO counts: pixels outside and inside it in turn, down each column."""
     flat = mask.ravel(order="F")
     turns = np.flatnonzero(np.diff(flat)) + 1
     counts = np.diff([0, *turns, len(flat)]).tolist()

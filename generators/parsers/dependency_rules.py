@@ -27,9 +27,9 @@ VERBS = {"VERB", "AUX"}
 # Labels of words before a noun that are part of its phrase, and of words before those.
 MODIFIERS = {"amod", "compound", "nummod", "nmod", "neg", "quantmod", "advmod", "predet"}
 JOINED = {"cc", "conj", "punct", "hyph"}
-# Nouns that belong to a relation and are no things, as in "on the left of X".
+# Nouns that belong to a relation and are no objects, as in "on the left of X".
 SIDES = {"left", "right", "top", "bottom", "front", "back", "side", "middle", "center", "centre", "edge", "rear"}
-# "a group of X" is one thing; "a photo of X" is X.
+# "a group of X" is one object; "a photo of X" is X.
 AMOUNTS = {"group", "bunch", "couple", "pair", "herd", "flock", "crowd", "piece", "slice", "stack", "pile", "row"}
 PICTURES = {"photo", "picture", "image", "photograph", "closeup", "shot", "view"}
 BE = {"is", "are", "was", "were", "be", "been", "being"}
@@ -74,8 +74,8 @@ class Tree:
                 found += [place, *self.nouns(self.below(place, "conj"))]
         return found
 
-    def is_thing(self, place: int) -> bool:
-        """Whether a word is a noun that names a thing."""
+    def is_object(self, place: int) -> bool:
+        """Whether a word is a noun that names an object."""
         word = self.words[place]
         if word.part not in NOUNS or word.label in ("compound", "npadvmod", "nmod"):
             return False
@@ -109,30 +109,30 @@ class Tree:
 
 
 def graph_of(words: Sequence[Word]) -> SceneGraph:
-    """Make the scene graph of a caption's tree. Raises `NotAGraph` if the caption names no thing, or a node's phrase is
-    empty.
+    """Make the scene graph of a caption's tree. Raises `NotAGraph` if the caption names no object, or a node's phrase
+    is empty.
 
     Nodes are nouns with the words before them, in order of mention. The predicate of an edge is a preposition between
     two nodes, a verb with a preposition ("sitting on"), a verb between its subject and object, or "of" for a
     possessive. Negated nodes ("no cat") have no edges. Pronouns don't become nodes, so statements about them are lost.
     """
     tree = Tree(words)
-    things = [place for place in range(len(words)) if tree.is_thing(place)]
-    numbers = {place: number for number, place in enumerate(things)}
+    objects = [place for place in range(len(words)) if tree.is_object(place)]
+    numbers = {place: number for number, place in enumerate(objects)}
     for place in range(len(words)):
         if words[place].part in NOUNS and place not in numbers and (head := stands_for(tree, place)) in numbers:
             numbers[place] = numbers[head]
     named = [(predicate, numbers.get(one), numbers.get(other)) for predicate, one, other in relations(tree)]
-    nodes = tuple(plain_phrase(tree.phrase(place)) for place in things)
+    nodes = tuple(plain_phrase(tree.phrase(place)) for place in objects)
     denied = {None, *(number for number, node in enumerate(nodes) if node.startswith("no "))}
     edges = dict.fromkeys(Edge(*edge) for edge in named if not denied & {*edge[1:]} and edge[1] != edge[2])
     if not nodes or not all(nodes):
-        raise NotAGraph("no nodes: it names no thing")
+        raise NotAGraph("no nodes: it names no object")
     return checked(nodes, tuple(edges))
 
 
 def stands_for(tree: Tree, place: int) -> int | None:
-    """Return the thing that another noun stands for: X for "photo" in "photo of X", "group" for "people" in "group of
+    """Return the object that another noun stands for: X for "photo" in "photo of X", "group" for "people" in "group of
     people"; None if there is none."""
     if tree.text(place) in PICTURES:
         return tree.of(place)

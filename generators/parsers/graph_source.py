@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest, generator
 from menagerie.envs.core.options import DATA
 from menagerie.envs.core.validation import SHARE, validate
-from menagerie.envs.scene import Thing
+from menagerie.envs.scene import Object
 from menagerie.generators.captions.contents import phrases
 from menagerie.generators.captions.graph import SceneGraph, with_moved_attributes, without_nodes
 from menagerie.generators.parsers.parser import CaptionParser
@@ -36,7 +36,7 @@ class GraphSource:
     dropped_nodes: Annotated[float, DATA, SHARE] = 0.0
     """Probability that a node and its edges are missing from a graph; at least one node always stays."""
     moved_attributes: Annotated[float, DATA, SHARE] = 0.0
-    """Probability that a thing's attributes are given to another thing in the graph."""
+    """Probability that an object's attributes are given to another object in the graph."""
     graphs_at: Annotated[GraphsAt, DATA] = "both"
     """When models read these graphs: in train, test or both; otherwise they read the generator's."""
 
@@ -81,7 +81,7 @@ class ReadGraphs:
         Raises `UserError` if the parser can't run here; later, `__call__` raises if its server gives no answer.
         """
         self.source, self.seed = source, seed
-        self.known: Mapping[str, Thing] = dict(phrases(words)) if source.moved_attributes else {}
+        self.known: Mapping[str, Object] = dict(phrases(words)) if source.moved_attributes else {}
         self.parser: CaptionParser | None = None if source.graphs == GENERATOR else open_parser(source.graphs, parses)
         self._read: dict[str, SceneGraph] = {}
 

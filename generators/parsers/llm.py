@@ -45,17 +45,17 @@ EXAMPLES = (
 )
 RULES = f"""You turn captions of images into scene graphs.
 
-"entities" lists the things that the caption mentions, each once, in the order of mention. An entity is a noun phrase in
-the caption's own words: with its adjectives, its number, its material and what it wears, without the article before
-it. Name the same thing once, also where the caption comes back to it with a pronoun. List two things of one kind twice
-only where the caption tells them apart. Where the caption says that there is no cat, "no cat" is an entity without
-relationships.
+"entities" lists the objects that the caption mentions, each once, in the order of mention. An entity is a noun phrase
+in the caption's own words: with its adjectives, its number, its material and what it wears, without the article before
+it. Name the same object once, also where the caption comes back to it with a pronoun. List two objects of one kind
+twice only where the caption tells them apart. Where the caption says that there is no cat, "no cat" is an entity
+without relationships.
 
 "relationships" lists every relation that the caption states between two different entities: where one is to the other,
 what one does to the other, what one has or is part of. "relationship" has the caption's words for it, verb and
 preposition together ("lying on", "to the left of"). "subject" and "object" are places in the list of entities, counted
 from 0, and differ: the sentence "SUBJECT relationship OBJECT" must say what the caption says. "and" is no
-relationship, and neither is what things do to each other within one entity.
+relationship, and neither is what objects do to each other within one entity.
 
 Answer with one JSON object between {OPEN} and {CLOSE}, once, and with nothing else between these marks."""
 AGAIN = f"That answer can't be used: {{problem}}. Answer again for the same caption, between {OPEN} and {CLOSE}."

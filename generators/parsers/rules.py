@@ -27,7 +27,7 @@ EXAMPLE = "write it like 'a red cat and a white lion in the desert', or give the
 
 
 def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
-    """Parse a caption of our worlds. The nodes of its graph are its things in order of mention, then the background.
+    """Parse a caption of our worlds. The nodes of its graph are its objects in order of mention, then the background.
 
     `world` is a name, a TOML file or a vocabulary; without it, `all_names` are known. Capitals and punctuation don't
     matter, and the background may be missing. Raises `UserError` for a caption that doesn't follow the grammar
@@ -37,7 +37,7 @@ def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
     words, text = vocabulary_of(world), plain_text(caption)
     if not text:
         raise UserError(f"an empty caption has no scene graph; {EXAMPLE}")
-    check_words(caption, words)  # the grammar skips unknown words, but here they may be meant as things
+    check_words(caption, words)  # the grammar skips unknown words, but here they may be meant as objects
     known = with_optional_sizes(words)
     if graph := parse_in_world(text, known) or without_background(text, known):
         return graph
@@ -59,7 +59,7 @@ def all_names() -> Vocabulary:
 
 
 def with_optional_sizes(words: World | Vocabulary) -> World | Vocabulary:
-    """Return a vocabulary that treats sizes like textures, so that a caption may give sizes to only some things."""
+    """Return a vocabulary that treats sizes like textures, so that a caption may give sizes to only some objects."""
     both = (f"{size} {texture}" for size in words.sizes for texture in words.textures)
     return replace(words, sizes=(), textures=(*words.textures, *words.sizes, *both))
 
@@ -74,7 +74,7 @@ def without_background(text: str, words: World | Vocabulary) -> SceneGraph | Non
 def words_of_captions(words: World | Vocabulary) -> tuple[str, ...]:
     """All words that can occur in captions of a vocabulary."""
     names = [*words.animals, *map(plural, words.animals), *words.textures, *words.backgrounds, *words.sizes]
-    phrasings = [p.format(things="", place="", background="") for t in TEMPLATES.values() for p in t.phrasings]
+    phrasings = [p.format(objects="", place="", background="") for t in TEMPLATES.values() for p in t.phrasings]
     links = ["a an the no in is are there that", *CONJUNCTIONS, *NUMBERS, *CONVERSES, *IN_PLACE.values(), *phrasings]
     return tuple(sorted({word for text in (*names, *links) for word in text.split()}))
 

@@ -61,10 +61,10 @@ class FactualT5(Parser):
 
 
 def graph_of(text: str) -> SceneGraph:
-    """Make the graph of facts: nodes are things with their attributes, edges are relations. Raises `NotAGraph` if the
+    """Make the graph of facts: nodes are objects with their attributes, edges are relations. Raises `NotAGraph` if the
     text has something other than facts, or none.
 
-    The model doesn't number things, so two things of one name become one node.
+    The model doesn't number objects, so two objects of one name become one node.
     """
     facts = [[part.strip() for part in fact.split(",")] for fact in FACT.findall(text)]
     if FACT.sub("", text).strip(" ,") or any(len(fact) not in (1, 3) or not all(fact) for fact in facts):
@@ -84,7 +84,7 @@ def graph_of(text: str) -> SceneGraph:
 
 
 def phrase(name: str, attributes: Sequence[str]) -> str:
-    """Return the phrase of a thing with its attributes: "2 brown cats", "woman in red"."""
+    """Return the phrase of an object with its attributes: "2 brown cats", "woman in red"."""
     numbers = [one for one in attributes if one.isdigit()]
     behind = [one for one in attributes if one.split()[0] in BEHIND]
     before = [one for one in attributes if one not in (*numbers, *behind)]

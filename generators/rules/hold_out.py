@@ -113,7 +113,7 @@ def world_of(words: Vocabulary) -> World:
 def check_rules(rules: tuple[Rule, ...], world: World, singles: list[Scene], pairs: list[Scene]) -> None:
     """Raise for a rule that matches nothing, and for rules that leave nothing to train on.
 
-    `singles` are all scenes of one thing, `pairs` all scenes of two that could be tested, in one view.
+    `singles` are all scenes of one object, `pairs` all scenes of two that could be tested, in one view.
     """
     description = f"the {len(singles)} scenes of one and {len(pairs)} of two animals that a view of {world.name!r} has"
     everything = singles + pairs

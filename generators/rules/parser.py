@@ -8,14 +8,14 @@ from itertools import product
 from typing import NamedTuple, NoReturn
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.scene import MOST_THINGS
+from menagerie.envs.scene import MOST_OBJECTS
 from menagerie.envs.slots import PLACES
 from menagerie.envs.world import World
 from menagerie.generators.rules.rule import (
+    OBJECT_FIELDS,
     OPERATORS,
     RELATION_WORDS,
     SCENE_FIELDS,
-    THING_FIELDS,
     AnyOf,
     Comparison,
     Conjunction,
@@ -25,10 +25,10 @@ from menagerie.generators.rules.rule import (
 
 MOST_CHARACTERS = 10_000  # each term takes time on every scene
 MOST_DEPTH = 50  # of parentheses and `not`, to bound the recursion
-FIELDS = (*THING_FIELDS, *SCENE_FIELDS)
+FIELDS = (*OBJECT_FIELDS, *SCENE_FIELDS)
 OF_ANIMALS = ("animal", "pair", "first", "second")  # fields that are compared with animals
 # Split files store views as int32.
-NUMBERS = {"count": range(1, MOST_THINGS + 1), "view": range(2**31), "index": range(MOST_THINGS)}
+NUMBERS = {"count": range(1, MOST_OBJECTS + 1), "view": range(2**31), "index": range(MOST_OBJECTS)}
 KEYWORDS = {"and": "&", "or": "|", "not": "!"}
 TOKEN = re.compile(
     r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<word>[\w.-]+)|(?P<sign>!=|<=|>=|[=<>!&|(){}\[\],])|(?P<stray>\S)"""
@@ -154,7 +154,7 @@ class Parser:
         return inside
 
     def comparison(self) -> Comparison:
-        """Parse a field, an operator, and a field of another thing, a value, or several in braces."""
+        """Parse a field, an operator, and a field of another object, a value, or several in braces."""
         left, sign = self.term(FIELDS), self.next
         operator = self.take(*OPERATORS) or self.expected(f"one of {' '.join(OPERATORS)}")
         if operator not in ("=", "!="):
@@ -188,7 +188,7 @@ class Parser:
 
     def other(self, left: Term) -> Term:
         """Parse an indexed field that `left` can be compared with."""
-        start, right = self.next, self.term(THING_FIELDS)
+        start, right = self.next, self.term(OBJECT_FIELDS)
         if left.field == "pair" or right.field != ("animal" if left.field in OF_ANIMALS else left.field):
             self.fail(f"{left.field} can't be compared with {right.field}", start)
         return right
@@ -204,7 +204,7 @@ class Parser:
         bracket = self.next
         if not self.take("["):
             return Term(field)
-        if field not in THING_FIELDS:
+        if field not in OBJECT_FIELDS:
             self.fail(f"{field} is of the whole scene and takes no index", bracket)
         index = self.value("index")
         return Term(field, index) if self.take("]") else self.expected("']'")

@@ -9,50 +9,50 @@ and parentheses; `not` binds closest, then `and`, then `or`:
     animal=felines, pair={felines, bear}            the same of any animal of a group
     relation=above & second=orca                    something above an orca
     background=city                                 any scene in the city
-    count=2 & texture[0]=texture[1]                 two things of one texture
+    count=2 & texture[0]=texture[1]                 two objects of one texture
     not (animal=cat or background={city, desert})   no cat, and in neither of these
 
 Fields
-    animal, texture, slot, size   of a thing; with an index, as in animal[0], of that thing in the scene's
+    animal, texture, slot, size   of an object; with an index, as in animal[0], of that object in the scene's
                                   order, which is that of the slots' names ("left" before "right"); size in
                                   worlds that have sizes
     background, count, view       of the scene
     relation                      left, right, above, under, or none: `above` and `under` are true of the same
-                                  scenes, but turn round which thing is `first`
+                                  scenes, but turn round which object is `first`
     first, second                 the animal that `relation=` in the same conjunction puts first (with
                                   `relation=under` the lower one), else that in the relation's first slot
-    pair                          the two animals of a scene of two things, in any order
+    pair                          the two animals of a scene of two objects, in any order
 
 Values are names of the world, quoted where they contain a keyword; groups of animals, which mean any of
 their animals; a set in braces, which means any of its values; whole numbers for count and view, and only
 count knows <, <=, > and >=; or an indexed field, as in texture=texture[1].
 
-Which thing: in one chain of &, all comparisons of animal, texture, slot and size without an index refer to
-one thing. Parentheses, another side of `or`, and `not` start a chain of their own, also for `first`. Hence
+Which object: in one chain of &, all comparisons of animal, texture, slot and size without an index refer to
+one object. Parentheses, another side of `or`, and `not` start a chain of their own, also for `first`. Hence
 `not animal=cat` is true of scenes without a cat, `animal!=cat` of scenes with another animal than a cat. A
-comparison with something that a scene lacks (an index beyond its things, the `first` of a single thing, the
+comparison with something that a scene lacks (an index beyond its objects, the `first` of a single object, the
 `pair` of three) is false, with != too.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import RELATIONS, place_of
 from menagerie.envs.world import Groups
 
 Value = str | int | tuple[str, ...]
 
-THING_FIELDS = Thing._fields
-# Reads a field of a scene, None if the scene has no such value; `turned`: `first` is the thing in the second slot.
+OBJECT_FIELDS = Object._fields
+# Reads a field of a scene, None if the scene has no such value; `turned`: `first` is the object in the second slot.
 SCENE_FIELDS: dict[str, Callable[[Scene, bool], Value | None]] = {
     "background": lambda scene, turned: scene.background,
     "relation": lambda scene, turned: scene.relation or "none",
-    "count": lambda scene, turned: len(scene.things),
+    "count": lambda scene, turned: len(scene.objects),
     "view": lambda scene, turned: scene.view,
-    "pair": lambda scene, turned: tuple(sorted(t.animal for t in scene.things)) if len(scene.things) == 2 else None,
-    "first": lambda scene, turned: scene.things[int(turned)].animal if scene.relation else None,
-    "second": lambda scene, turned: scene.things[int(not turned)].animal if scene.relation else None,
+    "pair": lambda scene, turned: tuple(sorted(t.animal for t in scene.objects)) if len(scene.objects) == 2 else None,
+    "first": lambda scene, turned: scene.objects[int(turned)].animal if scene.relation else None,
+    "second": lambda scene, turned: scene.objects[int(not turned)].animal if scene.relation else None,
 }
 
 # Words for `relation` in rules -> the relation, and whether the word names its second slot.
@@ -73,21 +73,21 @@ OPERATORS: dict[str, Callable[[Value, tuple[Value, ...]], bool]] = {
 
 @dataclass(frozen=True)
 class Term:
-    """A field of a scene or of a thing; with an `index`, of the scene's thing with that number."""
+    """A field of a scene or of an object; with an `index`, of the scene's object with that number."""
 
     field: str
     index: int | None = None
 
-    def value(self, scene: Scene, thing: Thing, turned: bool) -> Value | None:
-        """Return the value of the field: of the scene, of the thing with the index, or without an index of `thing`.
+    def value(self, scene: Scene, obj: Object, turned: bool) -> Value | None:
+        """Return the value of the field: of the scene, of the object with the index, or without an index of `obj`.
         None if the scene has no such value."""
         if self.field in SCENE_FIELDS:
             return SCENE_FIELDS[self.field](scene, turned)
         if self.index is not None:
-            if self.index >= len(scene.things):
+            if self.index >= len(scene.objects):
                 return None
-            thing = scene.things[self.index]
-        return place_of(thing.slot) if self.field == "slot" else getattr(thing, self.field)
+            obj = scene.objects[self.index]
+        return place_of(obj.slot) if self.field == "slot" else getattr(obj, self.field)
 
 
 @dataclass(frozen=True)
@@ -98,29 +98,29 @@ class Comparison:
     operator: str
     right: Term | tuple[Value, ...]
     directions: tuple[tuple[str, bool], ...] = ()
-    """The relations that `relation=...` names, as in `RELATION_WORDS`: they determine which thing is `first`."""
+    """The relations that `relation=...` names, as in `RELATION_WORDS`: they determine which object is `first`."""
 
-    def holds(self, scene: Scene, thing: Thing, turned: bool) -> bool:
-        """Whether the comparison is true of `thing`; a missing value on either side makes it false."""
-        value = self.left.value(scene, thing, turned)
-        given = (self.right.value(scene, thing, turned),) if isinstance(self.right, Term) else self.right
+    def holds(self, scene: Scene, obj: Object, turned: bool) -> bool:
+        """Whether the comparison is true of `obj`; a missing value on either side makes it false."""
+        value = self.left.value(scene, obj, turned)
+        given = (self.right.value(scene, obj, turned),) if isinstance(self.right, Term) else self.right
         return value is not None and None not in given and OPERATORS[self.operator](value, given)
 
 
 @dataclass(frozen=True)
 class Conjunction:
-    """Comparisons that must all be true of the same thing, and groups that are evaluated independently."""
+    """Comparisons that must all be true of the same object, and groups that are evaluated independently."""
 
     comparisons: tuple[Comparison, ...]
     groups: tuple["AnyOf", ...] = ()
     turned: frozenset[str] = frozenset()
-    """The relations in which `first` is the thing in the second slot."""
+    """The relations in which `first` is the object in the second slot."""
 
     def matches(self, scene: Scene) -> bool:
-        """Return whether all groups are true, and all comparisons are true of one and the same thing."""
+        """Return whether all groups are true, and all comparisons are true of one and the same object."""
         turned = scene.relation in self.turned
         return all(group.matches(scene) for group in self.groups) and any(
-            all(comparison.holds(scene, thing, turned) for comparison in self.comparisons) for thing in scene.things
+            all(comparison.holds(scene, obj, turned) for comparison in self.comparisons) for obj in scene.objects
         )
 
 

@@ -161,7 +161,7 @@ class AnnotatedPhotographs(Photographs):
         yield from (repr(self.annotations(index)) for index in range(len(self)))
 
 
-UNKNOWN_THING = "a relation to a thing that its image doesn't have"
+UNKNOWN_OBJECT = "a relation to an object that its image doesn't have"
 
 
 class Refused(Counter[str]):
@@ -175,25 +175,25 @@ class Refused(Counter[str]):
             self[problem] += 1
         return "" if problem else text
 
-    def phrase(self, thing: Row, attributes: bool = True) -> str:
-        """A thing's name, or the first of several names, after its attributes if they are wanted; empty without a
+    def phrase(self, obj: Row, attributes: bool = True) -> str:
+        """An object's name, or the first of several names, after its attributes if they are wanted; empty without a
         name."""
-        key = "names" if "names" in thing.content else "name"
-        names = thing.field(key, str, list)
+        key = "names" if "names" in obj.content else "name"
+        names = obj.field(key, str, list)
         called = names[:1] if isinstance(names, list) else [names]
-        before = thing.content.get("attributes") or [] if attributes else []
+        before = obj.content.get("attributes") or [] if attributes else []
         if not isinstance(before, list) or not all(isinstance(word, str) for word in (*before, *called)):
-            raise thing.error(f"has a {key!r} or 'attributes' that are no list of texts")
+            raise obj.error(f"has a {key!r} or 'attributes' that are no list of texts")
         return self.clean(" ".join((*before, *called)) if "".join(called).strip() else "")
 
     def annotations(
-        self, things: Mapping[Hashable, str], related: Sequence[tuple[Hashable, str, Hashable]]
+        self, objects: Mapping[Hashable, str], related: Sequence[tuple[Hashable, str, Hashable]]
     ) -> Annotations:
-        """The phrases of things by their keys, and relations between two keys; leaves out things without a text, and
-        relations without a text or one of their things."""
-        if unknown := sum(not things.keys() >= {a, b} for a, _, b in related):
-            self[UNKNOWN_THING] += unknown
-        places = {key: place for place, key in enumerate(key for key, text in things.items() if text)}
+        """The phrases of objects by their keys, and relations between two keys; leaves out objects without a text, and
+        relations without a text or one of their objects."""
+        if unknown := sum(not objects.keys() >= {a, b} for a, _, b in related):
+            self[UNKNOWN_OBJECT] += unknown
+        places = {key: place for place, key in enumerate(key for key, text in objects.items() if text)}
         stated = ((a, text, b) for a, text, b in related if text and a in places and b in places)
-        phrases = tuple(filter(None, things.values()))
+        phrases = tuple(filter(None, objects.values()))
         return Annotations(phrases, tuple(Relation(places[a], text, places[b]) for a, text, b in stated))

@@ -1,6 +1,6 @@
 """GQA's scene graphs of photographs of Visual Genome (Hudson and Manning 2019, "GQA").
 
-The file is one object that maps an image's number to its things, with their names, attributes and relations.
+The file is one object that maps an image's number to its objects, with their names, attributes and relations.
 """
 
 from functools import partial
@@ -15,14 +15,14 @@ GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
 
 
 class GQA(GenomePhotographs):
-    """Photographs with captions from GQA: `GQA(place)` gives one relation per caption, or up to three things of an
+    """Photographs with captions from GQA: `GQA(place)` gives one relation per caption, or up to three objects of an
     image without relations.
 
     OC-CLIP's paper doesn't mention attributes in these captions, but its graphs have them in their nodes. So by default
     a phrase has attributes and name, "small yellow banana"; the recipe "names" leaves attributes out.
     """
 
-    folders, empty = (IMAGES, *FOLDERS), "no things"
+    folders, empty = (IMAGES, *FOLDERS), "no objects"
 
     def __init__(self, place: Place) -> None:
         """Read the file; raises for missing images and for entries in another form."""
@@ -33,27 +33,27 @@ class GQA(GenomePhotographs):
 
 
 def annotations_of(entry: Row, refused: Refused, attributes: bool) -> Annotations:
-    """The things of an image and their relations."""
+    """The objects of an image and their relations."""
     listed = entry.inside("objects")
-    things = {key: listed.inside(key) for key in listed.content}
-    phrases = {key: refused.phrase(thing, attributes) for key, thing in things.items()}
+    objects = {key: listed.inside(key) for key in listed.content}
+    phrases = {key: refused.phrase(obj, attributes) for key, obj in objects.items()}
     related = [
         (key, refused.clean(relation.field("name", str)), relation.field("object", str))
-        for key, thing in things.items()
-        for relation in relations_of(thing)
+        for key, obj in objects.items()
+        for relation in relations_of(obj)
     ]
     return refused.annotations(phrases, related)
 
 
-def relations_of(thing: Row) -> list[Row]:
-    """The relations of a thing, given as a list, as an object of relations (as in the official example), or as a single
-    one."""
-    relations = thing.content.get("relations") or []
+def relations_of(obj: Row) -> list[Row]:
+    """The relations of an object, given as a list, as an object of relations (as in the official example), or as a
+    single one."""
+    relations = obj.content.get("relations") or []
     if isinstance(relations, dict):
         relations = [relations] if isinstance(relations.get("name"), str) else list(relations.values())
     if not isinstance(relations, list) or not all(isinstance(relation, dict) for relation in relations):
-        raise thing.error("has 'relations' that are no list of objects")
-    return [Row(thing.file, f"{thing.place}.relations[{k}]", relation) for k, relation in enumerate(relations)]
+        raise obj.error("has 'relations' that are no list of objects")
+    return [Row(obj.file, f"{obj.place}.relations[{k}]", relation) for k, relation in enumerate(relations)]
 
 
 SOURCE = SourceSpec(

@@ -63,8 +63,8 @@ def of_split(path: Path) -> Information:
     """The information of animals and textures in the training captions of a split file."""
     split = read_split(path)
     known = dict(phrases(split.vocabulary))
-    things = (known.get(node) for graph in split.subsets["train"].graphs for node in graph.nodes)
-    return information_of((thing.animal, thing.texture) for thing in things if thing and thing.texture)
+    objects = (known.get(node) for graph in split.subsets["train"].graphs for node in graph.nodes)
+    return information_of((obj.animal, obj.texture) for obj in objects if obj and obj.texture)
 
 
 def mentions_in(graphs: Iterable[SceneGraph]) -> Iterator[Mention]:

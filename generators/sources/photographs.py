@@ -38,7 +38,7 @@ class Photographs(Captioned):
 
     @abstractmethod
     def counts(self) -> dict[str, int]:
-        """The number of "images" and "captions", and of other things that a source has."""
+        """The number of "images" and "captions", and of other objects that a source has."""
 
     @abstractmethod
     def content(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Visual Genome: descriptions of regions, and relations of things (Krishna et al. 2017, "Visual Genome").
+"""Visual Genome: descriptions of regions, and relations of objects (Krishna et al. 2017, "Visual Genome").
 
 The forms of `region_descriptions.json` and `image_data.json` are confirmed. Those of the relation files are from
-memory, so variants are accepted: a thing has a "name" or "names", a relation has its things or their ids.
+memory, so variants are accepted: an object has a "name" or "names", a relation has its objects or their ids.
 """
 
 from collections import Counter
@@ -93,7 +93,7 @@ def number_in(entry: Row, key: str) -> PhotographId | None:
 
 
 class VisualGenome(GenomePhotographs):
-    """Photographs with captions of two regions, or of one relation or some things, as `Place.caption` says."""
+    """Photographs with captions of two regions, or of one relation or some objects, as `Place.caption` says."""
 
     def __init__(self, place: Place) -> None:
         """Read the files; raises for missing images and for entries in another form."""
@@ -124,25 +124,25 @@ def read_regions(entry: Row, refused: Refused) -> Annotations:
 
 
 def read_relations(entry: Row, refused: Refused) -> Annotations:
-    """The things of an image and their relations."""
-    things: dict[int, str] = {}
+    """The objects of an image and their relations."""
+    objects: dict[int, str] = {}
     if "objects" in entry.content:
-        things = {thing.field("object_id", int): refused.phrase(thing) for thing in entry.rows("objects")}
+        objects = {obj.field("object_id", int): refused.phrase(obj) for obj in entry.rows("objects")}
     related = []
     for relation in entry.rows("relationships"):
-        subject, target = (end_of(relation, key, things, refused) for key in ("subject", "object"))
+        subject, target = (end_of(relation, key, objects, refused) for key in ("subject", "object"))
         related.append((subject, refused.clean(relation.field("predicate", str)).lower(), target))
-    return refused.annotations(things, related)
+    return refused.annotations(objects, related)
 
 
-def end_of(relation: Row, key: str, things: dict[int, str], refused: Refused) -> int:
-    """The id of one of a relation's two things; a thing described inside the relation is added to `things`."""
+def end_of(relation: Row, key: str, objects: dict[int, str], refused: Refused) -> int:
+    """The id of one of a relation's two objects; an object described inside the relation is added to `objects`."""
     if key not in relation.content:
         return relation.field(f"{key}_id", int)
-    thing = relation.inside(key)
-    number = thing.field("object_id", int)
-    if number not in things:
-        things[number] = refused.phrase(thing)
+    obj = relation.inside(key)
+    number = obj.field("object_id", int)
+    if number not in objects:
+        objects[number] = refused.phrase(obj)
     return number
 
 

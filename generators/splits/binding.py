@@ -23,10 +23,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SHARE
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.incomplete import denied_things, mentioned_things
+from menagerie.generators.captions.incomplete import denied_objects, mentioned_objects
 from menagerie.generators.captions.templates import Content, content_of, mention_order
 from menagerie.generators.coverage import Composition
 from menagerie.generators.rules.hold_out import leave_any
@@ -82,16 +82,16 @@ class BindingRecipe(PairRecipe):
         """What the caption of a scene says. A training caption may be incomplete; then there is no hard negative."""
         if subset != "train":
             return super().content(subset, scene)
-        things = mentioned_things(scene, vars(self))
+        objects = mentioned_objects(scene, vars(self))
         denied = self.denied(scene) if self.negated else ()  # only then, because it loads the world
-        complete = things == mention_order(scene, self.seed, self.wording.mention_order)
-        negative = complete and len(scene.things) == 2 and self.swap(scene) != scene
-        return content_of(scene, self.seed, self.wording, things)._replace(denied=denied, negative=negative)
+        complete = objects == mention_order(scene, self.seed, self.wording.mention_order)
+        negative = complete and len(scene.objects) == 2 and self.swap(scene) != scene
+        return content_of(scene, self.seed, self.wording, objects)._replace(denied=denied, negative=negative)
 
-    def denied(self, scene: Scene) -> tuple[Thing, ...]:
-        """The things that the caption of a training scene negates."""
+    def denied(self, scene: Scene) -> tuple[Object, ...]:
+        """The objects that the caption of a training scene negates."""
         world = load_world(self.world)
-        return denied_things(scene, self.seed, world, self.rules(world), self.negated)
+        return denied_objects(scene, self.seed, world, self.rules(world), self.negated)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and `unseen_pairs` are
@@ -102,7 +102,7 @@ class BindingRecipe(PairRecipe):
             scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
             if subset == "train":
                 every = world.singles(range(self.singles_views or self.views))
-                singles = (s for s in every if shown is None or s.things[0][:2] in shown)
+                singles = (s for s in every if shown is None or s.objects[0][:2] in shown)
                 subsets[subset] = self.kept(world, [*singles, *scenes])
             else:
                 subsets[subset] = self.drawn(world, scenes, self.test_scenes, subset)
@@ -166,8 +166,8 @@ def check_tested(recipe: BindingRecipe, subsets: Mapping[str, list[Scene]]) -> N
     asked = {"validation": recipe.validation, "unseen_pairs": recipe.reserve} | dict.fromkeys(COMPOSITION_TESTS, 1.0)
     if empty := next((name for name, share in asked.items() if share and not subsets[name]), None):
         raise UserError(
-            f"compositions {recipe.compositions:g} leaves no scene of {empty} in world {recipe.world!r}; choose another "
-            "share, or a world with more textures"
+            f"compositions {recipe.compositions:g} leaves no scene of {empty} in world {recipe.world!r}; choose "
+            "another share, or a world with more textures"
         )
 
 
@@ -175,7 +175,7 @@ def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> l
     """A pair in these textures, in both left/right orders, over all backgrounds and `views`."""
     first, second = zip(pair, textures, strict=True)
     return [
-        Scene(background, (Thing(*left, "left"), Thing(*right, "right")), view)
+        Scene(background, (Object(*left, "left"), Object(*right, "right")), view)
         for view, background, (left, right) in product(views, world.backgrounds, permutations((first, second)))
     ]
 

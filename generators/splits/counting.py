@@ -12,7 +12,7 @@ from itertools import product
 from typing import ClassVar
 
 from menagerie.envs.core.identity import generator
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import COUNTING
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
@@ -62,7 +62,7 @@ class CountingRecipe(SplitRecipe):
         ):
             random = generator(self.seed, "slots", animal, texture, background, view, number)
             slots = [COUNTING[i] for i in random.permutation(len(COUNTING))[:number]]
-            yield Scene(background, tuple(Thing(animal, texture, slot) for slot in slots), view)
+            yield Scene(background, tuple(Object(animal, texture, slot) for slot in slots), view)
 
     def content(self, subset: str, scene: Scene) -> Content:
         """What the caption of a scene says. Its hard negative states the number of the swapped scene."""

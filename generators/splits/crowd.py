@@ -1,16 +1,16 @@
 """Crowd splits: scenes of one to six different animals in different textures.
 
-Train shows `train_scenes` images, less those in which too little of a thing shows (`least_visible`), each number of
-`things` equally often, and only the compositions (combinations of animal and texture) that `coverage` leaves it. There
-are tests for each number n of `test_things`: `seen_n`, whose compositions train shows, and below full coverage
-`unseen_n`. A hard negative exchanges the textures of two things. Their two compositions and the two after the exchange
+Train shows `train_scenes` images, less those in which too little of an object shows (`least_visible`), each number of
+`objects` equally often, and only the compositions (combinations of animal and texture) that `coverage` leaves it. There
+are tests for each number n of `test_objects`: `seen_n`, whose compositions train shows, and below full coverage
+`unseen_n`. A hard negative exchanges the textures of two objects. Their two compositions and the two after the exchange
 are all seen or all unseen; otherwise a composition could give the hard negative away. In `unseen_n` the exchanged
-things have the same compositions at every coverage, and all others have compositions that train shows at every
+objects have the same compositions at every coverage, and all others have compositions that train shows at every
 coverage.
 
 A search shows a target, such as a red cat, among k others. One of them exchanges textures with it. The rest share by
 turns its texture and its animal (`search_conjunction_k`), or nothing (`search_feature_k`). `triplets_t` shows four
-things with t triplets, which share an animal and a texture. All scenes are dealt from shuffled decks (`dealing`).
+objects with t triplets, which share an animal and a texture. All scenes are dealt from shuffled decks (`dealing`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.crowds import SEARCH, target, tested_things, trained_things
+from menagerie.generators.captions.crowds import SEARCH, target, tested_objects, trained_objects
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.coverage import Composition
@@ -33,10 +33,10 @@ from menagerie.generators.splits.crowd_options import CrowdOptions, check_names,
 from menagerie.generators.splits.crowd_tests import (
     Chooser,
     named_in,
+    objects_of,
     of_names,
     of_pairs,
     searched,
-    things_of,
     with_triplets,
 )
 from menagerie.generators.splits.dealing import Table, collect
@@ -49,19 +49,19 @@ class CrowdRecipe(CrowdOptions):
 
     def content(self, subset: str, scene: Scene) -> Content:
         """What a scene's caption says. A training scene has a hard negative only if its caption mentions both exchanged
-        things with their textures, and train may show the swap."""
+        objects with their textures, and train may show the swap."""
         if subset == "train":
-            things = trained_things(scene, self.telling)
-            negative = self.has_negative(scene, {thing.slot for thing in things if thing.texture})
+            objects = trained_objects(scene, self.telling)
+            negative = self.has_negative(scene, {obj.slot for obj in objects if obj.texture})
         else:
             searched = subset.startswith(SEARCH)
-            things, negative = (target(scene)[0],) if searched else tested_things(scene, self.telling), True
-        return content_of(scene, self.seed, self.wording, things)._replace(negative=negative)
+            objects, negative = (target(scene)[0],) if searched else tested_objects(scene, self.telling), True
+        return content_of(scene, self.seed, self.wording, objects)._replace(negative=negative)
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
-        """Return whether a training scene has a hard negative. `textured` has the slots of the things that its caption
+        """Return whether a training scene has a hard negative. `textured` has the slots of the objects that its caption
         mentions with their textures."""
-        if len(scene.things) < 2 or not {scene.things[i].slot for i in exchanged(scene)} <= textured:
+        if len(scene.objects) < 2 or not {scene.objects[i].slot for i in exchanged(scene)} <= textured:
             return False
         world = load_world(self.world)
         return self.shows(world, self.swap(scene)) and self.free(world)(self.swap(scene))
@@ -69,7 +69,7 @@ class CrowdRecipe(CrowdOptions):
     def shows(self, world: World, scene: Scene) -> bool:
         """Whether train may show all compositions of a scene."""
         coverage = coverage_in(self, world)
-        return all(coverage.seen(thing.animal, thing.texture) for thing in scene.things)
+        return all(coverage.seen(obj.animal, obj.texture) for obj in scene.objects)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         check_names(self, world)
@@ -79,12 +79,12 @@ class CrowdRecipe(CrowdOptions):
         return subsets | {"validation": self.validated(world, taken)} | tested
 
     def trained(self, world: World) -> list[Scene]:
-        """Return the scenes of train, one number of things after the other. Raises if they don't show every composition
-        of the coverage, unless there are rules."""
-        numbers = zip(self.things, parts_of(self.train_scenes, len(self.things)), strict=True)
-        scenes = [scene for things, number in numbers for scene in self.trained_of(world, things, number)]
+        """Return the scenes of train, one number of objects after the other. Raises if they don't show every
+        composition of the coverage, unless there are rules."""
+        numbers = zip(self.objects, parts_of(self.train_scenes, len(self.objects)), strict=True)
+        scenes = [scene for objects, number in numbers for scene in self.trained_of(world, objects, number)]
         asked = coverage_in(self, world).trained
-        shown = {thing[:2] for scene in scenes for thing in scene.things}
+        shown = {obj[:2] for scene in scenes for obj in scene.objects}
         if len(shown) < len(asked) and not self.hold_out:  # rules may hold out a composition
             raise UserError(
                 f"train_scenes {self.train_scenes} is too low: train would show {len(shown)} of the {len(asked)} "
@@ -93,17 +93,17 @@ class CrowdRecipe(CrowdOptions):
             )
         return scenes
 
-    def trained_of(self, world: World, things: int, number: int) -> list[Scene]:
-        """Return the `number` scenes of train with this many things. If these are two or more, the last scenes, a share
-        `hard_negatives`, are swaps of others."""
-        swaps = round(self.hard_negatives * number) if things > 1 else 0
+    def trained_of(self, world: World, objects: int, number: int) -> list[Scene]:
+        """Return the `number` scenes of train with this many objects. If these are two or more, the last scenes, a
+        share `hard_negatives`, are swaps of others."""
+        swaps = round(self.hard_negatives * number) if objects > 1 else 0
         trained, free = coverage_in(self, world).trained, self.free(world)
-        random = generator(self.seed, "train", things)
-        table = Table(world, LAYOUTS[self.layout], things, self.train_range, trained, random)
+        random = generator(self.seed, "train", objects)
+        table = Table(world, LAYOUTS[self.layout], objects, self.train_range, trained, random)
         scenes = collect(number - swaps, table.scene, free, like=lambda scene: scene)
         if len(scenes) < number - swaps:
             raise UserError(
-                f"train_scenes {self.train_scenes} asks for {number - swaps} scenes of {things} things, but world "
+                f"train_scenes {self.train_scenes} asks for {number - swaps} scenes of {objects} objects, but world "
                 f"{self.world!r} gives about {len(scenes)}; lower it, or raise views"
             )
         if not swaps:
@@ -114,7 +114,7 @@ class CrowdRecipe(CrowdOptions):
         if len(usable) < swaps:
             most = int(100 * len(usable) / number) / 100
             raise UserError(
-                f"hard_negatives {self.hard_negatives:g} asks for {swaps} swaps of scenes of {things} things, but "
+                f"hard_negatives {self.hard_negatives:g} asks for {swaps} swaps of scenes of {objects} objects, but "
                 f"train may show the swaps of only {len(usable)}; lower it to {most:g}"
             )
         return scenes + usable[:swaps]
@@ -124,7 +124,7 @@ class CrowdRecipe(CrowdOptions):
         coverage, random = coverage_in(self, world), generator(self.seed, "cells", name)
         kind, _, rest = name.partition("_")
         if kind == SEARCH:
-            return searched(coverage, coverage.trained, random, things_of(name), rest.startswith("conjunction"))
+            return searched(coverage, coverage.trained, random, objects_of(name), rest.startswith("conjunction"))
         if kind == "triplets":
             return with_triplets(coverage, coverage.trained, random, int(rest))
         return of_pairs(coverage, coverage.trained if kind == "seen" else coverage.at(coverage.classes - 1), random)
@@ -133,7 +133,7 @@ class CrowdRecipe(CrowdOptions):
         """The scenes of a test: at most `test_scenes`, none of them the swap of another."""
         coverage, choose = coverage_in(self, world), self.chooser(world, name)
         others = coverage.at(0) if name.startswith("unseen") else coverage.trained
-        deal = self.dealer(world, name, things_of(name), others, choose)
+        deal = self.dealer(world, name, objects_of(name), others, choose)
         scenes = collect(self.test_scenes, deal, self.free_both(world), self.swap)
         if not scenes:
             raise UserError(
@@ -142,19 +142,19 @@ class CrowdRecipe(CrowdOptions):
         return scenes
 
     def dealer(
-        self, world: World, name: str, things: int, others: list[Composition], choose: Chooser
+        self, world: World, name: str, objects: int, others: list[Composition], choose: Chooser
     ) -> Callable[[], Scene]:
-        """Make a function that deals scenes of `things` things in test views. `choose` gives compositions of the first
-        things, and `others` are the compositions of the rest."""
+        """Make a function that deals scenes of `objects` objects in test views. `choose` gives compositions of the
+        first objects, and `others` are the compositions of the rest."""
         layout = LAYOUTS[self.test_layout or self.layout]
-        table = Table(world, layout, things, self.test_range, others, generator(self.seed, "test", name, things))
+        table = Table(world, layout, objects, self.test_range, others, generator(self.seed, "test", name, objects))
         return lambda: table.scene(choose())
 
     def validated(self, world: World, taken: set[Scene]) -> list[Scene]:
-        """Return the scenes of validation. They have the numbers of things of train, but at least two. None is in a
+        """Return the scenes of validation. They have the numbers of objects of train, but at least two. None is in a
         test, and neither is its swap."""
         coverage, free = coverage_in(self, world), self.free_both(world)
-        numbers, scenes = [n for n in self.things if n > 1] or [2], []
+        numbers, scenes = [n for n in self.objects if n > 1] or [2], []
         for n, number in zip(numbers, parts_of(self.test_scenes, len(numbers)), strict=True):
             choose = of_pairs(coverage, coverage.trained, generator(self.seed, "cells", "validation", n))
             deal = self.dealer(world, "validation", n, coverage.trained, choose)
@@ -162,14 +162,14 @@ class CrowdRecipe(CrowdOptions):
         return scenes
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
-        """The same with the numbers of things of the other tests, as far as the rules match such scenes."""
+        """The same with the numbers of objects of the other tests, as far as the rules match such scenes."""
         return self.tested(world, partial(self.matching, world))
 
     def matching(self, world: World, name: str, rules: Sequence[Rule]) -> list[Scene]:
         """Return the scenes of a test of rules. The names in the rules are dealt more often; otherwise few scenes would
         match."""
         coverage, scenes = coverage_in(self, world), []
-        for n, number in zip(self.test_things, parts_of(self.test_scenes, len(self.test_things)), strict=True):
+        for n, number in zip(self.test_objects, parts_of(self.test_scenes, len(self.test_objects)), strict=True):
             random = generator(self.seed, "cells", name, n)
             choose = of_names(coverage, coverage.trained, named_in(rules, world), random)
             deal = self.dealer(world, name, n, coverage.trained, choose)

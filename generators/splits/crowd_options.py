@@ -12,7 +12,7 @@ from menagerie.generators.captions.crowds import SEARCH, Telling
 from menagerie.generators.coverage import Coverage, coverage_of, round_coverage
 from menagerie.generators.splits.recipe import SplitRecipe
 
-Things = Annotated[tuple[int, ...], FIRST, Several(1), Range(1, MOST)]
+Objects = Annotated[tuple[int, ...], FIRST, Several(1), Range(1, MOST)]
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class CrowdOptions(SplitRecipe):
     """The fields of a crowd split's recipe."""
 
     kind: ClassVar[str] = "crowd"
-    title: ClassVar[str] = "Many things"
-    task: ClassVar[str] = "the same words with the textures of two things exchanged"
+    title: ClassVar[str] = "Many objects"
+    task: ClassVar[str] = "the same words with the textures of two objects exchanged"
 
     world: Annotated[str, FIRST] = "pug-textures"
-    """Vocabulary of the scenes: a name, or a TOML file; with as many textures as a scene has things."""
+    """Vocabulary of the scenes: a name, or a TOML file; with as many textures as a scene has objects."""
     pairs: float = 1.0
     """Always 1: train may show every animal pair; `coverage` says in which textures."""
     reserve: float = 0.0
@@ -32,13 +32,13 @@ class CrowdOptions(SplitRecipe):
     validation: float = 0.0
     """Always 0: the scenes of validation have seen compositions, in the views of tests."""
     layout: Annotated[Literal["apart", "rows", "overlap"], FIRST] = "apart"
-    """Where things stand in train: side by side and above, in two rows, or in front of one another."""
+    """Where objects stand in train: side by side and above, in two rows, or in front of one another."""
     test_layout: Literal["", "apart", "rows", "overlap"] = ""
     """Layout of tests and validation; empty: train's."""
-    things: Things = (1, 2, 3)
-    """Numbers of things in scenes of train, each equally often."""
-    test_things: Annotated[tuple[int, ...], FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
-    """Numbers of things in tests, each a test."""
+    objects: Objects = (1, 2, 3)
+    """Numbers of objects in scenes of train, each equally often."""
+    test_objects: Annotated[tuple[int, ...], FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
+    """Numbers of objects in tests, each a test."""
     train_scenes: Annotated[int, FIRST, SCENES] = 16_000
     """Number of training images."""
     coverage: Annotated[float, FIRST, SHARE] = 1.0
@@ -47,19 +47,19 @@ class CrowdOptions(SplitRecipe):
     """Number of classes of animals, and of textures. Training leaves out combinations of a class of animals with a
     class of textures."""
     mentioned: Annotated[float, FIRST, SHARE] = 1.0
-    """Probability that a training caption mentions a thing; one always is."""
+    """Probability that a training caption mentions an object; one always is."""
     attributes: Annotated[float, FIRST, SHARE] = 1.0
-    """Probability that a training caption includes the texture of a thing that it mentions."""
+    """Probability that a training caption includes the texture of an object that it mentions."""
     salient: Annotated[float, FIRST, SHARE] = 0.0
-    """Probability that a training caption mentions only the salient thing: in the foremost row, there the biggest."""
+    """Probability that a training caption mentions only the salient object: in the foremost row, there the biggest."""
     relations_stated: Annotated[int, FIRST, Range(0, MOST - 1)] = 0
     """Relations that a caption states, in a chain: "a red cat above a white dog that is behind a grass pig"."""
     least_visible: Annotated[float, SHARE] = 0.25
-    """Least share of each thing that others leave visible; scenes that show less are left out after rendering."""
+    """Least share of each object that others leave visible; scenes that show less are left out after rendering."""
     searches: Annotated[tuple[int, ...], Several(), Range(1, MOST - 1)] = ()
     """Numbers of distractors in searches, two tests each; 1: one."""
     triplets: Annotated[tuple[int, ...], Several(), Range(0, 2)] = ()
-    """Numbers of triplets, which share an animal and a texture, in further tests of four things."""
+    """Numbers of triplets, which share an animal and a texture, in further tests of four objects."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,7 +77,7 @@ class CrowdOptions(SplitRecipe):
     @property
     def tests(self) -> tuple[str, ...]:
         kinds = ("seen", "unseen") if self.coverage < 1 else ("seen",)
-        numbered = [f"{kind}_{n}" for kind in kinds for n in self.test_things]
+        numbered = [f"{kind}_{n}" for kind in kinds for n in self.test_objects]
         features = [f"{SEARCH}_feature_{k}" for k in self.searches]
         searches = [*features, *(f"{SEARCH}_conjunction_{k}" for k in self.searches if k > 1)]
         return (*numbered, *searches, *(f"triplets_{t}" for t in self.triplets))
@@ -85,9 +85,9 @@ class CrowdOptions(SplitRecipe):
     @property
     def judged(self) -> tuple[str, ...]:
         """The tests by which studies judge a model: `held_out` if there are rules, else those of unseen compositions,
-        else those of more things than train shows, else all."""
+        else those of more objects than train shows, else all."""
         unseen = tuple(test for test in self.tests if test.startswith("unseen"))
-        more = tuple(f"seen_{n}" for n in self.test_things if n > max(self.things))
+        more = tuple(f"seen_{n}" for n in self.test_objects if n > max(self.objects))
         return super().judged if self.hold_out else unseen or more or self.tests
 
     @property
@@ -101,13 +101,13 @@ def coverage_in(recipe: CrowdOptions, world: World) -> Coverage:
 
 
 def check_names(recipe: CrowdOptions, world: World) -> None:
-    """Raise unless the recipe's world has enough animals and textures for scenes of different things and for its
+    """Raise unless the recipe's world has enough animals and textures for scenes of different objects and for its
     classes."""
-    most = max(*recipe.things, *recipe.test_things, *(4 for _ in recipe.triplets), *(k + 1 for k in recipe.searches))
+    most = max(*recipe.objects, *recipe.test_objects, *(4 for _ in recipe.triplets), *(k + 1 for k in recipe.searches))
     for names, what in ((world.animals, "animals"), (world.textures, "textures")):
         if len(names) < most:
             raise UserError(
-                f"scenes of {most} different things need {most} {what}, but world {recipe.world!r} has {len(names)}; "
-                "take another world, or lower things and test_things"
+                f"scenes of {most} different objects need {most} {what}, but world {recipe.world!r} has {len(names)}; "
+                "take another world, or lower objects and test_objects"
             )
     coverage_in(recipe, world)

@@ -1,4 +1,4 @@
-"""The tests of crowd splits: how many things their scenes have, and in which compositions."""
+"""The tests of crowd splits: how many objects their scenes have, and in which compositions."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,11 +13,11 @@ from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.dealing import Deck, NoCard, different
 
 Chooser = Callable[[], list[Composition]]
-"""Chooses the compositions of a scene: those of the two exchanged things, and perhaps of others."""
+"""Chooses the compositions of a scene: those of the two exchanged objects, and perhaps of others."""
 
 
-def things_of(test: str) -> int:
-    """Return the number of things in a test's scenes, by the name of the test: of seen or unseen compositions, of a
+def objects_of(test: str) -> int:
+    """Return the number of objects in a test's scenes, by the name of the test: of seen or unseen compositions, of a
     search, or of triplets."""
     kind, _, rest = test.partition("_")
     number = int(rest.rpartition("_")[2])
@@ -33,7 +33,7 @@ def named_in(rules: Sequence[Rule], world: World) -> set[str]:
 
 
 def of_pairs(coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator) -> Chooser:
-    """Deal the compositions of two exchanged things. Both are of `tested`, share neither animal nor texture, and are
+    """Deal the compositions of two exchanged objects. Both are of `tested`, share neither animal nor texture, and are
     `Coverage.alike`, so the exchange makes no seen composition unseen, and no unseen composition seen."""
     deck = Deck(tested, random)
     return lambda: [one := deck.deal(), deck.deal(partial(goes_with, coverage, one))]
@@ -46,7 +46,7 @@ def goes_with(coverage: Coverage, one: Composition, composition: Composition) ->
 def of_names(
     coverage: Coverage, tested: Sequence[Composition], names: set[str], random: np.random.Generator
 ) -> Chooser:
-    """Deal the compositions of two exchanged things with `names` more often.
+    """Deal the compositions of two exchanged objects with `names` more often.
 
     Each is dealt from the compositions of `tested` that have the most of `names`, the first with probability 3/4 and
     the other with probability 1/2; otherwise from all of `tested`."""
@@ -63,17 +63,17 @@ def of_names(
 
 
 def searched(
-    coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator, things: int, conjunction: bool
+    coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator, objects: int, conjunction: bool
 ) -> Chooser:
-    """Choose compositions for scenes of a search: a target, such as a red cat, and a thing with which it exchanges its
-    texture, such as a white dog. With `conjunction`, the rest are by turns other red animals and cats in other
+    """Choose compositions for scenes of a search: a target, such as a red cat, and an object with which it exchanges
+    its texture, such as a white dog. With `conjunction`, the rest are by turns other red animals and cats in other
     textures; without, they share nothing with these two."""
     deal = of_pairs(coverage, tested, random)
 
     def choose() -> list[Composition]:
         taken, start = deal(), random.integers(2)
         target, other = taken
-        for turn in range(things - len(taken)):
+        for turn in range(objects - len(taken)):
             shared = 1 + int(start + turn) % 2 if conjunction else 0
             fitting = [composition for composition in tested if fits(composition, taken, target, other, shared)]
             if not fitting:
@@ -87,7 +87,7 @@ def searched(
 def fits(
     composition: Composition, taken: Sequence[Composition], target: Composition, other: Composition, shared: int
 ) -> bool:
-    """Return whether a composition may join a search, whose things so far have the compositions `taken`.
+    """Return whether a composition may join a search, whose objects so far have the compositions `taken`.
 
     With the target it must share what `shared` says: 1 the texture alone, 2 the animal alone, 0 neither. Its animal
     (unless `shared` is 2) and its texture (unless `shared` is 1) must be new. It shares nothing with `other`."""
@@ -104,8 +104,8 @@ def fits(
 def with_triplets(
     coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator, triplets: int
 ) -> Chooser:
-    """Choose compositions for scenes of four things with 0, 1 or 2 triplets. A triplet is a thing, another thing with
-    its animal and a third one with its texture (Campbell et al. 2024)."""
+    """Choose compositions for scenes of four objects with 0, 1 or 2 triplets. A triplet is an object, another object
+    with its animal and a third one with its texture (Campbell et al. 2024)."""
     deal = of_pairs(coverage, tested, random)
 
     def choose() -> list[Composition]:
@@ -114,7 +114,7 @@ def with_triplets(
         textures = [name for name in coverage.textures if name not in (texture, other_texture)]
         new_animal, new_texture = (names[random.integers(len(names))] for names in (animals, textures))
         rest = {
-            1: [(animal, new_texture), (new_animal, texture)],  # the first exchanged thing with both
+            1: [(animal, new_texture), (new_animal, texture)],  # the first exchanged object with both
             2: [(animal, new_texture), (other_animal, new_texture)],  # these two, each with the other and one exchanged
         }[triplets]
         if not all(coverage.seen(*composition) for composition in rest):

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from menagerie.envs.layouts import Layout
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.swaps import exchanged_places
 from menagerie.generators.coverage import Composition
@@ -45,31 +45,31 @@ class Deck(Generic[Card]):
 
 
 class Table:
-    """Deals scenes that all have the same number of things."""
+    """Deals scenes that all have the same number of objects."""
 
     def __init__(
         self,
         world: World,
         layout: Layout,
-        things: int,
+        objects: int,
         views: range,
         compositions: Iterable[Composition],
         random: np.random.Generator,
     ) -> None:
-        """`compositions` are dealt to things for which `scene` is given no composition."""
-        self.world, self.things, self.random = world, things, random
-        self.places = Deck(layout.choices(things), random)
+        """`compositions` are dealt to objects for which `scene` is given no composition."""
+        self.world, self.objects, self.random = world, objects, random
+        self.places = Deck(layout.choices(objects), random)
         self.backgrounds, self.views = Deck(world.backgrounds, random), Deck(views, random)
         self.compositions = Deck(compositions, random)
 
     def scene(self, chosen: Sequence[Composition] = ()) -> Scene:
-        """Deal a scene. `chosen` are the compositions of the two things whose textures a swap exchanges, and then of
-        others. The remaining things get compositions from the deck: new animals in new textures.
+        """Deal a scene. `chosen` are the compositions of the two objects whose textures a swap exchanges, and then of
+        others. The remaining objects get compositions from the deck: new animals in new textures.
 
         Raises `NoCard` if no composition of the deck fits beside those already chosen.
         """
         compositions = [*chosen]
-        while len(compositions) < self.things:
+        while len(compositions) < self.objects:
             compositions.append(
                 self.compositions.deal(lambda composition: all(different(composition, other) for other in compositions))
             )
@@ -79,11 +79,11 @@ class Table:
             pair = exchanged_places(slots, background, view)
             order = [*sorted(pair, key=order.index), *(place for place in order if place not in pair)]
         sizes = self.sizes(animal for animal, _ in compositions)
-        things = (
-            Thing(*composition, slots[i], sizes.get(composition[0], ""))
+        objects = (
+            Object(*composition, slots[i], sizes.get(composition[0], ""))
             for composition, i in zip(compositions, order, strict=True)
         )
-        return Scene(background, tuple(things), view)
+        return Scene(background, tuple(objects), view)
 
     def sizes(self, animals: Iterable[str]) -> dict[str, str]:
         """Draw a size for each animal; return {} in a world without sizes."""

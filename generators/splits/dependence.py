@@ -20,7 +20,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SHARE
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
@@ -68,8 +68,8 @@ class DependenceRecipe(SplitRecipe):
         """Yield scenes of the pairs with two different textures in `texture_of`, in both orders and in test views."""
         orders = [order for pair in pairs for order in permutations(pair) if len({*map(texture_of.get, pair)}) == 2]
         for view, background, (left, right) in product(self.test_range, world.backgrounds, orders):
-            things = Thing(left, texture_of[left], "left"), Thing(right, texture_of[right], "right")
-            yield Scene(background, things, view)
+            objects = Object(left, texture_of[left], "left"), Object(right, texture_of[right], "right")
+            yield Scene(background, objects, view)
 
     def counts(self) -> PairCounts:
         world = load_world(self.world)
@@ -155,10 +155,11 @@ def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
     scenes = []
     orders = [order for pair in roles.train for order in permutations(pair)]
     for view, background in product(range(views), world.backgrounds):
-        singles = (Scene(background, (Thing(animal, bare, "center"),), view) for animal in world.animals)
+        singles = (Scene(background, (Object(animal, bare, "center"),), view) for animal in world.animals)
         scenes += [scene for one in singles for scene in world.in_sizes(one)]
         scenes += [
-            Scene(background, (Thing(left, bare, "left"), Thing(right, bare, "right")), view) for left, right in orders
+            Scene(background, (Object(left, bare, "left"), Object(right, bare, "right")), view)
+            for left, right in orders
         ]
     return scenes
 
@@ -171,7 +172,7 @@ def painted(world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals
         quota = np.repeat(world.textures, row)
         queues[animal] = iter(generator(seed, "paint", animal).permutation(quota).tolist())
     return [
-        replace(scene, things=tuple(thing._replace(texture=next(queues[thing.animal])) for thing in scene.things))
+        replace(scene, objects=tuple(obj._replace(texture=next(queues[obj.animal])) for obj in scene.objects))
         for scene in scenes
     ]
 

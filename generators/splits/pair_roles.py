@@ -17,7 +17,7 @@ from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, draw, se
 Pair = tuple[str, str]
 
 
-PlacedPair = tuple[str | None, frozenset[str]]  # the relation of a scene of two things, and its animals
+PlacedPair = tuple[str | None, frozenset[str]]  # the relation of a scene of two objects, and its animals
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PairRoles:
 
 
 class PairRecipe(SplitRecipe):
-    """A recipe of scenes of two things in a relation, with rules that may hold some out, and of single things."""
+    """A recipe of scenes of two objects in a relation, with rules that may hold some out, and of single objects."""
 
     singles_views: int
 
@@ -49,7 +49,7 @@ class PairRecipe(SplitRecipe):
     @property
     @abstractmethod
     def draws(self) -> Mapping[str, tuple[str, ...]]:
-        """The relations of scenes of two things, each with what is added to the seed when its reserve and its
+        """The relations of scenes of two objects, each with what is added to the seed when its reserve and its
         validation are drawn."""
 
     @abstractmethod
@@ -58,10 +58,10 @@ class PairRecipe(SplitRecipe):
 
     @abstractmethod
     def bare(self, world: World) -> list[Scene]:
-        """Every scene of two things that a test could show, in one view and without sizes."""
+        """Every scene of two objects that a test could show, in one view and without sizes."""
 
     def testable(self, world: World) -> list[Scene]:
-        """Every scene of two things that a test could show, in one view."""
+        """Every scene of two objects that a test could show, in one view."""
         return [scene for one in self.bare(world) for scene in world.in_sizes(one)]
 
     def counts(self) -> PairCounts:
@@ -89,7 +89,7 @@ class PairRecipe(SplitRecipe):
 
 
 def pair_in(scene: Scene) -> PlacedPair:
-    return scene.relation, frozenset(thing.animal for thing in scene.things)
+    return scene.relation, frozenset(obj.animal for obj in scene.objects)
 
 
 def pair_roles(

@@ -1,7 +1,7 @@
 """Probe sets: scenes on which the codes of models are measured. No model is trained on them.
 
 A probe set shows every ordered pair of animals, left and right, in every ordered pair of different textures, in views
-that no training uses; or, in a layout of crowds, a drawn sample of scenes of several things. Four scenes make a
+that no training uses; or, in a layout of crowds, a drawn sample of scenes of several objects. Four scenes make a
 quartet: a scene, its swap (textures exchanged), its mirror (places exchanged) and the mirror's swap. In a view they
 have the same background, facings and sizes. So two numbers are exact, and are recorded: with n animals and t textures,
 log2(C(n, 2) C(t, 2)) bits say which two animals and which two textures a scene shows, and 1 bit says which animal has
@@ -11,7 +11,7 @@ A probe is fitted to some scenes and tested on others. Divide scenes by groups: 
 of animals whose textures the swap exchanges. A scene and its swap have the same words: if they came apart, even a
 random code of each scene could be decoded (Koishigarina et al. 2025, arXiv 2502.03566).
 
-Both tests have the same scenes. Captions mention things from left to right in `left_first`, and from right to left in
+Both tests have the same scenes. Captions mention objects from left to right in `left_first`, and from right to left in
 `right_first`.
 """
 
@@ -66,13 +66,13 @@ class ProbeRecipe(SplitRecipe):
     first_view: Annotated[int, Range(FIRST_VIEW, 1_000_000)] = FIRST_VIEW
     """Number of the first view, which no split for training can have."""
     layout: Annotated[Literal["", "apart", "rows", "overlap"], FIRST] = ""
-    """Where things stand: empty, left and right, in all scenes of two; else in a layout of crowds, a drawn sample."""
-    things: Annotated[int, FIRST, Range(2, MOST)] = 2
-    """Number of things in a layout of crowds."""
+    """Where objects stand: empty, left and right, in all scenes of two; else in a layout of crowds, a drawn sample."""
+    objects: Annotated[int, FIRST, Range(2, MOST)] = 2
+    """Number of objects in a layout of crowds."""
     quartets: Annotated[int, FIRST, Range(1, 100_000)] = 400
     """In a layout of crowds, number of drawn combinations of animals and textures; each gives four scenes a view."""
     least_visible: Annotated[float, SHARE] = 0.25
-    """Least share of each thing that others leave visible; else a quartet is left out, in all views."""
+    """Least share of each object that others leave visible; else a quartet is left out, in all views."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,15 +81,15 @@ class ProbeRecipe(SplitRecipe):
             if (value := getattr(self, name)) != plain[name]:
                 raise UserError(f"a probe set has nothing to train on: leave out {name}, got {value:g}")
         if self.mention_order:
-            raise UserError("captions of a probe set mention things in both orders: leave out mention_order")
-        if not self.layout and self.things != 2:
-            raise not_allowed("things", self.things, "2 unless there is a layout of crowds; take layout apart")
+            raise UserError("captions of a probe set mention objects in both orders: leave out mention_order")
+        if not self.layout and self.objects != 2:
+            raise not_allowed("objects", self.objects, "2 unless there is a layout of crowds; take layout apart")
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         animals, textures = chosen(self, world)
         views = range(self.first_view, self.first_view + self.probe_views)
         if self.layout:
-            sample = self.layout, self.things, self.quartets
+            sample = self.layout, self.objects, self.quartets
             scenes = list(crowded(world, animals, textures, views, self.seed, sample))
         else:
             scenes = list(side_by_side(world, animals, textures, views, self.seed))
@@ -99,13 +99,13 @@ class ProbeRecipe(SplitRecipe):
         """What a scene's caption says, in the subset's order of mention and the quartet's phrasing."""
         several = len(self.wording.phrasings) > 1
         phrasing = phrasing_number(min(quartet(scene)) if several else scene, self.seed, self.wording)
-        things = tuple(from_left(scene)[:: -1 if subset == RIGHT_FIRST else 1])
-        return Content(scene, things, phrasing=phrasing, negative=True)
+        objects = tuple(from_left(scene)[:: -1 if subset == RIGHT_FIRST else 1])
+        return Content(scene, objects, phrasing=phrasing, negative=True)
 
     def groups_of(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"]:
         """Return, for each scene, the number of the pair of animals whose textures its swap exchanges."""
-        names = ({scene.things[i].animal for i in probed(scene)} for scene in scenes)
-        known = sorted({thing.animal for scene in scenes for thing in scene.things})
+        names = ({scene.objects[i].animal for i in probed(scene)} for scene in scenes)
+        known = sorted({obj.animal for scene in scenes for obj in scene.objects})
         number = {pair: i for i, pair in enumerate(map(frozenset, combinations(known, 2)))}
         return np.array([number[frozenset(pair)] for pair in names], np.int64)
 
@@ -140,9 +140,9 @@ def chosen(recipe: ProbeRecipe, world: World) -> tuple[tuple[str, ...], tuple[st
         for name in given:
             choose(kind[:-1], name, known)
         names = tuple(name for name in known if name in given or not given)
-        if len(names) < recipe.things:
+        if len(names) < recipe.objects:
             raise UserError(
-                f"a probe set of {recipe.things} different things needs {recipe.things} {kind}, but there are "
+                f"a probe set of {recipe.objects} different objects needs {recipe.objects} {kind}, but there are "
                 f"{len(names)}: {', '.join(names)}; take more, or another world than {recipe.world!r}"
             )
         found.append(names)

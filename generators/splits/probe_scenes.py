@@ -13,7 +13,7 @@ from math import comb
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import LAYOUTS
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import CROWD, facings, place_of
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
@@ -42,11 +42,11 @@ def scene_of(world: World, seed: int, view: int, compositions: Sequence[Composit
     """The scene of some compositions in these places, or left and right."""
     animals, textures = (tuple(sorted(names)) for names in zip(*compositions, strict=True))
     background, sizes, slots = draws(world, seed, bool(places), view, animals, textures)
-    things = (
-        Thing(*composition, slot, sizes[composition[0]])
+    objects = (
+        Object(*composition, slot, sizes[composition[0]])
         for composition, slot in zip(compositions, places or slots, strict=True)
     )
-    return Scene(background, tuple(things), view)
+    return Scene(background, tuple(objects), view)
 
 
 def side_by_side(
@@ -62,7 +62,7 @@ def crowded(
     world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, crowd: tuple[str, int, int]
 ) -> Iterator[Scene]:
     """Yield the scenes of quartets of a crowd, with the same compositions and places in each view. `crowd` is the
-    layout, the number of things and the number of quartets in a view."""
+    layout, the number of objects and the number of quartets in a view."""
     for view, (compositions, places) in product(views, arrangements(animals, textures, seed, *crowd)):
         yield from quartet(scene_of(world, seed, view, compositions, places))
 
@@ -74,26 +74,26 @@ def quartet(scene: Scene) -> tuple[Scene, Scene, Scene, Scene]:
 
 
 def arrangements(
-    animals: Sequence[str], textures: Sequence[str], seed: int, layout: str, things: int, number: int
+    animals: Sequence[str], textures: Sequence[str], seed: int, layout: str, objects: int, number: int
 ) -> list[tuple[list[Composition], Names]]:
-    """Return `number` lists of compositions, each with the places of its things, dealt from shuffled decks. All have
+    """Return `number` lists of compositions, each with the places of its objects, dealt from shuffled decks. All have
     different bags. Raises `UserError` if there are fewer bags."""
-    most = comb(len(animals), things) * comb(len(textures), things)
-    random = generator(seed, "probe crowds", layout, things)
+    most = comb(len(animals), objects) * comb(len(textures), objects)
+    random = generator(seed, "probe crowds", layout, objects)
     decks = Deck(animals, random), Deck(textures, random)
-    places = Deck(LAYOUTS[layout].choices(things), random)
+    places = Deck(LAYOUTS[layout].choices(objects), random)
     found: dict[Bag, tuple[list[Composition], Names]] = {}
     vain = 0
     while len(found) < min(number, most) and vain < TRIES:
-        names = [dealt(deck, things) for deck in decks]
+        names = [dealt(deck, objects) for deck in decks]
         bag = frozenset(names[0]), frozenset(names[1])
         vain = vain + 1 if bag in found else 0
         if bag not in found:
             found[bag] = list(zip(*names, strict=True)), places.deal()
     if len(found) < number:
         raise UserError(
-            f"quartets {number} asks for more than the {len(found)} combinations of {things} of {len(animals)} animals "
-            f"and of {len(textures)} textures; lower it, or take more animals and textures"
+            f"quartets {number} asks for more than the {len(found)} combinations of {objects} of {len(animals)} "
+            f"animals and of {len(textures)} textures; lower it, or take more animals and textures"
         )
     return list(found.values())
 
@@ -106,18 +106,18 @@ def dealt(deck: Deck[str], number: int) -> list[str]:
     return [cards[i] for i in deck.random.permutation(number)]
 
 
-def from_left(scene: Scene) -> list[Thing]:
-    """Return the things of a scene from left to right. Those of one column go from front to back, the upper one
+def from_left(scene: Scene) -> list[Object]:
+    """Return the objects of a scene from left to right. Those of one column go from front to back, the upper one
     last."""
 
-    def place(thing: Thing) -> tuple[float, int]:
-        if thing.slot not in CROWD:
-            return float(("left", "right").index(place_of(thing.slot))), 0
-        column, row = CROWD[thing.slot]
+    def place(obj: Object) -> tuple[float, int]:
+        if obj.slot not in CROWD:
+            return float(("left", "right").index(place_of(obj.slot))), 0
+        column, row = CROWD[obj.slot]
         return float(column), DEPTH.index(row)
 
-    return sorted(scene.things, key=place)
+    return sorted(scene.objects, key=place)
 
 
 def bag_of(scene: Scene) -> Bag:
-    return frozenset(thing.animal for thing in scene.things), frozenset(thing.texture for thing in scene.things)
+    return frozenset(obj.animal for obj in scene.objects), frozenset(obj.texture for obj in scene.objects)

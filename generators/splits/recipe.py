@@ -46,7 +46,7 @@ from menagerie.generators.rules.rule import Rule
 # Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
 Name = TypeVar("Name")
-ENTROPIES = "entropies"  # in recorded recipes of probe sets: bits that say which things a scene shows, and as what
+ENTROPIES = "entropies"  # in recorded recipes of probe sets: bits that say which objects a scene shows, and as what
 
 
 class PairCounts(NamedTuple):
@@ -63,13 +63,13 @@ class SplitRecipe(ABC):
 
     kind: ClassVar[str]
     relational: ClassVar[bool] = False
-    """Whether captions state the relation of two things."""
+    """Whether captions state the relation of two objects."""
     takes_rules: ClassVar[bool] = True
     """Whether hold-out rules and hard negatives in train can be set; otherwise the kind of split determines both."""
     single_slots: ClassVar[tuple[str, ...]] = ("center",)
     """Slots of single-object scenes in train."""
     least_visible: ClassVar[float] = 0.0
-    """Least share of each thing that must be visible. Scenes in which other things hide more are left out after
+    """Least share of each object that must be visible. Scenes in which other objects hide more are left out after
     rendering."""
     tests: ClassVar[tuple[str, ...]]
     """Test subsets, besides `train`, `validation` and the tests of rules."""
@@ -105,11 +105,11 @@ class SplitRecipe(ABC):
     """Template of the captions: OC-CLIP's (conjunction, relation), in PUG's style (pug-...), or one of several
     phrasings for each scene (free-...), or "the cat is red" (statement-...); see docs/splits.md."""
     phrasings: tuple[str, ...] = ()
-    """Own phrasings in place of the template's, one drawn for each scene: "{place} i see {things}"; empty: its own."""
+    """Own phrasings in place of the template's, one drawn for each scene: "{place} i see {objects}"; empty: its own."""
     conjunction: str = ""
-    """What joins two things in captions: and, while, with, but, plus, ...; empty: as in the template."""
+    """What joins two objects in captions: and, while, with, but, plus, ...; empty: as in the template."""
     mention_order: str = ""
-    """Which thing captions mention first: random, or slots (the left or upper one); empty: as in the template."""
+    """Which object captions mention first: random, or slots (the left or upper one); empty: as in the template."""
     article: str = ""
     """a or the; empty: as in the template."""
     groups: tuple[str, ...] = ()
@@ -128,9 +128,9 @@ class SplitRecipe(ABC):
         return write_caption(content, template), false
 
     def content(self, subset: str, scene: Scene) -> Content:
-        """What the caption of a scene says. Unless a kind of split says otherwise, all things are mentioned, and scenes
-        of two have a hard negative if the swap changes them."""
-        negative = len(scene.things) == 2 and self.swap(scene) != scene
+        """What the caption of a scene says. Unless a kind of split says otherwise, all objects are mentioned, and
+        scenes of two have a hard negative if the swap changes them."""
+        negative = len(scene.objects) == 2 and self.swap(scene) != scene
         return content_of(scene, self.seed, self.wording)._replace(negative=negative)
 
     @abstractmethod
@@ -161,7 +161,7 @@ class SplitRecipe(ABC):
 
     def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
         """Return, by subset, the numbers of the scenes to leave out. `hidden` has those in which less than
-        `least_visible` of some thing shows."""
+        `least_visible` of some object shows."""
         return hidden
 
     def rules(self, world: World) -> tuple[Rule, ...]:
@@ -228,7 +228,7 @@ class SplitRecipe(ABC):
         out a scene in its drawn sizes, it gets others, if possible. Single-object scenes have their sizes already.
         """
         if world.sizes:
-            scenes = [scene if scene.things[0].size else self.sized(world, scene) for scene in scenes]
+            scenes = [scene if scene.objects[0].size else self.sized(world, scene) for scene in scenes]
         return kept(self.rules(world), list(map(self.faced, scenes)))
 
     def drawn(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
@@ -247,16 +247,16 @@ class SplitRecipe(ABC):
         return (kept(self.rules(world), drawn) or drawn)[0]
 
     def faced(self, scene: Scene) -> Scene:
-        """Draw facings for a scene of a left and a right thing, so that they say nothing of the place. Its swap gets
+        """Draw facings for a scene of a left and a right object, so that they say nothing of the place. Its swap gets
         the same, whatever the sizes. Other scenes are returned as they are."""
         if scene.relation != "left/right":
             return scene
-        sizes = any(thing.size for thing in scene.things)
-        bare = replace(scene, things=tuple(thing._replace(size="") for thing in scene.things)) if sizes else scene
+        sizes = any(obj.size for obj in scene.objects)
+        bare = replace(scene, objects=tuple(obj._replace(size="") for obj in scene.objects)) if sizes else scene
         random = generator(self.seed, "facing", min(bare.key, self.swap(bare).key))
-        slots = [choices[random.integers(len(choices))] for choices in (facings(thing.slot) for thing in scene.things)]
-        things = zip(scene.things, slots, strict=True)
-        return replace(scene, things=tuple(thing._replace(slot=slot) for thing, slot in things))
+        slots = [choices[random.integers(len(choices))] for choices in (facings(obj.slot) for obj in scene.objects)]
+        objects = zip(scene.objects, slots, strict=True)
+        return replace(scene, objects=tuple(obj._replace(slot=slot) for obj, slot in objects))
 
     def swap(self, scene: Scene) -> Scene:
         """The scene that the hard negative of `scene` describes."""

@@ -20,10 +20,10 @@ from menagerie.envs.core.errors import choose
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SHARE, Several
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from menagerie.envs.world import World
-from menagerie.generators.captions.incomplete import mentioned_things
+from menagerie.generators.captions.incomplete import mentioned_objects
 from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
@@ -89,8 +89,8 @@ class SpatialRecipe(PairRecipe):
         same ones."""
         if subset != "train":
             return super().content(subset, scene)
-        things = mentioned_things(scene, vars(self))
-        return content_of(scene, self.seed, self.wording, things)._replace(negative=len(scene.things) == 2)
+        objects = mentioned_objects(scene, vars(self))
+        return content_of(scene, self.seed, self.wording, objects)._replace(negative=len(scene.objects) == 2)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the
@@ -171,7 +171,7 @@ def both_orders(pairs: tuple[Pair, ...]) -> list[Pair]:
 def order_scenes(world: World, orders: list[Pair], slots: tuple[str, ...], views: range) -> list[Scene]:
     """Ordered pairs in two slots, in all textures, over all backgrounds and `views`."""
     return [
-        Scene(background, (Thing(first, texture, slots[0]), Thing(second, other, slots[1])), view)
+        Scene(background, (Object(first, texture, slots[0]), Object(second, other, slots[1])), view)
         for view, background, (first, second), texture, other in product(
             views, world.backgrounds, orders, world.textures, world.textures
         )

@@ -11,7 +11,7 @@ from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.templates import Content
 from menagerie.generators.splits.recipe import SplitRecipe, recorded
 from menagerie.generators.storage.false_captions import FalseCaptions
-from menagerie.generators.storage.records import DENIED, NO_THING, Records
+from menagerie.generators.storage.records import DENIED, NO_OBJECT, Records
 from menagerie.generators.vocabulary import Vocabulary, none_in
 
 
@@ -24,7 +24,7 @@ def columns_of(
     contents = [recipe.content(subset, scene) for scene in scenes]
     other, further = np.full(len(scenes), -1, np.int32), []
     for row, (scene, content) in enumerate(zip(scenes, contents, strict=True)):
-        if len(scene.things) == 1 and not content.negative:
+        if len(scene.objects) == 1 and not content.negative:
             continue
         swapped = recipe.swap(scene)
         if swapped not in row_of and subset != "train":
@@ -52,18 +52,18 @@ def allowed_negatives(train: Records, scenes: Sequence[Scene]) -> Bool[np.ndarra
 
 
 def encode_contents(contents: Iterable[Content], vocabulary: Vocabulary) -> dict[str, Shaped[np.ndarray, "n ..."]]:
-    """The columns that say, beyond the scenes, what captions say: the phrasing, the mentioned things in their order by
-    their places in the scene, bits of the mentioned things whose textures are stated, whether there is a hard negative,
-    and, if any caption denies a thing, which one."""
+    """The columns that say, beyond the scenes, what captions say: the phrasing, the mentioned objects in their order by
+    their places in the scene, bits of the mentioned objects whose textures are stated, whether there is a hard
+    negative, and, if any caption denies an object, which one."""
     contents = list(contents)
-    most = max((len(content.scene.things) for content in contents), default=1)
-    mentioned = np.full((len(contents), most), NO_THING, np.uint8)
+    most = max((len(content.scene.objects) for content in contents), default=1)
+    mentioned = np.full((len(contents), most), NO_OBJECT, np.uint8)
     textured = np.zeros(len(contents), np.uint8)
     for row, content in enumerate(contents):
-        slots = [thing.slot for thing in content.scene.things]
-        for place, thing in enumerate(content.things):
-            mentioned[row, place] = slots.index(thing.slot)
-            textured[row] |= bool(thing.texture) << place
+        slots = [obj.slot for obj in content.scene.objects]
+        for place, obj in enumerate(content.objects):
+            mentioned[row, place] = slots.index(obj.slot)
+            textured[row] |= bool(obj.texture) << place
     table = {
         "phrasing": np.array([content.phrasing for content in contents], np.uint8),
         "mentioned": mentioned,
@@ -71,13 +71,13 @@ def encode_contents(contents: Iterable[Content], vocabulary: Vocabulary) -> dict
         "negative": np.array([content.negative for content in contents], np.uint8),
     }
     if any(content.denied for content in contents):
-        things = [(content.denied or (None,))[0] for content in contents]
+        objects = [(content.denied or (None,))[0] for content in contents]
         known = [{name: i for i, name in enumerate(vocabulary.names(field))} for field in DENIED]
         empty = [none_in(vocabulary.animals)] * 3
         table["denied"] = np.array(
             [
-                [at.get(getattr(thing, field), 0) for at, field in zip(known, DENIED, strict=True)] if thing else empty
-                for thing in things
+                [at.get(getattr(obj, field), 0) for at, field in zip(known, DENIED, strict=True)] if obj else empty
+                for obj in objects
             ],
             np.uint16 if max(empty) > 255 or len(vocabulary.textures) > 255 else np.uint8,
         )

@@ -40,7 +40,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self.names = names_in(split.vocabulary)
         self.records: Records = split.subsets[subset]
         self.has_partners = bool(len(self) and subset != "train" and (self.records.counterfactual >= 0).all())
-        self.strata = {"single_object": self.records.number_of_things == 1}
+        self.strata = {"single_object": self.records.number_of_objects == 1}
         self.pictures = SplitPictures(split)
         self._pixels: UInt8[np.ndarray, "n h w 3"] | None = None
         if not len(self) or not split.digest:  # planned, and nowhere on disk
@@ -125,7 +125,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         return self.records.texts()
 
     def masks(self, indices: Sequence[int]) -> UInt8[Tensor, "n h w"]:
-        """The instance masks of `indices`: 0 for the background, i + 1 for the scene's thing i."""
+        """The instance masks of `indices`: 0 for the background, i + 1 for the scene's object i."""
         return torch.from_numpy(self.pictures.masks(self.subset, indices))
 
     def __getitem__(self, index: int) -> Example:

@@ -20,7 +20,7 @@ import numpy as np
 
 from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import relations_of
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS_OF
 from menagerie.generators.captions.contents import Contents, affirmed
 from menagerie.generators.captions.graph import Edge
@@ -63,7 +63,7 @@ class FalseCaptions:
 
     def truth(self, scene: Scene) -> frozenset[str]:
         """Return everything that captions may state and that is true of a scene, as claims."""
-        graph = write_caption(Content(scene, scene.things), self.contents.template).graph
+        graph = write_caption(Content(scene, scene.objects), self.contents.template).graph
         stated = relations_of(scene) if self.contents.template.relations else ()
         edges = (Edge(PREDICATES[name][0], first, second) for name, first, second in stated)
         return claims(graph._replace(edges=tuple(edges)), self.names)
@@ -72,19 +72,19 @@ class FalseCaptions:
         """Return whether a text reveals nothing that is kept for tests, and isn't longer than the longest training
         caption, neither in words nor in characters; models are built for that length.
         """
-        described = Scene(content.scene.background, content.things)
+        described = Scene(content.scene.background, content.objects)
         return self.allowed(described) and len(text.split()) <= self.longest[0] and len(text) <= self.longest[1]
 
     def allowed(self, described: Scene) -> bool:
         """Return whether training shows each animal of the described scene in its texture and the animals together, and
         no rule holds the scene out."""
-        there = all(thing[:2] in self.textured for thing in described.things if thing.texture)
+        there = all(obj[:2] in self.textured for obj in described.objects if obj.texture)
         return there and self.groups_of(described) <= self.groups and not matched(self.rules, described)
 
     @cached_property
     def textured(self) -> set[tuple[str, str]]:
         """All (animal, texture) that training shows."""
-        return {thing[:2] for scene in self.train.alike("animal", "texture") for thing in scene.things}
+        return {obj[:2] for scene in self.train.alike("animal", "texture") for obj in scene.objects}
 
     @cached_property
     def groups(self) -> set[Group]:
@@ -94,7 +94,7 @@ class FalseCaptions:
 
     def groups_of(self, scene: Scene) -> set[Group]:
         """The animals of a scene of two or more, and their relation if captions state it; of a crowd each two."""
-        animals = sorted(thing.animal for thing in scene.things)
+        animals = sorted(obj.animal for obj in scene.objects)
         if self.recipe.get("kind") == "crowd":
             return {(None, two) for two in combinations(animals, 2)}
         relation = scene.relation if self.contents.template.relation else None
@@ -103,10 +103,10 @@ class FalseCaptions:
     def replaced(self, content: Content, random: np.random.Generator) -> Iterator[Content]:
         """Yield contents that differ in one animal, texture, size or predicate: all of one field, then all of the next,
         fields and contents in random order."""
-        v, shown = self.vocabulary, content.scene.things
+        v, shown = self.vocabulary, content.scene.objects
         names = {
-            "animal": [name for name in v.animals if name not in {thing.animal for thing in shown}],
-            "texture": [name for name in v.textures if name not in {thing.texture for thing in shown}],
+            "animal": [name for name in v.animals if name not in {obj.animal for obj in shown}],
+            "texture": [name for name in v.textures if name not in {obj.texture for obj in shown}],
             "size": list(v.sizes),
         }
         for field in in_random_order([*names, "predicate"], random):
@@ -118,36 +118,36 @@ class FalseCaptions:
                 yield content.with_kind(kind, kind._replace(**{field: name}))
 
     def otherwise_related(self, content: Content) -> list[Content]:
-        """Return copies of the content with its two things in the split's other relations; none if it states no
-        relation. The first thing gets a relation's first slot or, unless the template says otherwise, its second."""
+        """Return copies of the content with its two objects in the split's other relations; none if it states no
+        relation. The first object gets a relation's first slot or, unless the template says otherwise, its second."""
         if not content.predicates:
             return []
         others = [SLOTS_OF[name] for name in self.recipe.get("relations", ()) if name != content.scene.relation]
         steps = (1, -1) if self.contents.template.mention_order == "random" else (1,)
         found = []
         for slots in (names[::step] for names in others for step in steps):
-            things = tuple(thing._replace(slot=slot) for thing, slot in zip(content.things, slots, strict=True))
-            found.append(content._replace(things=things, predicates=chain(slots, 1)))
+            objects = tuple(obj._replace(slot=slot) for obj, slot in zip(content.objects, slots, strict=True))
+            found.append(content._replace(objects=objects, predicates=chain(slots, 1)))
         return found
 
 
 def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]:
-    """Yield contents with the animals, textures and sizes of two things redistributed, in random order.
+    """Yield contents with the animals, textures and sizes of two objects redistributed, in random order.
 
     An animal only changes places with an animal, a texture with a texture and a size with a size. Otherwise a text
     model could tell without the image that "a red dog and a white desert in the cat" is false. If captions state no
     relation and there are no sizes, only swaps of textures are false.
     """
-    if len(content.kinds) != len(content.things) or len(content.things) < 2:
+    if len(content.kinds) != len(content.objects) or len(content.objects) < 2:
         return
-    chosen = list(combinations(range(len(content.things)), 2))
+    chosen = list(combinations(range(len(content.objects)), 2))
     for pair in in_random_order(chosen, random) if len(chosen) > 1 else chosen:
-        two = [content.things[i] for i in pair]
+        two = [content.objects[i] for i in pair]
         orders = list(permutations(two))
         for animals, textures, sizes in in_random_order(list(product(orders, repeat=3)), random):
             dealt = zip(pair, animals, textures, two, sizes, strict=True)
-            things = {i: Thing(a.animal, t.texture, place.slot, s.size) for i, a, t, place, s in dealt}
-            yield content._replace(things=tuple(things.get(i, thing) for i, thing in enumerate(content.things)))
+            objects = {i: Object(a.animal, t.texture, place.slot, s.size) for i, a, t, place, s in dealt}
+            yield content._replace(objects=tuple(objects.get(i, obj) for i, obj in enumerate(content.objects)))
 
 
 def in_random_order(options: Sequence[Option], random: np.random.Generator) -> list[Option]:

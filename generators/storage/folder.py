@@ -16,7 +16,7 @@ from menagerie.envs.world import World
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.columns import columns_of
 from menagerie.generators.storage.pictures import CHUNK, atlas_of, too_hidden
-from menagerie.generators.storage.records import things_in
+from menagerie.generators.storage.records import objects_in
 from menagerie.generators.storage.scene_checks import RenderChecks
 from menagerie.generators.storage.split_file import (
     LEFT_OUT,
@@ -65,9 +65,9 @@ class SplitFolder:
         large these are, without rendering any."""
         from menagerie.envs.render.row import renderer_of
 
-        things = things_in(self.vocabulary.encode(scenes), self.vocabulary)
-        entries = renderer_of(self.world, self.resolution).missing(things)
-        building = self.renderer().missing(things)
+        objects = objects_in(self.vocabulary.encode(scenes), self.vocabulary)
+        entries = renderer_of(self.world, self.resolution).missing(objects)
+        building = self.renderer().missing(objects)
         layers = len(self.world.textures) * len(self.world.backgrounds)
         size = len(building) * (DEPTH_MAP + SHARE * LAYER * layers * self.resolution**2)
         return (
@@ -133,13 +133,13 @@ class SplitFolder:
 
     def prepare(self, tables: Sequence[Columns], renderer: "AnyRenderer", progress: Progress | None = None) -> None:
         """Build what the atlas lacks for the scenes of some tables."""
-        things = list({thing for table in tables for thing in things_in(table, self.vocabulary)})
+        objects = list({obj for table in tables for obj in objects_in(table, self.vocabulary)})
         report = progress or (lambda stage, done, total: None)
-        renderer.prepare(things, lambda done, total: report("factors", done, total))
+        renderer.prepare(objects, lambda done, total: report("factors", done, total))
 
 
 def check_some(scenes: Sequence[Scene], seed: int, renderer: "AnyRenderer") -> None:
-    """Render some scenes, drawn by seed; raise if a thing is hidden or cut off, or if two look alike."""
+    """Render some scenes, drawn by seed; raise if an object is hidden or cut off, or if two look alike."""
     drawn = generator(seed, "checked scenes").permutation(len(scenes))[:CHECKED]
     chosen, checks = [scenes[i] for i in sorted(drawn)], RenderChecks()
     for start in range(0, len(chosen), CHUNK):

@@ -14,7 +14,7 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.hdf5 import mapped, open_hdf5, read_attribute
-from menagerie.generators.storage.records import things_in
+from menagerie.generators.storage.records import objects_in
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, check_same
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class SplitPictures:
     def prepare(self, subset: str) -> None:
         """Build what the atlas lacks for a subset, so that processes that start afterwards find it."""
         if not self.in_file(subset):
-            self.renderer.prepare(things_in(self.split.subsets[subset].columns, self.split.vocabulary))
+            self.renderer.prepare(objects_in(self.split.subsets[subset].columns, self.split.vocabulary))
 
     def images(
         self, subset: str, rows: Rows, out: UInt8[np.ndarray, "n h w 3"] | None = None
@@ -75,11 +75,11 @@ class SplitPictures:
         return self.renderer.render(self.split.subsets[subset].scenes_at(rows))
 
     def masks(self, subset: str, rows: Rows) -> UInt8[np.ndarray, "n h w"]:
-        """The instance masks of some rows: 0 for the background, i + 1 for the scene's thing i."""
+        """The instance masks of some rows: 0 for the background, i + 1 for the scene's object i."""
         return self._pixels(subset, rows, "masks")
 
-    def hidden(self, subset: str, rows: Rows) -> Float32[np.ndarray, "n things"]:
-        """The share of each of up to eight things of some rows that others hide; NaN for no thing."""
+    def hidden(self, subset: str, rows: Rows) -> Float32[np.ndarray, "n objects"]:
+        """The share of each of up to eight objects of some rows that others hide; NaN for no object."""
         return hidden_of(self.renderer, self.split.subsets[subset].scenes_at(np.asarray(rows, np.int64)))
 
     def _pixels(self, subset: str, rows: Rows, name: str, out: np.ndarray | None = None) -> np.ndarray:
@@ -130,7 +130,7 @@ def pictures_in(split: Split, subset: str) -> dict[str, np.ndarray]:
 
 
 def too_hidden(renderer, planned: Mapping[str, Sequence[Scene]], least_visible: float) -> dict[str, list[int]]:
-    """For each subset, the numbers of its scenes in which less than `least_visible` of some thing shows; subsets
+    """For each subset, the numbers of its scenes in which less than `least_visible` of some object shows; subsets
     without any are left out. A swap hides as much as its scene, for textures change no outline."""
     left = {}
     for name, scenes in planned.items() if least_visible else ():
@@ -140,8 +140,8 @@ def too_hidden(renderer, planned: Mapping[str, Sequence[Scene]], least_visible: 
     return left
 
 
-def hidden_of(renderer, scenes: Sequence[Scene]) -> Float32[np.ndarray, "n things"]:
-    """The share of each of up to eight things of scenes that others hide; NaN for no thing."""
+def hidden_of(renderer, scenes: Sequence[Scene]) -> Float32[np.ndarray, "n objects"]:
+    """The share of each of up to eight objects of scenes that others hide; NaN for no object."""
     parts = [np.empty((0, 8), np.float32)]
     for start in range(0, len(scenes), CHUNK):
         part = scenes[start : start + CHUNK]

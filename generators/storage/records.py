@@ -13,14 +13,14 @@ import numpy as np
 from jaxtyping import Int, UInt64
 
 from menagerie.envs.core.identity import generator
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.contents import swapped_content
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.relations import chain
 from menagerie.generators.captions.templates import Caption, Content, template_of, write_caption
-from menagerie.generators.vocabulary import SCENE, THING, Columns, Vocabulary, none_in
+from menagerie.generators.vocabulary import OBJECT, SCENE, Columns, Vocabulary, none_in
 
-NO_THING = 255  # in the column `mentioned`
+NO_OBJECT = 255  # in the column `mentioned`
 NO_GRAPH = SceneGraph(())
 DENIED = ("animal", "texture", "size")
 KEPT = 1 << 17  # texts of more records are written anew whenever they are asked for
@@ -50,8 +50,8 @@ class Records:
         return self.columns["group"][: self.count] if "group" in self.columns else None
 
     @property
-    def number_of_things(self) -> Int[np.ndarray, " n"]:
-        """The number of things in each record's scene."""
+    def number_of_objects(self) -> Int[np.ndarray, " n"]:
+        """The number of objects in each record's scene."""
         return (self.columns["animal"][: self.count] != none_in(self.vocabulary.animals)).sum(1)
 
     def scenes_at(self, rows: Rows | slice) -> list[Scene]:
@@ -65,22 +65,28 @@ class Records:
         return [self._content(*row, denied[i] if denied else ()) for i, row in enumerate(found)]
 
     def _content(
-        self, scene: Scene, phrasing: int, mentioned: list[int], textured: int, negative: int, denied: tuple[Thing, ...]
+        self,
+        scene: Scene,
+        phrasing: int,
+        mentioned: list[int],
+        textured: int,
+        negative: int,
+        denied: tuple[Object, ...],
     ) -> Content:
-        things = []
+        objects = []
         for place, number in enumerate(mentioned):
-            if number != NO_THING:
-                thing = scene.things[number]
-                things.append(thing if textured >> place & 1 else thing._replace(texture=""))
-        stated = chain([thing.slot for thing in things], self.template.relations)
-        return Content(scene, tuple(things), stated, denied, phrasing, bool(negative))
+            if number != NO_OBJECT:
+                obj = scene.objects[number]
+                objects.append(obj if textured >> place & 1 else obj._replace(texture=""))
+        stated = chain([obj.slot for obj in objects], self.template.relations)
+        return Content(scene, tuple(objects), stated, denied, phrasing, bool(negative))
 
-    def _denied(self, rows: Rows | slice) -> list[tuple[Thing, ...]]:
+    def _denied(self, rows: Rows | slice) -> list[tuple[Object, ...]]:
         v, found = self.vocabulary, []
         for animal, texture, size in self.columns["denied"][rows].tolist():
             there = animal != none_in(v.animals)
             sized = v.sizes[size] if v.sizes and there else ""
-            found.append((Thing(v.animals[animal], v.textures[texture], "center", sized),) if there else ())
+            found.append((Object(v.animals[animal], v.textures[texture], "center", sized),) if there else ())
         return found
 
     def captions_at(self, rows: Rows | slice) -> list[Caption]:
@@ -172,15 +178,17 @@ class Records:
             lengths[: len(v.names(field))] = list(map(count, v.names(field)))
             return lengths[numbers]
 
-        order = np.where(c["mentioned"] == NO_THING, 0, c["mentioned"]).astype(np.intp)
+        order = np.where(c["mentioned"] == NO_OBJECT, 0, c["mentioned"]).astype(np.intp)
         textured = c["textured"][:, None] >> np.arange(order.shape[1]) & 1
-        things = sum(of(field, c[field]) for field in ("animal", "size") if field in c)
-        named = np.take_along_axis(things, order, 1) + textured * np.take_along_axis(
+        objects = sum(of(field, c[field]) for field in ("animal", "size") if field in c)
+        named = np.take_along_axis(objects, order, 1) + textured * np.take_along_axis(
             of("texture", c["texture"]), order, 1
         )
         phrasings = np.array(list(map(count, self.template.phrasings)), np.int32)
         total = (
-            phrasings[c["phrasing"]] + of("background", c["background"]) + (named * (c["mentioned"] != NO_THING)).sum(1)
+            phrasings[c["phrasing"]]
+            + of("background", c["background"])
+            + (named * (c["mentioned"] != NO_OBJECT)).sum(1)
         )
         if "denied" in c:
             total = total + sum(of(field, c["denied"][:, i]) for i, field in enumerate(DENIED) if v.names(field))
@@ -201,8 +209,8 @@ def keys_of(columns: Iterable[np.ndarray]) -> UInt64[np.ndarray, " n"]:
     return key
 
 
-def things_in(table: Columns, vocabulary: Vocabulary) -> list[Scene]:
-    """Each different thing of a table in its slot, view and background, as a scene of its own: all that a renderer has
+def objects_in(table: Columns, vocabulary: Vocabulary) -> list[Scene]:
+    """Each different object of a table in its slot, view and background, as a scene of its own: all that a renderer has
     to know to draw the table's scenes."""
     there = table["animal"] != none_in(vocabulary.animals)
     size, number = table.get("size", np.zeros_like(table["slot"])), np.zeros(there.shape, np.int64)
@@ -211,4 +219,4 @@ def things_in(table: Columns, vocabulary: Vocabulary) -> list[Scene]:
     first = np.unique(number[there], return_index=True)[1]
     row, place = (index[first] for index in np.nonzero(there))
     alone = {name: table[name][row] for name in ("background", "view")}
-    return vocabulary.decode(alone | {name: table[name][row, place][:, None] for name in THING if name in table})
+    return vocabulary.decode(alone | {name: table[name][row, place][:, None] for name in OBJECT if name in table})

@@ -1,4 +1,4 @@
-"""Checks on rendered scenes: things are visible, inside the frame and in their relation, and no two scenes look the
+"""Checks on rendered scenes: objects are visible, inside the frame and in their relation, and no two scenes look the
 same.
 
 `menagerie make` checks a sample of a split's scenes; `menagerie check-world` checks every scene of a world.
@@ -17,9 +17,9 @@ from menagerie.envs.layouts import LAYOUTS, layout_of, relations_of
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 
-LEAST_VISIBLE = 0.6  # least share of a thing's silhouette that the others leave visible
-# In layouts where things hide others, nothing is refused: shares are kept, and splits leave out what shows too little.
-# Of a thing that shows less than this, the centre of what shows says little of its place.
+LEAST_VISIBLE = 0.6  # least share of an object's silhouette that the others leave visible
+# In layouts where objects hide others, nothing is refused: shares are kept, and splits leave out what shows too little.
+# Of an object that shows less than this, the centre of what shows says little of its place.
 LEAST_FOR_CENTRE = 0.5
 # The image axis along which the first slot of a relation comes before the second.
 AXIS_OF_RELATION = {"left/right": 1, "above/under": 0}
@@ -27,7 +27,7 @@ CHUNK = 1024  # scenes
 
 
 class RenderChecks:
-    """Checks batches, and finds equal pictures of two scenes whose things all show."""
+    """Checks batches, and finds equal pictures of two scenes whose objects all show."""
 
     def __init__(self) -> None:
         self._scene_of: dict[bytes, str] = {}
@@ -41,27 +41,27 @@ class RenderChecks:
     ) -> list[str]:
         """Describe each problem of each scene in a line.
 
-        `areas` holds, for each thing of each scene, the number of pixels that it covers without the others.
+        `areas` holds, for each object of each scene, the number of pixels that it covers without the others.
         """
-        most = max((len(scene.things) for scene in scenes), default=0)
+        most = max((len(scene.objects) for scene in scenes), default=0)
         covered, centers = measure(masks, most)
         border = np.concatenate([masks[:, 0], masks[:, -1], masks[:, :, 0], masks[:, :, -1]], 1)
         lines = []
         for n, scene in enumerate(scenes):
-            visible = covered[n, : len(scene.things)] / np.maximum(areas[n], 1)
+            visible = covered[n, : len(scene.objects)] / np.maximum(areas[n], 1)
             hides = may_hide(scene)
-            for thing, share in zip(scene.things, visible, strict=True):
+            for obj, share in zip(scene.objects, visible, strict=True):
                 if not hides and (share == 0 or share < LEAST_VISIBLE):
-                    lines.append(f"{scene.key}: {share:.0%} of the {thing.animal} is visible")
+                    lines.append(f"{scene.key}: {share:.0%} of the {obj.animal} is visible")
             if border[n].any():
-                lines.append(f"{scene.key}: the {scene.things[int(border[n].max()) - 1].animal} is cut by the frame")
+                lines.append(f"{scene.key}: the {scene.objects[int(border[n].max()) - 1].animal} is cut by the frame")
             for name, first, second in relations_of(scene):
                 seen = not hides or min(visible[first], visible[second]) >= LEAST_FOR_CENTRE
                 if seen and name in AXIS_OF_RELATION:
                     ends = centers[n, [first, second], AXIS_OF_RELATION[name]]
                     if not ends[0] < ends[1]:
                         lines.append(f"{scene.key}: the masks' centres contradict {name}")
-            if visible.all():  # else another scene may show the same, without the thing that is hidden
+            if visible.all():  # else another scene may show the same, without the object that is hidden
                 lines += self._duplicate(scene, images[n])
         return lines
 
@@ -80,18 +80,18 @@ class RenderChecks:
 
 
 def may_hide(scene: Scene) -> bool:
-    """Whether the scene's layout lets things hide others."""
+    """Whether the scene's layout lets objects hide others."""
     layout = layout_of(scene)
     return layout is not None and LAYOUTS[layout].hides
 
 
 def measure(
-    masks: UInt8[np.ndarray, "n h w"], things: int
-) -> tuple[Int[np.ndarray, "n things"], Float[np.ndarray, "n things 2"]]:
+    masks: UInt8[np.ndarray, "n h w"], objects: int
+) -> tuple[Int[np.ndarray, "n objects"], Float[np.ndarray, "n objects 2"]]:
     """Number of pixels and centre (row, column) of every instance; the centre is NaN if the instance has no pixels."""
     n, height, width = masks.shape
-    covered, centers = np.zeros((n, things), np.int64), np.full((n, things, 2), np.nan)
-    for k in range(things):
+    covered, centers = np.zeros((n, objects), np.int64), np.full((n, objects, 2), np.nan)
+    for k in range(objects):
         mine = masks == k + 1
         rows, columns = mine.sum(2), mine.sum(1)
         covered[:, k] = rows.sum(1)

@@ -1,6 +1,6 @@
-"""Compares the attention of a scorer's queries with the masks of the things.
+"""Compares the attention of a scorer's queries with the masks of the objects.
 
-Figure 8 of OC-CLIP only shows attention maps. Our scenes have masks of their things, as a ground truth.
+Figure 8 of OC-CLIP only shows attention maps. Our scenes have masks of their objects, as a ground truth.
 """
 
 from collections.abc import Sequence
@@ -21,36 +21,36 @@ BLOCK = 64
 
 
 class Maps(NamedTuple):
-    """Attention maps of n scenes of two things, at the image's resolution.
+    """Attention maps of n scenes of two objects, at the image's resolution.
 
     A map is a query's share of each patch, divided by its mean share: up to a factor, the weights with which the slot
     averages the patches' values (figure 9). Uniform attention gives 1 everywhere.
     """
 
-    things: Float[np.ndarray, "n 2 h w"]  # in the order of the scene's things, as in the masks
+    objects: Float[np.ndarray, "n 2 h w"]  # in the order of the scene's objects, as in the masks
     rest: Float[np.ndarray, "n h w"]  # the default tokens' share of each patch, 0..1; 0 without competition
 
 
 class Overlap(NamedTuple):
-    """Overlap of each thing's attention map with the masks."""
+    """Overlap of each object's attention map with the masks."""
 
-    thing: Float[np.ndarray, "n 2"]  # intersection over union with the mask of the thing that the query names
-    other: Float[np.ndarray, "n 2"]  # ... with the other thing's mask
+    obj: Float[np.ndarray, "n 2"]  # intersection over union with the mask of the object that the query names
+    other: Float[np.ndarray, "n 2"]  # ... with the other object's mask
 
     @property
     def mean(self) -> float:
-        """Mean overlap with the mask of the thing that the query names."""
-        return float(self.thing.mean())
+        """Mean overlap with the mask of the object that the query names."""
+        return float(self.obj.mean())
 
     @property
     def right(self) -> float:
-        """Share of scenes in which both maps overlap more with their own thing than with the other."""
-        return float((self.thing > self.other).all(1).mean())
+        """Share of scenes in which both maps overlap more with their own object than with the other."""
+        return float((self.obj > self.other).all(1).mean())
 
 
 @torch.no_grad()
 def attention_maps(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
-    """Return the attention maps of the things named in true captions; raise for a scorer without attention."""
+    """Return the attention maps of the objects named in true captions; raise for a scorer without attention."""
     if "attention" not in scorer.capabilities:
         raise UserError(f"{type(scorer).__name__} has no attention maps")
     scorer.eval()
@@ -63,27 +63,27 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     graphs = [data.records.graphs[i] for i in indices]
     pixels = scorer.pixel_scale(data.images(indices).to(scorer.device))
     patches = scorer.attention(scorer.encode_images(pixels), scorer.encode_texts(scorer.read(captions, graphs)))
-    order = [nodes_of_things(data, i) for i in indices]
+    order = [nodes_of_objects(data, i) for i in indices]
     rows = torch.arange(len(patches), device=patches.device)[:, None]
-    of_things = patches[rows, torch.tensor(order, device=patches.device)]
-    things = enlarged(of_things / of_things.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
+    of_objects = patches[rows, torch.tensor(order, device=patches.device)]
+    objects = enlarged(of_objects / of_objects.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
     left = 1 - patches.sum(1, keepdim=True)
     config = scorer.config
     if not getattr(config, "competitive", True) or getattr(config, "focus", False):  # shares don't sum to 1
         left = torch.zeros_like(left)
     rest = enlarged(left.clamp(0, 1), pixels.shape[-1])[:, 0]
-    return Maps(things.cpu().numpy(), rest.cpu().numpy())
+    return Maps(objects.cpu().numpy(), rest.cpu().numpy())
 
 
-def nodes_of_things(data: SplitDataset, index: int) -> list[int]:
-    """Find the indices of a scene's two things among the nodes of its caption's graph; raise unless there are two and
+def nodes_of_objects(data: SplitDataset, index: int) -> list[int]:
+    """Find the indices of a scene's two objects among the nodes of its caption's graph; raise unless there are two and
     each has a node."""
     scene, nodes = data.records.scenes[index], data.records.graphs[index].nodes
-    names = [phrase(thing) for thing in scene.things]
+    names = [phrase(obj) for obj in scene.objects]
     if len(names) != 2 or not set(names) <= set(nodes):
         raise UserError(
             f"{data.name} shows {', '.join(names)} and its caption names {', '.join(nodes)}; attention is measured on "
-            "scenes of two things that captions name one by one"
+            "scenes of two objects that captions name one by one"
         )
     return [nodes.index(name) for name in names]
 
@@ -95,8 +95,8 @@ def enlarged(patches: Float[Tensor, "n q p"], size: int) -> Float[Tensor, "n q s
 
 
 def overlap(maps: Maps, masks: UInt8[np.ndarray, "n h w"], threshold: float) -> Overlap:
-    """Return the intersection over union of thresholded maps with the masks of both things."""
-    chosen = maps.things > threshold
+    """Return the intersection over union of thresholded maps with the masks of both objects."""
+    chosen = maps.objects > threshold
     shown = np.stack([masks == 1, masks == 2], 1)
     return Overlap(iou(chosen, shown), iou(chosen, shown[:, ::-1]))
 
@@ -108,6 +108,6 @@ def iou(first: Bool[np.ndarray, "n 2 h w"], second: Bool[np.ndarray, "n 2 h w"])
 
 
 def best_threshold(maps: Maps, masks: UInt8[np.ndarray, "n h w"]) -> float:
-    """Return the threshold with the greatest mean overlap with the things that queries name."""
+    """Return the threshold with the greatest mean overlap with the objects that queries name."""
     candidates = np.linspace(0.5, 12.5, 49)
     return float(max(candidates, key=lambda threshold: overlap(maps, masks, threshold).mean))

@@ -1,7 +1,7 @@
 """CS-CLIP (Kargi et al. 2026): CLIP that also tells parts of captions from false versions of them.
 
 Scores and towers are CLIP's. For an image i, t_i0 is its caption, and t_i1 to t_iK are parts of the caption: some of
-its things, in any order (`Captioned.several`). NegCLIP(k) is InfoNCE of images and texts t_ik, with false versions of
+its objects, in any order (`Captioned.several`). NegCLIP(k) is InfoNCE of images and texts t_ik, with false versions of
 these texts as further columns: for captions (k = 0) those of all images, for parts each image's own alone, as in the
 published `multi_caption` loss. The loss is NegCLIP(0) + part_weight mean_k NegCLIP(k). Each part has one false
 version, in which a word is replaced. False captions are swaps unless `--text-negatives` says otherwise.
@@ -12,7 +12,7 @@ out, too.
 
 Where we differ from the published code (kargibora/CS-CLIP):
 
-- No language model: parts and false versions come from the scene. A part has one thing or several, with or without
+- No language model: parts and false versions come from the scene. A part has one object or several, with or without
   their relation. A lone animal's part is its caption.
 - The published code leaves images without a false version of a text out of the whole loss of that text; here they lack
   that column alone.

@@ -14,7 +14,7 @@ Where we differ from the published code:
 - The published code adds up losses of blocks over several GPUs, each divided by its own number of texts; our batch is
   one block.
 - The paper's captions are merged sentences of long descriptions. Ours are the image's caption and parts of it: some of
-  the things that it describes, in any order (`menagerie.generators.captions.contents`).
+  the objects that it describes, in any order (`menagerie.generators.captions.contents`).
 """
 
 from dataclasses import dataclass

@@ -173,7 +173,7 @@ class OCCLIPScorer(Scorer):
         """Scores of image i with text i: by the true graph, then by each altered one named in `altered` (equation 6).
 
         Rows are the k texts of `related`: those with edges, or all texts of a `block`. An altered graph that doesn't
-        exist has -inf. A shuffled graph needs at least three nodes, such as two things and the background.
+        exist has -inf. A shuffled graph needs at least three nodes, such as two objects and the background.
         """
         texts = texts._replace(graphs=texts.graphs.first(len(images.keys)))
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from menagerie.models.spec import ScorerSpec, Stage
 
-# Words that place, size or negate things, as published.
+# Words that place, size or negate objects, as published.
 PUBLISHED = ("above", "below", "left", "right", "small", "big", "not", "no", "without", "but", "absent")
 
 

@@ -64,7 +64,7 @@ OC_CLIP = ScorerSpec(
     name="oc-clip",
     title="OC-CLIP",
     source="Assouel et al. 2025, Object-centric binding in contrastive language-image pre-training",
-    about="reads a caption as a graph of things and relations; each thing finds its own patches of the image, and "
+    about="reads a caption as a graph of objects and relations; each object finds its own patches of the image, and "
     "is compared with them",
     implementation="menagerie.models.networks.oc_clip:OCCLIPScorer",
     config=OCCLIPConfig,

@@ -15,8 +15,8 @@ class TowerConfig:
     architecture: str = "mini"
     """Name in `SMALL_TOWERS`, or any open_clip architecture, such as ViT-B-16."""
     pretrained: str = ""
-    """open_clip's tag of pretrained weights, or a local file of them, FILE or FILE@TAG (models/towers/preparation.py);
-    empty trains from scratch."""
+    """open_clip's tag of pretrained weights, or a local file of them, FILE or FILEthingAG
+    (models/towers/preparation.py); empty trains from scratch."""
     resolution: int = 64
     """Side of the square images, in pixels."""
     tokenizer: str = ""
@@ -38,7 +38,7 @@ class TextSpace:
 
 
 def file_and_tag(pretrained: str) -> tuple[str, str]:
-    """Split FILE@TAG; the second part is empty for a tag or a file alone."""
+    """Split FILEthingAG; the second part is empty for a tag or a file alone."""
     given = None if Path(pretrained).is_file() else FILE_AND_TAG.fullmatch(pretrained)
     return (given[1], given[2]) if given else (pretrained, "")
 
@@ -50,8 +50,8 @@ def mini_tower(text: dict) -> dict:
 
 
 def row_tower(layers: int, **positions: str) -> dict:
-    """Return the configuration of small towers for worlds in which things stand in a row, such as `row`. A patch is one
-    of ten columns of the image, from top to bottom, and is embedded linearly."""
+    """Return the configuration of small towers for worlds in which objects stand in a row, such as `row`. A patch is
+    one of ten columns of the image, from top to bottom, and is embedded linearly."""
     vision = {"width": 64, "layers": layers, "head_width": 32, "columns": 10} | positions
     return {"embed_dim": 64, "vision_cfg": vision, "text_cfg": {"width": 64, "layers": layers, "heads": 2}}
 

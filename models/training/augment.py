@@ -1,5 +1,5 @@
 """Random variations of training images. Images are neither mirrored nor rotated: left stays left. Borders left empty by
-a zoom or a shift are filled by reflection, so that a thing near the border may be seen twice."""
+a zoom or a shift are filled by reflection, so that an object near the border may be seen twice."""
 
 from typing import NamedTuple
 

@@ -172,7 +172,7 @@ def check_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> No
             )
     if recipe.image_negatives and not (data.partner_items(range(len(data))) >= 0).any():
         raise UserError(
-            f"no image of {data.name} has a partner, the same things swapped, that is trained on too; raise "
+            f"no image of {data.name} has a partner, the same objects swapped, that is trained on too; raise "
             "--hard-negatives, or leave out --image-negatives"
         )
 

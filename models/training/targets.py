@@ -19,7 +19,7 @@ class Claims:
     claims of each graph are computed once."""
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
-        """`names` of several words stand for one thing (`Captioned.names`)."""
+        """`names` of several words stand for one object (`Captioned.names`)."""
         self.names = names
         self._numbers: dict[str, int] = {}
         self._rows: dict[SceneGraph, list[int]] = {}

@@ -14,9 +14,8 @@ single animals that all stand in the centre. Of the controls only those of `orac
 
 `losses`: CLIP and SigLIP with the losses that others add to them, for the same towers and the same scores.
 
-`partial`: training captions that leave things and textures out, each with kinds of attention, which differ in what they
-do with things that a test's caption leaves out.
-"""
+`partial`: training captions that leave objects and textures out, each with kinds of attention, which differ in what
+they do with objects that a test's caption leaves out."""
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,11 +44,11 @@ PARTS = {
     "no single-object phase": "single_object_phase=0.0",
     "single objects in the centre": "singles_slots=('center',)",
 }
-# What training captions leave out. Spatial ones state a relation, so that they mention both things.
+# What training captions leave out. Spatial ones state a relation, so that they mention both objects.
 LEFT_OUT = {
     "": "",
     "attributes left out": "attributes=0.8",
-    "things and attributes left out": "mentioned=0.7 attributes=0.8",
+    "objects and attributes left out": "mentioned=0.7 attributes=0.8",
 }
 ATTENTION = ("regular attention", "focused competition")  # rows of a model that has them
 
@@ -91,7 +90,7 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
 
 
 def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
-    """Yield rows that combine every way of leaving things out of captions with every kind of attention, except the
+    """Yield rows that combine every way of leaving objects out of captions with every kind of attention, except the
     unchanged model."""
     attentions = {"": ""} | {name: line for name, line in ablations_of(spec).rows.items() if name in ATTENTION}
     for left_out, settings in LEFT_OUT.items():

@@ -40,15 +40,15 @@ class Source(NamedTuple):
 
 
 def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
-    """Return the properties that a scene shows, as distinct (factor, value). With several things, they include the
+    """Return the properties that a scene shows, as distinct (factor, value). With several objects, they include the
     place of the one mentioned first, without its facing."""
     found = [("background", scene.background)]
-    for thing in scene.things:
-        found += [("animal", thing.animal), ("texture", thing.texture), ("size", thing.size)]
+    for obj in scene.objects:
+        found += [("animal", obj.animal), ("texture", obj.texture), ("size", obj.size)]
     if scene.relation:
         found.append(("relation", scene.relation))
-    first = [place_of(thing.slot) for thing in scene.things if graph.nodes[:1] == (phrase(thing),)]
-    if len(first) == 1 and len(scene.things) > 1:
+    first = [place_of(obj.slot) for obj in scene.objects if graph.nodes[:1] == (phrase(obj),)]
+    if len(first) == 1 and len(scene.objects) > 1:
         found.append(("mentioned first", first[0]))
     return [label for label in dict.fromkeys(found) if label[1]]
 

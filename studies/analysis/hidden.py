@@ -1,4 +1,4 @@
-"""How much of the things that a hard negative exchanges is hidden by other things, in scenes of tests."""
+"""How much of the objects that a hard negative exchanges is hidden by other objects, in scenes of tests."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -13,8 +13,8 @@ BINS = {0.02: "hidden by up to 2 %", 0.1: "2 to 10 %", 0.25: "10 to 25 %", 0.5: 
 
 @lru_cache(maxsize=8)
 def hidden_bins(split: Path) -> dict[str, str]:
-    """Return the bin of each test scene of several things, by the scene's key. The share is that of the more hidden
-    one of the two things whose textures are exchanged."""
+    """Return the bin of each test scene of several objects, by the scene's key. The share is that of the more hidden
+    one of the two objects whose textures are exchanged."""
     from menagerie.generators.storage.pictures import SplitPictures
     from menagerie.generators.storage.split_file import read_split
 
@@ -24,7 +24,7 @@ def hidden_bins(split: Path) -> dict[str, str]:
             continue
         shares = pictures.hidden(name, range(len(records)))
         for scene, row in zip(records.scenes, shares, strict=True):
-            if len(scene.things) > 1 and not np.isnan(most := row[list(exchanged(scene))].max()):
+            if len(scene.objects) > 1 and not np.isnan(most := row[list(exchanged(scene))].max()):
                 found[scene.key] = bin_of(float(most))
     return found
 

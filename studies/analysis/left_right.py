@@ -32,10 +32,12 @@ OUR_RATES = {
 }
 RUNGS = {
     FIRST: Rung("", "15 names, a row of ten columns, one layer, all training pairs in both orders; “left of” only"),
-    "both words": Rung(FIRST, "captions name either thing first: “left of” or “right of”", {"mention_order": "random"}),
+    "both words": Rung(
+        FIRST, "captions name either object first: “left of” or “right of”", {"mention_order": "random"}
+    ),
     "two layers": Rung("both words", "two layers in each tower", {"architecture": "row-mini"}),
     "20 names": Rung("two layers", "20 names", {"world": "row"}),
-    "two places": Rung("20 names", "things stand in two columns only", {"world": "row-two-places"}),
+    "two places": Rung("20 names", "objects stand in two columns only", {"world": "row-two-places"}),
     "square patches": Rung("two places", "patches of 8 by 8 pixels, behind convolutions", {"architecture": "mini"}),
     "bodies": Rung("square patches", "rendered animals in place of patterns", {"world": "pug-plain"}),
     "textures": Rung("bodies", "four textures and five backgrounds, in captions too", {"world": "pug", "views": 2}),
@@ -60,7 +62,7 @@ RUNGS |= {
 BESIDE = tuple(name for name in RUNGS if name not in PATH)
 RUNGS |= {
     "swapped captions": Rung(
-        "our rates", "each image's caption with things exchanged as a negative", {"text_negatives": ("swap",)}
+        "our rates", "each image's caption with objects exchanged as a negative", {"text_negatives": ("swap",)}
     ),
     "swapped images": Rung("our rates", "images are shown together with their swaps", {"image_negatives": True}),
     "still images": Rung("our rates", "training images aren't zoomed or shifted", {"augment": False}),
@@ -76,9 +78,9 @@ def changes(name: str) -> dict[str, Any]:
 
 
 def met(split: SpatialRecipe, training: Recipe) -> float:
-    """Return the share of images of pairs whose batch also has the opposite caption, with the same things exchanged.
+    """Return the share of images of pairs whose batch also has the opposite caption, with the same objects exchanged.
 
-    Only that caption differs in the order alone; all others name other things. The share is the expected one if images
+    Only that caption differs in the order alone; all others name other objects. The share is the expected one if images
     are drawn evenly; the recipe's false captions count too.
     """
     if "swap" in training.text_negatives:

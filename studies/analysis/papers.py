@@ -2,7 +2,7 @@
 and 7 and figures 3 and 4; SPARO's table 6, between attentional pooling and SPARO; DCSM's functional words.
 
 Rows and claims are in `ablations.toml`, except the many rows of OC-CLIP's weights (appendix A.1) and sizes (figure 4).
-In table 6 of SPARO's paper the towers keep their last blocks in all rows but SPARO; here each row changes one thing.
+In table 6 of SPARO's paper the towers keep their last blocks in all rows but SPARO; here each row changes one object.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ class Ablations:
 INITIAL = (1.5, 1.0, 0.5, 0.1)  # of alpha and of beta (appendix A.1)
 DEFAULTS = (1.5, 0.5)
 SIZES = {"dim": (16, 32, 64, 128), "relation_dim": (8, 16, 32, 64)}  # figure 4, in sizes for small towers
-WORDS = {"dim": ("objects", "things"), "relation_dim": ("relations", "relations")}
+WORDS = {"dim": ("objects", "objects"), "relation_dim": ("relations", "relations")}
 SMALL = {name: oc_clip.OC_CLIP.small[name] for name in SIZES}
 
 

@@ -42,7 +42,7 @@ def distinct_captions(nodes: int, count: int) -> list["Caption"]:
 
     graphs = (
         SceneGraph(
-            tuple(f"thing {number} {node}" for node in range(nodes)),
+            tuple(f"object {number} {node}" for node in range(nodes)),
             tuple(Edge(f"beside {number} {node}", node, node + 1) for node in range(nodes - 1)),
         )
         for number in range(count)

@@ -26,7 +26,7 @@ def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[st
     from menagerie.generators.storage.folder import SplitFolder
     from menagerie.generators.storage.split_file import read_split
 
-    few = {"things": (2, 3), "test_things": (2, 3), "searches": (), "triplets": ()}
+    few = {"objects": (2, 3), "test_objects": (2, 3), "searches": (), "triplets": ()}
     recipe = CrowdRecipe(world=config.world, train_scenes=amount, test_scenes=100, views=4, test_views=1, **few)
     store = SplitFolder(folder, load_world(config.world), config.resolution)
     planned, scenes = seconds(recipe.subsets)

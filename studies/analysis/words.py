@@ -11,7 +11,7 @@ from menagerie.models.registry import is_own, scorer_class, spec_of
 
 # The same texts as in docs/glossary.md (tests/studies/test_glossary.py); a page shows the terms that it uses.
 TERMS: dict[str, str] = {
-    "scene": "what an image shows: a background, things (an animal, its texture, its slot, perhaps its size), the "
+    "scene": "what an image shows: a background, objects (an animal, its texture, its slot, perhaps its size), the "
     "number of a view",
     "view": "camera, light and jitter; tests and validation use numbers that training never uses",
     "world": "a vocabulary of scenes: animals, textures, backgrounds, perhaps sizes and groups of animals",
@@ -83,14 +83,14 @@ MEANINGS: dict[str, str] = {
     "add animal": "a third animal, which the image does not show, beside the two: a half-truth; recognition",
     "add attribute": "the true caption leaves out one animal's texture, the false one gives it one that the image does "
     "not show: a half-truth; recognition",
-    "swap all": "both captions mention all things of the scene, though none of training has as many",
-    "two mentioned": "both captions mention only the two things whose textures are exchanged",
+    "swap all": "both captions mention all objects of the scene, though none of training has as many",
+    "two mentioned": "both captions mention only the two objects whose textures are exchanged",
     **{
-        f"assignment of {k}": f"the textures of {n} things exchanged in every other way. Chance is {percent} %"
+        f"assignment of {k}": f"the textures of {n} objects exchanged in every other way. Chance is {percent} %"
         for k, (n, percent) in {2: ("two", 50), 3: ("three", 17), 4: ("four", 4)}.items()
     },
-    "illusion": "one thing alone, the false caption with the texture of another thing that is shown",
-    "order": "two things of the stated relations exchanged, or a relation turned",
+    "illusion": "one object alone, the false caption with the texture of another object that is shown",
+    "order": "two objects of the stated relations exchanged, or a relation turned",
     "paraphrase": "two captions that say the same, in two orders, must both be above the swapped one. Chance is 33 %",
     "negation": "the true caption mentions one animal and denies an absent one, the false one denies one that is there",
     "pure negation": "the true caption denies an animal that is absent, the false one denies one that is there",
@@ -123,11 +123,11 @@ SUBSETS: dict[str, str] = {
     "unseen_counts": "animals that training shows only singly",
     "seen_textures": "animals in the texture that training shows most on them",
     "unseen_textures": "animals in the texture that training never shows on them",
-    "seen_N": "N things, in combinations of animal and texture that training shows",
-    "unseen_N": "N things, of which the two exchanged ones are in combinations that training doesn't show",
-    "search_feature_K": "one thing among K others that share neither its animal nor its texture",
-    "search_conjunction_K": "one thing among K others, half of which share its animal and half its texture",
-    "triplets_T": "four things, with T triplets: a thing, another of its animal, another of its texture",
+    "seen_N": "N objects, in combinations of animal and texture that training shows",
+    "unseen_N": "N objects, of which the two exchanged ones are in combinations that training doesn't show",
+    "search_feature_K": "one object among K others that share neither its animal nor its texture",
+    "search_conjunction_K": "one object among K others, half of which share its animal and half its texture",
+    "triplets_T": "four objects, with T triplets: an object, another of its animal, another of its texture",
     "held_out": "what the hold-out rules take out of training",
     "validation": "scenes set apart for choosing settings, as tuning does",
 }

@@ -31,7 +31,7 @@ class Verified(NamedTuple):
 
 
 def verified(path: Path) -> Verified:
-    """Verify a card; raises `UserError` for the first thing in it that doesn't hold."""
+    """Verify a card; raises `UserError` for the first fact in it that doesn't hold."""
     if path.suffix != ".json":
         raise UserError(f"{path} is no card: give the .json file, which has the seal")
     card, seal = read_card(path)

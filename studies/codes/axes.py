@@ -128,10 +128,10 @@ def axes_of(
 def in_both_orders(
     codes: Num[np.ndarray, "v p q *rest"], axes: ProbeAxes
 ) -> tuple[Num[np.ndarray, "w p q *rest"], ProbeAxes]:
-    """Add codes of texts that name the right thing first, as further views; `codes` are of texts that name the left
-    thing first. A probe of "left" then can't read what is named first.
+    """Add codes of texts that name the right object first, as further views; `codes` are of texts that name the left
+    object first. A probe of "left" then can't read what is named first.
 
-    A text such as "a blue dog and a red cat" is also the text of the scene in which both things are exchanged, so its
+    A text such as "a blue dog and a red cat" is also the text of the scene in which both objects are exchanged, so its
     code is taken from there. This doesn't hold for texts that name places.
     """
     axes.check(codes)

@@ -19,7 +19,7 @@ def bits(margins: Float[np.ndarray, "..."]) -> Measured:
     """Return the bits that margins m tell: 1 - min over b >= 0 of mean log2(1 + exp(-b m)). Chance is 0, and 1 is all.
 
     This is a lower bound of the mutual information between a fair coin and its margins, which are positive if they tell
-    it rightly: the coin's entropy less the loss of a reader (2606.03976). Ours conditions on which things and textures
+    it rightly: the coin's entropy less the loss of a reader (2606.03976). Ours conditions on which objects and textures
     a scene has, so that exactly 1 bit is left. The margins are those of held-out probes, or s(x, c) - s(x, c') of any
     scorer for an image x, its caption c and the swapped caption c'. Only b is fitted to them, which adds less than
     0.001 bit for a thousand margins.

@@ -30,7 +30,7 @@ class Edits(NamedTuple):
 
 def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
     """Measure how often edits flip a judgement. An edit adds omega_target - omega_source to a code z for each of two
-    things, where omega is the mean code of a composition or a texture in a place, in scenes of other pairs of animals.
+    objects, where omega is the mean code of a composition or a texture in a place, in scenes of other pairs of animals.
 
     Give codes of several parts, such as keys and values of all patches, as one vector each. Uselis et al. (2605.31503)
     ask how vectors of compositions are made; this is our causal test of such vectors.

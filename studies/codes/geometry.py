@@ -27,7 +27,7 @@ class Geometry(NamedTuple):
 
     share: Measured
     """The binding share S = E[D1 . D2] / 4V. V is the variance between scenes as far as views agree on it, without that
-    of backgrounds. S is the share of V that comes from which thing has which texture. It is refused where backgrounds
+    of backgrounds. S is the share of V that comes from which object has which texture. It is refused where backgrounds
     have too few quartets (a scene, its swap and their mirrors) to tell V."""
     compositions: Measured
     """R2 of D as a sum of one code for each composition, the same in both places: how well a fit predicts D of other

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 LEFT, RIGHT = 0, 1
-Thing = tuple[int, int | None, int | None]
+Object = tuple[int, int | None, int | None]
 """An object, its attribute and its place. None leaves attribute or place out."""
 Vector = Float[np.ndarray, " d"]
 
@@ -21,8 +21,8 @@ Vector = Float[np.ndarray, " d"]
 @dataclass(frozen=True)
 class IdealCode:
     """A code for images and texts alike: the unit vector of object + attribute + weight (object with attribute) +
-    weight (object with place), summed over all that a scene shows. Each object, attribute and combination has a direction of its
-    own. "no x" is the sum of all objects less 2 x."""
+    weight (object with place), summed over all that a scene shows. Each object, attribute and combination has a
+    direction of its own. "no x" is the sum of all objects less 2 x."""
 
     weight: float
     objects: int = 6
@@ -33,11 +33,11 @@ class IdealCode:
         conjunctions = self.objects * (self.attributes + 2)
         return np.repeat([1.0, self.weight], [self.objects + self.attributes, conjunctions])
 
-    def of(self, *things: Thing) -> Vector:
-        """Return the unit vector of an image or a text with these things."""
+    def of(self, *objects: Object) -> Vector:
+        """Return the unit vector of an image or a text with these objects."""
         n, m = self.objects, self.attributes
         present = np.zeros(len(self._weights))
-        for x, attribute, place in things:
+        for x, attribute, place in objects:
             present[x] += 1
             if attribute is not None:
                 present[[n + attribute, n + m + x * m + attribute]] += 1
@@ -60,7 +60,7 @@ def unit(vector: Vector) -> Vector:
 
 
 def least_margins(code: IdealCode) -> dict[str, float]:
-    """Return the smallest margin of each condition over all scenes of up to two things. If it is positive, the
+    """Return the smallest margin of each condition over all scenes of up to two objects. If it is positive, the
     condition holds in all of them."""
     conditions = {
         "categorisation": categorisation,
@@ -73,7 +73,7 @@ def least_margins(code: IdealCode) -> dict[str, float]:
 
 
 def pair_margins(code: IdealCode) -> tuple[float, float]:
-    """Return two margins for an image of two things with attributes: by how much its swap is nearer than the swap with
+    """Return two margins for an image of two objects with attributes: by how much its swap is nearer than the swap with
     another object in it, and by how much the image itself is nearer than its swap. They are the same for every
     image."""
     image, swap = code.of((0, 0, None), (1, 1, None)), code.of((0, 1, None), (1, 0, None))
@@ -84,7 +84,7 @@ def pair_margins(code: IdealCode) -> tuple[float, float]:
 def categorisation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
     """Yield the margins by which codes that share an object are nearer than codes that don't, whatever their attributes
     and places."""
-    one, two, three = (code.of((thing, None, None)) for thing in (x, y, z))
+    one, two, three = (code.of((obj, None, None)) for obj in (x, y, z))
     both = code.of((x, None, None), (y, None, None))
     yield 1 - one @ two
     yield both @ one - both @ three
@@ -95,7 +95,7 @@ def categorisation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
 
 def attribute_binding(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
     """Yield the margins by which a code is nearer to an object with the right attribute than to the object with another
-    one, alone and beside another thing."""
+    one, alone and beside another object."""
     for a, b in permutations(range(code.attributes), 2):
         one, other = code.of((x, a, None)), code.of((x, b, None))
         scene, swap = code.of((x, a, None), (y, b, None)), code.of((x, b, None), (y, a, None))

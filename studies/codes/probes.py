@@ -20,9 +20,9 @@ class Bound(NamedTuple):
     half."""
 
     right: Measured
-    """Share of things whose own texture scores highest of all."""
+    """Share of objects whose own texture scores highest of all."""
     right_of_two: Measured
-    """Share of things whose own texture scores above the other thing's; one half for a reader that knows only which
+    """Share of objects whose own texture scores above the other object's; one half for a reader that knows only which
     animals and textures a scene has."""
     scene: Measured
     """Share of scenes whose margin is positive."""
@@ -43,8 +43,8 @@ def bound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
     """Read the texture of each animal by a multinomial logistic probe for this animal, trained on other pairs of
     animals.
 
-    The scene's margin is the sum over both things of the logit of the thing's texture less that of the other's. Probes
-    are as in Koishigarina et al. (2502.03566), with swaps and mirrors kept together; bits are after 2606.03976.
+    The scene's margin is the sum over both objects of the logit of the object's texture less that of the other's.
+    Probes are as in Koishigarina et al. (2502.03566), with swaps and mirrors kept together; bits are after 2606.03976.
     """
     axes.check(codes)
     x = readable(codes)
@@ -64,7 +64,7 @@ def bound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
 
 
 def texture_logits(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q 2 t"]:
-    """Return the logits of all textures, for the left and the right thing, by the probe of the thing's animal."""
+    """Return the logits of all textures, for the left and the right object, by the probe of the object's animal."""
     logits = np.zeros((*x.shape[:3], 2, axes.kinds[1]))
     folds = axes.folds(FOLDS)
     for animal in range(axes.kinds[0]):
@@ -86,8 +86,8 @@ def of_rows(
 def texture_margins(
     logits: Float[np.ndarray, "v p q 2 t"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Bool[np.ndarray, "v p q 2"], Float[np.ndarray, "v p q 2"]]:
-    """Return the scene's margin; whether each thing's own texture scores highest of all; and by how much it scores
-    above the other thing's."""
+    """Return the scene's margin; whether each object's own texture scores highest of all; and by how much it scores
+    above the other object's."""
     wanted, other = (
         np.broadcast_to(t[..., None], (*logits.shape[:4], 1)) for t in (axes.textures, axes.textures[:, ::-1])
     )
@@ -132,7 +132,7 @@ class Control(NamedTuple):
 
 @one_core
 def control(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -> Control:
-    """Run the control task of Hewitt and Liang (1909.03368): each thing of each (p, q) is dealt a random texture, the
+    """Run the control task of Hewitt and Liang (1909.03368): each object of each (p, q) is dealt a random texture, the
     same in all views, so that only what identifies a scene tells it."""
     axes.check(codes, least=2)
     x, textures = readable(codes), axes.kinds[1]
@@ -143,7 +143,7 @@ def control(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -
 
 
 def in_other_views(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes, labels: Int[np.ndarray, "p q 2"]) -> float:
-    """Return the share of things whose label is told rightly by a probe of their animal, in views in which it wasn't
+    """Return the share of objects whose label is told rightly by a probe of their animal, in views in which it wasn't
     trained."""
     right = []
     for animal in range(axes.kinds[0]):
@@ -158,7 +158,7 @@ class Shared(NamedTuple):
     """One probe for the textures of all animals."""
 
     right: Measured
-    """Share of things whose own texture scores highest of all, on pairs of animals that training lacks."""
+    """Share of objects whose own texture scores highest of all, on pairs of animals that training lacks."""
     right_of_two: Measured
     right_compositions: Measured
     """The same on compositions (animal with texture) that training lacks."""
@@ -167,7 +167,7 @@ class Shared(NamedTuple):
 
 @one_core
 def shared(codes: Num[np.ndarray, "v p q 2 d"], axes: ProbeAxes) -> Shared:
-    """Read textures from a code for each thing, left and right: the patches of its mask, or a slot.
+    """Read textures from a code for each object, left and right: the patches of its mask, or a slot.
 
     Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503).
     """

@@ -31,7 +31,7 @@ def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) 
     """Fit the codes of compositions by sums and by sum + sum_r A_ar B_tr C_r, alternating least squares.
 
     Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503). `omega` are
-    means over scenes (`composition_means`, over both places), or codes of single things.
+    means over scenes (`composition_means`, over both places), or codes of single objects.
     """
     animals, textures = omega.shape[:2]
     if textures < 3 or animals < textures:

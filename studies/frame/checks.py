@@ -107,7 +107,7 @@ def check_image_negatives(cells: Iterable[Cell]) -> None:
     """Raise if images are to be shown with their partners, but some cell's training pairs have none."""
     if any(cell.recipe.image_negatives and not cell.data.counts().get("swapped_pairs", 1) for cell in cells):
         raise UserError(
-            "--image-negatives shows training images with their partners, the same things swapped; at some place no "
+            "--image-negatives shows training images with their partners, the same objects swapped; at some place no "
             "training pair has any: give --hard-negatives above 0 (or a --split that has them), or leave it out"
         )
 

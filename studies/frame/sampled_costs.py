@@ -91,7 +91,7 @@ class Noise(Captioned):
         scenes = recipe.subsets()["train"]
         chosen = scenes[:: max(1, len(scenes) // 500)]
         self.rows = [recipe.texts("train", scene) for scene in chosen]
-        self.strata = {"single_object": np.array([len(scene.things) == 1 for scene in chosen])}
+        self.strata = {"single_object": np.array([len(scene.objects) == 1 for scene in chosen])}
 
     def __len__(self) -> int:
         return len(self.rows)

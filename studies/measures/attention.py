@@ -66,7 +66,7 @@ class Attention(Measure):
                 continue
             fit = overlap(maps, masks, threshold)
             chosen = spread(len(masks), self.scenes) if name == shown else []
-            kept = {"shown": [scenes[i] for i in chosen], "things": maps.things[chosen], "rest": maps.rest[chosen]}
+            kept = {"shown": [scenes[i] for i in chosen], "objects": maps.objects[chosen], "rest": maps.rest[chosen]}
             numbers = dict(zip(NUMBERS, (name, fit.mean, fit.right, threshold, len(masks)), strict=True))
             yield numbers | columns_of(had[name]) | kept
         nothing = {"overlap": None, "own_above_other": None, "threshold": threshold, "n": 0, "shown": []}

@@ -39,7 +39,7 @@ class Bits(ProbeMeasure):
     layers: tuple[str, ...] = ()
     """Names of the layers of images and of texts that are read; those that a scorer lacks are skipped. Empty: all."""
     relation: bool = False
-    """Ask which of two known things is left, in place of which animal has which texture. Captions then state the
+    """Ask which of two known objects is left, in place of which animal has which texture. Captions then state the
     relation."""
 
     @cached_property

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import (
@@ -69,19 +69,19 @@ def row(by: str, condition: str, part: str, measure: str, its: "Measured") -> Ro
 
 def texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
     """The texts of each scene, by their names in `menagerie.studies.codes.conditions.SAYS`."""
-    animals = sorted({thing.animal for scene in scenes for thing in scene.things})
+    animals = sorted({obj.animal for scene in scenes for obj in scene.objects})
     return [texts_of(scene, animals, template, seed) for scene in scenes]
 
 
 def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
-    """The named texts of a scene of two things side by side. The absent animals are the same for a scene, its swap and
+    """The named texts of a scene of two objects side by side. The absent animals are the same for a scene, its swap and
     its mirror."""
     from menagerie.generators.splits.probe_scenes import from_left, quartet
 
     number = phrasing_number(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)
 
-    def say(things: tuple[Thing, ...], *predicates: str, denied: tuple[Thing, ...] = ()) -> Caption:
-        return write_caption(Content(scene, things, predicates, denied, number), template)
+    def say(objects: tuple[Object, ...], *predicates: str, denied: tuple[Object, ...] = ()) -> Caption:
+        return write_caption(Content(scene, objects, predicates, denied, number), template)
 
     one, other = from_left(scene)
     new_one, new_other = absent(one, other, animals)
@@ -109,8 +109,8 @@ def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int
     }
 
 
-def absent(one: Thing, other: Thing, animals: Sequence[str]) -> tuple[Thing, Thing]:
-    """The two things with the animals replaced by two that the scene doesn't show."""
+def absent(one: Object, other: Object, animals: Sequence[str]) -> tuple[Object, Object]:
+    """The two objects with the animals replaced by two that the scene doesn't show."""
     left = [name for name in animals if name not in (one.animal, other.animal)]
     if len(left) < 2:
         raise UserError(f"conditions compare with two absent animals: a probe set needs 4, and has {len(animals)}")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
     from menagerie.studies.codes.axes import ProbeAxes
 
-NAMES = ("animal", "texture")  # of a thing
+NAMES = ("animal", "texture")  # of an object
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
     from menagerie.studies.codes.axes import axes_of
 
     scenes = data.records.scenes
-    things = list(map(from_left, scenes))
-    if any(len(both) != 2 for both in things):
-        raise UserError("layers are probed on scenes of two things side by side; make a probe set without a layout")
-    animals, textures = (np.array([[getattr(it, name) for it in both] for both in things]) for name in NAMES)
+    objects = list(map(from_left, scenes))
+    if any(len(both) != 2 for both in objects):
+        raise UserError("layers are probed on scenes of two objects side by side; make a probe set without a layout")
+    animals, textures = (np.array([[getattr(it, name) for it in both] for both in objects]) for name in NAMES)
     return axes_of(animals, textures, np.array([s.view for s in scenes]), np.array([s.background for s in scenes]))
 
 

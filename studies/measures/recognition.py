@@ -1,7 +1,7 @@
 """What a scorer recognises in the images of tests: which animals there are, and which animals with which textures.
 
-Each thing is a record: right if its own class scores above all classes that the image doesn't show. The texts are
-captions of one thing on the image's background, as training words them.
+Each object is a record: right if its own class scores above all classes that the image doesn't show. The texts are
+captions of one object on the image's background, as training words them.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.crowds import Telling, caption_of
 from menagerie.studies.frame.measure import FOLDER, Measure, measured
 from menagerie.studies.frame.records import Records
@@ -34,7 +34,7 @@ Class = tuple[str, str]
 
 @dataclass(frozen=True)
 class Recognition(Measure):
-    """A row for each thing and task: value 1 if the thing is recognised, less if others tie with it, else 0.
+    """A row for each object and task: value 1 if the object is recognised, less if others tie with it, else 0.
 
     Tasks are `ANIMAL`, one of all animals, and with `textures` also `COMPOSITION`, one of all animals in all textures,
     and `NAME`.
@@ -70,11 +70,11 @@ class Recognition(Measure):
             answers = {ANIMAL: (names, means), NAME: (names, alone), COMPOSITION: (compositions, composed)}
         about = {"scene": scene.key, "animals": cluster_of("crowd", scene)}
         for task, (classes, values) in answers.items():
-            named = [(thing.animal, thing.texture if task == COMPOSITION else "") for thing in scene.things]
+            named = [(obj.animal, obj.texture if task == COMPOSITION else "") for obj in scene.objects]
             shown = np.array([its in named for its in classes], bool)
-            for thing, own in zip(scene.things, named, strict=True):
+            for obj, own in zip(scene.objects, named, strict=True):
                 value = recognised(float(values[classes.index(own)]), values, shown)
-                yield {"task": task, "caption": f"{thing.texture} {thing.animal}", "value": value} | about
+                yield {"task": task, "caption": f"{obj.texture} {obj.animal}", "value": value} | about
 
 
 def recognised(own: float, scores: Float[np.ndarray, " n"], shown: Bool[np.ndarray, " n"]) -> float:
@@ -96,16 +96,16 @@ def scored(
         by_background[scene.background].append(number)
     for numbers in by_background.values():
         first = scenes[numbers[0]]
-        things = [Thing(animal, texture, first.things[0].slot) for animal, texture in classes]
-        texts = tuple((caption_of(first, (thing,), telling),) for thing in things)
+        objects = [Object(animal, texture, first.objects[0].slot) for animal, texture in classes]
+        texts = tuple((caption_of(first, (obj,), telling),) for obj in objects)
         matrix = score_pool(scorer, Pool("", (), tuple(numbers), texts, ()), partial(encoded, scorer, test.images))
         yield from zip((scenes[number] for number in numbers), matrix, strict=True)
 
 
-def chances(animals: int, textures: int, things: int) -> dict[str, float]:
-    """Return the chance of each task on images of `things` different things."""
-    of_animals = 1 / (animals - things + 1)
-    return {ANIMAL: of_animals, NAME: of_animals, COMPOSITION: 1 / (animals * textures - things + 1)}
+def chances(animals: int, textures: int, objects: int) -> dict[str, float]:
+    """Return the chance of each task on images of `objects` different objects."""
+    of_animals = 1 / (animals - objects + 1)
+    return {ANIMAL: of_animals, NAME: of_animals, COMPOSITION: 1 / (animals * textures - objects + 1)}
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ class Recognised(Records):
 
     @cached_property
     def points(self) -> "pd.DataFrame":
-        """A row for each thing of each finished arm that is measured, with its labels."""
+        """A row for each object of each finished arm that is measured, with its labels."""
         import pandas as pd
 
         kinds = [(arm, self.measure_of(arm)) for arm, _ in self.results]
         there = [(arm, kind) for arm, kind in kinds if (self.folder(arm) / FOLDER / kind.file()).exists()]
-        parts = [self._narrowed(things_of(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
+        parts = [self._narrowed(objects_of(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     @cached_property
@@ -131,7 +131,7 @@ class Recognised(Records):
 
 
 @cache  # what is finished doesn't change, and reports are written anew after every run
-def things_of(folder: Path, measure: Recognition) -> "pd.DataFrame":
+def objects_of(folder: Path, measure: Recognition) -> "pd.DataFrame":
     """The rows that were measured of the cell in a folder."""
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""The question of the spatial grid on a probe set: which of two known things is on the left?"""
+"""The question of the spatial grid on a probe set: which of two known objects is on the left?"""
 
 from collections.abc import Iterator
 
@@ -23,8 +23,8 @@ TEMPLATE = TEMPLATES["relation"]
 
 
 class RelatedSplit(FramedSplit):
-    """A probe set whose captions state which thing is left, "a red cat to the left of a white dog", or which is right
-    if the right thing is mentioned first. In the false caption the things are exchanged."""
+    """A probe set whose captions state which object is left, "a red cat to the left of a white dog", or which is right
+    if the right object is mentioned first. In the false caption the objects are exchanged."""
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
         return [self._stated(self.records.scenes[i]) for i in indices]
@@ -33,15 +33,15 @@ class RelatedSplit(FramedSplit):
         return [self._stated(mirror_probed(self.records.scenes[i])) for i in indices]
 
     def _stated(self, scene: Scene) -> Caption:
-        things = from_left(scene)[:: -1 if self.subset == RIGHT_FIRST else 1]
-        return write_caption(content_of(scene, 0, TEMPLATE, things), TEMPLATE)
+        objects = from_left(scene)[:: -1 if self.subset == RIGHT_FIRST else 1]
+        return write_caption(content_of(scene, 0, TEMPLATE, objects), TEMPLATE)
 
 
 @one_core
 def which_is_left(
     part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """Yield the bits that a layer holds of which thing is left, and the share of scenes that probes tell rightly; a
+    """Yield the bits that a layer holds of which object is left, and the share of scenes that probes tell rightly; a
     tie is one half. For each animal a probe says whether the animal is left."""
     axes.check(codes)
     margins, _ = left_margins(readable(codes), axes)

@@ -59,7 +59,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     yield from (Sentence(text) for section in sections.values() if (text := section.finding()))
     first = next(section for section in sections.values() if section.records.results)
     yield first.bars()
-    about = f"{explained_as(study.spec.name)}. Each row is {base} with one thing changed"
+    about = f"{explained_as(study.spec.name)}. Each row is {base} with one change"
     yield Paragraph(f"{about}, trained on {trained_on({its.split: its.data for its in sections.values()})}.")
     yield from claims(verdicts, f"points above {base}", " ".join(DIFFERENCES.format(base=base).split()))
     rows = [arm.labels["row"] for arm in study.arms] + [claim.row for claim in ablations_of(study.spec).claims]

@@ -13,16 +13,16 @@ from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Senten
 from menagerie.studies.frame.records import Records
 
 TEST = "seen_2"
-"""The test on which effects are measured: two things, both mentioned. Such images and captions are in every run's
+"""The test on which effects are measured: two objects, both mentioned. Such images and captions are in every run's
 training, whatever its factors."""
 TESTED = "seen 2: swap"
 RECOGNITION = ("replace animal", "replace texture")
 # Each factor in words, and its values.
 FACTORS = {
     "attributes": ("textures mentioned", "{:.0%}"),
-    "things": ("things in an image", "up to {}"),
-    "mentioned": ("things mentioned", "{:.0%}"),
-    "salient": ("only the salient thing", "{:.0%}"),
+    "objects": ("objects in an image", "up to {}"),
+    "mentioned": ("objects mentioned", "{:.0%}"),
+    "salient": ("only the salient object", "{:.0%}"),
     "batch": ("batch size", "{}"),
     "hard_negatives": ("hard negatives", "{:.0%}"),
 }
@@ -30,8 +30,8 @@ FACTORS = {
 COMPLETE = {"attributes": 1.0, "mentioned": 1.0, "salient": 0.0}
 HURT = {
     "attributes": "too few attributes hurt",
-    "mentioned": "captions that leave things out hurt",
-    "salient": "captions of the salient thing hurt",
+    "mentioned": "captions that leave objects out hurt",
+    "salient": "captions of the salient object hurt",
 }
 UNRELIABLE = {
     "batch": "a big batch alone gives no reliable binding",
@@ -120,7 +120,9 @@ def judgements(records: Records, model: str, found: Found, levels: Levels, enoug
         its, sign = found[model].get((name,)), 1 if COMPLETE[name] else -1
         measured = f"{change(name, levels)}: {its}" if its else "not varied"
         yield Verdict(claim, title, TESTED, judged(its, sign), EXPECTED[sign], measured)
-    yield Verdict("too many attributes hurt", title, TESTED, "not tested", EXPECTED[-1], "a thing has one texture here")
+    yield Verdict(
+        "too many attributes hurt", title, TESTED, "not tested", EXPECTED[-1], "an object has one texture here"
+    )
     complete = records.where(**COMPLETE)
     others = {arm.id for arm in records.arms} - {arm.id for arm in complete.arms}
     for name, claim in UNRELIABLE.items():
@@ -132,7 +134,7 @@ def judgements(records: Records, model: str, found: Found, levels: Levels, enoug
 def of_level(claim: str, title: str, runs: Records, enough: float, sign: int) -> Verdict:
     """Return the verdict on the claim that the accuracy of runs is above `enough` (`sign` 1) or below it (-1).
 
-    It is undecided if the runs don't recognise things either: then low accuracy says nothing of binding.
+    It is undecided if the runs don't recognise objects either: then low accuracy says nothing of binding.
     """
     tasks = {task: its for (task,), its in runs.where(subset=TEST).estimates(("task",)).items()}
     its, expected = tasks.get("swap"), f"{'above' if sign > 0 else 'below'} {enough:.0%}"
@@ -160,7 +162,7 @@ def table(name: str, found: Found, levels: Levels, factors: int, text: str = "")
 
 
 def in_words(records: Records) -> dict[str, dict[Any, str]]:
-    return {"things": {text: f"up to {text.rpartition('+')[2]}" for text in records.labels("things")}}
+    return {"objects": {text: f"up to {text.rpartition('+')[2]}" for text in records.labels("objects")}}
 
 
 def seen(records: Records) -> Iterable[str]:
@@ -215,21 +217,21 @@ def counted(records: Records) -> dict[str, dict[tuple[Any, ...], str]]:
 
 SAYS = """Effect of each factor on accuracy on swaps, in percentage points: accuracy at the factor's second level minus
 that at its first, averaged over the levels of all other factors. Below the line: interactions of two factors. Grey:
-the interval includes 0, or there is none. A swap is a caption of the two things in an image against the same caption
+the interval includes 0, or there is none. A swap is a caption of the two objects in an image against the same caption
 with their textures exchanged; chance is 50 %."""
 MAIN = """Accuracy on swaps at the second level minus that at the first. Factors are varied together, so every run
-counts for every factor. Test captions mention both things with their textures. Captions like these are in every run's
-training, more of them in some runs than in others (the last table). A caption of only the salient thing mentions fewer
-things too: its effect includes theirs."""
+counts for every factor. Test captions mention both objects with their textures. Captions like these are in every run's
+training, more of them in some runs than in others (the last table). A caption of only the salient object mentions fewer
+objects too: its effect includes theirs."""
 INTERACTIONS = """How far one factor changes the effect of another: half of the difference between the effects of the
 one at the second and at the first level of the other. Of twenty effects that are 0 one is expected to have a 95 %
 interval without 0."""
 CLAIMS = """Of Gurung, Hoffmann and Brox (GCPR 2025, arXiv 2507.07985) on CLIP, by its abstract and the caption of its
-first figure. They also name the number of things in an image, but no direction that we know. Effects are judged by
+first figure. They also name the number of objects in an image, but no direction that we know. Effects are judged by
 whether their intervals include 0. Claims on reliable binding are judged by whether accuracy on swaps is {0}. A big
 batch alone, hard negatives alone: the runs that have them, and captions that aren't complete. The right data: the runs
 with complete captions. Runs below {0} that don't recognise animals and textures either leave a claim undecided."""
 RECOGNISED = """The same effects where the false caption names an animal, or a texture, that the image doesn't show. It
 can be told without binding, and chance is 50 %. A factor with an effect here changes more than binding."""
-RUNS = """Accuracy (%) on swaps; chance is 50. Captions that bind: of images of two things or more, the expected share
-of captions that mention two things with their textures. Only these say which texture belongs to which thing."""
+RUNS = """Accuracy (%) on swaps; chance is 50. Captions that bind: of images of two objects or more, the expected share
+of captions that mention two objects with their textures. Only these say which texture belongs to which object."""

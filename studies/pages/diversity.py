@@ -23,7 +23,7 @@ class Page(Claims):
         """Sentences, the figure, robustness, claims, and all else as tables."""
         words = {"coverage": {share: f"{share:.0%}" for share in self.coverages}}
         words |= {"subset": {test: f"{kind} compositions" for kind, tests in self.tests.items() for test in tests}}
-        if not len(self.things.scores):
+        if not len(self.objects.scores):
             yield Paragraph("Nothing is measured yet: what models recognise is, once all runs have ended.")
             yield from self.tasks(self.records, words)
             return
@@ -45,7 +45,7 @@ class Page(Claims):
     def tables(self, words: Mapping[str, Mapping[Any, str]]) -> Iterator[Part]:
         """Tables by numbers of animals and textures, by numbers of images, and of all tasks."""
         square = [world for world in dict.fromkeys((*self.study.worlds, self.study.world)) if is_square(world)]
-        grid = self.things.where(world=tuple(square), images=self.study.train_scenes, supervision=self.captions)
+        grid = self.objects.where(world=tuple(square), images=self.study.train_scenes, supervision=self.captions)
         if grid.arms:
             yield Heading("n animals and n textures, each in k combinations", line(GRID))
             for kind, task in ((UNSEEN, ANIMAL), (UNSEEN, COMPOSITION)):
@@ -59,7 +59,7 @@ class Page(Claims):
                 )
         if self.study.more_scenes:
             yield Heading("More images of the same compositions")
-            same = self.things.where(world=self.study.world, coverage=min(self.coverages), supervision=self.captions)
+            same = self.objects.where(world=self.study.world, coverage=min(self.coverages), supervision=self.captions)
             yield Table("images", same, ("images",), ("subset", "task"), intervals=True, words=words)
         yield Heading("All numbers", line(TASKS))
         yield Table(
@@ -142,7 +142,7 @@ def text(its: Estimate | None) -> str:
 
 ROBUSTNESS_COLUMNS = ("supervision", "coverage", SEEN, UNSEEN, "effective robustness", "relative robustness")
 SAYS = """Accuracy (%) by the share of all combinations of animal and texture that training showed, in equally many
-images and steps. The images of unseen compositions are the same at every coverage and for every supervision. A thing
+images and steps. The images of unseen compositions are the same at every coverage and for every supervision. An object
 of an image is right if its class scores above all that the image doesn't show: one of all animals, or one of all
 animals in all textures. Models trained on captions of animals alone, or on classes, can't name a texture. Chance:
 dotted."""
@@ -152,8 +152,8 @@ compositions predicts, by a line through the classifiers of all coverages, in lo
 have both). The line has a point for each coverage. It says little where these differ little on
 seen compositions; intervals include its uncertainty. Both compare only the seeds that all their runs have."""
 CLAIMS = """In brackets the interval. The papers' numbers are of other images, models and sizes: images of one object,
-with CLIP models trained on up to billions of pairs (Abbasi et al.); images of one thing whose factors are classified
-(Uselis et al.). A difference is over the seeds that all its runs have. Our images show several things, and the number
+with CLIP models trained on up to billions of pairs (Abbasi et al.); images of one object whose factors are classified
+(Uselis et al.). A difference is over the seeds that all its runs have. Our images show several objects, and the number
 of steps is fixed: training may end before curves are flat."""
 INFORMATION = """Normalised mutual information of animals and textures in the captions of training: 0 where
 an animal tells nothing of its texture, 1 where it tells all (`menagerie nmi FILE` measures it in any captions). Here

@@ -38,20 +38,20 @@ class Claims:
     records: Records
 
     @cached_property
-    def things(self) -> Recognised:
-        """The records of recognition, one for each thing."""
+    def objects(self) -> Recognised:
+        """The records of recognition, one for each object."""
         given = {item.name: getattr(self.records, item.name) for item in fields(self.records)}
         return Recognised(**given, measure_of=self.study.recognition)
 
     @cached_property
     def main(self) -> Recognised:
         """The runs in the study's own world, with its number of images."""
-        return self.things.where(world=self.study.world, images=self.study.train_scenes)
+        return self.objects.where(world=self.study.world, images=self.study.train_scenes)
 
     @property
     def tests(self) -> dict[str, tuple[str, ...]]:
         """The tests of seen and of unseen compositions."""
-        return {kind: tuple(f"{kind}_{n}" for n in self.study.test_things) for kind in (SEEN, UNSEEN)}
+        return {kind: tuple(f"{kind}_{n}" for n in self.study.test_objects) for kind in (SEEN, UNSEEN)}
 
     @property
     def coverages(self) -> list[float]:
@@ -68,15 +68,15 @@ class Claims:
         return str(self.study.name_of(CAPTIONS, self.study.models[0]))
 
     def chance(self, world: str, task: str) -> float:
-        """Return the chance of a task in a world, for the tests with the fewest things."""
+        """Return the chance of a task in a world, for the tests with the fewest objects."""
         names = load_world(world)
-        return chances(len(names.animals), len(names.textures), min(self.study.test_things))[task]
+        return chances(len(names.animals), len(names.textures), min(self.study.test_objects))[task]
 
     def points(self, task: str = ANIMAL, kind: str = UNSEEN, **labels: Any) -> pd.DataFrame:
         """Return the records of a task on seen or unseen compositions, of the runs with these labels. World, images and
         supervision are the main ones unless `labels` names others."""
         place = {"world": self.study.world, "images": self.study.train_scenes, "supervision": self.captions} | labels
-        found = self.things.points
+        found = self.objects.points
         if not len(found):
             return found
         for name, value in place.items():
@@ -156,7 +156,7 @@ class Claims:
         order."""
         found: dict[int, tuple[str, list[float]]] = {}
         for world in dict.fromkeys((*self.study.worlds, self.study.world)):
-            arms = self.things.where(world=world, images=self.study.train_scenes, supervision=self.captions).arms
+            arms = self.objects.where(world=world, images=self.study.train_scenes, supervision=self.captions).arms
             if arms and is_square(world):
                 found[arms[0].labels["values"]] = world, sorted({arm.labels["combinations"] for arm in arms})
         return dict(sorted(found.items()))

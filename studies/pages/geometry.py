@@ -218,7 +218,7 @@ speak of further trainings of these models, not of new models. More pairs and mo
 together. So ranks are also compared within a setting of the grid, and within a setting and a model, and then pooled. p
 is of all runs; that of the lower three is corrected for their number (Holm)."""
 CONDITIONS_SAY = """Percent of scenes in which all parts of a condition hold, with 95 % intervals over seeds. Chance is
-that of scores in random order. The conditions are those of Kang et al. 2025 for images of two things, with captions as
+that of scores in random order. The conditions are those of Kang et al. 2025 for images of two objects, with captions as
 training has them. All: every condition that a model's captions have words for holds. If independent: the product of
 their shares. All models are compared at one setting of the grid."""
 TRADE_OFF = """As inequalities the conditions don't contradict one another: a code made by hand meets all. The code that

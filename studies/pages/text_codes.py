@@ -27,7 +27,7 @@ SHARES = """How much of {upper}'s lead over {base} on swaps of unseen pairs each
 whose interval includes 0 is undecided. A split has none where the interval of the lead itself includes 0."""
 HELD = """Swaps: chance is 50 %. At the right bits, of exactly 1, that a linear probe reads from codes, or that the
 difference of two scores tells; chance is 0. On the binding split the bit is which animal has which texture, on the
-spatial split which of two things is on the left. Rows whose texts have no one vector have no text code. Means over
+spatial split which of two objects is on the left. Rows whose texts have no one vector have no text code. Means over
 seeds with 95 % intervals."""
 ALIKE = """All remedies take the same steps and as many images. Steps are few: where accuracy would still rise with
 more, one that learns faster looks better than it would in the end. Remedies that change captions are tested on captions

@@ -36,8 +36,8 @@ MEASURES = {
     RECOGNITION: "an animal or a texture that the image doesn't show in place of one (tasks replace animal, replace "
     "texture)",
     SWAPS: "two textures or two places exchanged, in the same words (task swap): binding",
-    KNOWN: "the same on images of which a model got all tasks of recognition right: what is wrong there isn't a thing "
-    "or a texture that it doesn't know",
+    KNOWN: "the same on images of which a model got all tasks of recognition right: what is wrong there isn't an "
+    "object or a texture that it doesn't know",
 }
 BOTH = (RECOGNITION, SWAPS)
 REPLACED = ("replace animal", "replace texture")

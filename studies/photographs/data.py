@@ -37,7 +37,7 @@ class BareTests(SplitTests):
 
 def without_textures(scene: Scene) -> Scene:
     """Remove the textures from a scene, so that its captions leave them out."""
-    return replace(scene, things=tuple(thing._replace(texture="") for thing in scene.things))
+    return replace(scene, objects=tuple(obj._replace(texture="") for obj in scene.objects))
 
 
 VALIDATION = "validation"

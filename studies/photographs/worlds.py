@@ -86,10 +86,10 @@ def draw_pictures(world: World, folder: Path) -> Path:
     from PIL import Image
 
     from menagerie.envs.render.renderer import Renderer
-    from menagerie.envs.scene import Scene, Thing
+    from menagerie.envs.scene import Object, Scene
 
     animals = (*world.animals, *(name for name in FURTHER if name not in world.animals))
-    scenes = [Scene("desert", (Thing(name, "white", "center"),), VIEW + k) for name in animals for k in range(EACH)]
+    scenes = [Scene("desert", (Object(name, "white", "center"),), VIEW + k) for name in animals for k in range(EACH)]
     drawn = replace(PUG, textures=("white",), backgrounds=("desert",))  # nothing else is shown, and all would be drawn
     images, masks = Renderer(drawn, SIDE).render(scenes)
     for number, (image, mask) in enumerate(zip(images, masks, strict=True)):

@@ -77,7 +77,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
     if not len(split.subsets["train"]):
         raise UserError(f"{file} has nothing to train on: it is a {split.recipe['kind']} split, for trained models")
     recipe, scenes = split.recipe, set(split.subsets["train"].scenes)
-    animals = [frozenset(thing.animal for thing in scene.things) for scene in scenes]
+    animals = [frozenset(obj.animal for obj in scene.objects) for scene in scenes]
     two = {scene: pair for scene, pair in zip(scenes, animals, strict=True) if len(pair) == 2}
     swapped = {pair for scene, pair in two.items() if SWAPS[recipe["kind"]](scene) in scenes}
     n = len(split.vocabulary.animals)

@@ -83,7 +83,7 @@ class ScoringStudy(AnyStudy):
 
     @abstractmethod
     def pieces(self) -> "Iterable[Piece]":
-        """Each model on each thing that it is scored on."""
+        """Each model on each object that it is scored on."""
 
     def plan(self, known: Known) -> Iterable[Arm]:
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())

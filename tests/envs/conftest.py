@@ -3,7 +3,7 @@
 import pytest
 
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 
@@ -29,9 +29,9 @@ def renderer(world, atlas_cache) -> Renderer:
 def scenes() -> list[Scene]:
     """A pair on every background, and one single animal."""
     return [
-        Scene("desert", (Thing("elephant", "red", "left"), Thing("rabbit", "white", "right"))),
-        Scene("arena", (Thing("crocodile", "grass", "left"), Thing("elephant", "asphalt", "right"))),
-        Scene("ocean floor", (Thing("rabbit", "red", "left"), Thing("crocodile", "asphalt", "right"))),
-        Scene("city", (Thing("elephant", "white", "left"), Thing("rabbit", "grass", "right"))),
-        Scene("circus", (Thing("rabbit", "red", "center"),)),
+        Scene("desert", (Object("elephant", "red", "left"), Object("rabbit", "white", "right"))),
+        Scene("arena", (Object("crocodile", "grass", "left"), Object("elephant", "asphalt", "right"))),
+        Scene("ocean floor", (Object("rabbit", "red", "left"), Object("crocodile", "asphalt", "right"))),
+        Scene("city", (Object("elephant", "white", "left"), Object("rabbit", "grass", "right"))),
+        Scene("circus", (Object("rabbit", "red", "center"),)),
     ]

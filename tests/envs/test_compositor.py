@@ -12,7 +12,7 @@ from menagerie.envs.drawing.shading import Skin, shade, tonemap
 from menagerie.envs.render.compositor import LIGHT_BOX
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.stage import EntryKey
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.shapes.vectors import dot, unit
 from menagerie.envs.slots import SLOTS, Slot
 from tests.envs.conftest import RESOLUTION
@@ -28,7 +28,7 @@ def test_agrees_with_the_direct_renderer(renderer, scenes):
     assert max(result.masks_differ for result in results) < 0.01
 
 
-def test_things_are_lit_as_the_ground_is():
+def test_objects_are_lit_as_the_ground_is():
     """The compiled shader has the formulas of `Light` and `tonemap`."""
     random = np.random.default_rng(0)
     albedo, (specular, highlight, ambient) = random.random((99, 3), np.float32), random.random((3, 99), np.float32)
@@ -59,53 +59,53 @@ def near_slots(monkeypatch):
 
 
 def _near_and_far() -> Scene:
-    return Scene("desert", (Thing("elephant", "red", "near"), Thing("rabbit", "white", "far")))
+    return Scene("desert", (Object("elephant", "red", "near"), Object("rabbit", "white", "far")))
 
 
-def _without_shadows_on_things(renderer: Renderer, scene: Scene) -> np.ndarray:
-    """Render with light boxes moved away, so that no thing counts as near another's shadow."""
+def _without_shadows_on_objects(renderer: Renderer, scene: Scene) -> np.ndarray:
+    """Render with light boxes moved away, so that no object counts as near another's shadow."""
     numbers = renderer.atlas._room.view(np.float64)
     kept = numbers.copy()
-    for thing in scene.things:
-        start = renderer.atlas.index[EntryKey.of(thing, scene.view)] // 8 + LIGHT_BOX
+    for obj in scene.objects:
+        start = renderer.atlas.index[EntryKey.of(obj, scene.view)] // 8 + LIGHT_BOX
         numbers[start : start + 4] = (-2e6, -1e6, -2e6, -1e6)
     image = renderer.render([scene])[0][0]
     numbers[:] = kept
     return image
 
 
-def test_a_thing_darkens_the_thing_behind_it(near_slots, world):
+def test_an_object_darkens_the_object_behind_it(near_slots, world):
     scene, renderer = _near_and_far(), Renderer(world, RESOLUTION)
     (image,), (mask,) = renderer.render([scene])
-    far = mask == 1 + [thing.slot for thing in scene.things].index("far")
-    alone = renderer.render([Scene("desert", (Thing("rabbit", "white", "far"),))])[0][0]
+    far = mask == 1 + [obj.slot for obj in scene.objects].index("far")
+    alone = renderer.render([Scene("desert", (Object("rabbit", "white", "far"),))])[0][0]
     darker = far & (alone.astype(int).sum(-1) - image.astype(int).sum(-1) > 60)
     assert darker.sum() > 0.05 * far.sum()
     direct = render_directly(scene, RESOLUTION, world)
     right = psnr((image.astype(float) - direct.image)[direct.touched] ** 2)
-    off = _without_shadows_on_things(renderer, scene)
+    off = _without_shadows_on_objects(renderer, scene)
     wrong = psnr((off.astype(float) - direct.image)[direct.touched] ** 2)
     assert right >= TOUCHED_WORST
     assert wrong < right - 6
 
 
-def test_the_nearer_thing_hides_the_farther(near_slots, world):
+def test_the_nearer_object_hides_the_farther(near_slots, world):
     scene, renderer = _near_and_far(), Renderer(world, RESOLUTION)
     _, (mask,) = renderer.render([scene])
-    near = 1 + [thing.slot for thing in scene.things].index("near")
-    alone = renderer.render([Scene("desert", (Thing("elephant", "red", "near"),))])[1][0] == 1
-    other = renderer.render([Scene("desert", (Thing("rabbit", "white", "far"),))])[1][0] == 1
+    near = 1 + [obj.slot for obj in scene.objects].index("near")
+    alone = renderer.render([Scene("desert", (Object("elephant", "red", "near"),))])[1][0] == 1
+    other = renderer.render([Scene("desert", (Object("rabbit", "white", "far"),))])[1][0] == 1
     assert (alone & other).sum() > 10, "they overlap"
     assert (mask[alone & other] == near).mean() > 0.97
     assert (mask != render_directly(scene, RESOLUTION, world).mask).mean() < 0.003
 
 
-def test_four_things_in_one_scene(monkeypatch, world):
+def test_four_objects_in_one_scene(monkeypatch, world):
     for index, (x, y) in enumerate(((-1.1, 0.6), (-0.4, -0.6), (0.4, 0.6), (1.1, -0.6))):
         monkeypatch.setitem(SLOTS, f"place {index}", Slot((x, y, 0.0), 0.6, (-25.0,)))
     animals = ("elephant", "rabbit", "crocodile", "penguin")
-    things = tuple(Thing(animal, "red", f"place {index}") for index, animal in enumerate(animals))
-    scene = Scene("city", things)
+    objects = tuple(Object(animal, "red", f"place {index}") for index, animal in enumerate(animals))
+    scene = Scene("city", objects)
     renderer = Renderer(world, RESOLUTION)
     (image,), (mask,) = renderer.render([scene])
     result = compare(scene, image, mask, *renderer.areas([scene]), world)
@@ -113,7 +113,7 @@ def test_four_things_in_one_scene(monkeypatch, world):
     assert result.touched >= TOUCHED_WORST
 
 
-def test_background_is_untouched_far_from_things(renderer, scenes):
-    images, _ = renderer.render([scenes[0], Scene("desert", (Thing("crocodile", "white", "center"),))])
+def test_background_is_untouched_far_from_objects(renderer, scenes):
+    images, _ = renderer.render([scenes[0], Scene("desert", (Object("crocodile", "white", "center"),))])
     assert np.array_equal(images[0, :4], images[1, :4])
     assert EntryKey("elephant", "left", 0) in renderer.atlas.checked

@@ -12,7 +12,7 @@ from menagerie.envs.drawing.background import Rays
 from menagerie.envs.drawing.camera import Camera
 from menagerie.envs.drawing.placement import place, read_poses
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.shapes.animal import TAGS
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.shapes.patterns import BLACK
@@ -52,7 +52,7 @@ def test_animal_shows_an_eye(name):
 
 @pytest.mark.parametrize("name", names("animals"))
 def test_animal_keeps_the_limits(name):
-    """Inside the frame, never over to the side of the other thing of a pair, and of a fair width in every slot,
+    """Inside the frame, never over to the side of the other object of a pair, and of a fair width in every slot,
     whichever way it faces."""
     assert [measure for measure in measures(name, load_animal(name)) if not measure.kept] == []
 
@@ -82,7 +82,7 @@ def test_a_pattern_covers_any_texture():
 
 
 @pytest.mark.parametrize("name", names("backgrounds"))
-def test_background_is_finite_light_behind_the_things(name):
+def test_background_is_finite_light_behind_the_objects(name):
     background = load_background(name)
     drawn = background.draw(Rays(Camera(96)), background.light)
     for picture in (drawn.ambient, drawn.direct, drawn.points):
@@ -92,7 +92,7 @@ def test_background_is_finite_light_behind_the_things(name):
     assert drawn.direct.min() >= 0
     assert drawn.direct.any(), "nothing for a shadow to darken"
     raised = drawn.points[drawn.points[..., 2] > 0.01]
-    assert raised[:, 1].min() > 1.2, "the compositor never draws scenery in front of things"
+    assert raised[:, 1].min() > 1.2, "the compositor never draws scenery in front of objects"
 
 
 @pytest.mark.parametrize("textures", [TWELVE_TEXTURES, PATTERNS], ids=["twelve", "patterns"])
@@ -100,7 +100,7 @@ def test_textures_differ_under_every_light(world, textures):
     """Mean colours of the same animal in two textures are far apart, whatever the light."""
     renderer = Renderer(replace(world, textures=textures), RESOLUTION)
     for background in world.backgrounds:
-        scenes = [Scene(background, (Thing("rabbit", texture, "center"),)) for texture in textures]
+        scenes = [Scene(background, (Object("rabbit", texture, "center"),)) for texture in textures]
         images, masks = renderer.render(scenes)
         means = np.array([image[mask == 1].mean(0) for image, mask in zip(images, masks, strict=True)])
         apart = np.linalg.norm(means[:, None] - means[None], axis=-1) + 1e3 * np.eye(len(means))

@@ -12,7 +12,7 @@ from menagerie.envs.drawing.card import card_of, contact
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.render.entry import build_entry
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.scene_checks import RenderChecks
@@ -33,12 +33,12 @@ def one(folder, entries=LION, animals='["lion", "penguin"]', more=""):
     return load_world(world_of(folder, entries, animals, more))
 
 
-def mean_color(image, mask, thing=1):
-    return image[mask == thing].mean(0)
+def mean_color(image, mask, obj=1):
+    return image[mask == obj].mean(0)
 
 
 def test_it_stands_in_for_a_built_in_animal_in_its_own_world_only(folder):
-    scene = Scene("desert", (Thing("lion", "red", "left"), Thing("penguin", "white", "right")))
+    scene = Scene("desert", (Object("lion", "red", "left"), Object("penguin", "white", "right")))
     pug = load_world("pug")
     before = Renderer(pug, SIDE).render([scene])
     world = one(folder)
@@ -51,7 +51,7 @@ def test_it_stands_in_for_a_built_in_animal_in_its_own_world_only(folder):
 
 def test_the_same_bytes_from_workers_and_from_the_cache(folder):
     world = one(folder)
-    scenes = [Scene(b, (Thing("lion", "grass", "center"),), view) for b in world.backgrounds for view in (0, 1)]
+    scenes = [Scene(b, (Object("lion", "grass", "center"),), view) for b in world.backgrounds for view in (0, 1)]
     images = Renderer(world, SIDE).render(scenes).images
     parallel = Renderer(world, SIDE, folder / "cache", workers=2)
     parallel.prepare(scenes)
@@ -76,7 +76,7 @@ def test_edges_are_soft_and_the_inside_is_solid(folder):
 
 def test_a_texture_is_as_bright_as_the_photograph(folder):
     world = one(folder)
-    scenes = [Scene("desert", (Thing("lion", texture, "left"),)) for texture in world.textures]
+    scenes = [Scene("desert", (Object("lion", texture, "left"),)) for texture in world.textures]
     images, masks = Renderer(world, 96).render(scenes)
     red, white, green = (mean_color(image, mask) for image, mask in zip(images, masks, strict=True))
     assert red[0] > 2 * max(red[1:]), "red"
@@ -91,7 +91,7 @@ def test_a_texture_is_as_bright_as_the_photograph(folder):
 def test_own_colors_are_those_of_the_photograph(folder):
     world = one(folder, '[animal.lion]\ncutouts = ["tall.png"]\ntexture = "own"\n' + DRAWN_CAT, '["lion", "cat"]')
     assert world.textures == ("natural",)
-    (image,), (mask,) = Renderer(world, 96).render([Scene("desert", (Thing("lion", "natural", "left"),))])
+    (image,), (mask,) = Renderer(world, 96).render([Scene("desert", (Object("lion", "natural", "left"),))])
     color = mean_color(image, mask)
     assert np.abs(color / color.max() - np.array(ORANGE) / max(ORANGE)).max() < 0.15
 
@@ -113,7 +113,7 @@ def test_views_share_out_the_photographs(folder):
 @pytest.mark.parametrize("mirrored", [True, False])
 def test_what_faces_left_is_mirrored_or_not(folder, mirrored):
     world = one(folder, f"{LION}mirrored = {str(mirrored).lower()}\n")
-    scenes = [Scene("desert", (Thing("lion", "white", slot),)) for slot in ("left", "left outward")]
+    scenes = [Scene("desert", (Object("lion", "white", slot),)) for slot in ("left", "left outward")]
     masks = Renderer(world, SIDE).render(scenes).masks
     heads = []
     for mask in masks == 1:
@@ -142,7 +142,7 @@ def test_the_compositor_agrees_with_the_direct_renderer(folder, slots):
     more = '[animal.cat]\ncutouts = ["tall.png"]\n'
     world = one(folder, LION + more, '["lion", "cat", "rabbit"]')
     for other in ("cat", "rabbit"):
-        scene = Scene("city", (Thing("lion", "grass", slots[0]), Thing(other, "red", slots[1])), 2)
+        scene = Scene("city", (Object("lion", "grass", slots[0]), Object(other, "red", slots[1])), 2)
         renderer = Renderer(world, SIDE)
         images, masks = renderer.render([scene])
         result = compare(scene, images[0], masks[0], *renderer.areas([scene]), world)
@@ -155,15 +155,15 @@ def test_the_compositor_agrees_with_the_direct_renderer(folder, slots):
 def test_cut_outs_and_bodies_hide_one_another_in_crowds(folder):
     world = one(folder, LION + '[animal.cat]\ncutouts = ["tall.png"]\n', '["lion", "cat", "rabbit", "elephant"]')
     places = {"lion": "near left", "rabbit": "front left", "elephant": "near middle right", "cat": "front middle"}
-    things = tuple(Thing(animal, "red", place) for animal, place in places.items())
-    scene, renderer = Scene("city", things, 2), Renderer(world, SIDE)
+    objects = tuple(Object(animal, "red", place) for animal, place in places.items())
+    scene, renderer = Scene("city", objects, 2), Renderer(world, SIDE)
     images, masks = renderer.render([scene])
     result = compare(scene, images[0], masks[0], *renderer.areas([scene]), world)
     assert result.touched > TOUCHED_WORST
     assert result.hidden_apart < HIDDEN_APART
     assert result.false_relations == 0
     assert not result.cut
-    shown = dict(zip((thing.animal for thing in scene.things), result.uncovered, strict=True))
+    shown = dict(zip((obj.animal for obj in scene.objects), result.uncovered, strict=True))
     assert shown["lion"] < 0.95, "by a body"
     assert shown["rabbit"] == shown["cat"] == 1
 
@@ -202,7 +202,7 @@ def test_a_background_of_several_pictures_has_one_in_each_view(folder):
     path.write_text('extends = "tiny"\nbackgrounds = ["park"]\n[background.park]\nimage = ["a.png", "b.png"]\n')
     world = load_world(str(path))
     numbers = {VIEWS.index(view_of(view)) % 2: view for view in range(30)}
-    scenes = [Scene("park", (Thing("rabbit", "white", "center"),), numbers[k]) for k in (0, 1)]
+    scenes = [Scene("park", (Object("rabbit", "white", "center"),), numbers[k]) for k in (0, 1)]
     first, second = Renderer(world, SIDE).render(scenes).images[:, 2, 2].astype(int)
     assert first[0] > first[1]
     assert second[1] > second[0]

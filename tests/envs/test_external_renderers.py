@@ -43,6 +43,6 @@ def test_a_wrong_camera_would_be_noticed(external, drawn):
 def test_swapped_instances_are_noticed(external, drawn):
     scenes, masks = drawn
     swapped = np.where(masks == 1, 2, np.where(masks == 2, 1, masks)).astype(np.uint8)
-    pairs = [n for n, scene in enumerate(scenes) if len(scene.things) == 2][:1]
+    pairs = [n for n, scene in enumerate(scenes) if len(scene.objects) == 2][:1]
     results = compare_with(external, [scenes[n] for n in pairs], swapped[pairs])
     assert max(result.overlap for result in results) < 0.1

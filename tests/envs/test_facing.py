@@ -1,4 +1,4 @@
-"""Things that face outward: slots of their own at the same places."""
+"""Objects that face outward: slots of their own at the same places."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import CROWD, OUTWARD, PAIR_SLOTS, PLACES, RELATIONS, SLOTS, Slot, facings, place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.scene_checks import RenderChecks
@@ -16,7 +16,7 @@ from menagerie.generators.storage.scene_checks import RenderChecks
 
 def pair(left, right):
     """A rabbit and a penguin in two slots."""
-    return Scene("city", (Thing("rabbit", "red", left), Thing("penguin", "white", right)))
+    return Scene("city", (Object("rabbit", "red", left), Object("penguin", "white", right)))
 
 
 def test_outward_slots_are_the_inward_ones_turned_round():
@@ -37,17 +37,17 @@ def test_every_place_that_only_pairs_side_by_side_have_is_faced_both_ways():
 def test_the_relation_is_that_of_the_places(left, right):
     scene = pair(left, right)
     assert scene.relation == "left/right"
-    assert [thing.animal for thing in scene.things] == ["rabbit", "penguin"]
-    assert [place_of(thing.slot) for thing in scene.things] == ["left", "right"]
+    assert [obj.animal for obj in scene.objects] == ["rabbit", "penguin"]
+    assert [place_of(obj.slot) for obj in scene.objects] == ["left", "right"]
 
 
-def test_one_place_is_for_one_thing():
+def test_one_place_is_for_one_object():
     with pytest.raises(UserError, match="a slot for each"):
         pair("left", "left outward")
 
 
 @pytest.mark.parametrize("slot", ["left", "right"])
-def test_a_thing_faces_the_side_that_its_slot_says(slot):
+def test_an_object_faces_the_side_that_its_slot_says(slot):
     for view in range(20):
         inward, outward = (np.cos(np.radians(place("cat", at, view).yaw)) for at in (slot, slot + OUTWARD))
         assert inward * outward < 0
@@ -55,7 +55,7 @@ def test_a_thing_faces_the_side_that_its_slot_says(slot):
 
 
 def test_scenes_that_face_outward_are_rendered_and_checked():
-    """As many pictures as ways to face; the things cover about as much whichever way they face."""
+    """As many pictures as ways to face; the objects cover about as much whichever way they face."""
     scenes = [pair(left, right) for left in facings("left") for right in facings("right")]
     scenes += [replace(scene, view=3) for scene in scenes]
     renderer, checks = Renderer(load_world("tiny"), 48), RenderChecks()

@@ -22,7 +22,7 @@ from menagerie.envs.drawing.mesh_file import MeshAnimal
 from menagerie.envs.drawing.picture_file import OWN_LIGHT, PictureTexture, by_view, picture_background
 from menagerie.envs.render import RENDER_VERSION
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.shapes.sdf import Ellipsoid
@@ -75,8 +75,8 @@ def arrow() -> np.ndarray:
 
 
 def alone(animal: str = EGG, texture: str = PLAIN, slot: str = "center", size: str = "", **where) -> Scene:
-    """A scene of one thing; `where`: its background and view."""
-    return Scene(**{"background": PLAIN, "things": (Thing(animal, texture, slot, size),)} | where)
+    """A scene of one object; `where`: its background and view."""
+    return Scene(**{"background": PLAIN, "objects": (Object(animal, texture, slot, size),)} | where)
 
 
 def ingredients() -> Iterator[tuple[str, Scene]]:
@@ -94,11 +94,11 @@ def ingredients() -> Iterator[tuple[str, Scene]]:
     numbers = {view_of(number): number for number in reversed(range(200))}
     yield from ((f"camera and sun {k}", alone(view=numbers[view])) for k, view in enumerate(VIEWS))
     for slots, relation in RELATIONS.items():
-        yield f"shadows of {relation}", Scene(PLAIN, tuple(Thing(EGG, PLAIN, slot) for slot in slots), OTHER_VIEW)
+        yield f"shadows of {relation}", Scene(PLAIN, tuple(Object(EGG, PLAIN, slot) for slot in slots), OTHER_VIEW)
     yield "cut-out", alone(CUTOUT, slot="left")
     yield "cut-out that faces left", alone(CUTOUT, slot="right")
     yield "cut-out in its own colours", alone(NATURAL, slot="left")
-    yield "cut-out before a body", Scene(PLAIN, (Thing(CUTOUT, PLAIN, "under"), Thing(EGG, PLAIN, "above")))
+    yield "cut-out before a body", Scene(PLAIN, (Object(CUTOUT, PLAIN, "under"), Object(EGG, PLAIN, "above")))
 
 
 def drawn() -> dict[str, np.ndarray]:
@@ -106,7 +106,7 @@ def drawn() -> dict[str, np.ndarray]:
     plain_ingredients()
     pictures = {}
     for name, scene in ingredients():
-        animals, textures, _, sizes = (tuple(sorted(set(column))) for column in zip(*scene.things, strict=True))
+        animals, textures, _, sizes = (tuple(sorted(set(column))) for column in zip(*scene.objects, strict=True))
         cutouts = tuple((animal, animal) for animal in animals if animal in (CUTOUT, NATURAL))
         world = World("golden", animals, textures, (scene.background,), sizes if any(sizes) else (), cutouts=cutouts)
         (image,), (mask,) = Renderer(world, SIDE).render([scene])

@@ -1,4 +1,4 @@
-"""Which places layouts combine, and the one relation that any two things of a crowd have."""
+"""Which places layouts combine, and the one relation that any two objects of a crowd have."""
 
 from dataclasses import replace
 from itertools import combinations, permutations
@@ -10,7 +10,7 @@ from menagerie.envs.catalog import load_animal
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.limits import advice, crowd_measures, neighbours
 from menagerie.envs.layouts import LAYOUTS, NEAR, Relation, holds, layout_of, relations_of, stated
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import CROWD, PAIR_SLOTS, RELATIONS, SLOTS
 from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import random_crowds
@@ -20,7 +20,7 @@ NAMES = (*RELATIONS.values(), "front/behind")
 
 
 def scene_in(places):
-    return Scene("city", tuple(Thing("cat", "red", place) for place in places))
+    return Scene("city", tuple(Object("cat", "red", place) for place in places))
 
 
 def choices():
@@ -41,7 +41,7 @@ def test_choices_of_a_layout_are_different_and_in_order():
     assert numbers == {"apart": [6, 15, 20, 15, 6, 1], "rows": [6, 15, 20, 15, 6, 1], "overlap": [10, 4, 8, 3, 3, 3]}
     for places in choices():
         assert list(places) == sorted(set(places))
-        assert tuple(thing.slot for thing in scene_in(places).things) == places
+        assert tuple(obj.slot for obj in scene_in(places).objects) == places
 
 
 def test_a_choice_is_drawn_as_often_as_any_other():
@@ -58,7 +58,7 @@ def test_a_layout_has_no_more_than_six_places():
             LAYOUTS["rows"].choices(n)
 
 
-def test_overlap_hides_by_the_front_place_of_the_column_and_near_things_are_apart():
+def test_overlap_hides_by_the_front_place_of_the_column_and_near_objects_are_apart():
     for n in range(2, 7):
         for places in LAYOUTS["overlap"].choices(n):
             near = [place for place in places if CROWD[place].row == "near"]
@@ -68,7 +68,7 @@ def test_overlap_hides_by_the_front_place_of_the_column_and_near_things_are_apar
             assert all(abs(one - other) > 1 for one, other in combinations(at, 2))
 
 
-def test_any_two_things_of_a_layout_have_exactly_one_relation():
+def test_any_two_objects_of_a_layout_have_exactly_one_relation():
     for places in choices():
         scene = scene_in(places)
         relations = relations_of(scene)
@@ -77,7 +77,7 @@ def test_any_two_things_of_a_layout_have_exactly_one_relation():
 
 
 def test_relations_agree_with_positions():
-    """Left things have the smaller x, foremost ones the smaller y, upper ones the greater z."""
+    """Left objects have the smaller x, foremost ones the smaller y, upper ones the greater z."""
     for places in choices():
         for name, *ends in relations_of(scene_in(places)):
             first, second = (SLOTS[places[end]].position for end in ends)
@@ -87,7 +87,7 @@ def test_relations_agree_with_positions():
 
 def test_a_relation_by_hand():
     scene = scene_in(("near left", "front left", "front middle", "high right"))
-    assert [thing.slot for thing in scene.things] == ["front left", "front middle", "high right", "near left"]
+    assert [obj.slot for obj in scene.objects] == ["front left", "front middle", "high right", "near left"]
     assert relations_of(scene) == (
         *(Relation("left/right", 0, 1), Relation("left/right", 0, 2), Relation("front/behind", 0, 3)),
         *(Relation("left/right", 1, 2), Relation("left/right", 3, 1), Relation("left/right", 3, 2)),
@@ -104,7 +104,7 @@ def test_a_pair_has_the_relation_of_its_scene(slots, relation):
     assert scene_in(slots).relation == relation
 
 
-def test_counting_scenes_and_single_things_have_no_relation():
+def test_counting_scenes_and_single_objects_have_no_relation():
     assert relations_of(scene_in(("lower left", "lower right", "upper left"))) == ()
     assert relations_of(scene_in(("center",))) == ()
 
@@ -154,7 +154,7 @@ def test_an_animal_that_does_not_fit_is_reported(size, missed):
     assert all(("greater" if missed == ["width"] else "smaller") in line for line in lines.values())
 
 
-def test_planes_are_between_things_that_stand_together():
+def test_planes_are_between_objects_that_stand_together():
     """Half-way between any two places of a row that a layout combines lies a plane that bounds both."""
     for places in choices():
         for one, other in combinations(places, 2):
@@ -167,8 +167,8 @@ def test_planes_are_between_things_that_stand_together():
 def test_random_crowds_have_every_number_of_different_animals(layout):
     scenes = random_crowds(WORLDS["pug-textures"], layout, 50, seed=0)
     assert scenes == random_crowds(WORLDS["pug-textures"], layout, 50, seed=0)
-    assert [len(scene.things) for scene in scenes[:5]] == [2, 3, 4, 5, 6]
+    assert [len(scene.objects) for scene in scenes[:5]] == [2, 3, 4, 5, 6]
     for scene in scenes:
-        assert len({thing.animal for thing in scene.things}) == len(scene.things)
-        assert tuple(thing.slot for thing in scene.things) in LAYOUTS[layout].choices(len(scene.things))
-    assert max(len(scene.things) for scene in random_crowds(WORLDS["tiny"], layout, 9, seed=0)) == 4
+        assert len({obj.animal for obj in scene.objects}) == len(scene.objects)
+        assert tuple(obj.slot for obj in scene.objects) in LAYOUTS[layout].choices(len(scene.objects))
+    assert max(len(scene.objects) for scene in random_crowds(WORLDS["tiny"], layout, 9, seed=0)) == 4

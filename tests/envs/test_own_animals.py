@@ -14,7 +14,7 @@ from menagerie.envs.custom.limits import advice, measures
 from menagerie.envs.custom.world_file import own_animals
 from menagerie.envs.render import entry_identity, image_identity
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from tests.command import run_here
 from tests.helpers.own_animals import LYNX
@@ -66,8 +66,8 @@ def check(world, *options):
 def test_it_is_drawn_by_any_number_of_workers(tmp_path, own):
     world = load_world(write(tmp_path, own))
     assert world.animals == ("penguin", own)
-    things = (Thing(own, "red", "left"), Thing("penguin", "white", "right"))
-    scenes = [Scene(background, things, view) for background in world.backgrounds for view in range(2)]
+    objects = (Object(own, "red", "left"), Object("penguin", "white", "right"))
+    scenes = [Scene(background, objects, view) for background in world.backgrounds for view in range(2)]
     one, many = Renderer(world, 48, tmp_path / "one"), Renderer(world, 48, tmp_path / "many", workers=2)
     many.prepare(scenes)
     images, masks = one.render(scenes)

@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.mesh_file import read_mesh
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 
 WORLD = """
@@ -82,8 +82,8 @@ def test_own_mesh_texture_and_background_are_drawn(folder, request):
     world = load_world(path)
     assert world.name == "mine"
     assert world.animals == (f"blob {own}", "penguin")
-    things = (Thing(world.animals[0], world.textures[1], "left"), Thing("penguin", "red", "right"))
-    scenes = [Scene(background, things) for background in world.backgrounds]
+    objects = (Object(world.animals[0], world.textures[1], "left"), Object("penguin", "red", "right"))
+    scenes = [Scene(background, objects) for background in world.backgrounds]
     images, masks = Renderer(world, 48, folder / "cache").render(scenes)
     assert all(set(np.unique(mask)) == {0, 1, 2} for mask in masks)
     assert not np.array_equal(images[0], images[1])
@@ -112,9 +112,9 @@ def test_workers_refuse_files_that_changed(folder, request):
     path, own = write(folder, request)
     world = load_world(path)
     trimesh.creation.capsule(1.0, 0.4).export(folder / "blob.ply")
-    things = (Thing(f"blob {own}", "red", "left"), Thing("penguin", "red", "right"))
+    objects = (Object(f"blob {own}", "red", "left"), Object("penguin", "red", "right"))
     with pytest.raises(UserError, match="changed while it started"):
-        Renderer(world, 32, folder / "cache", workers=2).prepare([Scene("desert", things)])
+        Renderer(world, 32, folder / "cache", workers=2).prepare([Scene("desert", objects)])
 
 
 def test_captions_stay_unambiguous(folder, request):
@@ -163,7 +163,7 @@ def test_what_is_built_in_can_be_listed_though_the_base_world_lacks_it(tmp_path)
         'extends = "tiny"\nanimals = ["lion", "penguin"]\ntextures = ["red", "asphalt"]\nbackgrounds = ["arena"]\n'
     )
     world = load_world(str(tmp_path / "more.toml"))
-    scene = Scene("arena", (Thing("lion", "asphalt", "left"), Thing("penguin", "red", "right")))
+    scene = Scene("arena", (Object("lion", "asphalt", "left"), Object("penguin", "red", "right")))
     ours, pug = (Renderer(one, 32).render([scene]) for one in (world, load_world("pug")))
     assert np.array_equal(ours.images, pug.images)
 
@@ -231,7 +231,7 @@ def test_a_function_of_ones_own_is_a_texture(folder, request):
     (folder / "lava.py").write_text("def glow(noise):\n    return noise[:, :3].clip(0, 1)\n")
     path, own = write(folder, request, replaced('image = "tiles.png"\ntile = 0.4', 'function = "lava.py:glow"'))
     world = load_world(path)
-    scene = Scene("desert", (Thing("penguin", f"tiles {own}", "center"),))
+    scene = Scene("desert", (Object("penguin", f"tiles {own}", "center"),))
     assert Renderer(world, 32).render([scene]).masks.any()
 
 

@@ -41,7 +41,7 @@ if __name__ == "__main__":
 
 
 def refuse():
-    raise UserError("no such thing")
+    raise UserError("no such object")
 
 
 def die():
@@ -69,7 +69,7 @@ def until(reached):
 
 def test_a_child_gives_back_what_it_returns_and_raises():
     assert in_child(divmod, 7, 2) == (3, 1)
-    with pytest.raises(UserError, match="no such thing"):
+    with pytest.raises(UserError, match="no such object"):
         in_child(refuse)
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.generators.storage.scene_checks import RenderChecks, measure
 
 
 def scene(view=0):
-    return Scene("city", (Thing("cat", "red", "left"), Thing("pig", "white", "right")), view)
+    return Scene("city", (Object("cat", "red", "left"), Object("pig", "white", "right")), view)
 
 
 def picture(left=(4, 6), right=(12, 6), size=4):
@@ -29,20 +29,20 @@ def test_a_good_scene_passes():
     assert problems(*picture()) == []
 
 
-def test_a_hidden_thing_is_named():
+def test_a_hidden_object_is_named():
     (line,) = problems(*picture(), areas=(16, 40))
     assert line == "white pig: 40% of the pig is visible".replace("white pig", scene().key)
     image, mask = picture()
     assert "0% of the cat" in problems(image, np.where(mask == 1, 0, mask))[0]
 
 
-def test_a_thing_cut_by_the_frame_is_named():
+def test_an_object_cut_by_the_frame_is_named():
     assert "the pig is cut by the frame" in problems(*picture(right=(16, 6)))[0]
 
 
 def test_a_relation_that_the_masks_contradict_is_named():
     assert "contradict left/right" in problems(*picture(left=(12, 6), right=(4, 6)))[0]
-    stacked = Scene("city", (Thing("cat", "red", "above"), Thing("pig", "white", "under")))
+    stacked = Scene("city", (Object("cat", "red", "above"), Object("pig", "white", "under")))
     assert problems(*picture(left=(8, 3), right=(8, 12)), of=stacked) == []
     assert "contradict above/under" in problems(*picture(left=(8, 12), right=(8, 3)), of=stacked)[0]
 
@@ -69,10 +69,10 @@ def test_centres_are_means_of_pixels():
 
 
 def crowd(first, second):
-    return Scene("city", (Thing("cat", "red", first), Thing("pig", "white", second)))
+    return Scene("city", (Object("cat", "red", first), Object("pig", "white", second)))
 
 
-def test_in_layouts_that_hide_things_any_share_may_show():
+def test_in_layouts_that_hide_objects_any_share_may_show():
     behind, beside = crowd("front left", "near left"), crowd("front left", "front right")
     image, mask = picture(left=(4, 6), right=(6, 5))
     assert problems(image, mask, areas=(16, 200), of=behind) == []
@@ -80,7 +80,7 @@ def test_in_layouts_that_hide_things_any_share_may_show():
     none = np.where(mask == 2, 0, mask)
     checks = RenderChecks()
     for texture in ("white", "red"):  # with nothing of the pig in it
-        scene = Scene("city", (Thing("cat", "red", "front left"), Thing("pig", texture, "near left")))
+        scene = Scene("city", (Object("cat", "red", "front left"), Object("pig", texture, "near left")))
         assert checks.problems([scene], image[None], none[None], [(16, 16)]) == []
 
 
@@ -90,6 +90,6 @@ def test_relations_of_crowds_are_checked_by_what_shows():
     assert "contradict left/right" in problems(*swapped, of=crowd("back left", "front right"))[0]
     assert problems(*swapped, areas=(16, 40), of=crowd("back left", "front right")) == [], "a part says little"
     assert problems(*swapped, of=crowd("front left", "back left")) == [], "in front, wherever the centres are"
-    upper = crowd("high left", "front left")  # things are sorted by place: the pig comes first
+    upper = crowd("high left", "front left")  # objects are sorted by place: the pig comes first
     assert problems(*picture(left=(6, 12), right=(6, 3)), of=upper) == []
     assert "contradict above/under" in problems(*picture(left=(6, 3), right=(6, 12)), of=upper)[0]

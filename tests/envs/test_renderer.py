@@ -10,7 +10,7 @@ import pytest
 from menagerie.envs.drawing.placement import read_poses
 from menagerie.envs.render import entry_identity
 from menagerie.envs.render.renderer import Pictures, Renderer
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS, Slot
 from menagerie.envs.world import World
 from tests.envs.conftest import RESOLUTION
@@ -26,7 +26,7 @@ def test_shapes_and_instances(rendered, scenes):
     assert images.shape == (len(scenes), RESOLUTION, RESOLUTION, 3)
     assert images.dtype == masks.dtype == np.uint8
     for scene, mask in zip(scenes, masks, strict=True):
-        assert set(np.unique(mask)) == set(range(len(scene.things) + 1))
+        assert set(np.unique(mask)) == set(range(len(scene.objects) + 1))
 
 
 def test_no_scenes_are_no_images(renderer):
@@ -56,7 +56,7 @@ def test_workers_give_the_same_bytes(world, rendered, scenes, tmp_path):
     steps = []
     parallel = Renderer(world, RESOLUTION, tmp_path, workers=2)
     parallel.prepare(scenes[:1], lambda done, total: steps.append((done, total)))
-    records = 2 + len(world.backgrounds)  # the things', and those of the view's backgrounds
+    records = 2 + len(world.backgrounds)  # the objects', and those of the view's backgrounds
     assert steps == [(done, records) for done in range(1, records + 1)]
     assert np.array_equal(parallel.render(scenes[:1])[0], rendered[0][:1])
 
@@ -69,13 +69,13 @@ def test_identity_depends_on_what_determines_pixels():
     assert entry_identity(64, replace(world, name="another", animals=("dog",))) == entry_identity(64, world)
 
 
-def test_a_mask_is_where_its_thing_is_drawn(renderer, rendered, scenes):
-    """Another texture changes every pixel of a thing's mask, and none beyond its soft edge."""
+def test_a_mask_is_where_its_object_is_drawn(renderer, rendered, scenes):
+    """Another texture changes every pixel of an object's mask, and none beyond its soft edge."""
     for scene, mask in zip(scenes[:4], rendered.masks, strict=False):
-        for number, thing in enumerate(scene.things, start=1):
-            other = thing._replace(texture="red" if thing.texture == "white" else "white")
-            things = tuple(other if named == thing else named for named in scene.things)
-            before, after = renderer.render([scene, replace(scene, things=things)]).images.astype(int)
+        for number, obj in enumerate(scene.objects, start=1):
+            other = obj._replace(texture="red" if obj.texture == "white" else "white")
+            objects = tuple(other if named == obj else named for named in scene.objects)
+            before, after = renderer.render([scene, replace(scene, objects=objects)]).images.astype(int)
             moved, inside = np.abs(after - before).max(-1) > 0, np.pad(mask == number, 1)
             near = np.any([np.roll(inside, (y, x), (0, 1)) for y in (-1, 0, 1) for x in (-1, 0, 1)], 0)[1:-1, 1:-1]
             assert (moved[mask == number]).mean() > 0.9  # tagged parts, as eyes, keep their colours
@@ -89,7 +89,7 @@ def test_turned_round_in_the_mirrored_place_it_is_its_mirror_image(world, monkey
     monkeypatch.setitem(SLOTS, "there", Slot((0.6, 0.2, 0.0), 0.9, (-153.0,), **still))
     animals = [name for name in world.animals if read_poses()[name].roll == 0][:3]
     few = replace(world, textures=("red",), backgrounds=("desert",))
-    scenes = [Scene("desert", (Thing(name, "red", slot),)) for name in animals for slot in ("here", "there")]
+    scenes = [Scene("desert", (Object(name, "red", slot),)) for name in animals for slot in ("here", "there")]
     masks = Renderer(few, RESOLUTION).render(scenes).masks
     assert animals
     assert (masks[::2] != masks[1::2, :, ::-1]).mean() < 0.002

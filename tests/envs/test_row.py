@@ -1,4 +1,4 @@
-"""Scenes as a row of patterns: where things stand, what a pattern is, and what is refused."""
+"""Scenes as a row of patterns: where objects stand, what a pattern is, and what is refused."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.renderer import Pictures
 from menagerie.envs.render.row import NOISE, RowRenderer, columns_of, pattern, renderer_of
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import WORLDS
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 
@@ -15,15 +15,15 @@ WORLD = WORLDS["row-15-textures"]
 
 
 def pair(view: int = 0, first: str = "cat", second: str = "bear", slots: tuple[str, str] = ("left", "right")) -> Scene:
-    return Scene("city", (Thing(first, "red", slots[0]), Thing(second, "grass", slots[1])), view)
+    return Scene("city", (Object(first, "red", slots[0]), Object(second, "grass", slots[1])), view)
 
 
 @pytest.mark.parametrize("name", [name for name, world in WORLDS.items() if world.row])
-def test_things_stand_in_the_row_as_their_slots_say(name):
+def test_objects_stand_in_the_row_as_their_slots_say(name):
     world = WORLDS[name]
     animals, (texture, *_), (background, *_) = world.animals[:2], world.textures, world.backgrounds
-    things = tuple(Thing(animal, texture, slot) for animal, slot in zip(animals, ("left", "right"), strict=True))
-    scenes = [Scene(background, things, view) for view in range(300)]
+    objects = tuple(Object(animal, texture, slot) for animal, slot in zip(animals, ("left", "right"), strict=True))
+    scenes = [Scene(background, objects, view) for view in range(300)]
     columns = [columns_of(scene, world.row) for scene in scenes]
     assert all(left < right for left, right in columns)
     assert {column for both in columns for column in both} == set(world.row.places)
@@ -40,8 +40,8 @@ def test_things_stand_in_the_row_as_their_slots_say(name):
 def test_a_column_has_the_mean_of_two_patterns_and_the_rest_the_background():
     scene = pair()
     (image,), (mask,) = RowRenderer(WORLD, SIDE).render([scene])
-    for number, thing in enumerate(scene.things, start=1):
-        mean = (pattern("animal", thing.animal, SIDE) + pattern("texture", thing.texture, SIDE)) / 2
+    for number, obj in enumerate(scene.objects, start=1):
+        mean = (pattern("animal", obj.animal, SIDE) + pattern("texture", obj.texture, SIDE)) / 2
         shown = np.broadcast_to(mean[:, None], image.shape)[mask == number]
         assert np.abs(image[mask == number] - shown).max() <= NOISE + 0.5
     ground = np.broadcast_to(pattern("background", "city", SIDE)[:, None], image.shape)[mask == 0]

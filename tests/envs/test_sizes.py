@@ -6,7 +6,7 @@ import pytest
 from menagerie.envs.custom.world_file import load_own_world
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import PAIR_SLOTS, SIZES, SLOTS
 from menagerie.envs.worlds import load_world
 
@@ -19,7 +19,7 @@ def renderer():
 
 
 def alone(animal, slot, size, view=0):
-    return Scene("city", (Thing(animal, "white", slot, size),), view)
+    return Scene("city", (Object(animal, "white", slot, size),), view)
 
 
 @pytest.mark.parametrize("animal", WORLD.animals)
@@ -31,7 +31,7 @@ def test_big_is_visibly_larger_than_small_in_every_slot(renderer, animal):
     assert (areas[:, 1] > 1.8 * areas[:, 0]).all()
 
 
-def test_no_view_makes_a_small_thing_as_large_as_a_big_one():
+def test_no_view_makes_a_small_object_as_large_as_a_big_one():
     for slot in SLOTS.values():
         assert SIZES["small"] * (1 + slot.scale_range) < 0.9 * SIZES["big"] * (1 - slot.scale_range)
 
@@ -46,10 +46,10 @@ def test_sizes_share_a_pose(renderer):
         assert abs(small - big) <= 4, "it stands, or hangs, where the big one does"
 
 
-def test_a_big_thing_is_what_a_world_without_sizes_shows(renderer):
-    things = (Thing("elephant", "red", "left", "big"), Thing("rabbit", "grass", "right", "big"))
-    sized = Scene("desert", things)
-    plain = Scene("desert", tuple(thing._replace(size="") for thing in things))
+def test_a_big_object_is_what_a_world_without_sizes_shows(renderer):
+    objects = (Object("elephant", "red", "left", "big"), Object("rabbit", "grass", "right", "big"))
+    sized = Scene("desert", objects)
+    plain = Scene("desert", tuple(obj._replace(size="") for obj in objects))
     images, masks = Renderer(load_world("tiny"), 64).render([plain])
     assert np.array_equal(renderer.render([sized]).images, images)
     assert np.array_equal(renderer.render([sized]).masks, masks)

@@ -81,12 +81,12 @@ def test_the_worlds_that_it_writes(package, tmp_path, capsys):
     assert masks.max() == 2
 
 
-def test_things_besides_animals_and_backgrounds_of_ones_own(package, tmp_path, capsys):
+def test_objects_besides_animals_and_backgrounds_of_ones_own(package, tmp_path, capsys):
     scenery = tmp_path / "scenery"
     for name in ("old wood/a.png", "old wood/b.jpg", "lake.png", "000123.jpg"):
         (scenery / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (64, 48), "teal").save(scenery / name)
-    main(PhotosConfig(tmp_path / "out", package, backgrounds=scenery, things=True))
+    main(PhotosConfig(tmp_path / "out", package, backgrounds=scenery, objects=True))
     wide = load_world(str(tmp_path / "out/photos-wide.toml"))
     assert "yellow pear" in wide.animals
     assert dict(wide.groups)["animals"] == tuple(name for name in wide.animals if name != "yellow pear")
@@ -110,7 +110,7 @@ def test_a_folder_of_ones_own(tmp_path, capsys):
     for place in ("lion.png", "lion-2.png", "snow_leopard.webp", "dodo/front view.png"):
         draw(pictures / place, GREY)
     main(PhotosConfig(tmp_path / "out", cutouts=pictures))
-    assert "photos.toml: 3 things, 4 photographs" in capsys.readouterr().out
+    assert "photos.toml: 3 objects, 4 photographs" in capsys.readouterr().out
     for name in ("photos", "photos-natural"):
         assert load_world(str(tmp_path / "out" / f"{name}.toml")).animals == ("dodo", "lion", "snow leopard")
         assert "GPL" not in (tmp_path / "out" / f"{name}.toml").read_text(), "that is the package's licence"
@@ -120,7 +120,7 @@ def test_the_command(package, tmp_path):
     command = [sys.executable, "-m", "menagerie", "photos", str(tmp_path / "out"), "--package", str(package)]
     result = run_here(command, tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "photos.toml: 3 things, 4 photographs" in result.stdout
+    assert "photos.toml: 3 objects, 4 photographs" in result.stdout
 
 
 def test_debians_package_has_pugs_animals(tmp_path):

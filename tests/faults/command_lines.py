@@ -49,7 +49,7 @@ FIELDS = {
     "terms.toml": f"hold_out = ['{LONG}']",
     "rules.toml": f"hold_out = {['texture=red'] * 10_000}",
     "bool.toml": "views = true",
-    "phrasings.toml": "phrasings = 'i see {things}'",
+    "phrasings.toml": "phrasings = 'i see {objects}'",
     "groups.toml": "groups = 3",
     "group.toml": "[groups]\nfelines = ['catt']",
 }

@@ -44,8 +44,8 @@ CHOICES = {
     | {
         "world": ("four-textures", "eight-textures"),
         "layout": ("apart", "rows", "overlap"),
-        "things": ((1, 2), (2, 3), (1, 3)),
-        "test_things": ((2,), (2, 3), (4,)),
+        "objects": ((1, 2), (2, 3), (1, 3)),
+        "test_objects": ((2,), (2, 3), (4,)),
         "train_scenes": (120, 240),
         "test_scenes": (12,),
         "coverage": (0.5, 0.75, 1.0),
@@ -58,7 +58,7 @@ CHOICES = {
     "probe": {
         "world": ("tiny", "tiny-sizes", "four-textures"),
         "layout": ("", "apart", "overlap"),
-        "things": (2, 3),
+        "objects": (2, 3),
         "quartets": (5, 20),
         "probe_views": (1, 2),
     },

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.templates import Caption, Content
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
@@ -34,7 +34,7 @@ RULED_ORDERS = SpatialRecipe(**SMALL, pairs=1.0, hold_out=("relation=above & fir
 DEPENDENCE = DependenceRecipe(**SMALL | {"views": 12}, information=0.5)
 COUNTING = CountingRecipe(**SMALL, pairs=1.0)
 CROWD = CrowdRecipe(
-    world="eight-textures", coverage=0.5, train_scenes=240, test_scenes=24, views=2, test_things=(2,), searches=(3,)
+    world="eight-textures", coverage=0.5, train_scenes=240, test_scenes=24, views=2, test_objects=(2,), searches=(3,)
 )
 RULED_CROWD = replace(CROWD, coverage=1.0, hold_out=("texture=red & animal=rabbit",), searches=())
 PROBE = ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit"))
@@ -85,7 +85,7 @@ PARTS = {"text": ("text",), "graph": ("graph",), "text and graph": ("text", "gra
 
 
 def animals(scene: Scene) -> set[str]:
-    return {thing.animal for thing in scene.things}
+    return {obj.animal for obj in scene.objects}
 
 
 def leaks() -> Iterator[Fault]:
@@ -104,7 +104,7 @@ def leak(test: str, place: str) -> Plant:
 
     def plant(split: Split) -> Split:
         train, tested = split.subsets["train"], split.subsets[test]
-        k = max(range(len(tested)), key=lambda i: len(tested.scenes[i].things))
+        k = max(range(len(tested)), key=lambda i: len(tested.scenes[i].objects))
         if place == "image":
             (content,) = tested.contents_at([k])
             shown = content._replace(scene=replace(content.scene, view=0))
@@ -112,7 +112,9 @@ def leak(test: str, place: str) -> Plant:
         own = next(
             i
             for i, s in enumerate(train.scenes)
-            if (train.false[i] or place != "negative") and len(s.things) > 1 and animals(s) != animals(tested.scenes[k])
+            if (train.false[i] or place != "negative")
+            and len(s.objects) > 1
+            and animals(s) != animals(tested.scenes[k])
         )
         if place == "negative":
             return told(split, "train", false=changed(train.false, own, tested.true[k]))
@@ -160,7 +162,7 @@ def worded(name: str, change: Callable[[str], str]) -> Plant:
 
 
 def turned(split: Split) -> Split:
-    """A graph relates two things the other way round."""
+    """A graph relates two objects the other way round."""
     true = split.subsets["validation"].true
     (edge,) = true[0].graph.edges
     graph = true[0].graph._replace(edges=(edge._replace(subject=edge.object, object=edge.subject),))
@@ -168,10 +170,10 @@ def turned(split: Split) -> Split:
 
 
 def unrelated(content: Content) -> Content:
-    """The content of a scene whose two things are in places that have no relation."""
-    things = zip(content.scene.things, ("center", "left"), strict=True)
-    scene = replace(content.scene, things=tuple(thing._replace(slot=slot) for thing, slot in things))
-    return content._replace(scene=scene, things=scene.things, predicates=())
+    """The content of a scene whose two objects are in places that have no relation."""
+    objects = zip(content.scene.objects, ("center", "left"), strict=True)
+    scene = replace(content.scene, objects=tuple(obj._replace(slot=slot) for obj, slot in objects))
+    return content._replace(scene=scene, objects=scene.objects, predicates=())
 
 
 def said(name: str, of: Callable[[Content], bool], change: Callable[[Content], Content]) -> Plant:
@@ -185,9 +187,9 @@ def said(name: str, of: Callable[[Content], bool], change: Callable[[Content], C
     return plant
 
 
-def denied(thing: Callable[[Content], Thing]) -> Plant:
-    """A training caption denies another thing, and has no negative."""
-    return said("train", lambda its: bool(its.denied), lambda its: its._replace(denied=(thing(its),), negative=False))
+def denied(obj: Callable[[Content], Object]) -> Plant:
+    """A training caption denies another object, and has no negative."""
+    return said("train", lambda its: bool(its.denied), lambda its: its._replace(denied=(obj(its),), negative=False))
 
 
 def put(name: str, other: str) -> Plant:
@@ -241,7 +243,7 @@ def always_true(split: Split) -> Split:
 
 
 def one_assignment(scene: Scene) -> bool:
-    one, other = sorted(scene.things)
+    one, other = sorted(scene.objects)
     return one.texture < other.texture
 
 
@@ -282,9 +284,9 @@ SPLIT_FAULTS = [
     Fault("fewer views", CROWD, claimed(views=1), "every view of train is one from 0 to 0"),
     Fault("other groups", GROUPED, claimed(groups=["birds={penguin, rabbit}"]), "no rule holds out any scene of train"),
     Fault(
-        "a held-out thing denied", RULED, denied(lambda _: Thing("penguin", "red", "center")), "train denies nothing"
+        "a held-out object denied", RULED, denied(lambda _: Object("penguin", "red", "center")), "train denies nothing"
     ),
-    Fault("a thing denied that is shown", BINDING, denied(lambda its: its.scene.things[0]), TRUE.format("train")),
+    Fault("an object denied that is shown", BINDING, denied(lambda its: its.scene.objects[0]), TRUE.format("train")),
     Fault("a relation turned", SPATIAL, turned, TRUE.format("validation")),
     Fault(
         "a pair in no relation", SPATIAL, said("validation", bool, unrelated), "every pair of validation is in a req"
@@ -297,7 +299,7 @@ SPLIT_FAULTS = [
     Fault("a test trained on", BINDING, put("train", "unseen_pairs"), "no scene of unseen_pairs is in train"),
     Fault("validation tested", SPATIAL, put("above_under_unseen_pairs", "validation"), "and validation share no"),
     Fault("an order of another test", ORDERS, put("validation", "above_under_unseen_order"), "no animal pair of valid"),
-    Fault("more things than a test says", CROWD, put("seen_2", "search_feature_3"), "every scene of seen_2 has 2"),
+    Fault("more objects than a test says", CROWD, put("seen_2", "search_feature_3"), "every scene of seen_2 has 2"),
     Fault(
         "another relation", SPATIAL, instead("above_under_unseen_pairs", "left_right_unseen_pairs"), "in a requested"
     ),
@@ -314,7 +316,7 @@ SPLIT_FAULTS = [
         "share no animal pair with val",
     ),
     Fault("a probe trained on", PROBE, put("train", "left_first"), "a probe set has nothing in train"),
-    Fault("the other order", PROBE, put("left_first", "right_first"), "captions of left_first mention things"),
+    Fault("the other order", PROBE, put("left_first", "right_first"), "captions of left_first mention objects"),
     Fault("a view of training", PROBE, claimed(first_view=16), "no training can use the views"),
     Fault("one group", PROBE, groups(lambda its: its * 0), "groups of left_first are pairs of animals"),
     Fault(

@@ -23,11 +23,11 @@ def put(name: str, index: object, value: object) -> Plant:
 
 
 def exchanged(*names: str) -> Plant:
-    """The rows with the fewest and with the most things."""
+    """The rows with the fewest and with the most objects."""
 
     def plant(tables: Tables) -> None:
-        things = tables["masks"].max((1, 2))
-        i, j = things.argmin(), things.argmax()
+        objects = tables["masks"].max((1, 2))
+        i, j = objects.argmin(), objects.argmax()
         for name in names:
             tables[name][[i, j]] = tables[name][[j, i]]
 

@@ -1,4 +1,4 @@
-"""Faults of files from elsewhere: one for each kind of thing that goes wrong with them, drawn by a generator."""
+"""Faults of files from elsewhere: one for each kind of object that goes wrong with them, drawn by a generator."""
 
 import csv
 import io

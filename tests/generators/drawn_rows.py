@@ -1,9 +1,9 @@
-"""Rows for tests of the generator: what was drawn for each scene, thing or pair, and what that must not depend on."""
+"""Rows for tests of the generator: what was drawn for each scene, object or pair, and what that must not depend on."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions import templates
@@ -27,16 +27,16 @@ def splits(base: SplitRecipe, seeds: int) -> Iterator[tuple[SplitRecipe, dict[st
         yield one, one.subsets()
 
 
-def told(thing: Thing, nodes: Sequence[str]) -> tuple[int, bool] | None:
-    """Where in a graph's nodes a thing is mentioned, and whether with its texture; None if it isn't."""
-    for text, textured in ((phrase(thing), True), (phrase(thing._replace(texture="")), False)):
+def told(obj: Object, nodes: Sequence[str]) -> tuple[int, bool] | None:
+    """Where in a graph's nodes an object is mentioned, and whether with its texture; None if it isn't."""
+    for text, textured in ((phrase(obj), True), (phrase(obj._replace(texture="")), False)):
         if text in nodes:
             return nodes.index(text), textured
     return None
 
 
 def pairs_in(base: SplitRecipe, seeds: int, *names: str) -> Rows:
-    """The scenes of two things in some subsets, told from the first and the second animal in the alphabet."""
+    """The scenes of two objects in some subsets, told from the first and the second animal in the alphabet."""
 
     def rows() -> list[Row]:
         found = []
@@ -44,7 +44,7 @@ def pairs_in(base: SplitRecipe, seeds: int, *names: str) -> Rows:
             for name in names:
                 seen = set()
                 for scene in subsets[name]:
-                    if len(scene.things) == 2:
+                    if len(scene.objects) == 2:
                         found.append(row_of(one, name, scene, seen))
         return found
 
@@ -52,9 +52,9 @@ def pairs_in(base: SplitRecipe, seeds: int, *names: str) -> Rows:
 
 
 def row_of(made: SplitRecipe, name: str, scene: Scene, seen: set[Hashable]) -> Row:
-    first, second = sorted(scene.things)
+    first, second = sorted(scene.objects)
     true, _ = made.texts(name, scene)
-    at = [told(thing, true.graph.nodes) for thing in (first, second)]
+    at = [told(obj, true.graph.nodes) for obj in (first, second)]
     row: Row = {
         "background": scene.background,
         "view": scene.view,
@@ -63,7 +63,7 @@ def row_of(made: SplitRecipe, name: str, scene: Scene, seen: set[Hashable]) -> R
         "texture of first": first.texture,
         "texture of second": second.texture,
         "answer": (first.texture > second.texture) - (first.texture < second.texture),
-        "place": scene.things[0] == first,
+        "place": scene.objects[0] == first,
         "phrasing": phrasing_in(true.text, scene, made.wording.phrasings),
         "pair": f"{made.seed} {first.animal} {second.animal}",
         "left out": None if all(at) else at[0] is None,
@@ -77,18 +77,18 @@ def row_of(made: SplitRecipe, name: str, scene: Scene, seen: set[Hashable]) -> R
     alike = min(bare(scene), bare(swap))
     if alike not in seen:  # a scene and its swap share these draws
         seen.add(alike)
-        row |= {"facing in place 1": scene.things[0].slot, "facing in place 2": scene.things[1].slot}
+        row |= {"facing in place 1": scene.objects[0].slot, "facing in place 2": scene.objects[1].slot}
         row |= {"size of first": first.size or None, "size of second": second.size or None}
     return row
 
 
 def bare(scene: Scene) -> tuple[Hashable, ...]:
-    things = tuple((thing.animal, thing.texture, place_of(thing.slot)) for thing in scene.things)
-    return scene.background, scene.view, things
+    objects = tuple((obj.animal, obj.texture, place_of(obj.slot)) for obj in scene.objects)
+    return scene.background, scene.view, objects
 
 
 def denied_in(nodes: Sequence[str]) -> Row:
-    """Whether a graph denies a thing, and which."""
+    """Whether a graph denies an object, and which."""
     denied = [node.split() for node in nodes if node.startswith("no ")]
     if not denied:
         return {"denied": False}
@@ -96,10 +96,10 @@ def denied_in(nodes: Sequence[str]) -> Row:
 
 
 def phrasing_in(text: str, scene: Scene, phrasings: Sequence[str]) -> int:
-    """The number of the phrasing whose words are around the things: of those that fit, the longest."""
+    """The number of the phrasing whose words are around the objects: of those that fit, the longest."""
     place = templates.IN_PLACE.get(scene.background, f"in the {scene.background}")
     words = [
-        [part.format(place=place, background=scene.background) for part in its.split("{things}")] for its in phrasings
+        [part.format(place=place, background=scene.background) for part in its.split("{objects}")] for its in phrasings
     ]
     fit = [i for i, (start, end) in enumerate(words) if text.startswith(start) and text.endswith(end)]
     return max(fit, key=lambda i: len(phrasings[i]))
@@ -127,29 +127,29 @@ def assigned(base: SplitRecipe, seeds: int) -> Rows:
 
 
 def painted(base: DependenceRecipe) -> Rows:
-    """Each thing of train: the texture of each animal is a draw of its own."""
+    """Each object of train: the texture of each animal is a draw of its own."""
 
     def rows() -> list[Row]:
         return [
-            {f"{thing.animal}": thing.texture, "background": s.background, "view": s.view, "place": thing.slot[:4]}
+            {f"{obj.animal}": obj.texture, "background": s.background, "view": s.view, "place": obj.slot[:4]}
             for s in base.subsets()["train"]
-            for thing in s.things
+            for obj in s.objects
         ]
 
     return rows
 
 
 def counted(base: CountingRecipe, seeds: int) -> Rows:
-    """The scenes of tests of numbers; places are a draw of their own for each number of things."""
+    """The scenes of tests of numbers; places are a draw of their own for each number of objects."""
 
     def rows() -> list[Row]:
         return [
             {
-                "number": (number := len(scene.things)),
-                f"other number than {number}": len(made.swap(scene).things),
-                f"places of {number}": "+".join(sorted(thing.slot for thing in scene.things)),
-                "animal": scene.things[0].animal,
-                "texture": scene.things[0].texture,
+                "number": (number := len(scene.objects)),
+                f"other number than {number}": len(made.swap(scene).objects),
+                f"places of {number}": "+".join(sorted(obj.slot for obj in scene.objects)),
+                "animal": scene.objects[0].animal,
+                "texture": scene.objects[0].texture,
                 "background": scene.background,
                 "view": scene.view,
             }
@@ -162,30 +162,30 @@ def counted(base: CountingRecipe, seeds: int) -> Rows:
 
 
 def dealt(base: CrowdRecipe, seeds: int, name: str, number: int) -> Rows:
-    """Each thing of the scenes of a crowd with a number of things; its scene is told with the first one."""
+    """Each object of the scenes of a crowd with a number of objects; its scene is told with the first one."""
 
     def rows() -> list[Row]:
         scenes = [(made, scene) for made, its in splits(base, seeds) for scene in its[name]]
-        return [row for made, scene in scenes if len(scene.things) == number for row in rows_of(made, name, scene)]
+        return [row for made, scene in scenes if len(scene.objects) == number for row in rows_of(made, name, scene)]
 
     return rows
 
 
 def rows_of(made: CrowdRecipe, name: str, scene: Scene) -> Iterator[Row]:
     nodes = made.texts(name, scene)[0].graph.nodes
-    for i, thing in enumerate(scene.things):
-        at = told(thing, nodes)
+    for i, obj in enumerate(scene.objects):
+        at = told(obj, nodes)
         yield {
-            "animal": thing.animal,
-            "texture": thing.texture,
-            "place": thing.slot,
-            "size": thing.size or None,
+            "animal": obj.animal,
+            "texture": obj.texture,
+            "place": obj.slot,
+            "size": obj.size or None,
             "exchanged": i in exchanged(scene),
             "mentioned": at is not None,
             "textured": at and at[1],
             "mentioned first": at and at[0] == 0 if len(nodes) > 2 else None,
-            "background of thing": scene.background,
-            "view of thing": scene.view,
+            "background of object": scene.background,
+            "view of object": scene.view,
             **({"background": scene.background, "view": scene.view, "number told": len(nodes)} if not i else {}),
         }
 
@@ -196,15 +196,15 @@ def probed(base: ProbeRecipe) -> Rows:
     def rows() -> list[Row]:
         found: dict[Hashable, Row] = {}
         for scene in base.subsets()["left_first"]:
-            things = sorted(scene.things)
-            names = tuple(thing.animal for thing in things), tuple(sorted(thing.texture for thing in things))
+            objects = sorted(scene.objects)
+            names = tuple(obj.animal for obj in objects), tuple(sorted(obj.texture for obj in objects))
             texts = base.texts("left_first", scene)
             row: Row = {
                 "background": scene.background,
-                "facing in place 1": scene.things[0].slot,
-                "facing in place 2": scene.things[1].slot,
-                "size of first": things[0].size,
-                "size of second": things[1].size,
+                "facing in place 1": scene.objects[0].slot,
+                "facing in place 2": scene.objects[1].slot,
+                "size of first": objects[0].size,
+                "size of second": objects[1].size,
                 "phrasing": phrasing_in(texts[0].text, scene, base.wording.phrasings),
             }
             before = found.get((names, scene.view - 1), {})

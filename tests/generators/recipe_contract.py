@@ -42,29 +42,29 @@ made = cache(Made)
 
 
 def many(scenes: Sequence[Scene]) -> list[Scene]:
-    return [scene for scene in scenes if len(scene.things) > 1]
+    return [scene for scene in scenes if len(scene.objects) > 1]
 
 
 def compositions(scene: Scene) -> frozenset[tuple[str, str]]:
-    return frozenset(thing[:2] for thing in scene.things)
+    return frozenset(obj[:2] for obj in scene.objects)
 
 
 def arrangements(scenes: Sequence[Scene]) -> set[frozenset[tuple[str, str]]]:
-    """Which things in which textures scenes show together."""
+    """Which objects in which textures scenes show together."""
     return {compositions(scene) for scene in many(scenes)}
 
 
 def pairs(scenes: Sequence[Scene]) -> set[frozenset[str]]:
     """The animals that scenes show together."""
-    return {frozenset(thing.animal for thing in scene.things) for scene in many(scenes)}
+    return {frozenset(obj.animal for obj in scene.objects) for scene in many(scenes)}
 
 
 def orders(scenes: Sequence[Scene], relation: str) -> set[tuple[str, ...]]:
-    return {tuple(thing.animal for thing in scene.things) for scene in scenes if scene.relation == relation}
+    return {tuple(obj.animal for obj in scene.objects) for scene in scenes if scene.relation == relation}
 
 
 def alone(scenes: Sequence[Scene]) -> set[tuple]:
-    return {(s.background, s.view, s.things[0]) for s in scenes if len(s.things) == 1}
+    return {(s.background, s.view, s.objects[0]) for s in scenes if len(s.objects) == 1}
 
 
 def check_all(its: Made) -> None:
@@ -107,9 +107,9 @@ def check_swaps(its: Made) -> None:
 
 
 def check_singles(its: Made, slots: Sequence[str] = ("center",), shown: frozenset | None = None) -> None:
-    """Every thing that the recipe allows is in train alone: in all sizes, on all backgrounds, in all views."""
+    """Every object that the recipe allows is in train alone: in all sizes, on all backgrounds, in all views."""
     views, rules = range(getattr(its.recipe, "singles_views", 0) or its.recipe.views), its.recipe.rules(its.world)
-    every = (s for s in its.world.singles(views, slots) if shown is None or s.things[0][:2] in shown)
+    every = (s for s in its.world.singles(views, slots) if shown is None or s.objects[0][:2] in shown)
     assert alone(its.train) == alone([scene for scene in every if not matched(rules, scene)])
 
 
@@ -145,9 +145,9 @@ def check_hard_negatives(its: Made) -> None:
 
 
 def plain(scene: Scene, *fields: str) -> Scene:
-    """A scene without its sizes and facings, and without further fields of its things."""
+    """A scene without its sizes and facings, and without further fields of its objects."""
     nothing = dict.fromkeys(("size", *fields), "")
-    return replace(scene, things=tuple(t._replace(**{"slot": place_of(t.slot), **nothing}) for t in scene.things))
+    return replace(scene, objects=tuple(t._replace(**{"slot": place_of(t.slot), **nothing}) for t in scene.objects))
 
 
 def check_spatial(its: Made) -> None:
@@ -182,36 +182,36 @@ def check_dependence(its: Made) -> None:
     )
     every = Counter(plain(s, "texture") for s in its.world.singles(range(its.recipe.views)))
     one_texture = Counter({scene: number // len(its.world.textures) for scene, number in every.items()})
-    assert Counter(plain(s, "texture") for s in its.train if len(s.things) == 1) == one_texture
+    assert Counter(plain(s, "texture") for s in its.train if len(s.objects) == 1) == one_texture
     assert {order[::-1] for order in orders(its.train, "left/right")} == orders(its.train, "left/right")
     check_counts(its, len(pairs(its.train)))
 
 
 def check_counting(its: Made) -> None:
-    counted = {name: {s.things[0].animal for s in many(scenes)} for name, scenes in its.subsets.items()}
+    counted = {name: {s.objects[0].animal for s in many(scenes)} for name, scenes in its.subsets.items()}
     assert not counted["train"] & (counted["unseen_counts"] | counted["validation"])
     assert not counted["unseen_counts"] & counted["validation"]
     assert counted["seen_counts"] <= counted["train"]
-    every = {(s.background, s.view, s.things[0]._replace(slot="")) for s in its.world.singles(range(its.recipe.views))}
-    assert {(b, view, thing._replace(slot="")) for b, view, thing in alone(its.train)} == every
-    numbers = Counter(len(scene.things) for scene in its.train)
+    every = {(s.background, s.view, s.objects[0]._replace(slot="")) for s in its.world.singles(range(its.recipe.views))}
+    assert {(b, view, obj._replace(slot="")) for b, view, obj in alone(its.train)} == every
+    numbers = Counter(len(scene.objects) for scene in its.train)
     assert numbers[2] == numbers[3] == numbers[4]
-    assert {len(scene.things) for scene in its.tests["unseen_counts"]} <= {1, 2, 3, 4}
-    assert all(len({(*t[:2], t.size) for t in s.things}) == 1 for scenes in its.subsets.values() for s in scenes)
+    assert {len(scene.objects) for scene in its.tests["unseen_counts"]} <= {1, 2, 3, 4}
+    assert all(len({(*t[:2], t.size) for t in s.objects}) == 1 for scenes in its.subsets.values() for s in scenes)
     check_counts(its, len(counted["train"]))
 
 
 def check_crowd(its: Made) -> None:
     """Numbers are even; the four compositions of a swap are all seen or all unseen, and the others are seen."""
     recipe, shown = its.recipe, {composition for scene in its.train for composition in compositions(scene)}
-    numbers = Counter(len(scene.things) for scene in its.train)
+    numbers = Counter(len(scene.objects) for scene in its.train)
     assert numbers.total() == recipe.train_scenes
-    assert set(numbers) == set(recipe.things)
+    assert set(numbers) == set(recipe.objects)
     assert max(numbers.values()) - min(numbers.values()) <= 1
     assert recipe.hold_out or len(shown) == recipe.coverage * len(its.world.animals) * len(its.world.textures)
     for name in (*recipe.tests, "validation"):
         for scene in its.subsets[name]:
-            four = {one.things[i][:2] for one in (scene, recipe.swap(scene)) for i in exchanged(scene)}
+            four = {one.objects[i][:2] for one in (scene, recipe.swap(scene)) for i in exchanged(scene)}
             assert not four & shown if name.startswith("unseen") else four <= shown
             assert compositions(scene) - four <= shown
 
@@ -237,14 +237,14 @@ HELD_OUT = {
 
 def all_claims(scene: Scene) -> frozenset[str]:
     """All that is true of a scene."""
-    names, nodes = frozenset(thing.animal for thing in scene.things), tuple(true_nodes(scene))
+    names, nodes = frozenset(obj.animal for obj in scene.objects), tuple(true_nodes(scene))
     edges = tuple(Edge(PREDICATES[name][0], one, other) for name, one, other in relations_of(scene))
-    related = claims(SceneGraph(tuple(map(phrase, scene.things)), edges), names) if edges else frozenset()
+    related = claims(SceneGraph(tuple(map(phrase, scene.objects)), edges), names) if edges else frozenset()
     return claims(SceneGraph(nodes), names) | related
 
 
 def is_true(graph: SceneGraph, scene: Scene) -> bool:
-    said = claims(graph, frozenset(thing.animal for thing in scene.things))
+    said = claims(graph, frozenset(obj.animal for obj in scene.objects))
     denied = {claim.removeprefix("no ") for claim in said if claim.startswith("no ")}
     true = all_claims(scene)
     return {claim for claim in said if not claim.startswith("no ")} <= true and not denied & true
@@ -269,6 +269,6 @@ def check_texts(its: Made) -> None:
 
 
 def places(graph: SceneGraph, scene: Scene) -> list[set[str]]:
-    """Where the things stand that a caption mentions, in its order."""
-    known = [(thing.slot, (phrase(thing), phrase(thing._replace(texture="")))) for thing in scene.things]
+    """Where the objects stand that a caption mentions, in its order."""
+    known = [(obj.slot, (phrase(obj), phrase(obj._replace(texture="")))) for obj in scene.objects]
     return [{slot for slot, names in known if node in names} for node in graph.nodes[:-1] if not node.startswith("no ")]

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
@@ -23,13 +23,13 @@ from menagerie.generators.vocabulary import Vocabulary
 
 
 def pair(first="red", second="asphalt", background="ocean floor", view=0):
-    return Scene(background, (Thing("elephant", first, "left"), Thing("giant tortoise", second, "right")), view)
+    return Scene(background, (Object("elephant", first, "left"), Object("giant tortoise", second, "right")), view)
 
 
-def phrased(scene, template, things=None):
+def phrased(scene, template, objects=None):
     """The captions of a scene in all phrasings of a template."""
     numbers = range(len(TEMPLATES[template].phrasings))
-    contents = (Content(scene, things or scene.things, phrasing=number) for number in numbers)
+    contents = (Content(scene, objects or scene.objects, phrasing=number) for number in numbers)
     return [write_caption(content, TEMPLATES[template]) for content in contents]
 
 
@@ -50,18 +50,18 @@ def test_relations_read_as_english_both_ways():
 
 
 def test_other_templates_read_as_english():
-    single = Scene("desert", (Thing("cat", "asphalt", "center"),))
+    single = Scene("desert", (Object("cat", "asphalt", "center"),))
     assert caption(single, 0, "pug-conjunction").text == "a photo of an asphalt cat in desert surroundings"
     assert caption(single, 0, "pug-relation") == caption(single, 0, "pug-conjunction")
     assert caption(pair(), 0, "pug-relation").text in {
         "a photo of a red elephant to the left of an asphalt giant tortoise in ocean floor surroundings",
         "a photo of an asphalt giant tortoise to the right of a red elephant in ocean floor surroundings",
     }
-    things = "a red elephant and an asphalt giant tortoise"
+    objects = "a red elephant and an asphalt giant tortoise"
     assert {made.text for made in phrased(pair(), "free-conjunction")} >= {
-        f"{things} on the ocean floor",
-        f"on the ocean floor there is {things}",
-        f"the ocean floor with {things}",
+        f"{objects} on the ocean floor",
+        f"on the ocean floor there is {objects}",
+        f"the ocean floor with {objects}",
     }
 
 
@@ -92,7 +92,7 @@ def singles_of(world):
     every = random.Random(0).sample(singles := list(world.singles()), len(singles))
     if len(every) < 50:
         return every
-    parts = [{scene.background, *scene.things[0]._replace(slot="")} for scene in every]
+    parts = [{scene.background, *scene.objects[0]._replace(slot="")} for scene in every]
     lacking, count = set().union(*parts), 0
     while lacking:
         lacking -= parts[count]
@@ -104,9 +104,9 @@ def pairs_of(world, slots):
     """Pairs of two animals in two textures, with every animal, texture and background."""
     singles = singles_of(world)
     for a, b in zip(singles, reversed(singles), strict=True):
-        things = (a.things[0]._replace(slot=slots[0]), b.things[0]._replace(slot=slots[1]))
-        if things[0].animal != things[1].animal and things[0].texture != things[1].texture:
-            yield Scene(a.background, things)
+        objects = (a.objects[0]._replace(slot=slots[0]), b.objects[0]._replace(slot=slots[1]))
+        if objects[0].animal != objects[1].animal and objects[0].texture != objects[1].texture:
+            yield Scene(a.background, objects)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -117,9 +117,9 @@ def test_contract_of_single_objects(template, world):
         assert states(one.graph, scene)
         assert parse(one.text, world) == one.graph
         assert hard_negative(scene, 0, template) is None
-        (thing,) = scene.things
-        for bare in phrased(scene, template, (thing._replace(texture=""),)):
-            assert bare.graph.nodes == (f"{thing.size} {thing.animal}".strip(), scene.background)
+        (obj,) = scene.objects
+        for bare in phrased(scene, template, (obj._replace(texture=""),)):
+            assert bare.graph.nodes == (f"{obj.size} {obj.animal}".strip(), scene.background)
             assert parse(bare.text, world) == bare.graph
 
 
@@ -134,7 +134,7 @@ def test_contract(template, world):
             assert parse(true.text, world) == true.graph
             assert bool(true.graph.edges) == TEMPLATES[template].relation
             if kind == "spatial" and not true.graph.edges:
-                continue  # two things exchange their slots, and nothing that the caption states changes
+                continue  # two objects exchange their slots, and nothing that the caption states changes
             assert not states(negative.graph, scene), (kind, slots)
             assert states(negative.graph, SWAPS[kind](scene)), (kind, slots)
             assert words(true.text) == words(negative.text)
@@ -148,7 +148,7 @@ def test_one_text_means_one_scene(template, world, views):
     """Up to views and the order of mention; captions without a relation don't state the slots."""
     means = {}
     for scene in load_world(world).factorial(range(views)):
-        where = scene.things if TEMPLATES[template].relation else {thing._replace(slot="") for thing in scene.things}
+        where = scene.objects if TEMPLATES[template].relation else {obj._replace(slot="") for obj in scene.objects}
         means.setdefault(caption(scene, 0, template).text, set()).add((scene.background, frozenset(where)))
     assert all(len(meant) == 1 for meant in means.values())
 
@@ -169,7 +169,7 @@ def test_what_is_no_caption_is_not_read(text):
     assert parse(text, load_world("pug")) is None
 
 
-def test_two_things_of_one_texture_have_no_negative():
+def test_two_objects_of_one_texture_have_no_negative():
     assert hard_negative(pair("red", "red"), 0) is None
 
 
@@ -196,12 +196,12 @@ def test_names_of_several_words_are_wholes():
 def test_of_worlds_that_ship_names_change_nothing():
     """No name ends in another there: the same captions imply one another."""
     world, rng = load_world("pug"), np.random.default_rng(0)
-    names, things = names_in(world), [*world.animals, *("giant tortoise",) * 5]
+    names, objects = names_in(world), [*world.animals, *("giant tortoise",) * 5]
     assert "giant tortoise" in names
     graphs = []
     for _ in range(120):
         nodes = [
-            f"{rng.choice(('', 'red', 'white'))} {rng.choice(things)}".strip() for _ in range(int(rng.integers(1, 3)))
+            f"{rng.choice(('', 'red', 'white'))} {rng.choice(objects)}".strip() for _ in range(int(rng.integers(1, 3)))
         ]
         edges = (Edge("above", 0, 1),) if len(nodes) == 2 and rng.random() < 0.5 else ()
         graphs.append(SceneGraph((*nodes, str(rng.choice(("ocean floor", "desert")))), edges))

@@ -16,7 +16,7 @@ from tests.helpers.splits import in_memory
 
 @pytest.mark.parametrize("quarters", [1, 2, 3, 4])
 def test_coverage_is_nested_and_has_its_information(quarters):
-    recipe = CrowdRecipe(train_scenes=1200, coverage=quarters / 4, test_things=(2,), test_scenes=20)
+    recipe = CrowdRecipe(train_scenes=1200, coverage=quarters / 4, test_objects=(2,), test_scenes=20)
     split = in_memory(recipe)
     coverage = coverage_of(vars(recipe), ANIMALS, TWELVE_TEXTURES)
     table = attribute_counts(split.subsets["train"].scenes, split.vocabulary, "texture")

@@ -1,4 +1,4 @@
-"""Scorers whose results are known, through every task of crowds, for two to six things: nothing is rendered."""
+"""Scorers whose results are known, through every task of crowds, for two to six objects: nothing is rendered."""
 
 from collections.abc import Callable
 from functools import cache
@@ -26,9 +26,9 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.studies.analysis.words import CHANCES, MEANINGS, subsets_explained
 from tests.helpers.splits import in_memory
 
-# Long captions for every task; few things in train, so that tests have more than captions mention.
+# Long captions for every task; few objects in train, so that tests have more than captions mention.
 LONG = CrowdRecipe(
-    **{"things": (2, 6), "train_scenes": 120, "test_scenes": 40},
+    **{"objects": (2, 6), "train_scenes": 120, "test_scenes": 40},
     **{"relations_stated": 5, "searches": (1, 3, 5), "triplets": (0, 1, 2)},
 )
 SHORT = CrowdRecipe(layout="overlap", train_scenes=120, test_scenes=40, coverage=0.5)
@@ -37,24 +37,24 @@ RECIPES = {"long": LONG, "short": SHORT}
 
 def everything(scene):
     """All that is true of a scene, as claims."""
-    nodes = (*map(phrase, scene.things), scene.background)
+    nodes = (*map(phrase, scene.objects), scene.background)
     edges = tuple(Edge(PREDICATES[name][0], one, other) for name, one, other in relations_of(scene))
-    return claims(SceneGraph(nodes, edges), frozenset(thing.animal for thing in scene.things))
+    return claims(SceneGraph(nodes, edges), frozenset(obj.animal for obj in scene.objects))
 
 
 def perfect(scene, text):
-    return float(claims(text.graph, frozenset(thing.animal for thing in scene.things)) <= everything(scene))
+    return float(claims(text.graph, frozenset(obj.animal for obj in scene.objects)) <= everything(scene))
 
 
 def words(scene, text):
     """The share of a caption's words that would describe the scene, whatever belongs together."""
-    known = {word for thing in scene.things for word in phrase(thing).split()} | {scene.background}
+    known = {word for obj in scene.objects for word in phrase(obj).split()} | {scene.background}
     kept = set(text.text.split()) - {word for both in PREDICATES.values() for name in both for word in name.split()}
     return len(kept & known) / len(kept)
 
 
-def things_alone(scene, text):
-    """Knows which things and textures there are and likes some combinations by chance; that is no binding."""
+def objects_alone(scene, text):
+    """Knows which objects and textures there are and likes some combinations by chance; that is no binding."""
     return sum(generator(0, "likes", scene.key, node).random() for node in text.graph.nodes)
 
 
@@ -64,7 +64,7 @@ SCORERS: dict[str, Callable] = {
     "constant": lambda scene, text: 0.0,
     "random": lambda scene, text: generator(0, "random", scene.key, text.text).random(),
     "words": words,
-    "things alone": things_alone,
+    "objects alone": objects_alone,
 }
 
 
@@ -84,7 +84,7 @@ def outcomes(test, scorer, group):
     return found
 
 
-def test_tasks_are_there_for_every_number_of_things():
+def test_tasks_are_there_for_every_number_of_objects():
     for n in range(2, 7):
         others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
         others |= {"swap all"} | ({"two mentioned"} if n == 2 else set())
@@ -121,9 +121,9 @@ def check_known(name, subset, task):
     tolerance = 4 * np.sqrt(chance * (1 - chance) / recipe.test_scenes)
     assert abs(rates["random"] - chance) < tolerance
     if not task.startswith("replace"):  # which ask what is there
-        # Texts that say the same have the same things; a turned relation has the same too.
+        # Texts that say the same have the same objects; a turned relation has the same too.
         same = {"paraphrase": 1 / 2}.get(task, chance)
-        assert abs(rates["things alone"] - same) < tolerance
+        assert abs(rates["objects alone"] - same) < tolerance
         if not subset.startswith("search") and task != "order":
             assert rates["words"] == pytest.approx(chance)
 
@@ -139,7 +139,7 @@ def test_quads(subset):
             tolerance = 4 * np.sqrt(chance * (1 - chance) / len(matrices))
             if scorer in ("perfect", "inverted"):
                 assert neutral == (scorer == "perfect")
-            elif scorer in ("random", "things alone"):
+            elif scorer in ("random", "objects alone"):
                 assert abs(neutral - chance) < tolerance
             elif scorer == "constant":
                 assert neutral == pytest.approx(chance)
@@ -153,7 +153,7 @@ def test_texts_are_worded_as_they_are_parsed_and_as_long_as_in_train(name, longe
             assert item.group == "swap all" or len(item.texts[0].graph.nodes) <= longest + 1
 
 
-def test_captions_of_the_exchanged_things_alone():
+def test_captions_of_the_exchanged_objects_alone():
     for item in asked_of("long")["seen_5"].items:
         if item.group == "two mentioned":
             true, false = (set(text.graph.nodes) for text in item.texts)
@@ -188,9 +188,9 @@ def test_reports_explain_every_task_and_test():
 
 def test_information_of_captions_is_that_of_the_table():
     split = in_memory(SHORT)
-    things = [(t.animal, t.texture) for scene in split.subsets["train"].scenes for t in scene.things]
+    objects = [(t.animal, t.texture) for scene in split.subsets["train"].scenes for t in scene.objects]
     table = attribute_counts(split.subsets["train"].scenes, split.vocabulary, "texture")
-    assert information_of(things).information == pytest.approx(normalised_mutual_information(table))
+    assert information_of(objects).information == pytest.approx(normalised_mutual_information(table))
     graphs = [SceneGraph(("red cat", "small white dog", "table"))]
     assert list(mentions_in(graphs)) == [("cat", "red"), ("dog", "small"), ("dog", "white")]
     with pytest.raises(UserError, match="names an object with an attribute"):

@@ -26,7 +26,7 @@ def test_a_folder_of_ten_cutouts_becomes_a_trained_grid(tmp_path):
         "--preset smoke", "--preset smoke --models clip --hard-negatives 0 --views 1 --steps 20"
     )
     printed = paste(commands, tmp_path)
-    assert "photos.toml: 8 things, 10 photographs" in printed
+    assert "photos.toml: 8 objects, 10 photographs" in printed
     assert matplotlib.image.imread(tmp_path / "animals.png").shape[0] > 8 * 224
     assert (tmp_path / "runs/binding_grid-smoke/report.html").stat().st_size
 
@@ -43,7 +43,7 @@ def test_the_commands_for_an_own_animal_work_as_they_stand(tmp_path):
     assert split.recipe["groups"] == ["felines={cat, lion, lynx}"]
     held_out = split.subsets["held_out"]
     felines = {"cat", "lion", "lynx"}
-    assert all(any(t.texture == "red" and t.animal in felines for t in s.things) for s in held_out.scenes)
+    assert all(any(t.texture == "red" and t.animal in felines for t in s.objects) for s in held_out.scenes)
     assert any("the lynx is red" in text for text in held_out.captions)
     train = split.subsets["train"]
     assert any("the lynx is white" in text for text in train.captions)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chi2_contingency, chisquare
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import COUNTING, OUTWARD
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions import crowds, incomplete, templates
@@ -85,7 +85,7 @@ PARTIAL = replace(BINDING, mentioned=0.7, attributes=0.6, negated=0.4, template=
 HELD = replace(SPATIAL, world="eight", hold_out=("texture=red & animal=crow",), test_scenes=600)
 DEPENDENCE = DependenceRecipe(**PUG | {"views": 4}, test_scenes=400)
 NUMBERS = CountingRecipe(**PUG, test_scenes=4000, pairs=1.0)
-CROWD = CrowdRecipe(world="pug-textures", views=2, test_views=3, train_scenes=2400, test_scenes=600, test_things=(3,))
+CROWD = CrowdRecipe(world="pug-textures", views=2, test_views=3, train_scenes=2400, test_scenes=600, test_objects=(3,))
 SOME_TOLD = replace(CROWD, mentioned=0.6, attributes=0.7)
 TOLD_OF_THREE = 0.6 + 0.4**3 / 3  # one is told where none was drawn
 MENTIONS = ("mention", "mention by place")
@@ -98,13 +98,13 @@ NAMES = ("first", "second", "texture of first", "texture of second", "answer")
 ANSWERS = {"answer", "texture of first", "texture of second"}
 TOLD = ("told", "textures told")
 DENIED = {"denied animal", "denied texture"}
-# A scene's things are dealt together, and its places, background and view say which two are exchanged.
+# A scene's objects are dealt together, and its places, background and view say which two are exchanged.
 DEALT = (
-    {"background", "view", "background of thing", "view of thing", "number told", "exchanged", "place"},
+    {"background", "view", "background of object", "view of object", "number told", "exchanged", "place"},
     {"mentioned", "mentioned first", "number told", "exchanged"},
-    {"mentioned", "textured", "background of thing", "view of thing"},
+    {"mentioned", "textured", "background of object", "view of object"},
 )
-OF_THINGS = ("animal", "texture", "place", "background of thing", "view of thing")
+OF_OBJECTS = ("animal", "texture", "place", "background of object", "view of object")
 CASES = {
     "binding": Case(
         pairs_in(BINDING, 3, "unseen_pairs"),
@@ -160,12 +160,12 @@ CASES = {
             {"background": 5, "view": views, "animal": 20, "texture": 12},
             shares,
             ("exchanged", "mentioned first", "number told"),
-            OF_THINGS,
+            OF_OBJECTS,
             (*DEALT, {"animal", "texture"}),
         )
         for name, views, shares in (("train", 2, {"mentioned": TOLD_OF_THREE, "textured": 0.7}), ("seen_3", 3, None))
     },
-    "crowd, sizes": Case(dealt(replace(CROWD, world="pug-sizes"), 1, "train", 3), {"size": 2}, beside=OF_THINGS),
+    "crowd, sizes": Case(dealt(replace(CROWD, world="pug-sizes"), 1, "train", 3), {"size": 2}, beside=OF_OBJECTS),
     "probe": Case(
         probed(PROBE),
         {"background": 5, "phrasing": 6} | SIZES | FACINGS,
@@ -198,14 +198,14 @@ def put(monkeypatch: pytest.MonkeyPatch, old: Callable, new: Callable) -> None:
 
 
 def left_first(scene, seed, order="random"):
-    return scene.things
+    return scene.objects
 
 
 def red_outward(self, scene):
     if scene.relation != "left/right":
         return scene
-    slots = [place + OUTWARD * (scene.things[0].texture == "red") for place in ("left", "right")]
-    return replace(scene, things=tuple(t._replace(slot=s) for t, s in zip(scene.things, slots, strict=True)))
+    slots = [place + OUTWARD * (scene.objects[0].texture == "red") for place in ("left", "right")]
+    return replace(scene, objects=tuple(t._replace(slot=s) for t, s in zip(scene.objects, slots, strict=True)))
 
 
 def the_first(scenes, most, rng):
@@ -218,16 +218,16 @@ def phrasing_by_background(scene, seed, template):
 
 def first_in_the_alphabet_alone(scene, its):
     drawn = real_slots(scene, its)
-    return drawn if len(drawn) > 1 else {min(scene.things).slot}
+    return drawn if len(drawn) > 1 else {min(scene.objects).slot}
 
 
 def denied_in_the_alphabet(scene, *its):
-    return tuple(sorted(incomplete.absent_things(scene, its[1]))[:1]) if real_denied(scene, *its) else ()
+    return tuple(sorted(incomplete.absent_objects(scene, its[1]))[:1]) if real_denied(scene, *its) else ()
 
 
 def denied_beside_one_answer(scene, *its):
     """Case 22: a negation only where the order of textures has one label."""
-    one, other = sorted(scene.things)[0], sorted(scene.things)[-1]
+    one, other = sorted(scene.objects)[0], sorted(scene.objects)[-1]
     return real_denied(scene, *its) if one.texture < other.texture else ()
 
 
@@ -247,19 +247,19 @@ def pairs_of_the_world(recipe, world, *salt):
 def painted_by_background(world, scenes, table, seed):
     order = sorted(range(len(scenes)), key=lambda i: scenes[i].background)
     queues = {a: iter(np.repeat(world.textures, row).tolist()) for a, row in zip(world.animals, table, strict=True)}
-    made = {i: [t._replace(texture=next(queues[t.animal])) for t in scenes[i].things] for i in order}
-    return [replace(scene, things=tuple(made[i])) for i, scene in enumerate(scenes)]
+    made = {i: [t._replace(texture=next(queues[t.animal])) for t in scenes[i].objects] for i in order}
+    return [replace(scene, objects=tuple(made[i])) for i, scene in enumerate(scenes)]
 
 
 def small_if_red(self, world, scene):
     size = ("big", "small")
-    things = (t._replace(size=size[t.texture == "red"]) for t in scene.things)
-    return replace(scene, things=tuple(things))
+    objects = (t._replace(size=size[t.texture == "red"]) for t in scene.objects)
+    return replace(scene, objects=tuple(objects))
 
 
 def places_in_order(self, world, animals, numbers, views):
     for view, ground, animal, texture, n in product(views, world.backgrounds, animals, world.textures, numbers):
-        yield Scene(ground, tuple(Thing(animal, texture, slot) for slot in COUNTING[:n]), view)
+        yield Scene(ground, tuple(Object(animal, texture, slot) for slot in COUNTING[:n]), view)
 
 
 def view_of_the_background(self, *its):
@@ -268,14 +268,14 @@ def view_of_the_background(self, *its):
 
 
 def cat_last(scene, telling):
-    return tuple(sorted(real_order(scene, telling), key=lambda thing: thing.animal == "cat"))
+    return tuple(sorted(real_order(scene, telling), key=lambda obj: obj.animal == "cat"))
 
 
 def same_in_all_views(world, seed, inward, view, *names):
     return real_draws(world, seed, inward, 0, *names)
 
 
-real_slots, real_denied = incomplete.mentioned_slots, incomplete.denied_things
+real_slots, real_denied = incomplete.mentioned_slots, incomplete.denied_objects
 real_roles, real_scene = binding.roles_of, dealing.Table.scene
 real_order, real_draws = crowds.in_order, probe_scenes.draws
 
@@ -285,8 +285,8 @@ FAULTS = [
     ("binding", recipe.draw, the_first, "pair"),
     ("binding, train", SplitRecipe.faced, red_outward, "facing in place 1 with texture of"),
     ("binding, partial", incomplete.mentioned_slots, first_in_the_alphabet_alone, "left out"),
-    ("binding, partial", incomplete.denied_things, denied_in_the_alphabet, "denied animal"),
-    ("binding, partial", incomplete.denied_things, denied_beside_one_answer, "denied with answer"),
+    ("binding, partial", incomplete.denied_objects, denied_in_the_alphabet, "denied animal"),
+    ("binding, partial", incomplete.denied_objects, denied_beside_one_answer, "denied with answer"),
     ("binding, pairs", binding.roles_of, textures_in_the_alphabet, "before"),
     ("binding, pairs", pair_roles.shuffled_pairs, pairs_of_the_world, "reserve"),
     ("binding, sizes", SplitRecipe.sized, small_if_red, "size of first with texture of first"),

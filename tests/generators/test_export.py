@@ -55,8 +55,8 @@ def assert_same_facts(data, facts):
         assert fact["negative_graph"]["nodes"] == list(example.negative_graph.nodes)
         assert fact["key"] == scene.key
         assert (fact["scene"]["background"], fact["scene"]["view"]) == (scene.background, scene.view)
-        assert fact["scene"]["things"] == [
-            dict(zip(("animal", "texture", "slot"), t, strict=False)) for t in scene.things
+        assert fact["scene"]["objects"] == [
+            dict(zip(("animal", "texture", "slot"), t, strict=False)) for t in scene.objects
         ]
 
 

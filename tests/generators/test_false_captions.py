@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import holds, states, words
 from menagerie.generators.captions.graph import SceneGraph
@@ -51,8 +51,8 @@ class Train:
         self.maker = FalseCaptions(of_planned(recipe, {"train": self.scenes}).subsets["train"])
 
     def drawn(self, kind, draws=range(4)):
-        """(scene, caption, false caption) of some scenes, those with two things foremost."""
-        many = [scene for scene in self.scenes if len(scene.things) > 1]
+        """(scene, caption, false caption) of some scenes, those with two objects foremost."""
+        many = [scene for scene in self.scenes if len(scene.objects) > 1]
         chosen = [*many[:: max(1, len(many) // 60)], *self.scenes[:: max(1, len(self.scenes) // 30)]]
         for scene, draw in product(chosen, draws):
             true, recorded_false = self.texts[scene]
@@ -69,18 +69,18 @@ def trains():
 
 
 def is_true(graph: SceneGraph, scene: Scene, counting: bool) -> bool:
-    """Whether a graph is true of a scene, spelt out: each node is some thing's, perhaps without attributes."""
+    """Whether a graph is true of a scene, spelt out: each node is some object's, perhaps without attributes."""
     if counting:
         return states(graph, scene)
     *nodes, place = graph.nodes
     affirmed = [node for node in nodes if not node.startswith("no ")]
-    shown = all(any(fits(node, thing) for thing in scene.things) for node in affirmed)
+    shown = all(any(fits(node, obj) for obj in scene.objects) for node in affirmed)
     return shown and place == scene.background and all(holds(edge, graph, scene) for edge in graph.edges)
 
 
-def fits(node: str, thing: Thing) -> bool:
-    attributes = node.removesuffix(thing.animal).split() if node.endswith(thing.animal) else ["another"]
-    return set(attributes) <= {thing.texture, thing.size}
+def fits(node: str, obj: Object) -> bool:
+    attributes = node.removesuffix(obj.animal).split() if node.endswith(obj.animal) else ["another"]
+    return set(attributes) <= {obj.texture, obj.size}
 
 
 @pytest.mark.parametrize(("name", "kind"), list(product(RECIPES, TEXT_NEGATIVES)))
@@ -107,8 +107,8 @@ def test_most_images_have_a_replaced_one(trains, name):
 @pytest.mark.parametrize("name", ["binding", "sizes", "spatial", "stated"])
 def test_most_pairs_have_a_shuffled_one(trains, name):
     drawn = [(scene, false) for scene, _, false in trains[name].drawn("shuffle")]
-    assert all(false is None for scene, false in drawn if len(scene.things) == 1)
-    pairs = [false for scene, false in drawn if len(scene.things) == 2]
+    assert all(false is None for scene, false in drawn if len(scene.objects) == 1)
+    pairs = [false for scene, false in drawn if len(scene.objects) == 2]
     assert sum(false is not None for false in pairs) > 0.8 * len(pairs)
 
 
@@ -231,7 +231,7 @@ def animals_of_counted(text: str, train: Train) -> set[str]:
 
 def test_they_depend_on_the_draw_alone(trains):
     train = trains["binding"]
-    scene = next(scene for scene in train.scenes if len(scene.things) == 2)
+    scene = next(scene for scene in train.scenes if len(scene.objects) == 2)
     given = "replace", train.recipe.content("train", scene), train.texts[scene][0].text
     drawn = [train.maker.drawn(*given, draw) for draw in range(20)]
     assert drawn == [Train(train.recipe).maker.drawn(*given, draw) for draw in range(20)]

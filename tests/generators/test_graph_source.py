@@ -56,7 +56,7 @@ def test_what_is_dropped_at_a_lower_share_is_dropped_at_a_higher_one():
         assert many <= few
 
 
-def test_attributes_move_to_the_other_thing():
+def test_attributes_move_to_the_other_object():
     seen = Counter(with_moved_attributes(GRAPH, 0.5, KNOWN, drawn(seed)).nodes for seed in range(2000))
     place = "ocean floor"
     assert seen.keys() == {
@@ -81,7 +81,7 @@ def test_what_has_nowhere_to_go_stays(graph):
     assert with_moved_attributes(graph, 1.0, KNOWN, drawn(0)) == graph
 
 
-def test_attributes_go_to_bare_things_too():
+def test_attributes_go_to_bare_objects_too():
     graph = SceneGraph(("cat", "white lion", "desert"))
     assert with_moved_attributes(graph, 1.0, KNOWN, drawn(0)).nodes == ("white cat", "lion", "desert")
 
@@ -161,7 +161,7 @@ def test_a_parser_that_isnt_installed_says_how_to_get_it(monkeypatch):
         parser_digest("spacy-rules")
 
 
-def test_with_spacy_captions_of_ours_have_their_things():
+def test_with_spacy_captions_of_ours_have_their_objects():
     pytest.importorskip("spacy", reason="spaCy is not installed")
     try:
         read = ReadGraphs(GraphSource(graphs="spacy-rules"), WORDS, 0)

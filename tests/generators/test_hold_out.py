@@ -15,9 +15,9 @@ KINDS = {"binding": BindingRecipe(**TINY), "spatial": SpatialRecipe(**TINY)}
 def test_a_pair_keeps_its_texture_unless_a_rule_takes_it():
     free = KINDS["binding"]
     held = replace(free, hold_out=("texture=red & animal=elephant",), pairs=1.0, hard_negatives=0.0)
-    singles = [s for s in held.subsets()["train"] if len(s.things) == 1]
-    assert ("elephant", "red") not in {s.things[0][:2] for s in singles}
-    assert ("elephant", "white") in {s.things[0][:2] for s in singles}
+    singles = [s for s in held.subsets()["train"] if len(s.objects) == 1]
+    assert ("elephant", "red") not in {s.objects[0][:2] for s in singles}
+    assert ("elephant", "white") in {s.objects[0][:2] for s in singles}
     assert held.counts().train == replace(free, pairs=1.0).counts().train, "every pair has another assignment left"
 
 

@@ -41,7 +41,7 @@ def test_rows_are_the_records(made):
     assert [row["subset"] for row in rows] == ["train", *sorted(set(split.subsets) - {"train"})]
     for row in rows:
         records = split.subsets[row["subset"]]
-        animals = [sorted(thing.animal for thing in scene.things) for scene in records.scenes]
+        animals = [sorted(obj.animal for obj in scene.objects) for scene in records.scenes]
         assert row["scenes"] == str(len(records.scenes))
         assert row["distinct images"] == str(len({scene.key for scene in records.scenes}))
         assert row["distinct captions"] == str(len(Counter(records.captions)))
@@ -68,20 +68,20 @@ def test_facts(made):
     assert len(fractions) == (2 if split.recipe["kind"] == "binding" else 4)
     assert all(re.match(r"\d+ of (at most )?\d+ = [01]\.\d{3}, requested [01]\.\d{3}$", text) for text in fractions)
     for relation in ("left/right", "above/under"):
-        pairs = {frozenset(t.animal for t in s.things) for s in train if s.relation == relation}
+        pairs = {frozenset(t.animal for t in s.objects) for s in train if s.relation == relation}
         name = "coverage" if split.recipe["kind"] == "binding" else f"coverage, {relation}"
         if pairs:
             assert reported[name] == f"{len(pairs)} of the world's 6 animal pairs are in train"
-    red = [thing.texture == "red" for scene in train for thing in scene.things]
+    red = [obj.texture == "red" for scene in train for obj in scene.objects]
     assert f"red {sum(red) / len(red):.1%}, " in reported["textures in train"]
 
 
-def test_counts_of_attributes_count_every_thing(made):
+def test_counts_of_attributes_count_every_object(made):
     split = open_inspected(made)
     scenes, v = split.subsets["train"].scenes, split.vocabulary
-    things = Counter((thing.animal, thing.texture) for scene in scenes for thing in scene.things)
+    objects = Counter((obj.animal, obj.texture) for scene in scenes for obj in scene.objects)
     table = attribute_counts(scenes, v, "texture")
-    assert table.tolist() == [[things[animal, texture] for texture in v.textures] for animal in v.animals]
+    assert table.tolist() == [[objects[animal, texture] for texture in v.textures] for animal in v.animals]
 
 
 def test_swapped_pairs_are_as_many_as_requested(split):

@@ -39,7 +39,7 @@ def test_relations_draw_their_own_pairs():
     ],
 )
 def test_single_objects_are_at_the_heights_of_pairs(relations, slots):
-    assert {thing.slot for *_, thing in alone(made(replace(PLAIN["spatial"], relations=relations)).train)} == slots
+    assert {obj.slot for *_, obj in alone(made(replace(PLAIN["spatial"], relations=relations)).train)} == slots
 
 
 def test_an_option_that_is_set_is_part_of_the_name():
@@ -63,7 +63,7 @@ def test_the_number_alone_is_uninformative():
     """Without the image, true and false numbers are alike: none is right more often than wrong."""
     its = made(CountingRecipe(views=1, test_views=4, test_scenes=10_000))
     for scenes in its.tests.values():
-        true, false = (Counter(len(s.things) for s in some) for some in (scenes, map(other_number, scenes)))
+        true, false = (Counter(len(s.objects) for s in some) for some in (scenes, map(other_number, scenes)))
         assert all(abs(true[number] - false[number]) < 0.05 * len(scenes) for number in range(1, 5))
 
 
@@ -87,7 +87,7 @@ def test_numbers_read_as_english():
 def test_animals_are_mentioned_as_often_as_requested(fields, both, left):
     its = made(replace(PUG, **fields))
     rows = [(s, t.graph.nodes[:-1]) for s, (t, _) in zip(its.train, its.texts["train"], strict=True)]
-    told = Counter((len(nodes), nodes[0].endswith(s.things[0].animal)) for s, nodes in rows if len(s.things) == 2)
+    told = Counter((len(nodes), nodes[0].endswith(s.objects[0].animal)) for s, nodes in rows if len(s.objects) == 2)
     assert told.total() == 152 * 10
     assert (told[2, True] + told[2, False]) / told.total() == pytest.approx(both, abs=0.05)
     assert told[1, True] / told.total() == pytest.approx(left, abs=0.05)
@@ -98,13 +98,13 @@ def test_mentions_are_nested():
     some, more = (replace(less, mentioned=m, attributes=m) for m in (0.3, 0.8))
     for scene in made(less).train:
         few, most = (recipe.texts("train", scene)[0].graph.nodes for recipe in (some, more))
-        # If no thing was drawn, one is mentioned all the same: it need not be among those of `more`.
+        # If no object was drawn, one is mentioned all the same: it need not be among those of `more`.
         assert len(few) <= len(most)
         assert len(most) == 2 or all(any(other.endswith(node) for other in most) for node in few)
 
 
 def outward(scene):
-    return tuple(thing.slot.endswith(OUTWARD) for thing in scene.things)
+    return tuple(obj.slot.endswith(OUTWARD) for obj in scene.objects)
 
 
 def beside(scenes):
@@ -124,7 +124,7 @@ def test_rules_speak_of_places_and_hold_out_either_facing():
     rule = parse_rule("slot=left & animal=elephant", load_world("eight"))
     matched = [scene for scene in beside(made(EIGHT).train) if rule.matches(scene)]
     assert {outward(scene)[0] for scene in matched} == {False, True}
-    assert all(scene.things[0].animal == "elephant" for scene in matched)
+    assert all(scene.objects[0].animal == "elephant" for scene in matched)
     held = made(replace(EIGHT, hold_out=("texture=red & animal=penguin",), test_scenes=400)).subsets["held_out"]
     assert len(set(map(outward, held))) == 4
 

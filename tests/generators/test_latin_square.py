@@ -19,7 +19,7 @@ SMALL = replace(PLAIN, compositions=0.75)
 
 
 def compositions(scene):
-    return {thing[:2] for thing in scene.things}
+    return {obj[:2] for obj in scene.objects}
 
 
 @pytest.mark.parametrize(("animals", "textures"), [(20, 4), (20, 12), (8, 3), (3, 5)])
@@ -46,7 +46,7 @@ def test_tests_show_no_one_and_two_unseen_compositions():
     every = in_memory(replace(SMALL, test_scenes=100_000)).subsets
     for name in ("one_unseen_composition", "two_unseen_compositions"):
         tested = {
-            replace(s, things=tuple(t._replace(size="", slot=place_of(t.slot)) for t in s.things))
+            replace(s, objects=tuple(t._replace(size="", slot=place_of(t.slot)) for t in s.objects))
             for s in every[name].scenes
         }
         assert tested == set(map(swap_textures, tested)), "with a scene its swap"

@@ -45,7 +45,7 @@ def good(request: Request) -> Sent:
 
 
 def captions(number: int) -> list[str]:
-    return [f"a thing {k} on a mat" for k in range(number)]
+    return [f"an object {k} on a mat" for k in range(number)]
 
 
 def opened(service: ChatService, tmp_path=None, allow: bool = False, **options) -> CaptionParser:
@@ -171,7 +171,7 @@ def test_a_bad_answer_is_sent_back_with_what_is_wrong():
 
 
 def test_what_can_not_be_parsed_is_one_node_and_counted(tmp_path):
-    kinds = {"a thing 1 on a mat": "index", "a thing 2 on a mat": "no JSON", "a thing 5 on a mat": "index: unary"}
+    kinds = {"an object 1 on a mat": "index", "an object 2 on a mat": "no JSON", "an object 5 on a mat": "index: unary"}
 
     def answer(request):
         return Sent(BAD[kinds[request.caption]]) if request.caption in kinds else good(request)
@@ -480,14 +480,14 @@ def test_answers_that_were_asked_for_come_before_the_error_of_another():
     assert sorted(asked) == [0, 1, 2]
 
 
-def test_of_many_things_few_wait_to_be_asked_about():
+def test_of_many_objects_few_wait_to_be_asked_about():
     taken = []
 
-    class Things(list):
+    class Objects(list):
         def __iter__(self):
-            return (taken.append(thing) or thing for thing in super().__iter__())
+            return (taken.append(obj) or obj for obj in super().__iter__())
 
-    answers = Asking(2).each(lambda number: number, Things(range(1000)))
+    answers = Asking(2).each(lambda number: number, Objects(range(1000)))
     assert len({next(answers) for _ in range(10)}) == 10
     assert len(taken) <= 20
     assert len(list(answers)) == 990

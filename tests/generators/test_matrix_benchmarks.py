@@ -117,7 +117,7 @@ def test_ranks_by_hand():
 
 def test_compositions_are_one_pool_of_all(tmp_path):
     """A record of each picture has its own text alone: with all of them it would take gigabytes."""
-    names = [f"{attribute}_{thing}/0.png" for attribute in range(12) for thing in range(10)]
+    names = [f"{attribute}_{obj}/0.png" for attribute in range(12) for obj in range(10)]
     for name in names:
         path = tmp_path / "imagenet_ao/images" / name
         path.parent.mkdir(parents=True)
@@ -255,7 +255,7 @@ class TestTorchvision:
         true = {p.name: [p.texts[column][0].text for _, column in p.pairs] for p in bench.pools}
         assert true["cifar10"] == [f"a photo of a class {k}." for k in (0, 9, 9)]
         assert true["cifar100"] == ["a photo of a fine_7.", "a photo of a fine_99."]
-        assert true["stl10"] == ["a photo of a thing 0.", "a photo of a thing 9."]
+        assert true["stl10"] == ["a photo of an object 0.", "a photo of an object 9."]
         assert true["mnist"] == [f'a photo of the number: "{k}".' for k in (7, 2, 1)]
         assert true["pets"] == ["a photo of a Abyssinian, a type of pet.", "a photo of a Beagle, a type of pet."]
         assert true["dtd"][2:4] == ["a photo of a dotted texture."] * 2

@@ -50,7 +50,7 @@ class Scripted:
                 yield Parsed(caption, None, "timeout: 5 s", answered=False)
             else:
                 graph = self.graphs.get(caption)
-                yield Parsed(caption, graph, "" if graph else "no nodes: it names no thing")
+                yield Parsed(caption, graph, "" if graph else "no nodes: it names no object")
 
 
 def test_every_parser_is_found_and_described():
@@ -250,7 +250,7 @@ TREES = {
     "computer/NOUN/pobj/5": (["brown cat", "computer"], [("lying on", 0, 1)]),
     "A/DET/det/1 man/NOUN/nsubj/2 is/AUX/ROOT/2 on/ADP/prep/2 the/DET/det/5 left/NOUN/pobj/3 of/ADP/prep/5 "
     "the/DET/det/8 dog/NOUN/pobj/6": (["man", "dog"], [("on the left of", 0, 1)]),
-    # A known error: colours that people wear are taken for things.
+    # A known error: colours that people wear are taken for objects.
     "A/DET/det/1 woman/NOUN/ROOT/1 in/ADP/prep/1 blue/PROPN/pobj/2 and/CCONJ/cc/1 a/DET/det/6 woman/NOUN/conj/1 "
     "in/ADP/prep/6 red/NOUN/pobj/7": (["woman", "blue", "woman", "red"], [("in", 0, 1), ("in", 2, 3)]),
     "A/DET/det/3 small/ADJ/amod/3 brown/ADJ/amod/3 cat/NOUN/ROOT/3 and/CCONJ/cc/3 two/NUM/nummod/6 dogs/NOUN/conj/3": (
@@ -319,7 +319,7 @@ def test_rules_over_trees(text):
 
 
 # Table 10 of OC-CLIP. With the rules of the paper's authors the first has "on", and the second misses its relation and
-# has "the left" for a thing; with these both are right. In the third, colours are things here and there.
+# has "the left" for an object; with these both are right. In the third, colours are objects here and there.
 TABLE_10 = {
     "A brown cat is lying on a computer": (["brown cat", "computer"], [("lying on", 0, 1)]),
     "A man is on the left of the dog": (["man", "dog"], [("on the left of", 0, 1)]),
@@ -538,7 +538,7 @@ def test_an_ice_cream_is_no_cream_for_the_loss():
 
 
 def test_nor_is_it_where_a_world_has_both():
-    """There a text that is true of an image is masked: the name of one thing isn't true of the other."""
+    """There a text that is true of an image is masked: the name of one object isn't true of the other."""
     world = Vocabulary(("ice cream", "cream"), ("red",), ("city",), ())
     nodes = [("red ice cream", "city"), ("ice cream", "city"), ("cream", "city")]
     captions = [Caption(", ".join(own), SceneGraph(own)) for own in nodes]

@@ -25,14 +25,14 @@ from tests.helpers.splits import in_memory, make_split, of_planned
 
 SMALL = ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit"))
 SIZED = ProbeRecipe(world="pug-sizes", animals=("cat", "lion", "bear"), template="free-conjunction")
-CROWD = ProbeRecipe(world="pug-textures", layout="overlap", things=4, quartets=30)
+CROWD = ProbeRecipe(world="pug-textures", layout="overlap", objects=4, quartets=30)
 
 
 def test_every_pair_is_there_in_every_view():
     """Twelve animals in four textures: 3168 images, log2(66 * 6) bits."""
     recipe = ProbeRecipe(animals=load_world("pug").animals[:12])
     scenes = recipe.subsets()["left_first"]
-    shown = Counter((s.view, *((t.animal, t.texture, place_of(t.slot)) for t in s.things)) for s in scenes)
+    shown = Counter((s.view, *((t.animal, t.texture, place_of(t.slot)) for t in s.objects)) for s in scenes)
     assert (len(scenes), set(shown.values())) == (3168, {1})
     assert Counter(scene.view for scene in scenes) == {20_000: 1584, 20_001: 1584}
     assert recipe.measured({"left_first": scenes})["entropies"] == {"bags": 396, "which": log2(396), "binding": 1.0}
@@ -47,7 +47,7 @@ def test_the_four_scenes_of_a_quartet_differ_in_what_they_should():
             assert len({scene, swap, mirror, swap_probed(mirror)}) == 4
             assert swap_probed(swap) == mirror_probed(mirror) == scene
             assert swap_probed(mirror) == mirror_probed(swap)
-            compositions = [{thing[:2] for thing in one.things} for one in (scene, swap, mirror)]
+            compositions = [{obj[:2] for obj in one.objects} for one in (scene, swap, mirror)]
             assert compositions[0] == compositions[2] != compositions[1]
             assert len(compositions[0] - compositions[1]) == 2, "others keep their textures"
 
@@ -68,8 +68,8 @@ def test_captions_mention_both_orders():
     left, right = split.subsets["left_first"], split.subsets["right_first"]
     assert left.scenes == right.scenes
     for scene, one, other in zip(left.scenes, left.graphs, right.graphs, strict=True):
-        (a, b, ground), things = one.nodes, scene.things
-        assert (a, b) == tuple(f"{thing.texture} {thing.animal}" for thing in things)
+        (a, b, ground), objects = one.nodes, scene.objects
+        assert (a, b) == tuple(f"{obj.texture} {obj.animal}" for obj in objects)
         assert other.nodes == (b, a, ground)
     for r in (left, right):
         caption = dict(zip(r.scenes, r.captions, strict=True))
@@ -95,7 +95,7 @@ def test_quartets_of_crowds_are_the_same_in_all_views():
     assert all(len(views) == 8 and len(set(views)) == 2 for views in found.values())
 
 
-def test_a_hidden_thing_takes_its_whole_quartet_along():
+def test_a_hidden_object_takes_its_whole_quartet_along():
     planned = CROWD.subsets()
     left = CROWD.left_out(planned, {name: [0, 17] for name in CROWD.tests})
     kept = without(planned, left)

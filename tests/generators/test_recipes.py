@@ -39,7 +39,7 @@ PLAIN = {
     "dependence": DependenceRecipe(**FEW | {"views": 12}, information=0.5),
     "counting": CountingRecipe(**FEW, pairs=1.0),
     "crowd": CrowdRecipe(
-        world="eight-textures", train_scenes=240, test_scenes=24, views=2, test_views=2, test_things=(2, 3)
+        world="eight-textures", train_scenes=240, test_scenes=24, views=2, test_views=2, test_objects=(2, 3)
     ),
     "probe": ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit")),
 }
@@ -70,7 +70,7 @@ def fewer_in_tests(its: Made, before: Made) -> bool:
 
 def in_sizes(its: Made, before: Made) -> bool:
     """As often small as big, and otherwise as without sizes; single animals share their textures."""
-    sizes = Counter(t.size for scenes in its.subsets.values() for s in scenes for t in s.things)
+    sizes = Counter(t.size for scenes in its.subsets.values() for s in scenes for t in s.objects)
     rest = ("texture",) if its.recipe.kind == "dependence" else ()
     comparable = its.world.animals == before.world.animals
     for name, scenes in its.subsets.items() if comparable else ():
@@ -99,9 +99,9 @@ def no_a(its: Made, before: Made) -> bool:
 
 
 def is_ordered(its: Made) -> list[bool]:
-    """Whether captions of tests mention things in the order of their slots."""
+    """Whether captions of tests mention objects in the order of their slots."""
     rows = [(s, t) for name, scenes in its.tests.items() for s, (t, _) in zip(scenes, its.texts[name], strict=True)]
-    places = ([list(map(phrase, s.things)).index(n) for n in t.graph.nodes[:-1]] for s, t in rows)
+    places = ([list(map(phrase, s.objects)).index(n) for n in t.graph.nodes[:-1]] for s, t in rows)
     return [place == sorted(place) for place in places]
 
 
@@ -188,7 +188,7 @@ def seen_too(its: Made, before: Made) -> bool:
 
 def informed(its: Made, before: Made) -> bool:
     """Textures tell as much of animals as the recipe says; animals and tests are the same."""
-    shown, others = ([thing for scene in one.train for thing in scene.things] for one in (its, before))
+    shown, others = ([obj for scene in one.train for obj in scene.objects] for one in (its, before))
     found = normalized_mutual_info_score([t.animal for t in shown], [t.texture for t in shown])
     assert Counter(t.animal for t in shown) == Counter(t.animal for t in others)
     assert its.tests == before.tests
@@ -222,7 +222,7 @@ ROWS = [
     ("spatial", {"template": "pug-relation"}, all_say(" a photo of ")),
     ("spatial", {"template": "free-relation"}, reworded),
     ("spatial", {"template": "statement-relation"}, all_say(" is ")),
-    (EVERY, {"phrasings": ("{place} i see that {things}",)}, all_say(" i see that ")),
+    (EVERY, {"phrasings": ("{place} i see that {objects}",)}, all_say(" i see that ")),
     (NAMED, {"conjunction": "while"}, all_say(" while ")),
     (EVERY, {"article": "the"}, no_a),
     (f"{PAIRED} crowd", {"mention_order": "slots"}, slots_in_order),
@@ -261,8 +261,8 @@ ROWS = [
     ("crowd", {"classes": 2, "coverage": 0.5}, covers_less),
     ("crowd", {"layout": "overlap"}, other_scenes),
     ("crowd", {"test_layout": "rows"}, lambda its, before: its.train == before.train and its.tests != before.tests),
-    ("crowd", {"things": (1, 4)}, other_scenes),
-    ("crowd", {"test_things": (2, 5)}, lambda its, before: list(its.tests) == ["seen_2", "seen_5"]),
+    ("crowd", {"objects": (1, 4)}, other_scenes),
+    ("crowd", {"test_objects": (2, 5)}, lambda its, before: list(its.tests) == ["seen_2", "seen_5"]),
     ("crowd", {"train_scenes": 300}, lambda its, before: len(its.train) == 300),
     ("crowd", {"relations_stated": 2, "layout": "rows"}, states_chains),
     ("crowd", {"searches": (3,), "triplets": (0, 1, 2)}, lambda its, before: its.train == before.train),
@@ -270,7 +270,11 @@ ROWS = [
     ("probe", {"textures": ("red", "white")}, more_or_fewer),
     ("probe", {"probe_views": 1}, more_or_fewer),
     ("probe", {"first_view": 30_000}, other_scenes),
-    ("probe", {"layout": "overlap", "things": 4, "quartets": 30, "world": "pug-textures", "animals": ()}, other_scenes),
+    (
+        "probe",
+        {"layout": "overlap", "objects": 4, "quartets": 30, "world": "pug-textures", "animals": ()},
+        other_scenes,
+    ),
 ]
 TABLE = [(kind, change, effect) for kinds, change, effect in ROWS for kind in kinds.split()]
 NAMES = [f"{kind} {' '.join(f'{k}={v}' for k, v in change.items())}" for kind, change, _ in TABLE]
@@ -352,7 +356,7 @@ RENDERED = {
     "dependence": PLAIN["dependence"],
     "counting": PLAIN["counting"],
     "crowd": CrowdRecipe(
-        **{"world": "four-textures", "layout": "overlap", "things": (2, 3), "test_things": (2, 3), "views": 1},
+        **{"world": "four-textures", "layout": "overlap", "objects": (2, 3), "test_objects": (2, 3), "views": 1},
         **{"train_scenes": 80, "test_scenes": 12, "test_views": 1, "least_visible": 0.7, "relations_stated": 1},
     ),
     "probe": PLAIN["probe"],
@@ -361,7 +365,7 @@ RENDERED = {
 
 @pytest.mark.parametrize("kind", RENDERED)
 def test_rendered_and_audited(kind, tmp_path):
-    """Things of crowds hide others: scenes are left out, and the audit knows which."""
+    """Objects of crowds hide others: scenes are left out, and the audit knows which."""
     path = make_split(tmp_path, RENDERED[kind], resolution=32)
     pack(path)
     assert wrong(audit(path)) == []

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.parser import parse_rule
@@ -20,10 +20,10 @@ PUG = load_world("pug")
 TINY = load_world("tiny")
 
 
-def scene(things: str, background="desert", view=0) -> Scene:
+def scene(objects: str, background="desert", view=0) -> Scene:
     """ "red cat@left, white lion@right" as a scene."""
-    parts = [thing.strip().replace("@", " ").split(" ") for thing in things.split(",")]
-    return Scene(background, tuple(Thing(" ".join(words[1:-1]), words[0], words[-1]) for words in parts), view)
+    parts = [obj.strip().replace("@", " ").split(" ") for obj in objects.split(",")]
+    return Scene(background, tuple(Object(" ".join(words[1:-1]), words[0], words[-1]) for words in parts), view)
 
 
 def matches(rule: str, *of, **more) -> bool:
@@ -51,7 +51,7 @@ THREE = "red cat@center, red lion@left, white cat@right"
         ("animal=giant tortoise", ["red giant tortoise@center"], [LONE_CAT]),
         ("animal = ' giant   tortoise '", ["red giant tortoise@center"], [LONE_CAT]),
         ('animal={"giant tortoise" ,cat}', ["red giant tortoise@center", LONE_CAT], ["red lion@center"]),
-        # One thing in a chain; parentheses speak for themselves.
+        # One object in a chain; parentheses speak for themselves.
         ("(texture=red) & (animal=cat)", [RED_CAT, WHITE_CAT], ["white cat@center"]),
         ("(texture=red) & animal=cat", [RED_CAT, WHITE_CAT], ["white cat@center"]),
         ("(texture=red & animal=cat)", [RED_CAT], [WHITE_CAT]),
@@ -62,7 +62,7 @@ THREE = "red cat@center, red lion@left, white cat@right"
         ("texture=red & animal!={cat, orca}", [WHITE_CAT], [RED_CAT, LONE_CAT]),
         ("!texture=red & animal=cat", ["white cat@center"], [RED_CAT, WHITE_CAT]),
         ("!!animal=cat", [RED_CAT], ["red lion@center"]),
-        # Things by number, in the order of the slots' names.
+        # Objects by number, in the order of the slots' names.
         ("animal[0]=cat", [RED_CAT, UPPER_CAT, LONE_CAT], [LOWER_CAT]),
         ("animal[1]!=cat", [RED_CAT], [LONE_CAT, LOWER_CAT]),
         ("slot[1]={right, under}", [RED_CAT, UPPER_CAT], [LONE_CAT, THREE]),
@@ -87,7 +87,7 @@ THREE = "red cat@center, red lion@left, white cat@right"
         ("count!={1, 3}", [RED_CAT], [LONE_CAT, THREE]),
         ("count <= 2 & count > 1", [RED_CAT], [LONE_CAT, THREE]),
         ("pair!={cat, lion}", [UPPER_CAT], [RED_CAT, LONE_CAT, THREE]),
-        # Precedence: not, then and, then or; a side of `or` has a thing of its own.
+        # Precedence: not, then and, then or; a side of `or` has an object of its own.
         ("animal=orca or animal=cat and texture=red", [RED_CAT, UPPER_CAT], [WHITE_CAT]),
         ("(animal=orca or animal=cat) and view=1", [], [RED_CAT, UPPER_CAT]),
         ("not animal=orca and animal=cat", [RED_CAT], [UPPER_CAT, "red lion@center"]),
@@ -98,7 +98,7 @@ THREE = "red cat@center, red lion@left, white cat@right"
     ],
 )
 def test_what_a_rule_matches(rule, true, false):
-    assert [things for things in true + false if matches(rule, things)] == true
+    assert [objects for objects in true + false if matches(rule, objects)] == true
 
 
 def test_fields_of_the_scene():
@@ -232,19 +232,19 @@ def test_any_text_is_a_rule_or_refused(words):
 NAMES = {"animal": TINY.animals[:3], "texture": TINY.textures[:2], "slot": ("left", "right", "above", "center")}
 SIGNS = {"=": operator.eq, "!=": operator.ne}
 ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, **SIGNS}
-# The slots of the first and of the second thing.
+# The slots of the first and of the second object.
 ENDS = {"left": ("left", "right"), "right": ("right", "left"), "above": ("above", "under"), "under": ("under", "above")}
 
 
 def some_scenes(number):
-    """Scenes of one to three things, half of them with a relation; animals may recur."""
+    """Scenes of one to three objects, half of them with a relation; animals may recur."""
     chance = random.Random(0)
     places = [*RELATIONS, *RELATIONS, ("center",), ("above", "left"), ("center", "left", "right")]
     for _ in range(number):
         names = [chance.choice(TINY.backgrounds), chance.randrange(2)]
         slots = chance.choice(places)
-        things = [Thing(chance.choice(NAMES["animal"]), chance.choice(NAMES["texture"]), slot) for slot in slots]
-        yield Scene(names[0], tuple(things), names[1])
+        objects = [Object(chance.choice(NAMES["animal"]), chance.choice(NAMES["texture"]), slot) for slot in slots]
+        yield Scene(names[0], tuple(objects), names[1])
 
 
 SCENES = list(some_scenes(80))
@@ -261,29 +261,29 @@ def any_of(draw, names):
 
 
 @st.composite
-def of_one_thing(draw):
-    """ "animal=cat": true of a thing."""
+def of_one_object(draw):
+    """ "animal=cat": true of an object."""
     field = draw(st.sampled_from(list(NAMES)))
     text, true = draw(any_of(NAMES[field]))
-    return field + text, lambda thing: true(getattr(thing, field))
+    return field + text, lambda obj: true(getattr(obj, field))
 
 
 @st.composite
-def of_numbered_things(draw):
+def of_numbered_objects(draw):
     """ "animal[0]=cat" or "texture[0]=texture[1]": true of a scene and its two ends."""
     field, i, j = draw(st.tuples(st.sampled_from(list(NAMES)), st.integers(0, 2), st.integers(0, 2)))
     if draw(st.booleans()):
         text, true = draw(any_of(NAMES[field]))
         return (
             f"{field}[{i}]{text}",
-            lambda scene, ends: i < len(scene.things) and true(getattr(scene.things[i], field)),
+            lambda scene, ends: i < len(scene.objects) and true(getattr(scene.objects[i], field)),
         )
     sign = draw(st.sampled_from(list(SIGNS)))
     return (
         f"{field}[{i}] {sign} {field}[{j}]",
         lambda scene, ends: (
-            max(i, j) < len(scene.things)
-            and SIGNS[sign](getattr(scene.things[i], field), getattr(scene.things[j], field))
+            max(i, j) < len(scene.objects)
+            and SIGNS[sign](getattr(scene.objects[i], field), getattr(scene.objects[j], field))
         ),
     )
 
@@ -294,14 +294,14 @@ def of_the_scene(draw):
     field = draw(st.sampled_from(["background", "view", "count", "pair", "first", "second"]))
     if field == "count":
         sign, number = draw(st.sampled_from(list(ORDERS))), draw(st.integers(1, 4))
-        return f"count{sign}{number}", lambda scene, ends: ORDERS[sign](len(scene.things), number)
+        return f"count{sign}{number}", lambda scene, ends: ORDERS[sign](len(scene.objects), number)
     if field == "pair":
         sign, one, other = draw(st.tuples(st.sampled_from(list(SIGNS)), *[st.sampled_from(NAMES["animal"])] * 2))
         return (
             f"pair{sign}{{{one},{other}}}",
             lambda scene, ends: (
-                len(scene.things) == 2
-                and ([t.animal for t in scene.things] in ([one, other], [other, one])) == (sign == "=")
+                len(scene.objects) == 2
+                and ([t.animal for t in scene.objects] in ([one, other], [other, one])) == (sign == "=")
             ),
         )
     if field in ("first", "second"):
@@ -319,7 +319,7 @@ def of_the_relation(draw):
     words = draw(st.lists(st.sampled_from(drawn), min_size=1, max_size=2))
 
     def true(scene, ends):
-        slots = {thing.slot for thing in scene.things}
+        slots = {obj.slot for obj in scene.objects}
         here = {word for word in ENDS if set(ENDS[word]) == slots} or {"none"}
         return bool(here & set(words)) == (sign == "=")
 
@@ -327,29 +327,29 @@ def of_the_relation(draw):
 
 
 def ends_of(scene, words):
-    """The first and the second thing, as the rule's words or else the scene's relation have it."""
-    thing_in = {thing.slot: thing for thing in scene.things}
+    """The first and the second object, as the rule's words or else the scene's relation have it."""
+    object_in = {obj.slot: obj for obj in scene.objects}
     for word in (*words, "left", "above"):
-        if word in ENDS and set(ENDS[word]) == set(thing_in):
-            return [thing_in[slot] for slot in ENDS[word]]
+        if word in ENDS and set(ENDS[word]) == set(object_in):
+            return [object_in[slot] for slot in ENDS[word]]
     return None
 
 
 @st.composite
 def conjunctions(draw, inner):
     """A chain of comparisons and `inner` groups in any order, and its truth."""
-    of_thing = draw(st.lists(of_one_thing(), max_size=2))
-    of_scene = draw(st.lists(of_numbered_things() | of_the_scene(), max_size=2))
+    of_object = draw(st.lists(of_one_object(), max_size=2))
+    of_scene = draw(st.lists(of_numbered_objects() | of_the_scene(), max_size=2))
     related = draw(st.lists(of_the_relation(), max_size=1))
-    groups = draw(st.lists(inner, max_size=2, min_size=not (of_thing or of_scene or related)))
-    texts = draw(st.permutations([part[0] for part in (*of_thing, *of_scene, *related, *groups)]))
+    groups = draw(st.lists(inner, max_size=2, min_size=not (of_object or of_scene or related)))
+    texts = draw(st.permutations([part[0] for part in (*of_object, *of_scene, *related, *groups)]))
 
     def true(scene):
         ends = ends_of(scene, [word for part in related for word in part[2]])
         return (
             all(part[1](scene, ends) for part in (*of_scene, *related))
             and all(part[1](scene) for part in groups)
-            and (not of_thing or any(all(part[1](thing) for part in of_thing) for thing in scene.things))
+            and (not of_object or any(all(part[1](obj) for part in of_object) for obj in scene.objects))
         )
 
     return draw(st.sampled_from(("&", " and ", " & "))).join(texts), true
@@ -373,8 +373,8 @@ def groups(draw, inner):
     return draw(st.sampled_from(("!", "not ", "! "))) + f"({text})", lambda scene: not true(scene)
 
 
-NEGATED = of_one_thing().map(
-    lambda part: (f"not {part[0]}", lambda scene: not any(part[1](thing) for thing in scene.things))
+NEGATED = of_one_object().map(
+    lambda part: (f"not {part[0]}", lambda scene: not any(part[1](obj) for obj in scene.objects))
 )
 
 

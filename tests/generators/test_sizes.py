@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import words
 from menagerie.generators.captions.contents import hard_negative
@@ -30,7 +30,7 @@ WORLD = load_world("tiny-sizes")
 
 
 def many(scenes):
-    return [scene for scene in scenes if len(scene.things) > 1]
+    return [scene for scene in scenes if len(scene.objects) > 1]
 
 
 def test_sizes_are_the_same_in_all_cells_and_at_any_information():
@@ -38,12 +38,12 @@ def test_sizes_are_the_same_in_all_cells_and_at_any_information():
     assert all(cell["unseen_pairs"] == cells[0]["unseen_pairs"] for cell in cells)
     assert set(cells[0]["train"]) <= set(cells[2]["train"])
     one, other = (replace(RECIPES["dependence"], information=value).subsets()["train"] for value in (0.5, 0.6))
-    assert [[t.size for t in s.things] for s in one] == [[t.size for t in s.things] for s in other]
+    assert [[t.size for t in s.objects] for s in one] == [[t.size for t in s.objects] for s in other]
     assert one != other
 
 
 def test_reads_as_english():
-    pair = Scene("city", (Thing("cat", "red", "left", "small"), Thing("elephant", "asphalt", "right", "big")))
+    pair = Scene("city", (Object("cat", "red", "left", "small"), Object("elephant", "asphalt", "right", "big")))
     assert caption(pair, 0).text in {
         "a small red cat and a big asphalt elephant in the city",
         "a big asphalt elephant and a small red cat in the city",
@@ -52,12 +52,12 @@ def test_reads_as_english():
         "a small red cat to the left of a big asphalt elephant in the city",
         "a big asphalt elephant to the right of a small red cat in the city",
     }
-    three = Scene("city", tuple(Thing("pony", "red", slot, "small") for slot in ("lower left", "upper left")))
+    three = Scene("city", tuple(Object("pony", "red", slot, "small") for slot in ("lower left", "upper left")))
     assert caption(three, 0).text == "two small red ponies in the city"
 
 
 def test_negatives_keep_the_sizes_with_their_animals():
-    pair = Scene("city", (Thing("rabbit", "red", "left", "small"), Thing("penguin", "white", "right", "big")))
+    pair = Scene("city", (Object("rabbit", "red", "left", "small"), Object("penguin", "white", "right", "big")))
     for kind, nodes in (("binding", {"small white rabbit", "big red penguin"}), ("spatial", None)):
         template = "relation" if kind == "spatial" else "conjunction"
         true, false = caption(pair, 0, template), hard_negative(pair, 0, template, kind)
@@ -74,7 +74,7 @@ def test_what_tells_no_size_is_not_read(text):
 def test_the_bigger_one_is_salient():
     recipe = replace(RECIPES["binding"], salient=1.0)
     for scene in many(recipe.subsets()["train"]):
-        left, right = scene.things
+        left, right = scene.objects
         stands_out = right if (left.size, right.size) == ("small", "big") else left
         assert salient(scene) == stands_out
         (node, _) = recipe.texts("train", scene)[0].graph.nodes
@@ -95,9 +95,9 @@ def test_inspection_and_exports_report_sizes(tmp_path):
     split = read_split(made)
     reported = facts(split)
     assert reported["world"] == "tiny-sizes: 4 animals, 3 textures, 2 backgrounds, 2 sizes"
-    small = [thing.size == "small" for scene in split.subsets["train"].scenes for thing in scene.things]
+    small = [obj.size == "small" for scene in split.subsets["train"].scenes for obj in scene.objects]
     assert reported["sizes in train"] == f"small {sum(small) / len(small):.1%}, big {1 - sum(small) / len(small):.1%}"
     export(made, "coco", tmp_path / "out", ["validation"])
     assert "The animals come in sizes: small, big." in (tmp_path / "out/README.md").read_text()
     first = json.loads((tmp_path / "out/validation.json").read_text())["annotations"][0]
-    assert first["scene"]["things"] == [t._asdict() for t in split.subsets["validation"].scenes[0].things]
+    assert first["scene"]["objects"] == [t._asdict() for t in split.subsets["validation"].scenes[0].objects]

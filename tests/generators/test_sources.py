@@ -44,7 +44,7 @@ def parse(text: str) -> SceneGraph:
 def coco_content() -> dict:
     """Five images with three captions each, the last of which has spare white space."""
     images = [{"id": 10 * i, "file_name": name} for i, name in enumerate(FILES)]
-    texts = ["thing {} on a mat", "photo of thing {}", "  a \n thing {}  on\ta chair "]
+    texts = ["object {} on a mat", "photo of object {}", "  a \n object {}  on\ta chair "]
     annotations = [
         {"id": 100 * i + j, "image_id": 10 * i, "caption": text.format(i)}
         for j, text in enumerate(texts)
@@ -173,8 +173,8 @@ def test_the_draw_chooses_among_captions(every):
     assert not data.complete_captions
     for index in range(len(data)):
         texts = {data.captions([index], [draw])[0].text for draw in range(30)}
-        assert texts == {f"thing {index} on a mat", f"photo of thing {index}", f"a thing {index} on a chair"}
-    graph = SceneGraph(("thing 0", "a mat"), (Edge("on", 0, 1),))
+        assert texts == {f"object {index} on a mat", f"photo of object {index}", f"an object {index} on a chair"}
+    graph = SceneGraph(("object 0", "a mat"), (Edge("on", 0, 1),))
     assert graph in [data.captions([0], [draw])[0].graph for draw in range(30)]
 
 

@@ -83,7 +83,7 @@ def test_opens_in_three_lines(split):
 
 
 def test_pixels_and_masks_show_the_scene(split):
-    """The thing on the left is to the left in the mask."""
+    """The object on the left is to the left in the mask."""
     data = SplitDataset(split, "unseen_pairs")
     for mask in data.masks(range(len(data))).numpy():
         assert set(np.unique(mask)) == {0, 1, 2}

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import holds, true_nodes, words
@@ -47,7 +47,7 @@ def scenes_of(kind, world=WORLD):
         for slots in (RELATIONS if kind == "spatial" else (("left", "right"),))
         if kind == "spatial" or first != second
         for scene in world.in_sizes(
-            Scene(background, (Thing("cat", first, slots[0]), Thing("giant tortoise", second, slots[1])), view)
+            Scene(background, (Object("cat", first, slots[0]), Object("giant tortoise", second, slots[1])), view)
         )
     ]
 
@@ -57,7 +57,7 @@ SCENES = scenes_of("binding")
 
 def shown(nodes, scene):
     """Whether all nodes are true of a scene, negations included; textures may be left out."""
-    true = true_nodes(scene) | {phrase(thing._replace(texture="")) for thing in scene.things}
+    true = true_nodes(scene) | {phrase(obj._replace(texture="")) for obj in scene.objects}
     return all(node[3:] not in true if node.startswith("no ") else node in true for node in nodes)
 
 
@@ -88,7 +88,7 @@ def test_every_task_applies_to_some_kind():
 
 def test_what_each_task_changes():
     for scene in SCENES:
-        textures = {thing.texture for thing in scene.things}
+        textures = {obj.texture for obj in scene.objects}
         names = ("swap", "one animal", "replace texture", "replace animal")
         swap, one, texture, animal = (choices(name, [scene], BINDING)[0] for name in names)
         assert words(swap[0].text) == words(swap[1].text)
@@ -101,7 +101,7 @@ def test_what_each_task_changes():
         assert texture[0] == animal[0] == swap[0]
 
 
-def test_both_things_are_tested():
+def test_both_objects_are_tested():
     for task in ("one animal", "replace animal", "replace texture"):
         drawn = choices(task, SCENES, BINDING)
         changed = [set(true.graph.nodes) - set(false.graph.nodes) for true, false in drawn]
@@ -128,24 +128,24 @@ def test_sizes_are_exchanged_where_they_differ_and_replaced_everywhere():
     for scene, swapped, other in zip(
         scenes, choices("swap size", scenes, context), choices("replace size", scenes, context), strict=True
     ):
-        sizes = {thing.size for thing in scene.things}
+        sizes = {obj.size for obj in scene.objects}
         assert bool(swapped) == (len(sizes) == 2)
         if swapped:
             assert words(swapped[0].text) == words(swapped[1].text)
-            expected = {phrase(thing._replace(size=(sizes - {thing.size}).pop())) for thing in scene.things}
+            expected = {phrase(obj._replace(size=(sizes - {obj.size}).pop())) for obj in scene.objects}
             assert set(swapped[1].graph.nodes[:2]) == expected
         (new,) = (words(other[1].text) - words(other[0].text)).elements()
         (gone,) = (words(other[0].text) - words(other[1].text)).elements()
         assert {new, gone} == {"small", "big"}
 
 
-def test_an_attribute_is_added_to_a_thing_whose_own_is_omitted():
+def test_an_attribute_is_added_to_an_object_whose_own_is_omitted():
     for context, scenes in ((BINDING, SCENES), (SPATIAL, scenes_of("spatial"))):
         for scene, (true, false) in zip(scenes, choices("add attribute", scenes, context), strict=True):
-            (bare,) = set(true.graph.nodes) & {thing.animal for thing in scene.things}
+            (bare,) = set(true.graph.nodes) & {obj.animal for obj in scene.objects}
             (changed,) = set(false.graph.nodes) - set(true.graph.nodes)
             texture = changed.removesuffix(bare).strip()
-            assert texture in set(WORLD.textures) - {thing.texture for thing in scene.things}
+            assert texture in set(WORLD.textures) - {obj.texture for obj in scene.objects}
             assert true.graph.edges == false.graph.edges
 
 

@@ -22,7 +22,7 @@ RULED = BindingRecipe("eight", pairs=0.5, hold_out=("animal=camel & texture=red"
 SPATIAL = SpatialRecipe("eight", pairs=0.5, seen_order=True, **SMALL)
 DEPENDENCE = DependenceRecipe("eight-textures", views=4, test_views=1, test_scenes=60)
 COUNTING = CountingRecipe("eight", **SMALL)
-CROWD = CrowdRecipe(world="pug-textures", coverage=0.5, train_scenes=1600, things=(1, 2, 3), test_scenes=40)
+CROWD = CrowdRecipe(world="pug-textures", coverage=0.5, train_scenes=1600, objects=(1, 2, 3), test_scenes=40)
 RECIPES = {
     **{"pairs": BINDING, "compositions": COMPOSITIONS, "rules": RULED, "spatial": SPATIAL, "dependence": DEPENDENCE},
     **{"own": replace(SPATIAL, unseen_under="own"), "counting": COUNTING, "crowd": CROWD},
@@ -54,8 +54,8 @@ def test_a_run_of_three_seeds_had_unseen_pairs_of_the_first_seeds_split(world, p
     assert [bool(each.lost) for each in found] == [False, True, True]
     for seed, each in enumerate(found):
         records = planned(base).subsets["unseen_pairs"].scenes
-        trained = {frozenset(t.animal for t in s.things) for s in replace(base, seed=seed).subsets()["train"]}
-        assert each.left_out == {i for i, s in enumerate(records) if {t.animal for t in s.things} in trained}
+        trained = {frozenset(t.animal for t in s.objects) for s in replace(base, seed=seed).subsets()["train"]}
+        assert each.left_out == {i for i, s in enumerate(records) if {t.animal for t in s.objects} in trained}
 
 
 def test_images_of_seen_pairs_are_training_images_of_more_views_and_hard_negatives():
@@ -136,7 +136,7 @@ def test_worlds_that_draw_alike_share_images():
     assert found.counts["images"][0] == found.lost == len(both) > 0
 
 
-def test_scenes_of_many_things_show_the_orders_of_relations():
+def test_scenes_of_many_objects_show_the_orders_of_relations():
     many = replace(CROWD, coverage=1.0)
     found = had(many, replace(SPATIAL, world="pug-textures"), "left_right_unseen_order")
     assert found.counts["arrangements"][0] > 0

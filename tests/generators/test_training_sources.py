@@ -20,7 +20,7 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers.parser import CaptionParser, Parsed
 from menagerie.generators.sources import registry
 from menagerie.generators.sources.annotated import (
-    UNKNOWN_THING,
+    UNKNOWN_OBJECT,
     AnnotatedPhotographs,
     Annotations,
     Relation,
@@ -357,13 +357,13 @@ def test_an_image_without_numbers_is_counted(copy, file):
     assert data.left_out == {UNKNOWN: 1, f"nothing in {file}": 1}
 
 
-def test_a_relation_of_visual_genome_to_an_unknown_thing_is_counted(copy):
+def test_a_relation_of_visual_genome_to_an_unknown_object_is_counted(copy):
     root = copy("visual genome")
     make_scene_graphs(root)
     (root / "vg/relationships.json").unlink()
     changed(root / "vg/scene_graphs.json", lambda c: c[1]["relationships"][1].update(subject_id=99))
     data = opened("visual genome", root, caption="relations")
-    assert data.refused_texts == {"no text": len(GENOME) - 1, UNKNOWN_THING: 1}
+    assert data.refused_texts == {"no text": len(GENOME) - 1, UNKNOWN_OBJECT: 1}
     assert all_captions(data)[1] == {"A photo of cat 3 on mat"}
 
 
@@ -391,12 +391,12 @@ def test_gqas_captions(roots):
     assert all(text.count("cup") <= 1 for text in plain[2])
 
 
-def test_a_relation_of_gqa_to_an_unknown_thing_is_counted(copy):
+def test_a_relation_of_gqa_to_an_unknown_object_is_counted(copy):
     root = copy("gqa")
     path = root / "gqa/train_sceneGraphs.json"
     changed(path, lambda c: c["1"]["objects"]["11"]["relations"][0].update(object="99"))
     data = opened("gqa", root)
-    assert data.refused_texts == {UNKNOWN_THING: 1}
+    assert data.refused_texts == {UNKNOWN_OBJECT: 1}
     assert all_captions(data)[0] == {
         "A photo of man to the right of small yellow banana",
         "A photo of man holding small yellow banana",
@@ -408,7 +408,7 @@ def test_a_relation_of_gqa_to_an_unknown_thing_is_counted(copy):
 LOST = object()
 COCO_FILE = ("coco", "coco/annotations/captions_train2017.json")
 REGIONS = ("visual genome", "vg/region_descriptions.json")
-GRAPHS, THING = ("gqa", "gqa/train_sceneGraphs.json"), ("1", "objects", "11")
+GRAPHS, OBJECT = ("gqa", "gqa/train_sceneGraphs.json"), ("1", "objects", "11")
 FAULTS = [
     (COCO_FILE, (), [], "holds no JSON object"),
     (COCO_FILE, ("annotations",), LOST, "has no 'annotations'"),
@@ -428,9 +428,9 @@ FAULTS = [
     (REGIONS, (1, "regions"), LOST, "[1] has no 'regions'"),
     (REGIONS, (1, "regions", 0), "sky", "[1].regions[0] is no object"),
     (REGIONS, (1, "regions", 2, "phrase"), None, "[1].regions[2] has a 'phrase' that is no"),
-    (GRAPHS, (*THING, "relations"), "near", "'relations' that are no list"),
-    (GRAPHS, (*THING, "attributes"), [1], "'attributes' that are no list of texts"),
-    (GRAPHS, (*THING, "name"), LOST, "1.objects.11 has no 'name'"),
+    (GRAPHS, (*OBJECT, "relations"), "near", "'relations' that are no list"),
+    (GRAPHS, (*OBJECT, "attributes"), [1], "'attributes' that are no list of texts"),
+    (GRAPHS, (*OBJECT, "name"), LOST, "1.objects.11 has no 'name'"),
 ]
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world, random_crowds, random_scenes
 from menagerie.generators.vocabulary import Vocabulary
 
@@ -17,12 +17,12 @@ SCENES = [*random_scenes(PUG, 200, seed=0, pairs=0.7), *random_crowds(PUG, "apar
 def test_each_scene_has_the_numbers_of_its_names_and_comes_back(sizes, many):
     textures = (*(f"texture {k}" for k in range(many)), *PUG.textures)
     known = replace(Vocabulary.of(PUG), sizes=sizes, textures=textures)
-    things = [tuple(Thing(*t[:3], sizes[i % 2] if sizes else "") for i, t in enumerate(s.things)) for s in SCENES]
-    scenes = [Scene(s.background, some, s.view) for s, some in zip(SCENES, things, strict=True)]
+    objects = [tuple(Object(*t[:3], sizes[i % 2] if sizes else "") for i, t in enumerate(s.objects)) for s in SCENES]
+    scenes = [Scene(s.background, some, s.view) for s, some in zip(SCENES, objects, strict=True)]
     table = known.encode(scenes)
     none = 65535 if many else 255
     for row, scene in enumerate(scenes):
-        numbers = [textures.index(thing.texture) for thing in scene.things]
+        numbers = [textures.index(obj.texture) for obj in scene.objects]
         assert table["texture"][row].tolist() == numbers + [none] * (table["texture"].shape[1] - len(numbers))
     assert ("size" in table) == bool(sizes)
     assert known.decode(table) == scenes
@@ -35,7 +35,7 @@ def test_an_unknown_name_or_number_raises():
     with pytest.raises(ValueError, match="'moon'"):
         known.encode([scene, replace(scene, background="moon")])
     with pytest.raises(ValueError, match="'small'"):
-        known.encode([replace(scene, things=tuple(thing._replace(size="small") for thing in scene.things))])
+        known.encode([replace(scene, objects=tuple(obj._replace(size="small") for obj in scene.objects))])
     with pytest.raises(OverflowError):
         known.encode([replace(scene, view=2**40)])
     for column, wrong in (("animal", 99), ("texture", 99), ("slot", 99)):

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.phrases import plural, with_article
@@ -15,12 +15,12 @@ from menagerie.generators.splits.recipe_file import read_recipe
 from menagerie.generators.storage.split_file import recorded, split_name
 
 PUG, SIZED = load_world("pug"), load_world("pug-sizes")
-STATED = {"template": "statement-conjunction", "phrasings": ("{things} {place}",), "mention_order": "slots"}
-OWN = ("{place} i see that {things}", "{things} {place}", "this is the {background} where {things}")
+STATED = {"template": "statement-conjunction", "phrasings": ("{objects} {place}",), "mention_order": "slots"}
+OWN = ("{place} i see that {objects}", "{objects} {place}", "this is the {background} where {objects}")
 
 
 def pair(first="red", second="asphalt", size="", view=0):
-    return Scene("desert", (Thing("cat", first, "left", size), Thing("orca", second, "right", size and "big")), view)
+    return Scene("desert", (Object("cat", first, "left", size), Object("orca", second, "right", size and "big")), view)
 
 
 def text_of(scene, **fields):
@@ -54,10 +54,10 @@ def test_statements_of_every_form():
     template = template_of(STATED)
     scene, sized = pair(), pair(size="small")
 
-    def written(*things, denied=()):
-        return write_caption(Content(scene, things, denied=denied), template)
+    def written(*objects, denied=()):
+        return write_caption(Content(scene, objects, denied=denied), template)
 
-    cat, orca = scene.things
+    cat, orca = scene.objects
     cats = [cat._replace(slot=slot) for slot in ("lower left", "lower right", "upper left")]
     forms = {
         written(cat): "the cat is red in the desert",
@@ -112,11 +112,11 @@ def test_a_fixed_order_mentions_the_first_slot_first_in_negatives_too():
 def test_a_recipe_file_sets_the_wording_and_old_identities_stay(tmp_path):
     (tmp_path / "r.toml").write_text(
         'kind = "binding"\nworld = "tiny"\nconjunction = "while"\narticle = "a"\nmention_order = "slots"\n'
-        'template = "statement-conjunction"\nphrasings = ["{place} {things}"]\n'
+        'template = "statement-conjunction"\nphrasings = ["{place} {objects}"]\n'
     )
     recipe = read_recipe(str(tmp_path / "r.toml"))
     assert recipe == BindingRecipe(
-        world="tiny", conjunction="while", article="a", phrasings=("{place} {things}",), **STATED_NAME
+        world="tiny", conjunction="while", article="a", phrasings=("{place} {objects}",), **STATED_NAME
     )
     assert recorded(recipe).items() >= {"conjunction": "while", "article": "a", "mention_order": "slots"}.items()
     assert split_name(BindingRecipe()) == "binding-p0.2-n0-s0-b8a9fa89.h5"

@@ -186,9 +186,9 @@ def make_whatsup(root: Path) -> Counts:
     sets = {"A": ["beer-bottle armchair"], "B": ["mug knife", "candle_holder bowl"]}
     words = {"A": ("left_of", "right_of", "on", "under"), "B": ("left_of", "right_of", "in-front_of", "behind")}
     folders = {"A": "controlled_images", "B": "controlled_clevr"}
-    for part, things in sets.items():
+    for part, objects in sets.items():
         records = []
-        for first, second in map(str.split, things):
+        for first, second in map(str.split, objects):
             captions = [f"A {first} {word} a {second}" for word in words[part]]
             for k, word in enumerate(words[part]):
                 name = f"data/{folders[part]}/{first}_{word}_{second}.jpeg"
@@ -199,7 +199,7 @@ def make_whatsup(root: Path) -> Counts:
 
 
 def make_questions(name: str, images: str, file_name: Callable[[int], str]) -> Callable[[Path], Counts]:
-    """Two questions of two things and three of one; an image's number may be a text."""
+    """Two questions of two objects and three of one; an image's number may be a text."""
 
     def make(root: Path) -> Counts:
         two = [
@@ -444,7 +444,7 @@ def make_torchvision(root: Path) -> Counts:
     write("cifar-100-binary/fine_label_names.txt", "\n".join(f"fine_{k}" for k in range(100)))
     write("stl10_binary/test_X.bin", noise(2 * 3 * 96 * 96))
     write("stl10_binary/test_y.bin", bytes([1, 10]))
-    write("stl10_binary/class_names.txt", "\n".join(f"thing {k}" for k in range(10)))
+    write("stl10_binary/class_names.txt", "\n".join(f"object {k}" for k in range(10)))
     write("MNIST/raw/t10k-images-idx3-ubyte", noise(3 * 28 * 28, b"\0" * 16))
     write("MNIST/raw/t10k-labels-idx1-ubyte", b"\0" * 8 + bytes([7, 2, 1]))
     foods = {f"pie_{k}": [f"pie_{k}/{n}" for n in range(1 + k % 2)] for k in range(6)}

@@ -14,9 +14,9 @@ from menagerie.models.registry import specs
 from menagerie.models.scorer import Scorer, Tensors
 from menagerie.models.towers.config import TextSpace, TowerConfig
 
-THINGS = [f"{texture} {animal}" for texture in ("red", "white", "grass") for animal in ("cat", "dog", "pig", "crow")]
+OBJECTS = [f"{texture} {animal}" for texture in ("red", "white", "grass") for animal in ("cat", "dog", "pig", "crow")]
 PLACES = ["desert", "city", "circus"]
-WORDS = tuple(sorted({word for text in (*THINGS, *PLACES, "a and in the to left of") for word in text.split()}))
+WORDS = tuple(sorted({word for text in (*OBJECTS, *PLACES, "a and in the to left of") for word in text.split()}))
 TOWERS = TowerConfig("nano", resolution=32)
 TEXTS = TextSpace(WORDS)
 OPTIONS = {name: dict(spec.smoke) for name, spec in specs().items()}
@@ -41,11 +41,11 @@ def small_open_clip(folder: Path) -> str:
     return "small-test"
 
 
-def graph(rng: np.random.Generator, n_things: int, relation: bool = False) -> SceneGraph:
-    """`n_things` different things in a place, the first related to the second if requested."""
-    things = rng.choice(THINGS, n_things, replace=False).tolist()
+def graph(rng: np.random.Generator, n_objects: int, relation: bool = False) -> SceneGraph:
+    """`n_objects` different objects in a place, the first related to the second if requested."""
+    objects = rng.choice(OBJECTS, n_objects, replace=False).tolist()
     edges = (Edge("to the left of", 0, 1),) if relation else ()
-    return SceneGraph((*things, str(rng.choice(PLACES))), edges)
+    return SceneGraph((*objects, str(rng.choice(PLACES))), edges)
 
 
 def caption(graph: SceneGraph) -> str:

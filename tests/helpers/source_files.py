@@ -56,7 +56,7 @@ def make_image_data(root: Path) -> None:
 
 
 def make_visual_genome(root: Path) -> Numbers:
-    """Phrases come twice, some with spare white space; a thing has a "name" or "names", a relation capitals."""
+    """Phrases come twice, some with spare white space; an object has a "name" or "names", a relation capitals."""
     make_image_data(root)
     box = {"x": 1, "y": 2, "width": 3, "height": 4}
     regions = [
@@ -80,7 +80,7 @@ def make_visual_genome(root: Path) -> Numbers:
 
 
 def relations_of_genome(number: int) -> list[dict[str, Any]]:
-    """Three relations of three things, one without a text."""
+    """Three relations of three objects, one without a text."""
     box = {"x": 1, "y": 2, "w": 3, "h": 4, "synsets": [], "merged_object_ids": []}
     cat = {"object_id": 10 * number, "names": [f"cat {number}", "kitten"], **box}
     mat = {"object_id": 10 * number + 1, "name": "mat", **box}
@@ -93,11 +93,11 @@ def relations_of_genome(number: int) -> list[dict[str, Any]]:
 
 
 def make_scene_graphs(root: Path) -> None:
-    """The same relations in the other file of Visual Genome, where relations have ids of things."""
+    """The same relations in the other file of Visual Genome, where relations have ids of objects."""
     graphs = []
     for number in GENOME:
         relations = relations_of_genome(number)
-        things = {end["object_id"]: end for relation in relations for end in (relation["subject"], relation["object"])}
+        objects = {end["object_id"]: end for relation in relations for end in (relation["subject"], relation["object"])}
         ids = [
             {
                 **{"relationship_id": relation["relationship_id"], "predicate": relation["predicate"]},
@@ -105,13 +105,13 @@ def make_scene_graphs(root: Path) -> None:
             }
             for relation in relations
         ]
-        graphs.append({"image_id": number, "objects": list(things.values()), "relationships": ids})
+        graphs.append({"image_id": number, "objects": list(objects.values()), "relationships": ids})
     graphs[-1] |= {"objects": [], "relationships": []}
     write_json(root / "vg/scene_graphs.json", graphs)
 
 
-def thing(name: str, attributes: Sequence[str] = (), relations: object = ()) -> dict[str, Any]:
-    """A thing of GQA."""
+def obj(name: str, attributes: Sequence[str] = (), relations: object = ()) -> dict[str, Any]:
+    """An object of GQA."""
     listed = relations if isinstance(relations, dict) else list(relations)
     box = {"x": 1, "y": 2, "w": 3, "h": 4}
     return {"name": name, **box, "attributes": list(attributes), "relations": listed}
@@ -125,14 +125,14 @@ def make_gqa(root: Path) -> Numbers:
     )
     graphs = {
         "1": {
-            "11": thing("banana", ["small", "yellow"], [left]),
-            "12": thing("man", [], [right, {"name": "holding", "object": "11"}]),
+            "11": obj("banana", ["small", "yellow"], [left]),
+            "12": obj("man", [], [right, {"name": "holding", "object": "11"}]),
         },
-        "3": {"31": thing("cat", ["wet"], {"0": {"name": "on", "object": "32"}}), "32": thing("mat")},
-        "2317": {f"4{k}": thing(name, ["red"] * k) for k, name in enumerate(("cup", "dog", "bus", "cup", "tree"))},
-        "2318": {"51": thing("dog", ["big"], {"name": "near", "object": "52"}), "52": thing("bus")},
+        "3": {"31": obj("cat", ["wet"], {"0": {"name": "on", "object": "32"}}), "32": obj("mat")},
+        "2317": {f"4{k}": obj(name, ["red"] * k) for k, name in enumerate(("cup", "dog", "bus", "cup", "tree"))},
+        "2318": {"51": obj("dog", ["big"], {"name": "near", "object": "52"}), "52": obj("bus")},
         "5": {},
-        "n99": {"91": thing("car")},
+        "n99": {"91": obj("car")},
     }
     content = {
         key: {"width": 36, "height": 24, "location": "park", "objects": objects} for key, objects in graphs.items()

@@ -9,16 +9,16 @@ KEPT: dict[tuple[str, str, int, int], str] = {}
 read = inspect.getsource
 
 
-def kept_source(thing: object) -> str:
+def kept_source(obj: object) -> str:
     """In the place of `inspect.getsource`; a file that was written anew is read anew."""
-    if not inspect.isclass(thing):
-        return read(thing)
+    if not inspect.isclass(obj):
+        return read(obj)
     try:
-        file = inspect.getfile(thing)
+        file = inspect.getfile(obj)
         stamp = Path(file).stat()
     except (OSError, TypeError):
-        return read(thing)
-    key = (thing.__qualname__, file, stamp.st_mtime_ns, stamp.st_size)
+        return read(obj)
+    key = (obj.__qualname__, file, stamp.st_mtime_ns, stamp.st_size)
     if key not in KEPT:
-        KEPT[key] = read(thing)
+        KEPT[key] = read(obj)
     return KEPT[key]

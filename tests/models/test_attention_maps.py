@@ -1,4 +1,4 @@
-"""Maps and masks: what overlap means, and that maps come in the order of the things."""
+"""Maps and masks: what overlap means, and that maps come in the order of the objects."""
 
 import copy
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from menagerie.models.evaluation.attention_maps import (
     attention_maps,
     best_threshold,
     enlarged,
-    nodes_of_things,
+    nodes_of_objects,
     overlap,
 )
 from tests.models.test_training import fresh
@@ -24,8 +24,8 @@ def squares():
     """Masks of two squares in two scenes, and maps that show them exactly."""
     masks = np.zeros((2, 16, 16), np.uint8)
     masks[:, 2:6, 2:6], masks[:, 8:14, 8:14] = 1, 2
-    things = np.stack([masks == 1, masks == 2], 1) * 5.0
-    return Maps(things, np.zeros((2, 16, 16))), masks
+    objects = np.stack([masks == 1, masks == 2], 1) * 5.0
+    return Maps(objects, np.zeros((2, 16, 16))), masks
 
 
 def test_overlap_of_perfect_half_and_exchanged_maps():
@@ -33,16 +33,16 @@ def test_overlap_of_perfect_half_and_exchanged_maps():
     perfect = overlap(maps, masks, 1.0)
     assert (perfect.mean, perfect.right) == (1.0, 1.0)
     assert (perfect.other == 0).all()
-    half = maps.things.copy()
+    half = maps.objects.copy()
     half[:, 0, 2:4] = 0
-    assert overlap(Maps(half, maps.rest), masks, 1.0).thing[:, 0].tolist() == [0.5, 0.5]
-    exchanged = overlap(Maps(maps.things[:, ::-1], maps.rest), masks, 1.0)
+    assert overlap(Maps(half, maps.rest), masks, 1.0).obj[:, 0].tolist() == [0.5, 0.5]
+    exchanged = overlap(Maps(maps.objects[:, ::-1], maps.rest), masks, 1.0)
     assert (exchanged.mean, exchanged.right) == (0.0, 0.0)
 
 
 def test_the_best_threshold_is_found():
     maps, masks = squares()
-    blurred = Maps(maps.things + 2.0 * (np.arange(16) < 8), maps.rest)
+    blurred = Maps(maps.objects + 2.0 * (np.arange(16) < 8), maps.rest)
     assert 2.0 <= best_threshold(blurred, masks) < 5.0
 
 
@@ -54,27 +54,27 @@ def test_patches_keep_their_places():
     assert 16 <= columns < 24
 
 
-def test_maps_follow_the_things_whatever_is_mentioned_first(data):
-    """The map of a thing is that of its own phrase."""
+def test_maps_follow_the_objects_whatever_is_mentioned_first(data):
+    """The map of an object is that of its own phrase."""
     model = fresh("oc-clip", data)
-    pairs = [i for i, scene in enumerate(data.records.scenes) if len(scene.things) == 2][:6]
+    pairs = [i for i, scene in enumerate(data.records.scenes) if len(scene.objects) == 2][:6]
     maps = attention_maps(model, data, pairs)
-    assert maps.things.shape == (len(pairs), 2, *data.images([0]).shape[-2:])
-    for i, own in zip(pairs, maps.things, strict=True):
+    assert maps.objects.shape == (len(pairs), 2, *data.images([0]).shape[-2:])
+    for i, own in zip(pairs, maps.objects, strict=True):
         graph = data.records.graphs[i]
-        for thing, expected in zip(data.records.scenes[i].things, own, strict=True):
-            node = graph.nodes.index(f"{thing.texture} {thing.animal}")
+        for obj, expected in zip(data.records.scenes[i].objects, own, strict=True):
+            node = graph.nodes.index(f"{obj.texture} {obj.animal}")
             direct = direct_map(model, data, i, node)
             assert np.allclose(direct, expected, atol=1e-4)
 
 
-def test_things_without_nodes_of_their_own_are_named(data):
-    scene = SimpleNamespace(things=data.records.scenes[0].things[:1] * 2)
+def test_objects_without_nodes_of_their_own_are_named(data):
+    scene = SimpleNamespace(objects=data.records.scenes[0].objects[:1] * 2)
     graph = SceneGraph(("two red cats", "city"))
     other = copy.copy(data)
     other.records = SimpleNamespace(scenes=[scene], graphs=[graph])
     with pytest.raises(UserError, match="its caption names two red cats, city; attention is measured on scenes of two"):
-        nodes_of_things(other, 0)
+        nodes_of_objects(other, 0)
 
 
 def direct_map(model, data, index, node):

@@ -32,7 +32,7 @@ def read(model, graphs):
 
 
 def test_texts_of_the_same_animals_are_the_same(model):
-    """Whatever their textures, order, numbers, places and absent things."""
+    """Whatever their textures, order, numbers, places and absent objects."""
     shares = read(model, SAME).shares
     assert shares.tolist() == [[0.5, 0, 0, 0.5]] * len(SAME)
     with torch.no_grad():

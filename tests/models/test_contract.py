@@ -125,7 +125,7 @@ BROKEN = {
         "need a row for each text",
     ),
     "a mistake of its own": (
-        "class Bad(Mine):\n    def encode_texts(self, t):\n        return t.no_such_thing\n",
+        "class Bad(Mine):\n    def encode_texts(self, t):\n        return t.no_such_object\n",
         "fails at scores as configured: AttributeError",
     ),
 }

@@ -230,7 +230,7 @@ def test_mixtures_and_other_data_give_several(data):
 
 
 def test_captions_of_texts_keep_the_first_slot_first(tmp_path):
-    """In a split that mentions the left thing first, so do parts: "to the right of" isn't in its vocabulary."""
+    """In a split that mentions the left object first, so do parts: "to the right of" isn't in its vocabulary."""
     recipe = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5, mention_order="slots")
     data = SplitDataset(make_split(tmp_path, recipe, resolution=16), "train")
     everything = range(len(data))

@@ -285,12 +285,12 @@ def test_a_denial_is_no_affirmation():
     assert not marks.masked.any()
 
 
-def vague(rng, n_things):
-    """A graph that may leave out textures and the place, deny a thing, and relate things either way round."""
-    nodes = [node.split()[-1] if rng.random() < 0.3 else node for node in graph(rng, n_things).nodes]
+def vague(rng, n_objects):
+    """A graph that may leave out textures and the place, deny an object, and relate objects either way round."""
+    nodes = [node.split()[-1] if rng.random() < 0.3 else node for node in graph(rng, n_objects).nodes]
     nodes = nodes[:-1] if rng.random() < 0.3 else nodes
     nodes = ["no " + nodes[0], *nodes[1:]] if rng.random() < 0.1 else nodes
-    if n_things < 2 or rng.random() < 0.5:
+    if n_objects < 2 or rng.random() < 0.5:
         return SceneGraph(tuple(nodes))
     ends = (0, 1) if rng.random() < 0.5 else (1, 0)
     return SceneGraph(tuple(nodes), (Edge(str(rng.choice(["to the left of", "to the right of", "above"])), *ends),))

@@ -115,7 +115,7 @@ def loss_of(model, data, indices, recipe, seed):
 def test_the_local_loss_has_the_altered_graphs_requested(tmp_path):
     spatial = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5)
     data = SplitDataset(make_split(tmp_path, spatial, resolution=32), "train")
-    pairs = np.array([i for i, scene in enumerate(data.records.scenes) if len(scene.things) == 2])[:8]
+    pairs = np.array([i for i, scene in enumerate(data.records.scenes) if len(scene.objects) == 2])[:8]
     model = fresh("oc-clip", data)
     choices = [{"local_negatives": names} for names in (("swapped",), ("shuffled",), ("swapped", "shuffled"))]
     losses = []
@@ -336,7 +336,7 @@ def test_records_that_a_task_does_not_suit_are_not_counted(tmp_path):
     model, test = fresh("clip", data), SplitTests(data)
     scores = score_items(model, test)
     tasks = summaries(test, scores)
-    differ = [i for i, scene in enumerate(data.records.scenes) if len({thing.size for thing in scene.things}) == 2]
+    differ = [i for i, scene in enumerate(data.records.scenes) if len({obj.size for obj in scene.objects}) == 2]
     assert 0 < len(differ) == tasks["swap size"]["n"] < len(data) == tasks["swap"]["n"] == tasks["replace size"]["n"]
     choices = [test.choices["swap size"][i] for i in differ]
     mine = [matrix for item, matrix in zip(test.items, scores, strict=True) if item.group == "swap size"]

@@ -28,7 +28,7 @@ def code(kind, made, noise=NOISE, width=WIDTH):
     factors = [random.normal(size=(n, 3)) for n in (animals, textures, width)]
     factors[2] = factors[2].reshape(3, width)
     alone = animal + texture
-    things = {
+    objects = {
         "concept": alone,
         "object": whole,
         "product": alone + (factors[0][:, None] * factors[1]) @ factors[2],
@@ -38,7 +38,7 @@ def code(kind, made, noise=NOISE, width=WIDTH):
         left = np.arange(width) % 2 == 0
         codes = shown(made, np.where(left, alone, 0), np.where(left, 0, alone))
     else:
-        codes = shown(made, things[kind], things[kind])
+        codes = shown(made, objects[kind], objects[kind])
     if kind == "scene":
         codes = codes + signs(made, random, width)
     return codes + noise * random.normal(size=(len(made.backgrounds), *codes.shape))

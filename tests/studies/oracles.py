@@ -29,9 +29,9 @@ class Facts(NamedTuple):
     """What is known of n images or texts, as numbers; 0 is nothing."""
 
     claims: Tensor  # (n, CLAIMS)
-    nodes: Tensor  # (n, NODES): the things of a scene, in the order of its mask, or the nodes of a text
+    nodes: Tensor  # (n, NODES): the objects of a scene, in the order of its mask, or the nodes of a text
     number: Tensor  # (n,): of the pixels or of the letters
-    mask: Tensor  # (n, height * width) of images: 0 where no thing is, else the number of one
+    mask: Tensor  # (n, height * width) of images: 0 where no object is, else the number of one
 
 
 def number(content: str | bytes) -> int:
@@ -53,7 +53,7 @@ class Album:
         self.facts: dict[int, tuple[list[int], list[int], list[int]]] = {}
 
     def of(self, pixels: Tensor) -> tuple[list[int], list[int], list[int]]:
-        """Claims, things and mask of the scene that an image shows; nothing of one that isn't there."""
+        """Claims, objects and mask of the scene that an image shows; nothing of one that isn't there."""
         key = number(pixels.numpy().tobytes())
         if key not in self.facts:
             self.read_new()
@@ -74,7 +74,7 @@ class Album:
                 for group in shown:
                     for scene, image, mask in zip(*group, strict=True):
                         graph = caption(scene, 0, "relation").graph
-                        truth = numbers(claims(graph), CLAIMS), numbers(map(phrase, scene.things), NODES)
+                        truth = numbers(claims(graph), CLAIMS), numbers(map(phrase, scene.objects), NODES)
                         area = mask.expand(image.shape[1:]).flatten().tolist()
                         key = number(image.contiguous().numpy().tobytes())
                         if key not in self.facts or any(area):  # a partner may be tested itself, with its mask
@@ -134,8 +134,8 @@ class Perfect(Scorer):
         shown = pixels.round().clamp(0, 255).to(torch.uint8)
         rows = [ALBUM.of(image) if not self.training else ([0] * CLAIMS, [0] * NODES, [0]) for image in shown]
         own = [number(image.numpy().tobytes()) for image in shown]
-        claimed, things, masks = (torch.tensor(part) for part in zip(*rows, strict=True))
-        return Facts(claimed, things, torch.tensor(own), masks)
+        claimed, objects, masks = (torch.tensor(part) for part in zip(*rows, strict=True))
+        return Facts(claimed, objects, torch.tensor(own), masks)
 
     def encode_texts(self, texts: Facts) -> Facts:
         return texts
@@ -157,7 +157,7 @@ class Perfect(Scorer):
         return says[self.kind] + self.nothing
 
     def attention(self, images: Facts, texts: Facts) -> Tensor:
-        """A patch is a pixel: each node takes those of its thing, of the other, or an equal share."""
+        """A patch is a pixel: each node takes those of its object, of the other, or an equal share."""
         places = (texts.nodes[:, :, None] == images.nodes[:, None, :2]) & (texts.nodes > 0)[:, :, None]
         if self.kind == "inverted":
             places = places.flip(-1)

@@ -142,8 +142,8 @@ def test_the_rows_of_negatives():
 def test_the_rows_of_partial_captions():
     binding, spatial = (cells_of(("partial",), split, "partial") for split in ("binding", "spatial"))
     assert len(binding) == 9
-    assert set(binding) - set(spatial) == {row for row in binding if row.startswith("things")}
-    both = binding["things and attributes left out, focused competition"]
+    assert set(binding) - set(spatial) == {row for row in binding if row.startswith("objects")}
+    both = binding["objects and attributes left out, focused competition"]
     assert (both.data.recipe.mentioned, both.data.recipe.attributes, both.options["focus"]) == (0.7, 0.8, True)
     assert spatial["attributes left out, regular attention"].options["competitive"] is False
     assert {cell.recipe.steps for cell in (*binding.values(), *spatial.values())} == {3000}

@@ -18,18 +18,24 @@ from menagerie.studies.frame.records import Records
 from tests.studies.stored import stored_run
 
 STUDY = replace(
-    PRESETS["laptop"], models=("clip", "oc-clip"), mended=False, seeds=2, most=(1, 2), test_things=(2, 3, 4), enough=0.8
+    PRESETS["laptop"],
+    models=("clip", "oc-clip"),
+    mended=False,
+    seeds=2,
+    most=(1, 2),
+    test_objects=(2, 3, 4),
+    enough=0.8,
 )
-TESTS = tuple(f"seen_{n}" for n in STUDY.test_things)
+TESTS = tuple(f"seen_{n}" for n in STUDY.test_objects)
 
 
-def test_only_the_number_of_things_in_training_varies(tmp_path):
+def test_only_the_number_of_objects_in_training_varies(tmp_path):
     arms = list(STUDY.plan(Records((), tmp_path)))
-    assert [(arm.cell.model, arm.cell.seed, arm.labels["things"]) for arm in arms][:3] == [
+    assert [(arm.cell.model, arm.cell.seed, arm.labels["objects"]) for arm in arms][:3] == [
         ("clip", 0, (1,)), ("oc-clip", 0, (1,)), ("clip", 0, (1, 2)),
     ]  # fmt: skip
     recipes = {arm.cell.data.recipe for arm in arms if arm.cell.seed == 0}
-    assert {replace(recipe, things=(1,)) for recipe in recipes} == {arms[0].cell.data.recipe}
+    assert {replace(recipe, objects=(1,)) for recipe in recipes} == {arms[0].cell.data.recipe}
     assert arms[0].cell.tests == (*TESTS, "triplets_0", "triplets_1", "triplets_2")
 
 
@@ -48,19 +54,19 @@ def parts(tmp_path_factory):
     out = tmp_path_factory.mktemp("capacity")
     skill = {"clip": 0.5, "oc-clip": 1.0}
     arms = [
-        stored_run(out, model, seed, {"things": things}, skill[model], tests=TESTS)
-        for seed in range(2) for model in skill for things in STUDY.trained
+        stored_run(out, model, seed, {"objects": objects}, skill[model], tests=TESTS)
+        for seed in range(2) for model in skill for objects in STUDY.trained
     ]  # fmt: skip
     return list(STUDY.page(Records(tuple(arms), out)))
 
 
-def test_accuracy_stands_along_the_number_of_things(parts):
+def test_accuracy_stands_along_the_number_of_objects(parts):
     from menagerie.studies.frame.figures import lines
 
     (part,) = (part for part in parts if isinstance(part, Lines))
     drawn = lines(part)
     panels = [axis for axis in drawn.figure.axes if axis.get_title()]
-    assert [axis.get_title() for axis in panels] == ["training: one thing", "training: up to 2 things"]
+    assert [axis.get_title() for axis in panels] == ["training: one object", "training: up to 2 objects"]
     for axis in panels:
         (clip, oc_clip) = (line for line in axis.get_lines() if len(line.get_xdata()) == len(TESTS))
         assert list(clip.get_xdata()) == list(oc_clip.get_xdata()) == [0, 1, 2]
@@ -69,16 +75,16 @@ def test_accuracy_stands_along_the_number_of_things(parts):
 
 @pytest.fixture(scope="module")
 def overlapping(tmp_path_factory):
-    """The file of a split whose things hide one another."""
+    """The file of a split whose objects hide one another."""
     recipe = CrowdRecipe(
-        **{"world": "eight-textures", "layout": "overlap", "things": (2,), "train_scenes": 40, "views": 1},
-        **{"test_things": (2, 4), "test_scenes": 12, "test_views": 2},
+        **{"world": "eight-textures", "layout": "overlap", "objects": (2,), "train_scenes": 40, "views": 1},
+        **{"test_objects": (2, 4), "test_scenes": 12, "test_views": 2},
     )
     store = SplitFolder(tmp_path_factory.mktemp("store"), load_world(recipe.world), 32)
     return store.make(recipe)
 
 
-def test_scenes_are_grouped_by_the_share_of_the_exchanged_things_that_is_hidden(overlapping):
+def test_scenes_are_grouped_by_the_share_of_the_exchanged_objects_that_is_hidden(overlapping):
     bins, split = hidden_bins(overlapping), read_split(overlapping)
     reader, direct, ends = SplitPictures(split), Renderer(load_world("eight-textures"), 32), list(BINS)
     rows = [(name, row) for name in ("seen_2", "seen_4") for row in range(len(split.subsets[name]))]
@@ -87,7 +93,7 @@ def test_scenes_are_grouped_by_the_share_of_the_exchanged_things_that_is_hidden(
         scene = split.subsets[name].scenes[row]
         shares = []
         for i in exchanged(scene):
-            alone = direct.render([replace(scene, things=(scene.things[i],))]).masks[0]
+            alone = direct.render([replace(scene, objects=(scene.objects[i],))]).masks[0]
             shares.append(1 - (reader.masks(name, [row]) == i + 1).sum() / (alone > 0).sum())
         assert bins[scene.key] == BINS[next(end for end in ends if max(shares) <= end)]
     assert len({*bins.values()}) > 2

@@ -9,8 +9,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.studies.codes.axes import ProbeAxes, axes_of, in_both_orders
 from menagerie.studies.codes.geometry import geometry
 from menagerie.studies.codes.linear import held_out, readable
+from menagerie.studies.codes.objects import mask_means, same_composition, shares
 from menagerie.studies.codes.probes import bound, control, shared
-from menagerie.studies.codes.things import mask_means, same_composition, shares
 from tests.studies.known_codes import WIDTH, axes, code, of_share, shown
 
 MADE = axes(10)
@@ -100,22 +100,22 @@ def test_codes_without_noise_differ_by_rounding_alone():
 
 
 def patches(anywhere):
-    """Masks of 6 x 6 patches of 2 x 2 pixels, each thing in 6 of them, and the code of its composition in each."""
+    """Masks of 6 x 6 patches of 2 x 2 pixels, each object in 6 of them, and the code of its composition in each."""
     made, random = axes(4, 3), np.random.default_rng(0)
     scenes = (2, 12, 6)
     columns = np.arange(36) % 6
     fixed = np.where(columns == 0, 0, np.where(columns == 5, 6, 12))
     order = np.argsort(random.random((*scenes, 36)), -1) if anywhere else np.broadcast_to(fixed, (*scenes, 36))
-    thing = np.where(order < 6, 1, np.where(order < 12, 2, 0))
-    masks = thing.reshape(*scenes, 6, 6).repeat(2, -1).repeat(2, -2)
+    obj = np.where(order < 6, 1, np.where(order < 12, 2, 0))
+    masks = obj.reshape(*scenes, 6, 6).repeat(2, -1).repeat(2, -2)
     compositions = np.linalg.qr(random.normal(size=(16, 12)))[0].T.reshape(4, 3, 16) * 4
     (a, b), (t, u) = made.animals.T, made.textures.T
-    of_thing = np.stack(np.broadcast_arrays(np.zeros(16), compositions[a[:, None], t], compositions[b[:, None], u]))
-    tokens = of_thing[thing, np.arange(12)[None, :, None, None], np.arange(6)[None, None, :, None]]
+    of_object = np.stack(np.broadcast_arrays(np.zeros(16), compositions[a[:, None], t], compositions[b[:, None], u]))
+    tokens = of_object[obj, np.arange(12)[None, :, None, None], np.arange(6)[None, None, :, None]]
     return made, masks, tokens + 0.1 * random.normal(size=tokens.shape)
 
 
-def test_left_and_right_things_are_told_apart_by_places_alone():
+def test_left_and_right_objects_are_told_apart_by_places_alone():
     made, masks, tokens = patches(anywhere=False)
     found = same_composition(tokens, masks, made)
     assert "places of patches alone tell 100 %" in found.tokens.refused
@@ -123,7 +123,7 @@ def test_left_and_right_things_are_told_apart_by_places_alone():
     assert found.tokens.chance == 1
 
 
-def test_the_same_object_where_things_stand_anywhere():
+def test_the_same_object_where_objects_stand_anywhere():
     made, masks, tokens = patches(anywhere=True)
     found = same_composition(tokens, masks, made)
     assert found.tokens.value > 0.9  # not 1: a reader of rank 16 hasn't seen these animals as a pair
@@ -134,7 +134,7 @@ def test_the_same_object_where_things_stand_anywhere():
 
 
 def test_probes_of_texts_read_the_order_of_mention():
-    """Words of the first thing in some coordinates, of the second in others: in both orders left is not the first."""
+    """Words of the first object in some coordinates, of the second in others: in both orders left is not the first."""
     z = code("place", MADE)
     assert bound(z, MADE).place_bits.value > 0.99
     both, made = in_both_orders(z, MADE)
@@ -146,7 +146,7 @@ def test_probes_of_texts_read_the_order_of_mention():
     assert whole.bits.value == pytest.approx(1, abs=0.01), "what belongs to what is told in both"
 
 
-def test_shared_probes_of_codes_for_each_thing():
+def test_shared_probes_of_codes_for_each_object():
     """Textures that all animals share carry over to other compositions; a vector of its own for each composition
     doesn't."""
     made, random = axes(8), np.random.default_rng(0)

@@ -56,16 +56,16 @@ def found_of(score, probe_set, unsaid=()):
 
 def knowing(scene, caption):
     """One more for each statement that is true, one less for each that isn't."""
-    shown = {f"{thing.texture} {thing.animal}" for thing in scene.things}
-    things = [node for node in caption.graph.nodes if node != scene.background]
-    true = [(node.removeprefix("no ") in shown) != node.startswith("no ") for node in things]
+    shown = {f"{obj.texture} {obj.animal}" for obj in scene.objects}
+    objects = [node for node in caption.graph.nodes if node != scene.background]
+    true = [(node.removeprefix("no ") in shown) != node.startswith("no ") for node in objects]
     true += [holds(edge, caption.graph, scene) for edge in caption.graph.edges]
     return sum(2 * one - 1 for one in true)
 
 
 def bag(scene, caption):
     """The number of words that name something shown, less those that name something else; "no" tells it nothing."""
-    shown = {word for thing in scene.things for word in (thing.animal, thing.texture)}
+    shown = {word for obj in scene.objects for word in (obj.animal, obj.texture)}
     named = [word for node in caption.graph.nodes if node != scene.background for word in node.split() if word != "no"]
     return sum(1 if word in shown else -1 for word in named)
 

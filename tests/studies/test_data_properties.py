@@ -8,7 +8,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.crowds import Telling, share_bound, trained_things
+from menagerie.generators.captions.crowds import Telling, share_bound, trained_objects
 from menagerie.studies.analysis.factorial import design, effects
 from menagerie.studies.data_properties import OPTIONS, PRESETS
 from menagerie.studies.frame.contrasts import contrasts
@@ -45,7 +45,7 @@ def test_runs_differ_in_factors_alone_and_are_tested_by_the_same_scenes():
         assert training.image_negatives == (recipe.hard_negatives > 0)
     world = load_world("eight-textures")
     few = [replace(arm.cell.data.recipe, train_scenes=300, test_scenes=20) for arm in (arms[0], arms[-1])]
-    assert few[0].things != few[1].things
+    assert few[0].objects != few[1].objects
     tests = [{(scene, recipe.texts("seen_2", scene)) for scene in recipe.planned(world)["seen_2"]} for recipe in few]
     assert tests[0] == tests[1]
     assert len(tests[0]) == 20
@@ -57,7 +57,7 @@ def recipe_fields(arm):
 
 def test_what_is_not_varied_stays_as_in_the_recipe():
     arms = list(replace(STUDY, seeds=1, factors=("salient",)).plan(NONE))
-    rest = {"attributes": 1, "things": (1, 2), "mentioned": 1, "batch": 64, "hard_negatives": 0}
+    rest = {"attributes": 1, "objects": (1, 2), "mentioned": 1, "batch": 64, "hard_negatives": 0}
     assert [arm.labels for arm in arms] == [rest | {"salient": 0}, rest | {"salient": 0.5}]
 
 
@@ -72,10 +72,10 @@ def test_images_seen_can_be_held():
 def test_the_share_of_captions_that_bind(arm):
     recipe = list(replace(STUDY, seeds=1).plan(NONE))[arm].cell.data.recipe
     recipe = replace(recipe, train_scenes=4000, test_scenes=1, hard_negatives=0.0)
-    scenes = [scene for scene in recipe.trained(load_world("eight-textures")) if len(scene.things) > 1]
+    scenes = [scene for scene in recipe.trained(load_world("eight-textures")) if len(scene.objects) > 1]
     telling = Telling(vars(recipe))
-    told = [trained_things(scene, telling) for scene in scenes]
-    counted = sum(sum(bool(thing.texture) for thing in things) > 1 for things in told) / len(scenes)
+    told = [trained_objects(scene, telling) for scene in scenes]
+    counted = sum(sum(bool(obj.texture) for obj in objects) > 1 for objects in told) / len(scenes)
     assert share_bound(vars(recipe)) == pytest.approx(counted, abs=0.03)
 
 
@@ -84,7 +84,7 @@ SMALL = replace(STUDY, seeds=3, factors=("attributes", "salient", "batch"), enou
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
-    """Runs that are right more often the more attributes captions have, less without the salient thing's, and most
+    """Runs that are right more often the more attributes captions have, less without the salient object's, and most
     where both help."""
     out = tmp_path_factory.mktemp("properties")
     arms = []
@@ -92,7 +92,7 @@ def records(tmp_path_factory):
         many, salient = arm.labels["attributes"] == 1, arm.labels["salient"] > 0
         skill = 0.55 + 0.1 * many - 0.05 * salient + 0.25 * (many and not salient)
         name = f"{len(arms)}"
-        labels = {**arm.labels, "things": list(arm.labels["things"])}
+        labels = {**arm.labels, "objects": list(arm.labels["objects"])}
         arms.append(stored_run(out, "clip", arm.cell.seed, labels, skill, pairs=28, name=name, tests=("seen_2",)))
     return Records(tuple(arms), out)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import normalized_mutual_info_score
 
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from menagerie.studies.diversity import PRESETS
 from menagerie.studies.frame.arm import Arm
@@ -53,8 +53,8 @@ def test_all_are_tested_on_the_same_images_and_texts_that_no_training_shows(firs
     for (_, coverage), recipe in first.items():
         subsets = recipe.subsets()
         tests.add(tuple((scene, recipe.texts("unseen_2", scene)) for scene in subsets["unseen_2"]))
-        cells = {(thing.animal, thing.texture) for scene in subsets["train"] for thing in scene.things}
-        unseen = {(thing.animal, thing.texture) for scene in subsets["unseen_2"] for thing in scene.things}
+        cells = {(obj.animal, obj.texture) for scene in subsets["train"] for obj in scene.objects}
+        unseen = {(obj.animal, obj.texture) for scene in subsets["unseen_2"] for obj in scene.objects}
         assert not cells & unseen
         assert len(cells) == round(coverage * 144)
         assert len(subsets["train"]) == STUDY.train_scenes
@@ -75,14 +75,14 @@ def test_only_captions_tell_textures(first):
 def test_the_information_is_that_of_the_captions(first, tmp_path):
     page = Page(STUDY, Records((), tmp_path))
     for (_, coverage), recipe in first.items():
-        things = [thing for scene in recipe.subsets()["train"] for thing in scene.things]
-        pairs = [[thing.animal for thing in things], [thing.texture for thing in things]]
+        objects = [obj for scene in recipe.subsets()["train"] for obj in scene.objects]
+        pairs = [[obj.animal for obj in objects], [obj.texture for obj in objects]]
         assert normalized_mutual_info_score(*pairs) == pytest.approx(page.nmi(coverage), abs=0.03)
 
 
 NAMES = [("cat", ""), ("dog", ""), ("pig", "")]
 CELLS = [(animal, texture) for animal, _ in NAMES for texture in ("red", "white")]
-SCENE = Scene("city", (Thing("cat", "red", "front left"), Thing("dog", "white", "front right")))
+SCENE = Scene("city", (Object("cat", "red", "front left"), Object("dog", "white", "front right")))
 
 
 def values(scores, textures=True):
@@ -97,8 +97,8 @@ def test_what_scorers_recognise_is_known_in_advance():
     assert values([0, 0, 1, 0, 1, 1, 0, 1, 1]) == {ANIMAL: [0, 0], NAME: [0, 0], COMPOSITION: [0, 0]}
     by_chance = chances(3, 2, 2)
     assert values([0] * 9) == {task: [chance] * 2 for task, chance in by_chance.items()} | {COMPOSITION: [1 / 5] * 2}
-    knows_things = values([1, 1, 0, 1, 1, 1, 1, 0, 0])  # but not which has which texture
-    assert knows_things == {ANIMAL: [1, 1], NAME: [1, 1], COMPOSITION: [1 / 3, 1 / 3]}
+    knows_objects = values([1, 1, 0, 1, 1, 1, 1, 0, 0])  # but not which has which texture
+    assert knows_objects == {ANIMAL: [1, 1], NAME: [1, 1], COMPOSITION: [1 / 3, 1 / 3]}
     assert values([1, 0, 0], textures=False) == {ANIMAL: [1, 1 / 2], NAME: [], COMPOSITION: []}
     assert recognised(0.5, np.array([0.5, 0.9, 0.2]), np.array([True, True, False])) == 1
 
@@ -125,7 +125,7 @@ def test_a_jump_is_told_from_a_steady_rise():
 
 
 def measured(out, arm, skills, seed):
-    """A stored run whose things are recognised about as often as said, by test and task."""
+    """A stored run whose objects are recognised about as often as said, by test and task."""
     labels = arm.labels
     stored = stored_run(out, arm.cell.model, seed, labels, 0.5, name=f"run-{arm.id}", tests=TESTS)
     random, rows = np.random.default_rng(seed), []

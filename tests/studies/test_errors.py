@@ -59,12 +59,12 @@ def test_a_scene_is_taken_apart(made):
         r = test.data.records
         for scene, graph in zip(r.scenes, r.graphs, strict=True):
             found = factors(scene, graph)
-            assert {value for factor, value in found if factor == "animal"} == {t.animal for t in scene.things}
-            assert {value for factor, value in found if factor == "texture"} == {t.texture for t in scene.things}
+            assert {value for factor, value in found if factor == "animal"} == {t.animal for t in scene.objects}
+            assert {value for factor, value in found if factor == "texture"} == {t.texture for t in scene.objects}
             assert ("background", scene.background) in found
             assert ("relation", scene.relation) in found
             (first,) = (value for factor, value in found if factor == "mentioned first")
-            assert graph.nodes[0] == phrase(next(t for t in scene.things if place_of(t.slot) == first))
+            assert graph.nodes[0] == phrase(next(t for t in scene.objects if place_of(t.slot) == first))
             assert len(found) == len(set(found))
             assert {factor for factor, _ in found} <= set(FACTORS)
 
@@ -82,7 +82,7 @@ def test_what_is_always_wrong_shows(made, tmp_path):
         if wrong:
             assert mine.loc[(name, "animal", "penguin")].accuracy == 0
             assert mine.loc[(name, "animal", "penguin")].n == wrong
-        for texture in {t.texture for scene in test.data.records.scenes for t in scene.things}:
+        for texture in {t.texture for scene in test.data.records.scenes for t in scene.objects}:
             shown = [item for item in items if f"{texture} " in item.record]
             row = mine.loc[(name, "texture", texture)]
             right = sum("penguin" not in item.record for item in shown)

@@ -31,7 +31,7 @@ def test_every_model_has_a_line_with_its_paper(name):
 def test_every_row_of_an_ablation_is_said_in_words(name):
     ablations = ABLATIONS[name]
     assert set(ablations.says) == set(ablations.rows)
-    of_a_study = "things and attributes left out"
+    of_a_study = "objects and attributes left out"
     explained = rows_explained(specs()[name], [*ablations.rows, of_a_study, "dim=3"])
     assert set(explained) == {*ablations.rows, of_a_study, "dim=3"}
     assert explained[of_a_study] == "mentioned=0.7 attributes=0.8"

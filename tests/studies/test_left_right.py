@@ -51,7 +51,7 @@ def test_opposites_in_a_batch_are_as_many_as_expected(rung):
     split, training = split_at(rung), Recipe(batch=64)
     scenes = split.subsets()["train"]
     texts = [caption(scene, split.seed, split.wording).graph for scene in scenes]
-    swaps = [caption(split.swap(s), split.seed, split.wording).graph if len(s.things) == 2 else None for s in scenes]
+    swaps = [caption(split.swap(s), split.seed, split.wording).graph if len(s.objects) == 2 else None for s in scenes]
     random, shares = np.random.default_rng(0), Counter()
     for _ in range(150):
         batch = random.choice(len(scenes), training.batch, replace=False)

@@ -74,8 +74,8 @@ STAGES["score"] = ("image and text", "score")
 
 PRINTED = "printed-"  # how files begin that are a table of a study's page, cell by cell
 COVERAGE = "coverage-of-intervals.csv"  # whose table is in docs/reports.md
-CAPACITY = "capacity-"  # how files of numbers of things begin
-TRAINED = {"one thing": "1", "up to two": "1+2", "up to three": "1+2+3"}
+CAPACITY = "capacity-"  # how files of numbers of objects begin
+TRAINED = {"one object": "1", "up to two": "1+2", "up to three": "1+2+3"}
 MENDED = ", mended"  # behind the name of a model
 
 
@@ -86,13 +86,13 @@ def tables(start=""):
 
 
 @pytest.mark.parametrize(("header", "rows", "files"), tables(CAPACITY))
-def test_swaps_by_number_of_things_are_those_of_the_results_they_name(header, rows, files):
-    results = pd.concat(pd.read_csv(DOCS / "measured" / file, dtype={"things": str}) for file in files)
+def test_swaps_by_number_of_objects_are_those_of_the_results_they_name(header, rows, files):
+    results = pd.concat(pd.read_csv(DOCS / "measured" / file, dtype={"objects": str}) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
     for title, *cells in rows:
         model, _, trained = title.rpartition(", ")
         name = names[model.removesuffix(MENDED)] + (MENDED if model.endswith(MENDED) else "")
-        its = results[(results["model"] == name) & (results["things"] == TRAINED[trained])]
+        its = results[(results["model"] == name) & (results["objects"] == TRAINED[trained])]
         for column, cell in zip(header[1:], cells, strict=True):
             test = its[(its["task"] == "swap") & (its["subset"] == f"seen_{column.partition(' ')[0]}")]
             values = (100 * test["accuracy"]).tolist()

@@ -34,15 +34,15 @@ from menagerie.studies.frame import SMOKE, Axis, Sentence, SplitStudy, Table, gr
 class Coverage(SplitStudy):
     \"\"\"More combinations\"\"\"
 
-    plain_recipe = CrowdRecipe(things=(1, 2), test_things=(2, 3), train_scenes=96)
+    plain_recipe = CrowdRecipe(objects=(1, 2), test_objects=(2, 3), train_scenes=96)
     coverage: Axis[float] = (0.25, 0.75)
 
     def plan(self, known):
-        for arm in grid(self, coverage=self.coverage, things=[(1, 2)]):
+        for arm in grid(self, coverage=self.coverage, objects=[(1, 2)]):
             yield arm._replace(labels={**arm.labels, "data": "mine"})
 
     def page(self, records):
-        unseen = records.where(task="swap", subset="unseen_2", data="mine", things=(1, 2))
+        unseen = records.where(task="swap", subset="unseen_2", data="mine", objects=(1, 2))
         gains = unseen.estimates(("model", "coverage"), against={"coverage": self.coverage[0]})
         for (model, coverage), gain in gains.items():
             yield Sentence(f"{model}: {coverage} gives {gain} points.")
@@ -110,7 +110,7 @@ def test_a_study_of_multi_object_scenes(tmp_path):
     assert done.returncode == 0, done.stderr
     run = tmp_path / "runs/crowd-smoke"
     rows = list(csv.DictReader((run / "results.csv").open()))
-    assert {tuple(row[name] for name in ("coverage", "things", "data")) for row in rows} == {
+    assert {tuple(row[name] for name in ("coverage", "objects", "data")) for row in rows} == {
         ("0.25", "1+2", "mine"),
         ("0.75", "1+2", "mine"),
     }
@@ -146,8 +146,8 @@ def test_a_value_that_no_run_has_is_told_before_anything_is_made(folder, tmp_pat
         ("views.py", text.replace("self.pairs[-1]", "0.7"), "line 26: no run has pairs 0.7; there are 0.5, 1.0"),
         (
             "crowd.py",
-            CROWD.replace("things=(1, 2))\n", "things=(1, 3))\n"),
-            "no run has things (1, 3); there are '1+2'",
+            CROWD.replace("objects=(1, 2))\n", "objects=(1, 3))\n"),
+            "no run has objects (1, 3); there are '1+2'",
         ),
     ):
         (tmp_path / name).write_text(new)

@@ -71,7 +71,7 @@ def test_only_common_records_count():
 
 
 def test_records_that_happen_to_match_dont_stand_for_the_others():
-    """One side names the right thing first in 4 of 10 captions, and is worse there; the other never does."""
+    """One side names the right object first in 4 of 10 captions, and is worse there; the other never does."""
     rng, first, second = np.random.default_rng(0), [], []
     for pair in range(30):
         for k in range(10):

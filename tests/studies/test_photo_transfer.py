@@ -171,7 +171,7 @@ def test_captions_of_natural_colours_name_none(photos, tmp_path):
         true, false = (Counter(re.sub(r"\ban\b", "a", caption.text).split()) for caption in item.texts[:2])
         assert (true == false) == (item.group in ("swap", "quad")), item
     scene = data.records.scenes[0]
-    assert scene.things[0].animal in bare.items[0].texts[0].text
+    assert scene.objects[0].animal in bare.items[0].texts[0].text
 
 
 def points_of(values, seed=0, task="swap"):

@@ -57,9 +57,9 @@ PLAIN = RealTraining(
 def make_photographs(root):
     """Forty photographs of COCO with two captions each, and SugarCrepe, which shows two of them."""
     make_sugarcrepe(root)
-    things = list(product(("red", "white", "wooden", "tall"), ("cat", "dog", "bench", "zebra", "cup")))
+    objects = list(product(("red", "white", "wooden", "tall"), ("cat", "dog", "bench", "zebra", "cup")))
     images = [{"id": k, "file_name": f"{k:012d}.jpg"} for k in range(1, IMAGES + 1)]
-    texts = {k: things[k % len(things)] for k in range(1, IMAGES + 1)}
+    texts = {k: objects[k % len(objects)] for k in range(1, IMAGES + 1)}
     annotations = [
         {"id": 2 * k + n, "image_id": k, "caption": text.format(*texts[k], k=k)}
         for k in texts
@@ -121,7 +121,7 @@ def jobs_of(folder, **options):
     return list(map(running.job, running.arms()))
 
 
-def things(request):
+def objects(request):
     """A graph of "A red cat in Room 3."; no answer that can be used to the others."""
     found = re.fullmatch(r"A (\w+ \w+) in (Room \d+)\.", request.caption)
     return Sent(written(list(found.groups()), [("in", 0, 1)]) if found else "I can't")
@@ -129,7 +129,7 @@ def things(request):
 
 def test_from_files_to_benchmarks_with_every_parser(study, folder, capsys, tmp_path):
     """Two models, two parsers: one that reads captions alone is trained once. Run again, nothing is trained anew."""
-    with ChatService(things) as service:
+    with ChatService(objects) as service:
         name = f"llm:model=m,url={service.url},answers=1"
         options = {"models": ("clip", "oc-clip"), "parser": ("one-node", name)}
         out = study("both", **options)

@@ -114,9 +114,9 @@ def test_records_that_occur_twice_name_the_label_that_tells_them_apart(records):
 def test_a_tuple_is_a_value_where_labels_are_tuples(tmp_path):
     """Their column has them as text, "1+2"."""
     cell = StoredCell("", "clip", 0, ())
-    records = Records(tuple(Arm(cell, {"things": things}) for things in ((1, 2), (3,), (1, 2, 3))), tmp_path)
+    records = Records(tuple(Arm(cell, {"objects": objects}) for objects in ((1, 2), (3,), (1, 2, 3))), tmp_path)
     for wanted, number in (((1, 2), 1), ("1+2", 1), ((3,), 1), (((1, 2), (3,)), 2), ({(1, 2), (3,)}, 2), ((1, 3), 0)):
-        assert len(records.where(things=wanted).arms) == number, wanted
+        assert len(records.where(objects=wanted).arms) == number, wanted
 
 
 def test_where_narrows_and_a_folder_is_read_back(records):

@@ -41,7 +41,7 @@ def test_images_are_counted_as_the_split_file_has_them(params, tmp_path):
     path = make_split(tmp_path, recipe)
     train = SplitDataset(path, "train").records.scenes
     assert len(set(train)) == len(train) == study.images_of(setting) == distinct_images(recipe)
-    lone = [scene for scene in train if len(scene.things) == 1]
+    lone = [scene for scene in train if len(scene.objects) == 1]
     assert {scene.view for scene in lone} == set(range(setting.singles_views))
     assert failed(path) == []
 
@@ -216,7 +216,7 @@ def test_a_setting_gets_budgets_until_the_mean_of_its_seeds_stops_rising(rises, 
 def test_the_test_of_converged_settings_has_twenty_pairs():
     for setting in (CONVERGED.least, CONVERGED.everything):
         subsets = CONVERGED.cell_of("clip", setting, 0).data.recipe.subsets()
-        pairs = {frozenset(thing.animal for thing in scene.things) for scene in subsets["unseen_pairs"]}
+        pairs = {frozenset(obj.animal for obj in scene.objects) for scene in subsets["unseen_pairs"]}
         assert len(pairs) >= 20
 
 

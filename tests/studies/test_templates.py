@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
@@ -75,9 +75,9 @@ def longest_captions(world, template):
     sizes = world.sizes[:1] or ("",)
     for background, slots, one, other in product(world.backgrounds, RELATIONS, animals, animals):
         if one != other:
-            things = [Thing(one, texture, slots[0], sizes[0]), Thing(other, texture, slots[1], sizes[0])]
-            scene = Scene(background, tuple(things))
-            for number, order in product(range(len(template.phrasings)), (things, things[::-1])):
+            objects = [Object(one, texture, slots[0], sizes[0]), Object(other, texture, slots[1], sizes[0])]
+            scene = Scene(background, tuple(objects))
+            for number, order in product(range(len(template.phrasings)), (objects, objects[::-1])):
                 content = content_of(scene, 0, template, order)._replace(phrasing=number)
                 yield write_caption(content, template).text
 
@@ -94,7 +94,7 @@ def test_no_template_is_cut_by_any_tokenizer(name, world):
         assert space.context <= 77
 
 
-LONG = replace(RECIPE, phrasings=("really " * 80 + "{things} {place}",))
+LONG = replace(RECIPE, phrasings=("really " * 80 + "{objects} {place}",))
 
 
 def test_a_caption_that_would_be_cut_is_refused_before_training(tmp_path):

@@ -101,7 +101,7 @@ def test_rows_take_equal_steps_on_both_grids_and_change_one_thing():
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("place", 1.0), ("concept", 0.0), ("object", 0.0)])
-def test_a_code_with_places_of_its_own_tells_which_thing_is_left_and_no_other_does(kind, bits):
+def test_a_code_with_places_of_its_own_tells_which_object_is_left_and_no_other_does(kind, bits):
     made = axes(animals=5)
     codes = code(kind, made, width=16)
     found = {row["measure"]: row["value"] for row in which_is_left("text", "code", "mean", codes, made)}
@@ -109,7 +109,7 @@ def test_a_code_with_places_of_its_own_tells_which_thing_is_left_and_no_other_do
     assert found["scene"] == pytest.approx((1 + bits) / 2, abs=0.15)
 
 
-def test_cells_of_the_spatial_grid_are_asked_which_thing_is_left(tmp_path):
+def test_cells_of_the_spatial_grid_are_asked_which_object_is_left(tmp_path):
     given = ["--splits", "spatial", "--rows", SOME, "--upper", SOME, "--steps", "2", "--workers", "1", "--out", "out"]
     command = [sys.executable, str(ROOT / "studies/text_codes.py"), "--preset", "smoke", *given]
     done = run_here(command, tmp_path, figures=False)

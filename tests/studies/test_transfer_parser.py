@@ -45,7 +45,7 @@ def run(folder, **options):
         return [row["scores"] for row in csv.DictReader(file)], result
 
 
-def things(request: Request) -> Sent:
+def objects(request: Request) -> Sent:
     """The graph of "a red cat above a white lion"; of other texts no answer that can be used."""
     if request.caption != TEXTS[0]:
         return Sent("I can't")
@@ -56,7 +56,7 @@ def things(request: Request) -> Sent:
 def test_graphs_of_a_parser_are_scored_and_kept(folder, capsys):
     whole, before = run(folder)
     assert "parser" not in before
-    with ChatService(things) as service:
+    with ChatService(objects) as service:
         name = f"llm:model=m,url={service.url}"
         parsed, result = run(folder, parser=name)
         assert service.captions() == {TEXTS[0]: 1, TEXTS[1]: 3}

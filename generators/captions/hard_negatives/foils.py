@@ -1,4 +1,4 @@
-"""Binary tests on a scene of two things: a true caption against a false one.
+"""Binary tests on a scene of two objects: a true caption against a false one.
 
 `swap` tests binding, and so does `swap size` in worlds with sizes. `replace ...` and `add ...` test recognition
 (SugarCrepe's taxonomy). The false captions of `add ...` are half-truths: the true one with a false detail (Kargi et al.
@@ -11,10 +11,10 @@ from functools import partial
 from typing import NamedTuple
 
 from menagerie.envs.core.identity import generator
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.crowds import Telling, caption_of, in_order
-from menagerie.generators.captions.incomplete import absent_things
+from menagerie.generators.captions.incomplete import absent_objects
 from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import Caption, caption, content_of, mention_order, write_caption
 
@@ -22,21 +22,21 @@ Choice = tuple[Caption, ...]
 """A true caption and a false one; of crowds one or more of each, the true ones first."""
 
 
-def against_true(scene: Scene, telling: Telling, things: Sequence[Thing]) -> Choice:
-    """The true caption against one of other things, in the slots and the phrasing of the scene."""
-    return caption(scene, telling.seed, telling.template), caption_of(scene, things, telling)
+def against_true(scene: Scene, telling: Telling, objects: Sequence[Object]) -> Choice:
+    """The true caption against one of other objects, in the slots and the phrasing of the scene."""
+    return caption(scene, telling.seed, telling.template), caption_of(scene, objects, telling)
 
 
 def swap(scene: Scene, telling: Telling) -> Choice:
-    """The true caption against the one with the two things' textures, or their places, exchanged."""
+    """The true caption against the one with the two objects' textures, or their places, exchanged."""
     true = caption(scene, telling.seed, telling.template)
     return true, hard_negative(scene, telling.seed, telling.template, telling.recipe["kind"])
 
 
 def one_animal(scene: Scene, telling: Telling) -> Choice:
     """For a red cat and a white caribou: "a red cat" against "a white cat"."""
-    thing, other = mention_order(scene, telling.seed)
-    return tuple(caption_of(scene, (one,), telling) for one in (thing, thing._replace(texture=other.texture)))
+    obj, other = mention_order(scene, telling.seed)
+    return tuple(caption_of(scene, (one,), telling) for one in (obj, obj._replace(texture=other.texture)))
 
 
 def swap_size(scene: Scene, telling: Telling) -> Choice | None:
@@ -49,15 +49,15 @@ def swap_size(scene: Scene, telling: Telling) -> Choice | None:
 
 
 def replaced(scene: Scene, telling: Telling, field: str) -> Choice:
-    """The true caption against one in which a thing has a texture or an animal that the scene doesn't show, or another
-    size, possibly that of the other thing."""
+    """The true caption against one in which an object has a texture or an animal that the scene doesn't show, or
+    another size, possibly that of the other object."""
     random = generator(telling.seed, "replace", field, scene.key)
-    things = list(in_order(scene, telling))
-    chosen = int(random.integers(len(things)))
-    shown = things if field != "size" else [things[chosen]]
+    objects = list(in_order(scene, telling))
+    chosen = int(random.integers(len(objects)))
+    shown = objects if field != "size" else [objects[chosen]]
     others = absent_from(shown, field, telling.words.names(field))
-    things[chosen] = things[chosen]._replace(**{field: others[random.integers(len(others))]})
-    return against_true(scene, telling, things)
+    objects[chosen] = objects[chosen]._replace(**{field: others[random.integers(len(others))]})
+    return against_true(scene, telling, objects)
 
 
 def replace_relation(scene: Scene, telling: Telling) -> Choice:
@@ -65,15 +65,15 @@ def replace_relation(scene: Scene, telling: Telling) -> Choice:
     names = [name for name in telling.recipe["relations"] if name != scene.relation]
     others = [predicate for name in names for predicate in PREDICATES[name]]
     predicate = others[generator(telling.seed, "replace", "relation", scene.key).integers(len(others))]
-    things = in_order(scene, telling)
-    return caption_of(scene, things, telling), caption_of(scene, things, telling, (predicate,))
+    objects = in_order(scene, telling)
+    return caption_of(scene, objects, telling), caption_of(scene, objects, telling, (predicate,))
 
 
 def add_animal(scene: Scene, telling: Telling) -> Choice:
     """The true caption against one with a third animal that the scene doesn't show, in any texture and size."""
     random, words = generator(telling.seed, "add", scene.key), telling.words
-    absent = absent_from(scene.things, "animal", words.animals)
-    added = Thing(absent[random.integers(len(absent))], words.textures[random.integers(len(words.textures))], "")
+    absent = absent_from(scene.objects, "animal", words.animals)
+    added = Object(absent[random.integers(len(absent))], words.textures[random.integers(len(words.textures))], "")
     added = added._replace(size=words.sizes[random.integers(len(words.sizes))]) if words.sizes else added
     return against_true(scene, telling, (*in_order(scene, telling), added))
 
@@ -81,25 +81,25 @@ def add_animal(scene: Scene, telling: Telling) -> Choice:
 def add_attribute(scene: Scene, telling: Telling) -> Choice:
     """For a red cat and a white caribou: "a cat and a white caribou" against "a grass cat and a white caribou"."""
     random = generator(telling.seed, "add", "texture", scene.key)
-    things, absent = in_order(scene, telling), absent_from(scene.things, "texture", telling.words.textures)
-    bare, added = things[random.integers(len(things))], absent[random.integers(len(absent))]
-    either = ([t._replace(texture=texture) if t == bare else t for t in things] for texture in ("", added))
+    objects, absent = in_order(scene, telling), absent_from(scene.objects, "texture", telling.words.textures)
+    bare, added = objects[random.integers(len(objects))], absent[random.integers(len(absent))]
+    either = ([t._replace(texture=texture) if t == bare else t for t in objects] for texture in ("", added))
     return tuple(caption_of(scene, changed, telling) for changed in either)
 
 
 def negation(scene: Scene, telling: Telling, pure: bool) -> Choice:
     """For a red cat and a white caribou: "a red cat and no grass pig" against "a red cat and no white caribou"; if
     `pure`: "no grass pig" against "no white caribou"."""
-    thing, present = mention_order(scene, telling.seed)
-    others = absent_things(scene, telling.words)
+    obj, present = mention_order(scene, telling.seed)
+    others = absent_objects(scene, telling.words)
     absent = others[generator(telling.seed, "negation", scene.key).integers(len(others))]
-    content = content_of(scene, telling.seed, telling.template, () if pure else (thing,))
+    content = content_of(scene, telling.seed, telling.template, () if pure else (obj,))
     return tuple(write_caption(content._replace(denied=(denied,)), telling.template) for denied in (absent, present))
 
 
-def absent_from(things: Sequence[Thing], field: str, names: Sequence[str]) -> list[str]:
-    """Return those of `names` that are the `field` of no thing."""
-    return [name for name in names if name not in {getattr(thing, field) for thing in things}]
+def absent_from(objects: Sequence[Object], field: str, names: Sequence[str]) -> list[str]:
+    """Return those of `names` that are the `field` of no object."""
+    return [name for name in names if name not in {getattr(obj, field) for obj in objects}]
 
 
 class Task(NamedTuple):

@@ -10,73 +10,73 @@ from menagerie.envs.slots import COUNTING, place_of
 
 
 def swap_textures(scene: Scene) -> Scene:
-    """The scene with the textures of its two things exchanged; sizes stay."""
-    return with_exchanged(scene, range(len(scene.things)), "texture")
+    """The scene with the textures of its two objects exchanged; sizes stay."""
+    return with_exchanged(scene, range(len(scene.objects)), "texture")
 
 
 def swap_places(scene: Scene) -> Scene:
-    """The scene with the slots of its two things exchanged; sizes stay."""
-    return with_exchanged(scene, range(len(scene.things)), "slot")
+    """The scene with the slots of its two objects exchanged; sizes stay."""
+    return with_exchanged(scene, range(len(scene.objects)), "slot")
 
 
 def other_number(scene: Scene) -> Scene:
-    """Return the scene with another number of its equal things, from one to four. The scene's key decides which."""
-    things, numbers = scene.things, [n for n in range(1, len(COUNTING) + 1) if n != len(scene.things)]
+    """Return the scene with another number of its equal objects, from one to four. The scene's key decides which."""
+    objects, numbers = scene.objects, [n for n in range(1, len(COUNTING) + 1) if n != len(scene.objects)]
     number = numbers[zlib.crc32(scene.key.encode()) % len(numbers)]
-    free = [slot for slot in COUNTING if slot not in {thing.slot for thing in things}]
-    more = tuple(things[0]._replace(slot=slot) for slot in free[: max(number - len(things), 0)])
-    return replace(scene, things=things[:number] + more)
+    free = [slot for slot in COUNTING if slot not in {obj.slot for obj in objects}]
+    more = tuple(objects[0]._replace(slot=slot) for slot in free[: max(number - len(objects), 0)])
+    return replace(scene, objects=objects[:number] + more)
 
 
 def exchanged(scene: Scene) -> tuple[int, int]:
-    """Return the indices of the two things of a scene whose textures a hard negative exchanges.
+    """Return the indices of the two objects of a scene whose textures a hard negative exchanges.
 
     They depend on slots, background and view, and are the same for a scene and its swap. Raises `ValueError` for a
-    single thing.
+    single object.
     """
-    return exchanged_places(tuple(thing.slot for thing in scene.things), scene.background, scene.view)
+    return exchanged_places(tuple(obj.slot for obj in scene.objects), scene.background, scene.view)
 
 
 def exchanged_places(slots: tuple[str, ...], background: str, view: int) -> tuple[int, int]:
-    """Return the indices of the two exchanged things in a scene with these slots, sorted by name."""
+    """Return the indices of the two exchanged objects in a scene with these slots, sorted by name."""
     pairs = list(combinations(range(len(slots)), 2))
     if not pairs:
-        raise ValueError("a single thing has nothing to exchange")
+        raise ValueError("a single object has nothing to exchange")
     return pairs[zlib.crc32(f"{'+'.join(slots)}|{background}|{view}".encode()) % len(pairs)]
 
 
 def swap_exchanged(scene: Scene) -> Scene:
-    """The scene with the textures of two of its things exchanged; sizes stay."""
+    """The scene with the textures of two of its objects exchanged; sizes stay."""
     return with_exchanged(scene, exchanged(scene), "texture")
 
 
 def probed(scene: Scene) -> tuple[int, int]:
-    """Return the indices of the two things of a probe set's scene that swap and mirror exchange.
+    """Return the indices of the two objects of a probe set's scene that swap and mirror exchange.
 
     They depend on places alone, and are the same in all views and on all backgrounds. Raises `ValueError` for a single
-    thing.
+    object.
     """
-    return exchanged_places(tuple(place_of(thing.slot) for thing in scene.things), "", 0)
+    return exchanged_places(tuple(place_of(obj.slot) for obj in scene.objects), "", 0)
 
 
 def swap_probed(scene: Scene) -> Scene:
-    """The scene of a probe set with the textures of the two things exchanged; sizes stay."""
+    """The scene of a probe set with the textures of the two objects exchanged; sizes stay."""
     return with_exchanged(scene, probed(scene), "texture")
 
 
 def mirror_probed(scene: Scene) -> Scene:
-    """The scene of a probe set with the slots of the two things exchanged; textures and sizes go along."""
+    """The scene of a probe set with the slots of the two objects exchanged; textures and sizes go along."""
     return with_exchanged(scene, probed(scene), "slot")
 
 
 def with_exchanged(scene: Scene, pair: Sequence[int], field: str) -> Scene:
-    """Return the scene with the values of a field exchanged between two of its things. Raises `ValueError` unless they
+    """Return the scene with the values of a field exchanged between two of its objects. Raises `ValueError` unless they
     are two."""
     one, other = pair
-    things = list(scene.things)
-    things[one] = scene.things[one]._replace(**{field: getattr(scene.things[other], field)})
-    things[other] = scene.things[other]._replace(**{field: getattr(scene.things[one], field)})
-    return replace(scene, things=tuple(things))
+    objects = list(scene.objects)
+    objects[one] = scene.objects[one]._replace(**{field: getattr(scene.objects[other], field)})
+    objects[other] = scene.objects[other]._replace(**{field: getattr(scene.objects[one], field)})
+    return replace(scene, objects=tuple(objects))
 
 
 # Kind of split -> function from a scene to the one that its hard negative describes.

@@ -1,4 +1,4 @@
-"""Codes of things from codes of patches, and whether the codes of two patches tell that they are of one thing."""
+"""Codes of objects from codes of patches, and whether the codes of two patches tell that they are of one object."""
 
 from typing import NamedTuple
 
@@ -13,37 +13,37 @@ from menagerie.studies.codes.measured import Measured, refused
 
 FOLDS = 3
 SCENES = 1500  # drawn
-PAIRS = 6  # of patches of each scene, half of them of one thing
+PAIRS = 6  # of patches of each scene, half of them of one object
 RANK = 16
 PENALTY = 1e-3
 MOST = 0.95  # of pairs that places alone may tell, so that there is something to measure
 
 
 def shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarray, "v p q n 2"]:
-    """Return the shares of each patch that are of the left thing (1 in masks) and of the right thing (2), patches row
+    """Return the shares of each patch that are of the left object (1 in masks) and of the right object (2), patches row
     by row."""
     side, (height, width) = round(patches**0.5), masks.shape[-2:]
     if side**2 != patches or height % side or width % side:
         raise UserError(f"{patches} patches don't divide masks of {height} x {width} into equal squares")
     cut = masks.reshape(*masks.shape[:3], side, height // side, side, width // side)
-    found = np.stack([(cut == thing).mean((4, 6)) for thing in (1, 2)], -1)
+    found = np.stack([(cut == obj).mean((4, 6)) for obj in (1, 2)], -1)
     return found.reshape(*masks.shape[:3], patches, 2)
 
 
 def mask_means(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"]
 ) -> Num[np.ndarray, "v p q 2 d"]:
-    """Return the mean code of the patches of each thing, weighted by how much of each patch is of the thing."""
+    """Return the mean code of the patches of each object, weighted by how much of each patch is of the object."""
     weights = shares(masks, tokens.shape[3])
     sizes = weights.sum(3, keepdims=True)
     if not sizes.all():
-        raise UserError("a thing of the probe set has no pixel in its mask")
+        raise UserError("an object of the probe set has no pixel in its mask")
     return np.matmul((weights / sizes).swapaxes(3, 4).astype(tokens.dtype), tokens)
 
 
 class Same(NamedTuple):
-    """Share of pairs of patches for which a reader tells rightly whether both are of one thing; chance is the share for
-    a reader of the patches' places alone."""
+    """Share of pairs of patches for which a reader tells rightly whether both are of one object; chance is the share
+    for a reader of the patches' places alone."""
 
     tokens: Measured
     less_places: Measured
@@ -57,7 +57,7 @@ class Drawn(NamedTuple):
     """The view, p and q of each pair's scene."""
     patches: Int[np.ndarray, "m 2"]
     same: Bool[np.ndarray, " m"]
-    """Whether both patches are of one thing."""
+    """Whether both patches are of one object."""
 
 
 @one_core
@@ -65,18 +65,18 @@ def same_composition(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"], axes: ProbeAxes, seed: int = 0
 ) -> Same:
     """Measure IsSameObject (2510.24709): a reader x'(L'L - M'M)y + c of rank 16 tells whether two patches are of one
-    thing. It is trained on other pairs of animals. Each patch has over half of its pixels on a thing; half of the pairs
-    are of one thing.
+    object. It is trained on other pairs of animals. Each patch has over half of its pixels on an object; half of the
+    pairs are of one object.
 
-    A left and a right thing can be told apart by places alone, without any code. If places tell more than 95 %, the
-    measure is refused: it needs scenes whose things overlap, or stand anywhere.
+    A left and a right object can be told apart by places alone, without any code. If places tell more than 95 %, the
+    measure is refused: it needs scenes whose objects overlap, or stand anywhere.
     """
     axes.check(tokens)
     drawn = pairs_of_patches(shares(masks, tokens.shape[3]), seed)
     fold = axes.folds(FOLDS)[drawn.scenes[1]]
     places = told(np.eye(tokens.shape[3])[drawn.patches], drawn.same, fold)
     if places > MOST:
-        reason = f"places of patches alone tell {100 * places:.0f} %: things must overlap, or stand anywhere"
+        reason = f"places of patches alone tell {100 * places:.0f} %: objects must overlap, or stand anywhere"
         return Same(refused(reason, places), refused(reason, places))
     kinds = (tokens, tokens - tokens.mean((0, 1, 2)))
     scenes = tuple(numbers[:, None] for numbers in drawn.scenes)
@@ -85,12 +85,12 @@ def same_composition(
 
 
 def pairs_of_patches(share: Float[np.ndarray, "v p q n 2"], seed: int) -> Drawn:
-    """Draw scenes in which each thing has at least two patches that are mostly its own, and pairs of such patches."""
+    """Draw scenes in which each object has at least two patches that are mostly its own, and pairs of such patches."""
     random = np.random.default_rng(seed)
     there = share > 0.5
     enough = np.argwhere((there.sum(3) >= 2).all(-1))
     if not len(enough):
-        raise UserError("in no scene of the probe set both things have two patches that are mostly theirs")
+        raise UserError("in no scene of the probe set both objects have two patches that are mostly theirs")
     scenes = np.repeat(enough[random.integers(len(enough), size=SCENES)], PAIRS, 0)
     same = np.arange(len(scenes)) % 2 == 0
     patches = [drawn_pair(there[tuple(scene)], bool(one), random) for scene, one in zip(scenes, same, strict=True)]
@@ -98,11 +98,11 @@ def pairs_of_patches(share: Float[np.ndarray, "v p q n 2"], seed: int) -> Drawn:
 
 
 def drawn_pair(there: Bool[np.ndarray, "n 2"], same: bool, random: np.random.Generator) -> list[int]:
-    """Draw two patches of one thing, or one patch of each thing."""
-    of_things = [np.flatnonzero(column) for column in there.T]
+    """Draw two patches of one object, or one patch of each object."""
+    of_objects = [np.flatnonzero(column) for column in there.T]
     if not same:
-        return [int(of_thing[random.integers(len(of_thing))]) for of_thing in of_things]
-    one = of_things[random.integers(2)]
+        return [int(of_object[random.integers(len(of_object))]) for of_object in of_objects]
+    one = of_objects[random.integers(2)]
     first, step = random.integers(len(one)), random.integers(1, len(one))
     return [int(one[first]), int(one[(first + step) % len(one)])]
 
