@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
-from menagerie.envs.slots import CROWD, RELATIONS, place_of
+from menagerie.envs.slots import LAYOUT_PLACES, RELATIONS, place_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +81,7 @@ def overlapping(n: int) -> Iterator[tuple[str, ...]]:
 
 
 def _in_rows(*rows: str) -> tuple[str, ...]:
-    return tuple(place for place, where in CROWD.items() if where.row in rows)
+    return tuple(place for place, where in LAYOUT_PLACES.items() if where.row in rows)
 
 
 LAYOUTS: dict[str, Layout] = {
@@ -97,7 +97,7 @@ LAYOUTS: dict[str, Layout] = {
 def layout_of(scene: Scene) -> str | None:
     """Return the name of the first layout that may combine the scene's places; None if no layout may."""
     places = tuple(obj.slot for obj in scene.objects)
-    if not all(place in CROWD for place in places) or len(places) > MOST:
+    if not all(place in LAYOUT_PLACES for place in places) or len(places) > MOST:
         return None
     return next((name for name, layout in LAYOUTS.items() if places in layout.choices(len(places))), None)
 
@@ -130,9 +130,9 @@ def relations_of(scene: Scene) -> tuple[Relation, ...]:
 def stated(first: str, second: str) -> str | None:
     """Return the relation in which an object in slot `first` is stated to be the left, upper or foremost one, and an
     object in `second` the other. None if no relation is stated in this order."""
-    if first not in CROWD or second not in CROWD:
+    if first not in LAYOUT_PLACES or second not in LAYOUT_PLACES:
         return RELATIONS.get((place_of(first), place_of(second)))
-    (column, row), (other_column, other_row) = CROWD[first], CROWD[second]
+    (column, row), (other_column, other_row) = LAYOUT_PLACES[first], LAYOUT_PLACES[second]
     if abs(column - other_column) >= BESIDE:
         return "left/right" if column < other_column else None
     if row == "high" or other_row == "high":
@@ -145,15 +145,18 @@ def stated(first: str, second: str) -> str | None:
 def holds(name: str, first: str, second: str) -> bool | None:
     """Whether relation `name` is true of two slots if `first` is taken as the left, upper or foremost one.
 
-    True if it is stated. False if its converse is stated. In crowds also False if another relation is stated and the
-    slots are level in `name` (in the same column for left/right, else in the same row). Otherwise None: no caption,
-    true or false, may say it.
-    """
+    True if it is stated. False if its converse is stated. In multi-object scenes also False if another relation is
+    stated and the slots are level in `name` (in the same column for left/right, else in the same row). Otherwise None:
+    no caption, true or false, may say it."""
     if stated(first, second) == name:
         return True
     if stated(second, first) == name:
         return False
-    if first not in CROWD or second not in CROWD or not (stated(first, second) or stated(second, first)):
+    if (
+        first not in LAYOUT_PLACES
+        or second not in LAYOUT_PLACES
+        or not (stated(first, second) or stated(second, first))
+    ):
         return None
     axis = "column" if name == "left/right" else "row"
-    return False if getattr(CROWD[first], axis) == getattr(CROWD[second], axis) else None
+    return False if getattr(LAYOUT_PLACES[first], axis) == getattr(LAYOUT_PLACES[second], axis) else None

@@ -65,37 +65,37 @@ SLOTS |= {
 }
 
 
-class CrowdPlace(NamedTuple):
-    """Where a place of crowds lies among the others; relations follow from that (envs/layouts.py)."""
+class LayoutPlace(NamedTuple):
+    """Where a place of layouts lies among the others; relations follow from that (envs/layouts.py)."""
 
     column: float  # from left to right, 0 in the middle
     row: str  # "front", "near", "back", or "high", which floats above the front row
 
 
-def crowd_row(
+def row_of_places(
     row: str, y: float, z: float, scale: float, at: Mapping[str, tuple[float, float]]
-) -> Iterator[tuple[str, Slot, CrowdPlace]]:
+) -> Iterator[tuple[str, Slot, LayoutPlace]]:
     """Yield the name, slot and place of each place in a row. y and z are in metres; `at` gives the column and x in
     metres of each name."""
     for name, (column, x) in at.items():
         slot = Slot((x, y, z), scale, (-27.0, -153.0), shift_range=(0.04, 0.04))
-        yield f"{row} {name}", slot, CrowdPlace(column, row)
+        yield f"{row} {name}", slot, LayoutPlace(column, row)
 
 
 # Places of scenes of two to six objects. Bodies in two of them can't touch, whatever a layout combines
 # (envs/layouts.py), and all are in the sun's depth map: what is farther back would throw its shadow beyond it.
-_CROWD = (
-    *crowd_row("front", -1.0, 0.0, 0.55, {"left": (-2, -1.07), "middle": (0, 0.0), "right": (2, 1.07)}),
-    *crowd_row(
+_LAYOUT_PLACES = (
+    *row_of_places("front", -1.0, 0.0, 0.55, {"left": (-2, -1.07), "middle": (0, 0.0), "right": (2, 1.07)}),
+    *row_of_places(
         *("near", 0.0, 0.0, 0.60),
         {"left": (-1.5, -0.94), "middle left": (-0.5, -0.32), "middle right": (0.5, 0.32), "right": (1.5, 0.94)},
     ),
-    *crowd_row("back", 1.4, 0.0, 0.68, {"left": (-2, -1.30), "middle": (0, 0.0), "right": (2, 1.30)}),
-    *crowd_row("high", 0.15, 1.43, 0.62, {"left": (-2, -1.22), "middle": (0, 0.0), "right": (2, 1.22)}),
+    *row_of_places("back", 1.4, 0.0, 0.68, {"left": (-2, -1.30), "middle": (0, 0.0), "right": (2, 1.30)}),
+    *row_of_places("high", 0.15, 1.43, 0.62, {"left": (-2, -1.22), "middle": (0, 0.0), "right": (2, 1.22)}),
 )
 PAIR_SLOTS = tuple(SLOTS)  # all slots so far
-CROWD: dict[str, CrowdPlace] = {name: place for name, _, place in _CROWD}
-SLOTS |= {name: slot for name, slot, _ in _CROWD}  # at the end: scene tables hold numbers of slots
+LAYOUT_PLACES: dict[str, LayoutPlace] = {name: place for name, _, place in _LAYOUT_PLACES}
+SLOTS |= {name: slot for name, slot, _ in _LAYOUT_PLACES}  # at the end: scene tables hold numbers of slots
 
 
 def place_of(slot: str) -> str:

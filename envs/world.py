@@ -161,7 +161,7 @@ ANIMALS = (
 )
 TEXTURES = ("red", "white", "asphalt", "grass")
 BACKGROUNDS = ("desert", "arena", "ocean floor", "city", "circus")
-# Told apart at 64 pixels in 97 of 100 pictures of one object, in whatever place of a crowd it stands.
+# Told apart at 64 pixels in 97 of 100 pictures of one object, in whatever place of a layout it stands.
 TWELVE_TEXTURES = (*TEXTURES, "blue", "yellow", "purple", "pink", "orange", "turquoise", "wood", "dotted")
 COLORS = ("red", "white", "blue", "pink", "orange", "turquoise")
 # Two attributes in one phrase: "a banded red cat" is a red cat and a banded cat.

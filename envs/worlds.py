@@ -45,7 +45,7 @@ def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, view
     return scenes
 
 
-def random_crowds(world: World, layout: str, count: int, seed: int, views: int = 4) -> list[Scene]:
+def random_in_layout(world: World, layout: str, count: int, seed: int, views: int = 4) -> list[Scene]:
     """Draw random scenes of a layout, with two to six different animals in turn, at most as many as the world has."""
     import numpy as np
 

@@ -30,8 +30,8 @@ class Captioned(ABC):
     another text's image, and the loss can leave such texts out. Otherwise only duplicates are recognised."""
     names: frozenset[str] = frozenset()
     """Names of several words in complete captions, such as "sea lion" (`captions.relations.names_in`)."""
-    has_partners: bool = False
-    """Whether each image has a partner: the image that its negative describes."""
+    has_counterfactuals: bool = False
+    """Whether each image has a counterfactual: the image that its negative describes."""
     text_negatives: tuple[str, ...] = ()
     """Kinds of negatives available (`storage.false_captions.TEXT_NEGATIVES`); empty if there are none."""
     strata: Mapping[str, Bool[np.ndarray, " n"]] = MappingProxyType({})
@@ -80,14 +80,17 @@ class Captioned(ABC):
         `captions` has one caption for each index, from a list of `several`; the false one is made from it."""
         return [None for _ in zip(indices, draws, strict=True)]
 
-    def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """Return, for each index, the index of its partner, the image that its negative describes; -1 if it has
+    def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
+        """Return, for each index, the index of its counterfactual, the image that its negative describes; -1 if it has
         none."""
         return np.full(len(indices), -1, np.int64)
 
-    def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """Return the images of the partners of `indices`, which the negatives describe. Raises if the data has none."""
-        raise UserError(f"{self.name} has no partner images, of which its negatives are true; take data that has")
+    def counterfactual_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        """Return the images of the counterfactuals of `indices`, which the negatives describe. Raises if the data has
+        none."""
+        raise UserError(
+            f"{self.name} has no counterfactual images, of which its negatives are true; take data that has"
+        )
 
 
 def pick(options: Sequence[Option], draw: int | np.integer, item: object) -> Option:

@@ -76,9 +76,8 @@ def changed(recipe: dict) -> list[str]:
 def pairs_in_train(split: Split) -> dict[str, str]:
     """How many animal pairs train shows, as texts under a label: overall or, if captions state relations, for each.
 
-    A split of pairs has the realised and the requested fractions too: of training pairs among all but those of reserve
-    and validation, and of training pairs with their swap.
-    """
+    A split of pairs has the realised and the requested fractions too: of training pairs among all but those of
+    test pairs and validation, and of training pairs with their swap."""
     recipe, every, fractions, coverage = split.recipe, comb(len(split.vocabulary.animals), 2), {}, {}
     kinds = {"binding": "with hard negatives in train", "spatial": "in both orders"}
     train, swap = split.subsets["train"].scenes, SWAPS[recipe["kind"]]
@@ -90,7 +89,7 @@ def pairs_in_train(split: Split) -> dict[str, str]:
         coverage[f"coverage{label}"] = f"{len(pairs)} of the world's {every} animal pairs are in train"
         if recipe["kind"] not in kinds:
             continue
-        most = every - sum(at_least_one(recipe[share], every) for share in ("reserve", "validation"))
+        most = every - sum(at_least_one(recipe[share], every) for share in ("test_pairs", "validation"))
         exact = (
             not recipe["hold_out"] and recipe.get("compositions", 1.0) == 1.0
         )  # else some pairs may have no scene left

@@ -35,7 +35,8 @@ COLUMNS = (*(name + end for name in COUNTED for end in (HAD, "")), "left_out", "
 
 @dataclass(frozen=True)
 class RecipeScenes:
-    """The training scenes of a recipe, or some of them; of crowds also those that hide too much to be rendered."""
+    """The training scenes of a recipe, or some of them; of multi-object scenes also those that hide too much to be
+    rendered."""
 
     recipe: SplitRecipe
     images: int = 0
@@ -110,7 +111,7 @@ class Covered:
     """For each of `COUNTED`, how many the training had and how many the test has; empty if nothing is known."""
     left_out: frozenset[int]
     """Numbers of the images, as the items of `SplitTests` number them, that no item may have: those of records that are
-    left out, and partners that the training had."""
+    left out, and counterfactuals that the training had."""
     records: int
     gaps: tuple[str, ...] = ()
 
@@ -145,8 +146,8 @@ def covered(training: Training, split: Split, subset: str) -> Covered:
     both = zip(COUNTED, tested, [facts] * 3 + [texts, images], strict=True)
     swap, promised = SWAPS[split.recipe["kind"]], had_of(split, subset, facts, [s for part in had for s in part.scenes])
     lost = {i for i, scene in enumerate(records.scenes) if scene in images or promised(scene)}
-    partners = enumerate(zip(records.scenes, records.counterfactual.tolist(), strict=True), start=len(records))
-    lost |= {i for i, (scene, row) in partners if row >= 0 and swap(scene) in images}
+    counterfactuals = enumerate(zip(records.scenes, records.counterfactual.tolist(), strict=True), start=len(records))
+    lost |= {i for i, (scene, row) in counterfactuals if row >= 0 and swap(scene) in images}
     counts = {name: (len(objects & known), len(objects)) for name, objects, known in both}
     gaps = () if test.world else ("which of the test's images, whose world isn't here any more",)
     return Covered(counts, frozenset(lost), len(records), (*training.gaps, *gaps))

@@ -8,11 +8,11 @@ left out of a model's numbers if its training had the record's image, or had wha
 - `one_unseen_composition`, `two_unseen_compositions`: so many compositions of the scene or its swap that fewer are
   unseen than the name says; `unseen_textures`, and validation of dependence splits: one of the compositions;
 - `unseen_counts`, and validation of counting splits: several of the animal;
-- `unseen_N` of crowds: one of the exchanged objects' compositions, as they are or exchanged;
+- `unseen_N` of multi-object scenes: one of the exchanged objects' compositions, as they are or exchanged;
 - `held_out`: a scene that the same rule matches.
 
 All other subsets (`train_pairs`, `seen_…`, searches, triplets, probe sets) say only that their images are new. A quad
-is also left out if training had its partner's image.
+is also left out if training had its counterfactual's image.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ def ending(kind: str, subset: str) -> str:
     """The part of a subset's name that says what is unseen: without the relation, or the number of objects."""
     if kind == "spatial":
         return next((name for name in ("unseen_order", "unseen_pairs") if subset.endswith(name)), subset)
-    return subset.rpartition("_")[0] if kind == "crowd" else subset
+    return subset.rpartition("_")[0] if kind == "multi-object" else subset
 
 
 Swap = Callable[[Scene], Scene]
@@ -112,5 +112,5 @@ LACKS: Mapping[tuple[str, str], Callable[[Scene, Swap], Any]] = {
     ("spatial", "unseen_order"): orders_in,
     **dict.fromkeys([("dependence", "unseen_textures"), ("dependence", "validation")], compositions_in),
     **dict.fromkeys([("counting", "unseen_counts"), ("counting", "validation")], several),
-    ("crowd", "unseen"): exchanged_compositions,
+    ("multi-object", "unseen"): exchanged_compositions,
 }

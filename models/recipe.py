@@ -59,8 +59,8 @@ class Recipe:
     """False captions of each image in the loss of every model: swap, replace, shuffle (docs/scorers.md). If empty, each
     model has its own, such as the swaps of negclip."""
     image_negatives: bool = False
-    """Show training images together with their partners, which show the same objects swapped; the number of images per
-    step stays the same. For data in which pairs have partners (--hard-negatives)."""
+    """Show training images together with their counterfactuals, which show the same objects swapped; the number of
+    images per step stays the same. For data in which pairs have counterfactuals (--hard-negatives)."""
     shuffle: Shuffle | None = None
     """Where the order of a pass comes from. None: from memory, four bytes an image in each process that prepares
     batches. feistel: computed as it is read, for more than a million images; the order is another."""
@@ -96,16 +96,16 @@ class Negatives(NamedTuple):
     texts: tuple[str, ...] = ()
     """Kinds of false captions."""
     images: bool = False
-    """Whether images are shown together with their partners."""
+    """Whether images are shown together with their counterfactuals."""
 
     @property
     def words(self) -> tuple[str, ...]:
         """The negatives in words, for reports."""
-        return (*(FALSE_CAPTIONS[kind] for kind in self.texts), *(("partner images",) if self.images else ()))
+        return (*(FALSE_CAPTIONS[kind] for kind in self.texts), *(("counterfactual images",) if self.images else ()))
 
 
 def negatives_of(recipe: Recipe, wanted: tuple[str, ...]) -> Negatives:
     """The false captions that a recipe requests, by default swaps if "captions" is in `wanted`
-    (`ScorerSpec.negatives`), and partner images if the recipe or `wanted` asks for them."""
+    (`ScorerSpec.negatives`), and counterfactual images if the recipe or `wanted` asks for them."""
     texts = recipe.text_negatives or (("swap",) if "captions" in wanted else ())
     return Negatives(texts, recipe.image_negatives or "images" in wanted)

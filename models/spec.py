@@ -71,7 +71,7 @@ class ScorerSpec:
     """Inputs that the scorer reads of a text: captions, graphs or both."""
     negatives: tuple[str, ...] = ()
     """Negatives added to training batches: "captions" (swaps, unless the recipe requests other false captions) and
-    "images" (partners)."""
+    "images" (counterfactuals)."""
     local_loss: tuple[str, ...] = ()
     """Options that only matter for a loss that compares graphs with altered ones: `local_weight`, `local_negatives` and
     others; empty if there is no such loss."""

@@ -18,7 +18,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, WHAT
 from menagerie.envs.core.validation import SCENES, Range, Several
 from menagerie.envs.layouts import MOST
-from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, Known, as_column
@@ -35,7 +35,7 @@ from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
 class Capacity(SplitStudy):
     """How many objects a model binds"""
 
-    plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe()
+    plain_recipe: ClassVar[SplitRecipe] = MultiObjectRecipe()
 
     most: Annotated[Axis[int], Range(1, MOST)] = (1, 2, 3)
     """Largest number of objects in a training scene: a run for each value, on scenes of one object up to that
@@ -59,7 +59,9 @@ class Capacity(SplitStudy):
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
-            raise UserError("--split: how many objects training shows is varied here; give a --recipe of kind crowd")
+            raise UserError(
+                "--split: how many objects training shows is varied here; give a --recipe of kind multi-object"
+            )
         super().check_given(preset)
 
     def plan(self, known: Known) -> Iterable[Arm]:

@@ -177,7 +177,7 @@ class Compute(Study):
                 f"--singles-steps {self.singles_steps} and --warmup {self.warmup} must end before the rate of the "
                 f"smallest of --budgets, {first}, decays"
             )
-        for split, name in product(self.names, ("validation", "reserve")):
+        for split, name in product(self.names, ("validation", "test_pairs")):
             if not getattr(split_of(self, split, 0), name):
                 raise UserError(f"{name} of the recipe must leave pairs by which runs are judged, got 0")
 

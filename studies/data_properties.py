@@ -23,7 +23,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
 from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
 from menagerie.envs.layouts import MOST
-from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.analysis.factorial import Signs, design
 from menagerie.studies.frame.arm import Arm, Known
@@ -48,7 +48,7 @@ OPTIONS = {
 class DataProperties(SplitStudy):
     """Which properties of data help to bind"""
 
-    plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe(objects=(1, 2), test_objects=(2,))
+    plain_recipe: ClassVar[SplitRecipe] = MultiObjectRecipe(objects=(1, 2), test_objects=(2,))
     searched: ClassVar[frozenset[str]] = frozenset(OPTIONS)
 
     models: tuple[str, ...] = ("clip",)
@@ -87,7 +87,7 @@ class DataProperties(SplitStudy):
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
-            raise UserError("--split: what training shows is varied here; give a --recipe of kind crowd")
+            raise UserError("--split: what training shows is varied here; give a --recipe of kind multi-object")
         super().check_given(preset)
         for name, option in OPTIONS.items():
             if name not in self.factors and getattr(self, option) != getattr(preset, option):
@@ -102,8 +102,10 @@ class DataProperties(SplitStudy):
     def check(self) -> None:
         """Raise for a recipe without tests of two objects, for factors without two levels, and for levels at which no
         training caption mentions two objects with their textures."""
-        if not isinstance(self.recipe_given, CrowdRecipe) or 2 not in self.recipe_given.test_objects:
-            raise UserError("--recipe must be of kind crowd, with 2 among test_objects: that is what is measured")
+        if not isinstance(self.recipe_given, MultiObjectRecipe) or 2 not in self.recipe_given.test_objects:
+            raise UserError(
+                "--recipe must be of kind multi-object, with 2 among test_objects: that is what is measured"
+            )
         for name in self.factors:
             choose("factor", name, OPTIONS)
             given = getattr(self, OPTIONS[name])

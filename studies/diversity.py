@@ -23,7 +23,7 @@ from menagerie.envs.layouts import MOST
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.coverage import round_coverage
-from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, Known
@@ -43,7 +43,7 @@ CLASSIFIER = "classifier"
 class Diversity(SplitStudy):
     """Diversity, language and unseen compositions"""
 
-    plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe()
+    plain_recipe: ClassVar[SplitRecipe] = MultiObjectRecipe()
 
     models: tuple[str, ...] = ("clip",)
     """Scorers that train on captions, and on captions of animals alone. On classes a classifier is trained, whose image
@@ -74,7 +74,7 @@ class Diversity(SplitStudy):
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
-            raise UserError("--split: what training shows is varied here; give a --recipe of kind crowd")
+            raise UserError("--split: what training shows is varied here; give a --recipe of kind multi-object")
         super().check_given(preset)
 
     def check(self) -> None:

@@ -97,7 +97,7 @@ class Evaluate(ScoringStudy):
         """Print what would be scored, and which splits would be rendered first."""
         super().forecast()
         for name, recipe in self.recipes.items():
-            scenes = len(recipe.with_partners(self.planned[name]))
+            scenes = len(recipe.with_counterfactuals(self.planned[name]))
             print(f"{name}, {scenes} scenes of {recipe.world}: what the atlas lacks of them is rendered first")
             if recipe.least_visible:
                 print(f"{name}: at most, as scenes in which too little of an object shows are left out")

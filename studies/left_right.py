@@ -52,7 +52,7 @@ class LeftRight(SplitStudy):
     """Left and right: from one-dimensional images to ours"""
 
     plain_recipe: ClassVar[SplitRecipe] = SpatialRecipe(
-        relations=(RELATION,), pairs=0.9, hard_negatives=1.0, reserve=0.2, seen_order=True, mention_order="slots"
+        relations=(RELATION,), pairs=0.9, hard_negatives=1.0, test_pairs=0.2, seen_order=True, mention_order="slots"
     )
 
     rungs: Axis[str] = (*PATH, *BESIDE, *MENDS)

@@ -78,9 +78,9 @@ class PhotoTransfer(SplitStudy):
     """Peak learning rate after synthetic training, as a share of that from scratch."""
     spatial_views: Annotated[int, DATA, Range(1, 10_000)] = 2
     """Views of each synthetic training scene of the spatial split, which has many more scenes."""
-    reserve: Annotated[float, DATA, SHARE] = 0.2
+    test_pairs: Annotated[float, DATA, SHARE] = 0.2
     """Share of all animal pairs that training never shows: the test."""
-    tuning_reserve: Annotated[float, DATA, SHARE] = 0.4
+    tuning_test_pairs: Annotated[float, DATA, SHARE] = 0.4
     """The same share among the few animals that have several photographs."""
     validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation curves, which select nothing."""

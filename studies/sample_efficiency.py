@@ -202,7 +202,7 @@ PRESETS = {
     # are and how many images of lone animals: few settings, each of them with five seeds until it stops rising.
     "laptop": Config(
         **{"world": "twelve", "resolution": 32, "test_views": 2, "test_scenes": 200, "seeds": 5, "trials": 3},
-        **{"reserve": 0.31, "validation": 0.14, "hard_negatives": (0.0,), "singles_shares": (0.5,), "target": 0.9},
+        **{"test_pairs": 0.31, "validation": 0.14, "hard_negatives": (0.0,), "singles_shares": (0.5,), "target": 0.9},
         tuned="twelve",
         recipe=Recipe(steps=500, decay=0.2),
         budgets=(500, 1000, 2000),
@@ -213,7 +213,7 @@ PRESETS = {
         resolution=32,
         test_views=2,
         test_scenes=200,
-        reserve=0.2,
+        test_pairs=0.2,
         validation=0.2,
         tuned="laptop",
         recipe=Recipe(steps=700),

@@ -21,7 +21,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, WHAT
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.validation import RUNS, SHARE, Range, option
-from menagerie.generators.captions.hard_negatives.foils import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes

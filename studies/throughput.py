@@ -17,7 +17,7 @@ other included), our own direct renderer, pyrender (OpenGL, with shadows) and
 pybullet's TinyRenderer. They take turns, so that what else the machine does falls on all alike; CPU time counts all
 threads of a process.
 
-`atlas`: what the factors of scenes cost, which our compositor renders once: every animal in every place of a crowd;
+`atlas`: what the factors of scenes cost, which our compositor renders once: every animal in every place of a layout;
 then what the backgrounds of a view and an entry cost in one process.
 
 `training`: what a step of each model costs, part by part, and how long it takes to find which texts of a batch
@@ -93,7 +93,7 @@ class Rendering:
 
 @dataclass(frozen=True)
 class Atlas:
-    """Render every animal in every place of a crowd, in all textures and several views."""
+    """Render every animal in every place of a layout, in all textures and several views."""
 
     world: str = "pug-textures"
     """World to draw from."""
@@ -177,7 +177,7 @@ def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[
 
 def scenes_of(config: Rendering, world: "World") -> list["Scene"]:
     """The scenes that all renderers draw."""
-    from menagerie.envs.worlds import random_crowds, random_scenes
+    from menagerie.envs.worlds import random_in_layout, random_scenes
 
     if not config.layout:
         if config.objects != 2:
@@ -185,7 +185,7 @@ def scenes_of(config: Rendering, world: "World") -> list["Scene"]:
         return random_scenes(world, config.scenes, seed=0, pairs=1.0)
     if len(world.animals) < config.objects:
         raise UserError(f"--objects {config.objects}: world {config.world!r} has only {len(world.animals)} animals")
-    drawn = random_crowds(world, config.layout, config.scenes * MOST, seed=0)
+    drawn = random_in_layout(world, config.layout, config.scenes * MOST, seed=0)
     return [scene for scene in drawn if len(scene.objects) == config.objects][: config.scenes]
 
 
@@ -216,7 +216,7 @@ def atlas(config: Atlas) -> int:
 
     from menagerie.envs.render.renderer import Renderer
     from menagerie.envs.scene import Object, Scene
-    from menagerie.envs.slots import CROWD
+    from menagerie.envs.slots import LAYOUT_PLACES
     from menagerie.envs.worlds import load_world
     from menagerie.studies.runs.machine import processor
 
@@ -224,14 +224,14 @@ def atlas(config: Atlas) -> int:
     size, texture = (world.sizes or ("",))[0], world.textures[0]
     scenes = [
         Scene(world.backgrounds[0], (Object(animal, texture, place, size),), view)
-        for animal, place, view in product(world.animals, CROWD, range(config.views))
+        for animal, place, view in product(world.animals, LAYOUT_PLACES, range(config.views))
     ]
     with TemporaryDirectory() as folder:
         renderer, before = Renderer(world, config.resolution, Path(folder)), time.process_time()
         renderer.prepare(scenes)
         seconds = time.process_time() - before
         size_in_bytes = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
-    print(f"{config.world}, {config.resolution} px, {len(CROWD)} places, {config.views} views, {processor()}")
+    print(f"{config.world}, {config.resolution} px, {len(LAYOUT_PLACES)} places, {config.views} views, {processor()}")
     print(f"{len(scenes)} entries, {seconds / 60:.1f} CPU minutes, {size_in_bytes / 1e9:.2f} GB")
     for what, milliseconds in entry_costs(world, scenes, config.resolution).items():
         print(f"{what:<32}{milliseconds:>8.1f} CPU-ms")

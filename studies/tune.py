@@ -268,7 +268,7 @@ PRESETS = {
     # For sample_efficiency.py: its setting with most data, in which single animals always are half of a batch.
     "twelve": Tune(
         **{"world": "twelve", "resolution": 32, "pairs": 1.0, "views": 8, "test_views": 2, "test_scenes": 200},
-        base=BindingRecipe(reserve=0.31, validation=0.14, singles_views=8),
+        base=BindingRecipe(test_pairs=0.31, validation=0.14, singles_views=8),
         recipe=Recipe(steps=1000, decay=0.2, learning_rate=7e-4, singles_share=0.5, single_object_phase=0.25),
         **{"trials": 10, "architectures": ("mini",), "learning_rates": (1e-4, 5e-3), "singles_shares": (0.5,)},
     ),

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 WHOLE_MEAN = 55.0  # dB, peak signal to noise over whole images
 TOUCHED_MEAN = 45.0  # dB, over the pixels that objects or their shadows touch
 TOUCHED_WORST = 38.0
-# In crowds objects are smaller, and more of their pixels are edges: at 64 pixels two small animals that float before
-# the arena's rows of people have 38.0 dB.
-TOUCHED_WORST_IN_CROWDS = 36.0
+# In multi-object scenes objects are smaller, and more of their pixels are edges: at 64 pixels two small animals that
+# float before the arena's rows of people have 38.0 dB.
+TOUCHED_WORST_IN_LAYOUTS = 36.0
 MASKS_AGREE = 0.98  # share of the touched pixels on which the two masks must agree
 UNCOVERED = 0.75  # least share of an object that the others leave visible, in layouts where they don't hide it
 # Most that the renderers' shares of an object that others hide may differ: of a small object's 40 pixels some are
@@ -109,16 +109,16 @@ def contradicted(scene: "Scene", centers: Sequence[Sequence[float]]) -> int:
     return sum(centers[first][AXES[name]] >= centers[second][AXES[name]] for name, first, second in relations)
 
 
-def report_limits(world: str, crowds: bool) -> bool:
-    """Print the limits of the animals that a world file defines, or with `crowds` those in crowds; returns whether all
-    are kept.
+def report_limits(world: str, layouts: bool) -> bool:
+    """Print the limits of the animals that a world file defines, or with `layouts` those in layouts; returns whether
+    all are kept.
 
     A built-in world has no such animals. The file is read even if it can't be loaded as a world, as when an animal
     misses a required limit.
     """
     import numpy as np
 
-    from menagerie.envs.custom.limits import advice, crowd_measures, measures
+    from menagerie.envs.custom.limits import advice, layout_measures, measures
     from menagerie.envs.custom.world_file import own_animals
     from menagerie.envs.shapes.mesh import animal_mesh
 
@@ -127,13 +127,13 @@ def report_limits(world: str, crowds: bool) -> bool:
         mesh = animal_mesh(animal)
         length, width, height = np.ptp(mesh.vertices, axis=0) * mesh.scale  # x from nose to tail, y, z
         print(f"{name}: length {length:.2f} m, width {width:.2f} m, height {height:.2f} m")
-        for measure in crowd_measures(name, animal) if crowds else measures(name, animal):
+        for measure in layout_measures(name, animal) if layouts else measures(name, animal):
             kept &= measure.kept
             missed = "" if measure.kept else "  MISSED"
             value = f"{measure.value:8.2f} {measure.unit:<14} {measure.bound:<7} ({measure.place})"
             print(f"  {measure.name:<28} {value}{missed}")
             if not measure.kept:
-                print(f"    {advice(measure)}{', or keep it out of crowds' if crowds else ''}")
+                print(f"    {advice(measure)}{', or keep it out of layouts' if layouts else ''}")
     return kept
 
 
@@ -142,7 +142,7 @@ def direct_report(results: Sequence[Result], layout: str) -> Iterator[tuple[str,
     import numpy as np
 
     hides = bool(layout) and LAYOUTS[layout].hides
-    worst = TOUCHED_WORST_IN_CROWDS if layout else TOUCHED_WORST
+    worst = TOUCHED_WORST_IN_LAYOUTS if layout else TOUCHED_WORST
     yield "whole image, mean dB", float(np.mean([r.whole for r in results])), WHOLE_MEAN
     yield "touched pixels, mean dB", float(np.mean([r.touched for r in results])), TOUCHED_MEAN
     yield "touched pixels, worst dB", min(r.touched for r in results), worst
@@ -163,12 +163,12 @@ def direct_report(results: Sequence[Result], layout: str) -> Iterator[tuple[str,
 def run(config: Config) -> int:
     """Print the limits of the world's own animals and the comparison; returns 1 if a bound is missed."""
     from menagerie.envs.render.renderer import Renderer
-    from menagerie.envs.worlds import load_world, random_crowds, random_scenes
+    from menagerie.envs.worlds import load_world, random_in_layout, random_scenes
 
     failed = not report_limits(config.world, bool(config.layout))
     world = load_world(config.world)
     if config.layout:
-        scenes = random_crowds(world, config.layout, config.scenes, config.seed)
+        scenes = random_in_layout(world, config.layout, config.scenes, config.seed)
     else:
         scenes = random_scenes(world, config.scenes, config.seed)
     if config.external and world.cutouts:

@@ -2,7 +2,7 @@
 
 menagerie gallery --out scenes.png                       # random scenes
 menagerie gallery --out animals.png --kind animals       # every animal in every texture
-menagerie gallery --out crowds.png --layout overlap --world pug-textures   # two to six objects
+menagerie gallery --out layouts.png --layout overlap --world pug-textures   # two to six objects
 """
 
 import textwrap
@@ -59,11 +59,11 @@ class Sheet(NamedTuple):
 
 def random_sheet(world: "World", config: Config) -> Sheet:
     """Draw random scenes, mostly pairs; or those of a layout, with a column for each number of objects."""
-    from menagerie.envs.worlds import random_crowds, random_scenes
+    from menagerie.envs.worlds import random_in_layout, random_scenes
 
     if config.layout:
         columns = [f"{n} objects" for n in range(2, min(MOST, len(world.animals)) + 1)]
-        scenes = random_crowds(world, config.layout, config.rows * len(columns), config.seed)
+        scenes = random_in_layout(world, config.layout, config.rows * len(columns), config.seed)
     else:
         columns = [""] * config.columns
         scenes = random_scenes(world, config.rows * len(columns), config.seed, pairs=0.85)

@@ -24,11 +24,11 @@ from menagerie.envs.drawing.placement import UPRIGHT, Pose, Settled, place, read
 from menagerie.envs.drawing.raster import to_world
 from menagerie.envs.drawing.shadows import SOFTNESS, TEXELS, light_space
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
-from menagerie.envs.slots import CROWD, PAIR_SLOTS, SLOTS, Slot, place_of
+from menagerie.envs.slots import LAYOUT_PLACES, PAIR_SLOTS, SLOTS, Slot, place_of
 
 MARGIN = 1.0  # percent of the image's side between an animal and the frame
 WIDTHS = (15.0, 36.0)  # percent of the image's side: least and greatest width of an animal in a pair
-CROWD_WIDTH = 12.0  # the least one in scenes of many objects
+LAYOUT_WIDTH = 12.0  # the least one in scenes of many objects
 WIDTH_VIEWS = range(12)
 MOST_CORNERS = 1000  # of a convex hull
 # Planes that bound a slot: axis, position in metres, and the side on which the slot lies. An animal in the upper slot
@@ -107,17 +107,17 @@ def required(name: str, animal) -> list[Measure]:
     ]
 
 
-def crowd_measures(name: str, animal) -> list[Measure]:
-    """Return the limits on an animal in the places of crowds, each with the animal's value. Its shadow would be cut off
-    beyond the sun's depth map."""
-    placed = list(outermost(name, animal, CROWD))
+def layout_measures(name: str, animal) -> list[Measure]:
+    """Return the limits on an animal in the places of layouts, each with the animal's value. Its shadow would be cut
+    off beyond the sun's depth map."""
+    placed = list(outermost(name, animal, LAYOUT_PLACES))
     lit = [(in_sun(points), f"slot {slot!r}", ACROSS) for slot, points in placed]
-    widths = [shown for shown, _ in widths_of(name, animal, CROWD)]
+    widths = [shown for shown, _ in widths_of(name, animal, LAYOUT_PLACES)]
     return [
-        nearest("in crowds, distance to the frame", frame_gaps(placed), PERCENT, low=MARGIN),
-        nearest("in crowds, distance to neighbours", gaps(placed), "m", low=0.0),
-        nearest("in crowds, distance to the sun's map", lit, "texels", low=0.0),
-        nearest("in crowds, least width", widths, PERCENT, low=CROWD_WIDTH),
+        nearest("in layouts, distance to the frame", frame_gaps(placed), PERCENT, low=MARGIN),
+        nearest("in layouts, distance to neighbours", gaps(placed), "m", low=0.0),
+        nearest("in layouts, distance to the sun's map", lit, "texels", low=0.0),
+        nearest("in layouts, least width", widths, PERCENT, low=LAYOUT_WIDTH),
     ]
 
 
@@ -147,16 +147,16 @@ def gaps(placed: Iterable[Placed]) -> Iterator[Found]:
 
 def planes(slot: str) -> tuple[tuple[int, float, float], ...]:
     """Return the planes that bound a slot: axis, position in metres, and the side on which the slot lies."""
-    if slot not in CROWD:
+    if slot not in LAYOUT_PLACES:
         return SIDES.get(place_of(slot), ())
-    x, (front, back) = SLOTS[slot].position[0], ROWS[CROWD[slot].row]
+    x, (front, back) = SLOTS[slot].position[0], ROWS[LAYOUT_PLACES[slot].row]
     return (1, front, 1), (1, back, -1), *((0, plane, np.sign(x - plane)) for plane in neighbours(slot))
 
 
 def neighbours(place: str) -> Iterator[float]:
     """Yield the x in metres of planes half-way to each place of the same row that a layout combines with `place`."""
-    x, row = SLOTS[place].position[0], CROWD[place].row
-    for other, where in CROWD.items():
+    x, row = SLOTS[place].position[0], LAYOUT_PLACES[place].row
+    for other, where in LAYOUT_PLACES.items():
         apart = abs(SLOTS[other].position[0] - x)
         if where.row == row and other != place and apart > 1:
             yield (x + SLOTS[other].position[0]) / 2

@@ -1,5 +1,5 @@
-"""Checks of what train must not show, in splits of every kind: scenes, partners and views of tests, and what a hold-out
-rule matches."""
+"""Checks of what train must not show, in splits of every kind: scenes, counterfactuals and views of tests, and what a
+hold-out rule matches."""
 
 import re
 from collections.abc import Iterator
@@ -41,14 +41,16 @@ def check_hold_out(split: Split) -> Iterator[Finding]:
 
 
 def check_disjoint(split: Split) -> Iterator[Finding]:
-    """Check that no scene of train is in a test or in validation, or is the partner of such a scene."""
+    """Check that no scene of train is in a test or in validation, or is the counterfactual of such a scene."""
     train, swap = set(split.subsets["train"].scenes), SWAPS[split.recipe["kind"]]
     for name, records in split.subsets.items():
         if name != "train":
             there = (scene.key for scene in records.scenes if scene in train)
             yield none(f"no scene of {name} is in train", there, f"{len(records)} scenes")
-            partners = map(swap, records.scenes)
-            yield every(f"no partner of a scene of {name} is in train", partners, lambda scene: scene not in train)
+            counterfactuals = map(swap, records.scenes)
+            yield every(
+                f"no counterfactual of a scene of {name} is in train", counterfactuals, lambda scene: scene not in train
+            )
 
 
 def check_counterfactuals(split: Split) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.validation import build
-from menagerie.generators.audit import crowds, held_out, kinds, probes, regeneration, texts
+from menagerie.generators.audit import held_out, kinds, multi_object, probes, regeneration, texts
 from menagerie.generators.audit.exported import audit_export
 from menagerie.generators.audit.findings import Finding
 from menagerie.generators.audit.pixels import Progress, check_pictures
@@ -36,7 +36,7 @@ CHECKS_OF = {
     "spatial": (kinds.check_orders, kinds.check_relations),
     "dependence": (kinds.check_painted,),
     "counting": (kinds.check_counted,),
-    "crowd": (crowds.check_crowd_objects, crowds.check_crowd_apart, crowds.check_crowd_compositions),
+    "multi-object": (multi_object.check_numbers, multi_object.check_apart, multi_object.check_coverage),
     "probe": (
         probes.check_probe_trains_nothing,
         probes.check_probe_quartets,

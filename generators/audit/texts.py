@@ -84,8 +84,8 @@ def words(text: str) -> Counter:
 
 def check_texts(split: Split) -> Iterator[Finding]:
     """Check that captions and graphs are true, and that negatives are false, true of the swap and have their caption's
-    bag of words. Only captions of train and of crowds may leave objects out; only training scenes may lack a
-    negative."""
+    bag of words. Only captions of train and of multi-object scenes may leave objects out; only training scenes may lack
+    a negative."""
     for name, records in split.subsets.items():
         for claim, strange in wrong_texts(split, name, records):
             yield none(claim, strange)
@@ -94,7 +94,7 @@ def check_texts(split: Split) -> Iterator[Finding]:
 def wrong_texts(split: Split, name: str, r: Records) -> Iterator[tuple[str, Iterator[str]]]:
     """For each claim on the texts of a subset, the keys of the scenes of which it isn't true."""
     v, kind = split.vocabulary, split.recipe["kind"]
-    true_of, swap = states_in_part if name == "train" or kind == "crowd" else states, SWAPS[kind]
+    true_of, swap = states_in_part if name == "train" or kind == "multi-object" else states, SWAPS[kind]
     rows = list(zip(r.scenes, r.captions, r.graphs, r.negatives, r.negative_graphs, strict=True))
     untrue = (s.key for s, c, g, _, _ in rows if not (true_of(g, s) and parse(c, v) == g))
     yield f"every caption of {name} is true and states its graph", untrue

@@ -8,18 +8,18 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item, Outcome, Scores, texts_chosen, true_above
-from menagerie.generators.captions.crowds import SEARCH, Telling
-from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, true_texts
-from menagerie.generators.captions.hard_negatives.foils import TASKS, Choice, choices, possible
+from menagerie.generators.captions.hard_negatives.multi_object_tasks import MULTI_OBJECT_TASKS, true_texts
 from menagerie.generators.captions.hard_negatives.swaps import exchanged, probed
+from menagerie.generators.captions.hard_negatives.tasks import TASKS, Choice, choices, possible
+from menagerie.generators.captions.multi_object import SEARCH, Telling
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.dataset import SplitDataset
 
 
 class SplitTests(Benchmark):
-    """A benchmark made of one subset of a split. Image i belongs to record i; partners' images follow.
+    """A benchmark made of one subset of a split. Image i belongs to record i; counterfactuals' images follow.
 
-    An item's group is its task, or `QUAD`: an image and its partner, of which the hard negative is true.
+    An item's group is its task, or `QUAD`: an image and its counterfactual, of which the hard negative is true.
     """
 
     def __init__(self, data: SplitDataset) -> None:
@@ -50,14 +50,14 @@ class SplitTests(Benchmark):
         return [item._replace(group=QUAD, images=(image, len(self.data) + image)) for item, image in swaps]
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
-        """Images of records, or of partners; a call must not mix both."""
+        """Images of records, or of counterfactuals; a call must not mix both."""
         n = len(self.data)
         if all(number < n for number in numbers):
             return self.data.images(numbers)
-        return self.data.partner_images([number - n for number in numbers])
+        return self.data.counterfactual_images([number - n for number in numbers])
 
     def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-        """Yield batches of images, with records' and partners' images in separate batches."""
+        """Yield batches of images, with records' and counterfactuals' images in separate batches."""
         n = len(self.data)
         yield from super().blocks([number for number in numbers if number < n], size)
         yield from super().blocks([number for number in numbers if number >= n], size)
@@ -69,9 +69,9 @@ def outcome_of(true: int, scores: Scores) -> Outcome:
 
 
 def cluster_of(kind: str, scene: Scene) -> str:
-    """The names of a scene's animals; in crowds and probe sets only of the two that the swap exchanges. Tests of one
-    pair form a cluster."""
-    chosen = {"crowd": exchanged, "probe": probed}.get(kind)
+    """The names of a scene's animals; in multi-object scenes and probe sets only of the two that the swap exchanges.
+    Tests of one pair form a cluster."""
+    chosen = {"multi-object": exchanged, "probe": probed}.get(kind)
     objects = [scene.objects[i] for i in chosen(scene)] if chosen else scene.objects
     return " + ".join(sorted(obj.animal for obj in objects))
 
@@ -91,11 +91,11 @@ def subset_choices(data: SplitDataset) -> Choices:
 
 
 def other_choices(data: SplitDataset) -> Choices:
-    """The choices of all tasks but `swap`. Of crowds those of each task that applies to some scene; searches have only
-    their swap."""
+    """The choices of all tasks but `swap`. Of multi-object scenes those of each task that applies to some scene;
+    searches have only their swap."""
     scenes, telling = data.records.scenes, Telling(data.split.recipe, data.split.vocabulary)
-    if data.split.recipe["kind"] != "crowd":
+    if data.split.recipe["kind"] != "multi-object":
         return {task: choices(task, scenes, telling) for task in TASKS if task != "swap" and possible(task, telling)}
-    tasks = {} if data.subset.startswith(SEARCH) else CROWD_TASKS
+    tasks = {} if data.subset.startswith(SEARCH) else MULTI_OBJECT_TASKS
     found = {task: [ask(scene, telling) for scene in scenes] for task, ask in tasks.items()}
     return {task: asked for task, asked in found.items() if any(asked)}

@@ -40,7 +40,7 @@ class Template(NamedTuple):
     article: str = "a"
     """Article of objects, one of `ARTICLES`; "a" becomes "an" before a vowel."""
     chained: int = 0
-    """The most relations that captions of crowds state, in a chain."""
+    """The most relations that captions of multi-object scenes state, in a chain."""
 
     @property
     def relations(self) -> int:

@@ -28,7 +28,7 @@ class Digests(NamedTuple):
     texts: str
     """True and false captions, with their scene graphs."""
     pixels: str
-    """The images of records and of their partners."""
+    """The images of records and of their counterfactuals."""
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -57,7 +57,7 @@ class Frozen:
         return digest(named) if all(self.parts) else ""
 
     def tested(self) -> dict[str, list[Scene]]:
-        """The scenes of all tests, without the partners; train and validation are empty."""
+        """The scenes of all tests, without the counterfactuals; train and validation are empty."""
         tests = self.recipe.all_tests
         return {name: scenes if name in tests else [] for name, scenes in self.recipe.subsets().items()}
 

@@ -69,10 +69,10 @@ def digests_of(tests: dict[str, SplitTests]) -> Digests:
 
 def pixels_of(test: SplitTests) -> Iterator[bytes]:
     """Yield, for each record, a line with its subset, its scene and the images' shape, then the bytes of its image and
-    of its partner's."""
+    of its counterfactual's."""
     records, pictures, subset = test.data.records, test.data.pictures, test.data.subset
-    for i, (scene, partner) in enumerate(zip(records.scenes, records.counterfactual.tolist(), strict=True)):
-        images = pictures.images(subset, [i, partner])
+    for i, (scene, counterfactual) in enumerate(zip(records.scenes, records.counterfactual.tolist(), strict=True)):
+        images = pictures.images(subset, [i, counterfactual])
         yield f"{subset}\0{scene.key}\0{images[0].shape}\0".encode()
         yield from map(np.ndarray.tobytes, images)
 

@@ -31,7 +31,7 @@ class Mixture(Captioned):
         self.name = f"the mixture of {', '.join(part.name for part in parts)}"
         self.complete_captions = all(part.complete_captions for part in parts)
         self.names = frozenset().union(*(part.names for part in parts))
-        self.has_partners = all(part.has_partners for part in parts)
+        self.has_counterfactuals = all(part.has_counterfactuals for part in parts)
         kinds = dict.fromkeys(kind for part in parts for kind in part.text_negatives)
         self.text_negatives = tuple(kinds)
         self.shares = {part_name(p): float(share) for p, share in enumerate(shares)}
@@ -43,9 +43,13 @@ class Mixture(Captioned):
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         return self._joined("images", indices)
 
-    def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The partners' images of `indices`, in order; raises unless all parts have partners."""
-        return self._joined("partner_images", indices) if self.has_partners else super().partner_images(indices)
+    def counterfactual_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        """The counterfactuals' images of `indices`, in order; raises unless all parts have counterfactuals."""
+        return (
+            self._joined("counterfactual_images", indices)
+            if self.has_counterfactuals
+            else super().counterfactual_images(indices)
+        )
 
     def _joined(self, images: str, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         none = getattr(self.parts[0], images)([])  # so that an empty batch has the right size
@@ -75,10 +79,10 @@ class Mixture(Captioned):
         places = zip(self._places(indices), draws, captions, strict=True)
         return [part.false_of([index], [int(draw)], [text], kind)[0] for (part, index), draw, text in places]
 
-    def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """Each index's partner in the same part; -1 if there is none."""
+    def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
+        """Each index's counterfactual in the same part; -1 if there is none."""
         places = zip(indices, self._places(indices), strict=True)
-        found = [(int(whole) - index, part.partner_items([index])[0]) for whole, (part, index) in places]
+        found = [(int(whole) - index, part.counterfactual_items([index])[0]) for whole, (part, index) in places]
         return np.array([start + item if item >= 0 else -1 for start, item in found], np.int64)
 
     def texts(self) -> Iterator[str]:
@@ -142,19 +146,22 @@ class Part(Captioned):
         self.name, self.names = whole.name, whole.names
         self.complete_captions, self.text_negatives = whole.complete_captions, whole.text_negatives
         self.strata = {name: mask[self.indices] for name, mask in whole.strata.items()}
-        self.has_partners = bool(whole.has_partners and (self.partner_items(range(len(self))) >= 0).all())
+        self.has_counterfactuals = bool(
+            whole.has_counterfactuals and (self.counterfactual_items(range(len(self))) >= 0).all()
+        )
 
     def __len__(self) -> int:
         return len(self.indices)
 
-    images, partner_images, captions, several, negatives, false_of = map(
-        of_whole, ("images", "partner_images", "captions", "several", "negatives", "false_of")
+    images, counterfactual_images, captions, several, negatives, false_of = map(
+        of_whole, ("images", "counterfactual_images", "captions", "several", "negatives", "false_of")
     )
 
-    def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """For each index, the index of its partner in this part; -1 if the part doesn't have the partner."""
+    def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
+        """For each index, the index of its counterfactual in this part; -1 if the part doesn't have the
+        counterfactual."""
         place = {int(there): here for here, there in enumerate(self.indices)}
-        there = self.whole.partner_items(self.there(indices))
+        there = self.whole.counterfactual_items(self.there(indices))
         return np.array([place.get(int(item), -1) for item in there], np.int64)
 
     def texts(self) -> Iterator[str]:

@@ -4,7 +4,7 @@ All single-object scenes are in train, with every combination of animal and text
 in train too, each with one fixed assignment of two different textures; a fraction of those training pairs also gets the
 swapped assignment, its hard negative. What the paper leaves open is decided here:
 
-- A `reserve` of the pairs is never trained on in any cell of a grid, and is the test `unseen_pairs`
+- A share `test_pairs` of the pairs is never trained on in any cell of a grid, and is the test `unseen_pairs`
   of all cells; a `validation` share is disjoint from train and tests.
 - Fractions count the remaining, trainable pairs and are nested: the pairs at 20 % are among the pairs at 40 %, with the
   same textures, and so are the pairs with hard negatives.
@@ -163,7 +163,7 @@ def free_assignments(
 def check_tested(recipe: BindingRecipe, subsets: Mapping[str, list[Scene]]) -> None:
     """Raise if a test of unseen compositions has no scene, or if validation or `unseen_pairs` has none although its
     share isn't 0: then `compositions` is too low or too high."""
-    asked = {"validation": recipe.validation, "unseen_pairs": recipe.reserve} | dict.fromkeys(COMPOSITION_TESTS, 1.0)
+    asked = {"validation": recipe.validation, "unseen_pairs": recipe.test_pairs} | dict.fromkeys(COMPOSITION_TESTS, 1.0)
     if empty := next((name for name, share in asked.items() if share and not subsets[name]), None):
         raise UserError(
             f"compositions {recipe.compositions:g} leaves no scene of {empty} in world {recipe.world!r}; choose "
@@ -191,7 +191,7 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
         "train": in_train,
         "validation": list(product(roles.validation, different)),
         "seen_pairs": [item for item in swapped if item[0] not in roles.swapped],
-        "unseen_pairs": list(product(roles.reserve, different)),
+        "unseen_pairs": list(product(roles.test_pairs, different)),
         "different_bag": [
             (pair, textures) for pair, shown in assigned for textures in different if set(textures) != set(shown)
         ],

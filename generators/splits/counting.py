@@ -2,7 +2,7 @@
 
 Train shows every animal singly, in every texture, background and size. For a fraction of the animals
 it also shows two, three and four copies, equally often. Tests ask for the number of copies, in new
-views: of animals that train shows in several copies (`seen_counts`), and of animals of the reserve,
+views: of animals that train shows in several copies (`seen_counts`), and of animals of the test pairs,
 which train shows only singly (`unseen_counts`). A caption's negative states another number.
 """
 
@@ -36,19 +36,19 @@ class CountingRecipe(SplitRecipe):
     """Fraction of the trainable animals that train also shows in several copies."""
     views: int = 4
     """Views of each training scene; slots are drawn for each."""
-    reserve: float = 0.25
+    test_pairs: float = 0.25
     """Share of all animals that train shows only singly: the animals of `unseen_counts`."""
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets. For one seed, validation and `unseen_counts` are the same at all
         fractions."""
-        train, validation, reserve, _ = animal_roles(self, world)
+        train, validation, test_pairs, _ = animal_roles(self, world)
         old, new = self.train_range, self.test_range
         singles = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
         subsets = {"train": singles + self.kept(world, list(self.numbers(world, train, MANY, old)))}
         # Tests include the number one, although train shows it: otherwise a text that states one would always be a
         # negative.
-        for name, animals in {"validation": validation, "seen_counts": train, "unseen_counts": reserve}.items():
+        for name, animals in {"validation": validation, "seen_counts": train, "unseen_counts": test_pairs}.items():
             scenes = list(self.numbers(world, animals, (1, *MANY), new))
             subsets[name] = self.drawn(world, scenes, self.test_scenes, name)
         return subsets
@@ -75,8 +75,8 @@ class CountingRecipe(SplitRecipe):
 
 
 def animal_roles(recipe: CountingRecipe, world: World) -> tuple[list[str], list[str], list[str], int]:
-    """Return the animals that train shows in several copies, those of validation, those of the reserve, and the number
-    of trainable ones."""
+    """Return the animals that train shows in several copies, those of validation, those of the test pairs, and the
+    number of trainable ones."""
     shuffled = [world.animals[i] for i in generator(recipe.seed, "counted").permutation(len(world.animals))]
-    reserve, validation, trainable = set_apart(recipe, shuffled, "animals")
-    return trainable[: round(recipe.pairs * len(trainable))], validation, reserve, len(trainable)
+    test_pairs, validation, trainable = set_apart(recipe, shuffled, "animals")
+    return trainable[: round(recipe.pairs * len(trainable))], validation, test_pairs, len(trainable)

@@ -1,5 +1,5 @@
-"""Deals scenes of crowds from shuffled decks of compositions, places, backgrounds and views, to make each equally
-frequent.
+"""Deals multi-object scenes from shuffled decks of compositions, places, backgrounds and views, to make each
+equally frequent.
 
 A card that doesn't fit a scene waits for the next one. A deck is shuffled again once none of its waiting cards fits.
 """

@@ -50,7 +50,7 @@ class DependenceRecipe(SplitRecipe):
         """Return the scenes of all subsets. Tests show animals in their main textures (`seen_textures`) or in those
         that train never shows on them (`unseen_textures`), as validation does."""
         roles, (mains, unseen) = pair_roles(self, world), marked_textures(world, self.seed)
-        tested = (*roles.train, *roles.reserve)
+        tested = (*roles.train, *roles.test_pairs)
         tests = {
             "validation": (roles.validation, unseen),
             "seen_textures": (tested, mains),

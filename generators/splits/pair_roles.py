@@ -1,4 +1,4 @@
-"""The roles of animal pairs in a split, train, validation or reserve, and recipes that give them by relation."""
+"""The roles of animal pairs in a split, train, validation or test_pairs, and recipes that give them by relation."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ class PairRoles:
     train: tuple[Pair, ...]
     swapped: frozenset[Pair]  # training pairs whose swap is in train too
     validation: tuple[Pair, ...]
-    reserve: tuple[Pair, ...]
+    test_pairs: tuple[Pair, ...]
     trainable: int  # number of training pairs at fraction 1
 
     @property
@@ -49,7 +49,7 @@ class PairRecipe(SplitRecipe):
     @property
     @abstractmethod
     def draws(self) -> Mapping[str, tuple[str, ...]]:
-        """The relations of scenes of two objects, each with what is added to the seed when its reserve and its
+        """The relations of scenes of two objects, each with what is added to the seed when its test pairs and its
         validation are drawn."""
 
     @abstractmethod
@@ -102,11 +102,10 @@ def pair_roles(
 ) -> PairRoles:
     """Draw the roles of all pairs of a world; `salt` is added to the seed.
 
-    With `shared`, reserve and validation are drawn without `salt`. `trainable` says whether the recipe leaves train a
-    scene of a pair, and `swappable` whether it leaves one of the pair's swap.
-    """
+    With `shared`, test pairs and validation are drawn without `salt`. `trainable` says whether the recipe leaves train
+    a scene of a pair, and `swappable` whether it leaves one of the pair's swap."""
     spared = spared_pairs(replace(recipe, pairs=0.0, hard_negatives=0.0), world) if recipe.hold_out else frozenset()
-    reserve, validation, rest = dealt_pairs(recipe, world, () if shared else salt, spared)
+    test_pairs, validation, rest = dealt_pairs(recipe, world, () if shared else salt, spared)
     free = set(rest)
     usable = [pair for pair in shuffled_pairs(recipe, world, *salt) if pair in free and trainable(pair)]
     if not usable and recipe.pairs:
@@ -129,7 +128,7 @@ def pair_roles(
         train=tuple(train),
         swapped=frozenset(candidates[:n_swapped]),
         validation=tuple(validation),
-        reserve=tuple(reserve),
+        test_pairs=tuple(test_pairs),
         trainable=len(usable),
     )
 
@@ -137,7 +136,7 @@ def pair_roles(
 def dealt_pairs(
     recipe: SplitRecipe, world: World, salt: tuple[str, ...], spared: frozenset[Pair]
 ) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Deal all pairs into the reserve, validation and the rest; those that are `spared` come last."""
+    """Deal all pairs into the test pairs, validation and the rest; those that are `spared` come last."""
     shuffled = sorted(shuffled_pairs(recipe, world, *salt), key=spared.__contains__)
     return set_apart(recipe, shuffled, "pairs")
 

@@ -1,11 +1,11 @@
 """Probe sets: scenes on which the codes of models are measured. No model is trained on them.
 
 A probe set shows every ordered pair of animals, left and right, in every ordered pair of different textures, in views
-that no training uses; or, in a layout of crowds, a drawn sample of scenes of several objects. Four scenes make a
-quartet: a scene, its swap (textures exchanged), its mirror (places exchanged) and the mirror's swap. In a view they
-have the same background, facings and sizes. So two numbers are exact, and are recorded: with n animals and t textures,
-log2(C(n, 2) C(t, 2)) bits say which two animals and which two textures a scene shows, and 1 bit says which animal has
-which texture.
+that no training uses; or, in a layout, a drawn sample of scenes of several objects. Four scenes
+make a quartet: a scene, its swap (textures exchanged), its mirror (places exchanged) and the mirror's swap. In a view
+they have the same background, facings and sizes. So two numbers are exact, and are recorded: with n animals and t
+textures, log2(C(n, 2) C(t, 2)) bits say which two animals and which two textures a scene shows, and 1 bit says which
+animal has which texture.
 
 A probe is fitted to some scenes and tested on others. Divide scenes by groups: a record's group is the unordered pair
 of animals whose textures the swap exchanges. A scene and its swap have the same words: if they came apart, even a
@@ -32,11 +32,11 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.swaps import probed
 from menagerie.generators.captions.templates import Content, phrasing_number
-from menagerie.generators.splits.probe_scenes import bag_of, crowded, from_left, quartet, side_by_side
+from menagerie.generators.splits.probe_scenes import bag_of, from_left, in_layout, quartet, side_by_side
 from menagerie.generators.splits.recipe import ENTROPIES, PairCounts, SplitRecipe
 
 FIRST_VIEW = 2 * int(VIEWS.high)  # above the views and test views that any recipe can have
-OF_TRAINING = ("pairs", "hard_negatives", "views", "test_views", "test_scenes", "reserve", "validation")
+OF_TRAINING = ("pairs", "hard_negatives", "views", "test_views", "test_scenes", "test_pairs", "validation")
 RIGHT_FIRST = "right_first"
 
 
@@ -53,7 +53,7 @@ class ProbeRecipe(SplitRecipe):
 
     pairs: float = 0.0
     """Always 0: nothing is trained on a probe set, so that all fields of training keep their defaults."""
-    reserve: float = 0.0
+    test_pairs: float = 0.0
     """Always 0."""
     validation: float = 0.0
     """Always 0."""
@@ -66,11 +66,13 @@ class ProbeRecipe(SplitRecipe):
     first_view: Annotated[int, Range(FIRST_VIEW, 1_000_000)] = FIRST_VIEW
     """Number of the first view, which no split for training can have."""
     layout: Annotated[Literal["", "apart", "rows", "overlap"], FIRST] = ""
-    """Where objects stand: empty, left and right, in all scenes of two; else in a layout of crowds, a drawn sample."""
+    """Where objects stand: empty, left and right, in all scenes of two; else in a layout, a
+    drawn sample."""
     objects: Annotated[int, FIRST, Range(2, MOST)] = 2
-    """Number of objects in a layout of crowds."""
+    """Number of objects in a layout."""
     quartets: Annotated[int, FIRST, Range(1, 100_000)] = 400
-    """In a layout of crowds, number of drawn combinations of animals and textures; each gives four scenes a view."""
+    """In a layout of multi-object scenes, number of drawn combinations of animals and textures; each gives four scenes
+    a view."""
     least_visible: Annotated[float, SHARE] = 0.25
     """Least share of each object that others leave visible; else a quartet is left out, in all views."""
 
@@ -83,14 +85,16 @@ class ProbeRecipe(SplitRecipe):
         if self.mention_order:
             raise UserError("captions of a probe set mention objects in both orders: leave out mention_order")
         if not self.layout and self.objects != 2:
-            raise not_allowed("objects", self.objects, "2 unless there is a layout of crowds; take layout apart")
+            raise not_allowed(
+                "objects", self.objects, "2 unless there is a layout; take layout apart"
+            )
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         animals, textures = chosen(self, world)
         views = range(self.first_view, self.first_view + self.probe_views)
         if self.layout:
             sample = self.layout, self.objects, self.quartets
-            scenes = list(crowded(world, animals, textures, views, self.seed, sample))
+            scenes = list(in_layout(world, animals, textures, views, self.seed, sample))
         else:
             scenes = list(side_by_side(world, animals, textures, views, self.seed))
         return {"train": [], "validation": [], **{name: list(scenes) for name in self.tests}}

@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import CROWD, facings, place_of
+from menagerie.envs.slots import LAYOUT_PLACES, facings, place_of
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
 from menagerie.generators.coverage import Composition
@@ -58,12 +58,12 @@ def side_by_side(
         yield scene_of(world, seed, view, list(zip(pair, worn, strict=True)))
 
 
-def crowded(
-    world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, crowd: tuple[str, int, int]
+def in_layout(
+    world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, sample: tuple[str, int, int]
 ) -> Iterator[Scene]:
-    """Yield the scenes of quartets of a crowd, with the same compositions and places in each view. `crowd` is the
+    """Yield the scenes of quartets of a layout, with the same compositions and places in each view. `sample` is the
     layout, the number of objects and the number of quartets in a view."""
-    for view, (compositions, places) in product(views, arrangements(animals, textures, seed, *crowd)):
+    for view, (compositions, places) in product(views, arrangements(animals, textures, seed, *sample)):
         yield from quartet(scene_of(world, seed, view, compositions, places))
 
 
@@ -111,9 +111,9 @@ def from_left(scene: Scene) -> list[Object]:
     last."""
 
     def place(obj: Object) -> tuple[float, int]:
-        if obj.slot not in CROWD:
+        if obj.slot not in LAYOUT_PLACES:
             return float(("left", "right").index(place_of(obj.slot))), 0
-        column, row = CROWD[obj.slot]
+        column, row = LAYOUT_PLACES[obj.slot]
         return float(column), DEPTH.index(row)
 
     return sorted(scene.objects, key=place)

@@ -1,4 +1,4 @@
-"""The base class of recipes: frozen values that determine the scenes, texts and partners of a split.
+"""The base class of recipes: frozen values that determine the scenes, texts and counterfactuals of a split.
 
 A kind of split is a subclass that defines the scenes of its subsets (`planned`), the scenes that a
 test could show (`testable`) and the numbers of pairs (`counts`). The swap that makes its hard
@@ -92,7 +92,7 @@ class SplitRecipe(ABC):
     """Views of each test and validation scene, none of them used in train."""
     test_scenes: Annotated[int, SCENES] = 400
     """The most scenes of one test or validation subset, drawn at random from all."""
-    reserve: Annotated[float, SHARE] = 0.1
+    test_pairs: Annotated[float, SHARE] = 0.1
     """Share of all pairs on which no cell trains: the unseen pairs of the tests."""
     validation: Annotated[float, SHARE] = 0.1
     """Share of all pairs kept for validation."""
@@ -262,11 +262,11 @@ class SplitRecipe(ABC):
         """The scene that the hard negative of `scene` describes."""
         return SWAPS[self.kind](scene)
 
-    def with_partners(self, subsets: Mapping[str, list[Scene]]) -> list[Scene]:
-        """Return all scenes of the subsets and the partners of those in tests and validation (see `Records`), each
-        once."""
-        partners = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
-        return sorted(partners.union(*subsets.values()))
+    def with_counterfactuals(self, subsets: Mapping[str, list[Scene]]) -> list[Scene]:
+        """Return all scenes of the subsets and the counterfactuals of those in tests and validation (see `Records`),
+        each once."""
+        counterfactuals = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
+        return sorted(counterfactuals.union(*subsets.values()))
 
 
 def recorded(recipe: SplitRecipe) -> dict:
@@ -293,15 +293,15 @@ def at_least_one(share: float, total: int) -> int:
 
 
 def set_apart(recipe: SplitRecipe, names: list[Name], what: str) -> tuple[list[Name], list[Name], list[Name]]:
-    """Divide shuffled names into the reserve, validation and the rest. Raises if nothing is left to train on."""
-    n_reserve = at_least_one(recipe.reserve, len(names))
-    n_apart = n_reserve + at_least_one(recipe.validation, len(names))
+    """Divide shuffled names into the test pairs, validation and the rest. Raises if nothing is left to train on."""
+    n_tested = at_least_one(recipe.test_pairs, len(names))
+    n_apart = n_tested + at_least_one(recipe.validation, len(names))
     if not names[n_apart:]:
         raise UserError(
-            f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the {len(names)} {what} of "
+            f"test_pairs {recipe.test_pairs:g} and validation {recipe.validation:g} leave none of the {len(names)} {what} of "
             f"world {recipe.world!r} to train on; lower one of them"
         )
-    return names[:n_reserve], names[n_reserve:n_apart], names[n_apart:]
+    return names[:n_tested], names[n_tested:n_apart], names[n_apart:]
 
 
 def draw(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:

@@ -9,8 +9,8 @@ from menagerie.envs.core.validation import build
 from menagerie.generators.rules.hold_out import group_texts
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
-from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -18,7 +18,7 @@ from menagerie.generators.splits.spatial import SpatialRecipe
 # Kinds of splits. To add one, add it here, and its checks to `menagerie.generators.audit.run`.
 KINDS: dict[str, type[SplitRecipe]] = {
     recipe.kind: recipe
-    for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe, CrowdRecipe, ProbeRecipe)
+    for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe, MultiObjectRecipe, ProbeRecipe)
 }
 FOLDER = Path(__file__).parents[1] / "recipes"
 SHIPPED = {file.stem: file for file in sorted(FOLDER.glob("*.toml"))}

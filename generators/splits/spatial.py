@@ -5,11 +5,11 @@ pairs. For each relation a fraction of the animal pairs is in train, each in one
 textures; a fraction of those training pairs is in train in the other order too, as hard negatives.
 
 The order is fixed per unordered pair: if it were drawn for ordered pairs, both orders of some pairs would be in train
-as hard negatives that nobody requested. Reserve, validation and views are as in `menagerie.generators.splits.binding`.
-Training pairs are drawn for each relation separately, and pairs of reserve and validation for all relations together,
-unless the recipe says otherwise. With `seen_order` the orders of train are tested too, in new views: a model that fails
-there hasn't fitted them; a model that fails only on the others hasn't generalised.
-"""
+as hard negatives that nobody requested. Test pairs, validation and views are as in
+`menagerie.generators.splits.binding`. Training pairs are drawn for each relation separately, and test pairs and pairs
+of validation for all relations together, unless the recipe says otherwise. With `seen_order` the orders of train are
+tested too, in new views: a model that fails there hasn't fitted them; a model that fails only on the others hasn't
+generalised."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -108,7 +108,7 @@ class SpatialRecipe(PairRecipe):
                 "validation": both_orders(roles.validation),
                 **({subset_name(relation, SEEN): seen} if self.seen_order else {}),
                 subset_name(relation, "unseen_order"): unseen,
-                subset_name(relation, "unseen_pairs"): both_orders(roles.reserve),
+                subset_name(relation, "unseen_pairs"): both_orders(roles.test_pairs),
             }.items():
                 scenes = order_scenes(world, orders, SLOTS_OF[relation], self.test_range)
                 most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))

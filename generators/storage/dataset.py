@@ -39,7 +39,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self.name = f"{subset!r} of {split.path}"
         self.names = names_in(split.vocabulary)
         self.records: Records = split.subsets[subset]
-        self.has_partners = bool(len(self) and subset != "train" and (self.records.counterfactual >= 0).all())
+        self.has_counterfactuals = bool(len(self) and subset != "train" and (self.records.counterfactual >= 0).all())
         self.strata = {"single_object": self.records.number_of_objects == 1}
         self.pictures = SplitPictures(split)
         self._pixels: UInt8[np.ndarray, "n h w 3"] | None = None
@@ -106,16 +106,16 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         """Makes false captions that don't reveal compositions kept for tests (`storage.false_captions`)."""
         return FalseCaptions(self.split.subsets["train"])
 
-    def partner_items(self, indices: Indices) -> Int[np.ndarray, " n"]:
+    def counterfactual_items(self, indices: Indices) -> Int[np.ndarray, " n"]:
         """For each index, that of the swapped scene; -1 if this subset lacks it, or if the swap changes nothing."""
         rows = np.asarray(indices, np.int64)
         found = self.records.counterfactual[rows].astype(np.int64)
         return np.where((found == rows) | (found >= len(self)), -1, found)
 
-    def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The images of the partners of `indices`, of which the hard negatives are true."""
-        if not self.has_partners:
-            return super().partner_images(indices)
+    def counterfactual_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        """The images of the counterfactuals of `indices`, of which the hard negatives are true."""
+        if not self.has_counterfactuals:
+            return super().counterfactual_images(indices)
         rows = self.records.counterfactual[np.asarray(indices, np.int64)]
         return torch.from_numpy(self.pictures.images(self.subset, rows)).permute(0, 3, 1, 2)
 

@@ -89,13 +89,14 @@ class FalseCaptions:
     @cached_property
     def groups(self) -> set[Group]:
         """The groups of animals that training shows together."""
-        fields = ("animal",) if self.recipe.get("kind") == "crowd" else ("animal", "slot")
+        fields = ("animal",) if self.recipe.get("kind") == "multi-object" else ("animal", "slot")
         return set().union(*map(self.groups_of, self.train.alike(*fields)))
 
     def groups_of(self, scene: Scene) -> set[Group]:
-        """The animals of a scene of two or more, and their relation if captions state it; of a crowd each two."""
+        """The animals of a scene of two or more, and their relation if captions state it; of a multi-object scene each
+        two."""
         animals = sorted(obj.animal for obj in scene.objects)
-        if self.recipe.get("kind") == "crowd":
+        if self.recipe.get("kind") == "multi-object":
             return {(None, two) for two in combinations(animals, 2)}
         relation = scene.relation if self.contents.template.relation else None
         return {(relation, tuple(animals))} if len(animals) > 1 else set()

@@ -120,8 +120,8 @@ class SplitFolder:
     ) -> None:
         """Write a split file of planned subsets, without the scenes that hide too much. Scenes of it are rendered and
         checked."""
-        partners = ([recipe.swap(scene) for scene in its] for name, its in planned.items() if name != "train")
-        scenes = [scene for its in (*planned.values(), *partners) for scene in its]
+        counterfactuals = ([recipe.swap(scene) for scene in its] for name, its in planned.items() if name != "train")
+        scenes = [scene for its in (*planned.values(), *counterfactuals) for scene in its]
         self.prepare([self.vocabulary.encode(scenes)], renderer, progress)
         check_some(scenes, recipe.seed, renderer)
         left = recipe.left_out(planned, too_hidden(renderer, planned, recipe.least_visible))

@@ -38,7 +38,7 @@ AVERAGE = ScorerSpec(
     pretrained=CLIP.pretrained,
 )
 
-# NegCLIP is CLIP with false captions and partner images in its batches; the loss matrix is rectangular.
+# NegCLIP is CLIP with false captions and counterfactual images in its batches; the loss matrix is rectangular.
 #
 # Images are compared with all captions of the batch and, after them, the swap of each, which has no image and no row of
 # its own; captions are compared with images alone (`menagerie.models.objectives.contrastive_loss`). If training also
@@ -49,7 +49,7 @@ AVERAGE = ScorerSpec(
 # - Its false captions exchange words of one part of speech, whether or not the result is false; ours come from the
 #   scene, are false of the image, and are left out if they are true of another one in the batch.
 # - Its hard images are one of the three nearest in CLIP's features, and a step has twice as many images; ours are
-#   partners and take the place of other images, so that a step costs as many passes as CLIP's.
+#   counterfactuals and take the place of other images, so that a step costs as many passes as CLIP's.
 # - Gathering over several GPUs breaks its order of texts; our batch is put together before it is moved.
 NEGCLIP = ScorerSpec(
     name="negclip",

@@ -38,9 +38,10 @@ class Batch(NamedTuple):
 class Feed(torch.utils.data.Dataset):
     """The batches of a training run, by step.
 
-    `negatives` names the extra content of batches that a scorer wants, false captions or partners; the recipe can
-    request these too, or other false captions instead (`menagerie.models.recipe.negatives_of`). False captions are
-    added after the images' texts. Partners replace other images, so that every step has the same number of images.
+    `negatives` names the extra content of batches that a scorer wants, false captions or counterfactuals; the recipe
+    can request these too, or other false captions instead (`menagerie.models.recipe.negatives_of`). False captions are
+    added after the images' texts. Counterfactuals replace other images, so that every step has the same number of
+    images.
 
     A reader with `captions = k` gets k captions of each image (`Captioned.several`); text i + jn belongs to image i.
     With `false_further = kind` it also gets false versions of each image's captions after the first, placed after the
@@ -83,7 +84,7 @@ class Feed(torch.utils.data.Dataset):
         """The batch of these items; all its randomness comes from `seed`."""
         generator = torch.Generator().manual_seed(seed)
         if self.negatives.images:
-            indices = with_partners(indices, self.data.partner_items(indices))
+            indices = with_counterfactuals(indices, self.data.counterfactual_items(indices))
         draws = [seed_of(seed, "caption", k) for k in range(len(indices))]
         texts = self.captions(indices, draws)
         n_images, matched = len(indices), len(texts)
@@ -161,8 +162,8 @@ def check_images(data: Captioned) -> None:
 
 
 def check_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> None:
-    """Raise if the data lack negatives that the recipe requests. Partners may be missing if only the model asks for
-    them."""
+    """Raise if the data lack negatives that the recipe requests. Counterfactuals may be missing if only the model asks
+    for them."""
     for kind in negatives.texts:
         if kind not in data.text_negatives:
             known = ", ".join(data.text_negatives) or "none"
@@ -170,30 +171,30 @@ def check_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> No
                 f"{data.name} has no false captions of the kind {kind!r} (it has: {known}); choose other "
                 "--text-negatives, a model without negatives, or data of our worlds"
             )
-    if recipe.image_negatives and not (data.partner_items(range(len(data))) >= 0).any():
+    if recipe.image_negatives and not (data.counterfactual_items(range(len(data))) >= 0).any():
         raise UserError(
-            f"no image of {data.name} has a partner, the same objects swapped, that is trained on too; raise "
+            f"no image of {data.name} has a counterfactual, the same objects swapped, that is trained on too; raise "
             "--hard-negatives, or leave out --image-negatives"
         )
 
 
-def with_partners(indices: np.ndarray, partners: np.ndarray) -> np.ndarray:
-    """Return a batch of the same size in which items are together with their partners.
+def with_counterfactuals(indices: np.ndarray, counterfactuals: np.ndarray) -> np.ndarray:
+    """Return a batch of the same size in which items are together with their counterfactuals.
 
-    `partners` has each item's partner, or -1. Items with a partner take turns: the partner replaces the last item that
-    has a partner and isn't paired yet. A partner already in the batch isn't added again, unless the batch has an item
-    twice, which is possible where one pass over the data ends and the next begins.
-    """
+    `counterfactuals` has each item's counterfactual, or -1. Items with a counterfactual take turns: the counterfactual
+    replaces the last item that has a counterfactual and isn't paired yet. A counterfactual already in the batch isn't
+    added again, unless the batch has an item twice, which is possible where one pass over the data ends and the next
+    begins."""
     batch, place_of = np.array(indices), {int(item): place for place, item in enumerate(indices)}
-    spare = {place: None for place in range(len(batch)) if partners[place] >= 0}  # in order
+    spare = {place: None for place in range(len(batch)) if counterfactuals[place] >= 0}  # in order
     while len(spare) > 1:
         place = next(iter(spare))
         del spare[place]
-        there = place_of.get(int(partners[place]))
+        there = place_of.get(int(counterfactuals[place]))
         if there is None:
             there = next(reversed(spare))
             place_of.pop(int(batch[there]), None)
-            batch[there] = partners[place]
+            batch[there] = counterfactuals[place]
         spare.pop(there, None)
     return batch
 

@@ -1,6 +1,6 @@
 """Chooses the items of each batch, as a pure function of (seed, step): a resumed run sees the same items as an
-uninterrupted one, and models with the same recipe see the same images in the same order (except for partners that one
-of them wants)."""
+uninterrupted one, and models with the same recipe see the same images in the same order (except for counterfactuals
+that one of them wants)."""
 
 from collections.abc import Mapping, Sequence
 

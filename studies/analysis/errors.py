@@ -28,7 +28,7 @@ FACTORS = ("all", "animal", "texture", "size", "background", "relation", "mentio
 COLUMNS = ("subset", "task", "factor", "value", "accuracy", "low", "high", "clusters", "n")
 TEXTS = ("subset", "task", "scene", "animals", "caption", "negative")
 SCORES = ("score_caption", "score_negative")
-PARTNER = ("partner_caption", "partner_negative")
+COUNTERFACTUAL = ("counterfactual_caption", "counterfactual_negative")
 
 
 class Source(NamedTuple):
@@ -68,14 +68,14 @@ def labels(split: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["scene", "factor", "value"]).drop_duplicates()
 
 
-def read_predictions(folder: Path, partners: bool = False) -> pd.DataFrame:
-    """Read a cell's records: both texts, the two scores, and `margin`, the true caption's score minus the false
-    one's. With `partners` also the scores of both texts for the partner image, NaN for records without a partner.
-    """
-    types = dict.fromkeys(TEXTS, str) | dict.fromkeys((*SCORES, *(PARTNER if partners else ())), float)
+def read_predictions(folder: Path, counterfactuals: bool = False) -> pd.DataFrame:
+    """Read a cell's records: both texts, the two scores, and `margin`, the true caption's score minus the false one's.
+    With `counterfactuals` also the scores of both texts for the counterfactual image, NaN for records without a
+    counterfactual."""
+    types = dict.fromkeys(TEXTS, str) | dict.fromkeys((*SCORES, *(COUNTERFACTUAL if counterfactuals else ())), float)
     try:
         text = io.StringIO(read_text(checked_file(folder, FILE)), newline="")
-        empty = {name: [""] for name in PARTNER if partners}
+        empty = {name: [""] for name in COUNTERFACTUAL if counterfactuals}
         frame = pd.read_csv(text, dtype=types, usecols=list(types), keep_default_na=False, na_values=empty)
     except ValueError as error:
         file = folder / FILE

@@ -24,12 +24,12 @@ class Growth:
     batch, and a report with its runs."""
 
     parts: Annotated[tuple[Part, ...], Several(1)] = ("sampler", "splits")
-    """What is measured: the sampler of batches; splits of crowds, made, trained on once and audited; training steps;
-    the report of a grid with invented results."""
+    """What is measured: the sampler of batches; splits of multi-object scenes, made, trained on once and audited;
+    training steps; the report of a grid with invented results."""
     rows: Amounts = (50_000, 500_000, 5_000_000)
     """Numbers of items in samplers."""
     scenes: Amounts = (1_000, 3_000, 10_000)
-    """Training scenes of splits of crowds."""
+    """Training scenes of splits of multi-object scenes."""
     batches: Annotated[tuple[int, ...], Range(2, 10**5), Several(1)] = (64, 256, 1024)
     """Images per training step."""
     runs: Annotated[tuple[int, ...], Range(RUNS_OF_A_PLACE, 10**6), Several(1)] = (100, 1_000)

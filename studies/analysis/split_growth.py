@@ -19,15 +19,16 @@ BATCH = 64
 
 
 def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """Measure how a split of crowds is planned, rendered, written, opened, loaded, trained on and audited."""
+    """Measure how a split of multi-object scenes is planned, rendered, written, opened, loaded, trained on and
+    audited."""
     from menagerie.generators.audit.run import audit
-    from menagerie.generators.splits.crowd import CrowdRecipe
+    from menagerie.generators.splits.multi_object import MultiObjectRecipe
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.folder import SplitFolder
     from menagerie.generators.storage.split_file import read_split
 
     few = {"objects": (2, 3), "test_objects": (2, 3), "searches": (), "triplets": ()}
-    recipe = CrowdRecipe(world=config.world, train_scenes=amount, test_scenes=100, views=4, test_views=1, **few)
+    recipe = MultiObjectRecipe(world=config.world, train_scenes=amount, test_scenes=100, views=4, test_views=1, **few)
     store = SplitFolder(folder, load_world(config.world), config.resolution)
     planned, scenes = seconds(recipe.subsets)
     yield "plan, s", planned

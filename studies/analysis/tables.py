@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from menagerie.envs.core.files import write_text
-from menagerie.generators.captions.hard_negatives.foils import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import TASKS
 
 # Names of rows or columns, in order; None for all.
 Labels = Sequence[str] | pd.Index | None
@@ -142,7 +142,8 @@ NEAR = 0.05  # a fifth of chance
 FLAG = ", same caption"
 MEANS = (
     f"same caption: its {QUAD} there is below {100 * NEAR:.0f} %, chance being 25: it prefers the same caption for an "
-    "image and for its partner, whatever they show. Then an accuracy on swaps, high or low, says which caption it "
+    "image and for its counterfactual, whatever they show. Then an accuracy on swaps, high or low, says which caption "
+    "it "
     "likes and nothing of binding"
 )
 

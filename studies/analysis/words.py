@@ -20,7 +20,7 @@ TERMS: dict[str, str] = {
     "record": "an image of a test with its true caption and, for each task, false ones",
     "animal pair": "two different animals, in either order; what differs between pairs is what intervals are over",
     "hard negative": "a caption of the same words that is false of the image",
-    "partner": "the scene of which a hard negative is true; image, partner and both captions are a quad",
+    "counterfactual": "the scene of which a hard negative is true; image, counterfactual and both captions are a quad",
     "single-object scene": "a scene of one animal",
     "single-object phase": "the first steps of a run, which show single-object scenes alone",
     "singles share": "share of a batch that shows single-object scenes, after that phase",

@@ -57,7 +57,7 @@ class Part(NamedTuple):
     name: str
     above: tuple[tuple[str, str], ...]
     """Pairs of names: the first text has to score above the second."""
-    partner: str = ""
+    counterfactual: str = ""
     """The scene for which the same must hold with its own texts: the swap or the mirror; empty: none."""
 
     @property
@@ -122,9 +122,9 @@ def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> It
 def held(scores: Scores, part: Part, axes: ProbeAxes) -> Bool[np.ndarray, "v p q"]:
     """Mask of the scenes in which a part holds. With a tie between two scores it doesn't."""
     found = np.all([scores[one] > scores[other] for one, other in part.above], 0)
-    if part.partner == SWAP:
+    if part.counterfactual == SWAP:
         return found & found[:, :, axes.swaps]
-    if part.partner == MIRROR:
+    if part.counterfactual == MIRROR:
         return found & found[:, axes.mirrors][:, :, axes.swaps]
     return found
 
@@ -142,7 +142,7 @@ def chance(parts: Iterable[Part]) -> float:
     pairs = [
         ((scene, one), (scene, other))
         for part in parts
-        for scene in ("", *filter(None, [part.partner]))
+        for scene in ("", *filter(None, [part.counterfactual]))
         for one, other in part.above
     ]
     upper, lower = zip(*pairs, strict=True)

@@ -30,7 +30,7 @@ def check_preset(name: str, study: AnyStudy) -> None:
     if isinstance(study, SplitStudy) and not isinstance(study.recipe, Recipe):
         raise UserError(
             f"the recipe of preset {name!r} must be a Recipe, of training, got {study.recipe!r}; a study's splits are "
-            "those of plain_recipe = CrowdRecipe() in its class, say, or of --recipe (docs/extending.md)"
+            "those of plain_recipe = MultiObjectRecipe() in its class, say, or of --recipe (docs/extending.md)"
         )
 
 
@@ -104,10 +104,11 @@ def check_unused_options(study: Study) -> None:
 
 
 def check_image_negatives(cells: Iterable[Cell]) -> None:
-    """Raise if images are to be shown with their partners, but some cell's training pairs have none."""
+    """Raise if images are to be shown with their counterfactuals, but some cell's training pairs have none."""
     if any(cell.recipe.image_negatives and not cell.data.counts().get("swapped_pairs", 1) for cell in cells):
         raise UserError(
-            "--image-negatives shows training images with their partners, the same objects swapped; at some place no "
+            "--image-negatives shows training images with their counterfactuals, the same objects swapped; at some "
+            "place no "
             "training pair has any: give --hard-negatives above 0 (or a --split that has them), or leave it out"
         )
 

@@ -16,7 +16,7 @@ import pandas as pd
 from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.studies.analysis.errors import PARTNER, SCORES, read_predictions
+from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES, read_predictions
 from menagerie.studies.analysis.two_levels import MANY_PAIRS, interval_of, intervals, without_interval
 
 CLUSTER = ("seed", "subset", "task", "animals")
@@ -76,11 +76,14 @@ def points_in(folder: Path) -> pd.DataFrame:
 
 @cache
 def quads_in(folder: Path, part: str) -> pd.DataFrame:
-    """The records of `points_in` that are swaps with a partner image; their `value` says whether the "text", "image" or
-    "group" of the quad is right, which isn't the case for a tie."""
-    records = read_predictions(folder, partners=True).dropna(subset=PARTNER)
-    own, own_false, partner_false, partner = (records[name] for name in (*SCORES, *PARTNER))
-    text, image = (own > own_false) & (partner > partner_false), (own > partner_false) & (partner > own_false)
+    """The records of `points_in` that are swaps with a counterfactual image; their `value` says whether the "text",
+    "image" or "group" of the quad is right, which isn't the case for a tie."""
+    records = read_predictions(folder, counterfactuals=True).dropna(subset=COUNTERFACTUAL)
+    own, own_false, counterfactual_false, counterfactual = (records[name] for name in (*SCORES, *COUNTERFACTUAL))
+    text, image = (
+        (own > own_false) & (counterfactual > counterfactual_false),
+        (own > counterfactual_false) & (counterfactual > own_false),
+    )
     right = {"text": text, "image": image, "group": text & image}
     columns = ["subset", "task", "scene", "caption", "animals"]
     return records[columns].assign(value=right[choose("part of a quad", part, right)].astype(float))

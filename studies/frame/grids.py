@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from menagerie.envs.core.files import file_names
 from menagerie.envs.core.validation import SHARE
-from menagerie.generators.captions.hard_negatives.foils import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import TASKS
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
@@ -194,7 +194,7 @@ BREADTH: dict[str, Any] = EIGHT | {
     "hard_negatives": (0.0,),
     "seeds": 3,
 }
-APART: dict[str, float] = {"reserve": 0.2, "validation": 0.2}
+APART: dict[str, float] = {"test_pairs": 0.2, "validation": 0.2}
 # 224 px and ViT-B/16 as in OC-CLIP's paper, but from scratch unless --pretrained names weights; each model with
 # the rates of its paper, and all with our number of steps.
 PAPER: dict[str, Any] = {

@@ -139,8 +139,8 @@ class Records(Known):
         return replace(self, groups=tuple(groups), group=group)
 
     def quads(self, part: str) -> "Records":
-        """Return the swaps that have a partner image, each with the value of its quad: 1 if its "text", "image" or
-        "group" is right, else 0. Only `points` and `estimates` change."""
+        """Return the swaps that have a counterfactual image, each with the value of its quad: 1 if its "text", "image"
+        or "group" is right, else 0. Only `points` and `estimates` change."""
         return replace(self.where(task="swap"), quad=part)
 
     def labelled(self, more: Callable[[Arm, "Records"], Mapping[str, Any]]) -> "Records":

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
-from menagerie.generators.captions.hard_negatives.foils import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import TASKS
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.parts import Part, Shown, checked, labels_of
 from menagerie.studies.frame.records import SCORES, Records, columns_of, lacking, unknown_label

@@ -25,7 +25,8 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.runs.cell import Cell
 
 WARM_UP, STEPS = 3, 10
-# A test record of a split is scored on its image and its partner's, with some ten pairs of image and text in all.
+# A test record of a split is scored on its image and its counterfactual's, with some ten pairs of image and text in
+# all.
 IMAGES, PAIRS = 2, 10
 RECIPES = 4  # whose tests are counted: counting all takes long where a study draws hundreds
 SCENE_SECONDS = 0.0002  # to open a scene of a split; measured once
@@ -99,7 +100,7 @@ class Noise(Captioned):
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         return torch.randint(256, (len(indices), 3, self.side, self.side), dtype=torch.uint8)
 
-    def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+    def counterfactual_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         return self.images(indices)
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
@@ -109,8 +110,8 @@ class Noise(Captioned):
         """The hard negatives of the scenes; where negatives are drawn at random, captions of other scenes."""
         return [self.rows[i][1] if kind == "swap" else self.rows[i - 1][0] for i in indices]
 
-    def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """Return each item as its own partner; a step with other images would take as long."""
+    def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
+        """Return each item as its own counterfactual; a step with other images would take as long."""
         return np.asarray(indices, np.int64)
 
     def texts(self) -> Iterator[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from menagerie.envs.scene import Object, Scene
-from menagerie.generators.captions.crowds import Telling, caption_of
+from menagerie.generators.captions.multi_object import Telling, caption_of
 from menagerie.studies.frame.measure import FOLDER, Measure, measured
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.data import Material
@@ -68,7 +68,7 @@ class Recognition(Measure):
         if self.textures:
             means = composed.reshape(len(names), -1).mean(1)
             answers = {ANIMAL: (names, means), NAME: (names, alone), COMPOSITION: (compositions, composed)}
-        about = {"scene": scene.key, "animals": cluster_of("crowd", scene)}
+        about = {"scene": scene.key, "animals": cluster_of("multi-object", scene)}
         for task, (classes, values) in answers.items():
             named = [(obj.animal, obj.texture if task == COMPOSITION else "") for obj in scene.objects]
             shown = np.array([its in named for its in classes], bool)

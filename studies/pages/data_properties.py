@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from menagerie.generators.captions.crowds import share_bound
+from menagerie.generators.captions.multi_object import share_bound
 from menagerie.studies.analysis.factorial import ALL, Effect, design, effects
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import EXPECTED, Verdict, claims, judged, points_above, sentence

@@ -38,7 +38,7 @@ from menagerie.studies.runs.cell import Cell, Start
 from menagerie.studies.runs.data import SplitData
 
 NAMED = 0.5  # share of training animals whose texture a spatial caption states, so that both ways of it are known
-PARTNERS = 4  # animals beside which another animal is shown, on average: all pairs of many would be many images
+BESIDE = 4  # animals beside which another animal is shown, on average: all pairs of many would be many images
 FEWER = 4  # times: how many views fewer the factor of this name has
 
 
@@ -152,15 +152,15 @@ def train_recipe(study: Any, training: Training) -> SplitRecipe:
     if training.world == SYNTHETIC:
         return recipe
     if training.world == OWN:
-        return replace(recipe, reserve=study.tuning_reserve)
-    share = min(recipe.pairs, PARTNERS / (training.count - 1))
-    return replace(recipe, reserve=0.0, pairs=share)  # none of them is tested
+        return replace(recipe, test_pairs=study.tuning_test_pairs)
+    share = min(recipe.pairs, BESIDE / (training.count - 1))
+    return replace(recipe, test_pairs=0.0, pairs=share)  # none of them is tested
 
 
 def recipe_tested(study: Any, kind: str, seed: int, world: str) -> SplitRecipe:
     """Return the recipe of a split whose unseen pairs are tested, and whose training part is as small as possible."""
-    reserve = study.tuning_reserve if world.startswith(HELD_OUT) else study.reserve
-    recipe = replace(base_recipe(study, kind, seed), world=str(study.prepared.worlds[world]), reserve=reserve)
+    test_pairs = study.tuning_test_pairs if world.startswith(HELD_OUT) else study.test_pairs
+    recipe = replace(base_recipe(study, kind, seed), world=str(study.prepared.worlds[world]), test_pairs=test_pairs)
     return replace(recipe, pairs=0.0, hard_negatives=0.0, singles_views=1)
 
 

@@ -11,8 +11,8 @@ from jaxtyping import UInt8
 
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.captions.crowds import Telling
-from menagerie.generators.captions.hard_negatives.foils import choices, possible
+from menagerie.generators.captions.hard_negatives.tasks import choices, possible
+from menagerie.generators.captions.multi_object import Telling
 from menagerie.generators.sources.mixture import Part
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import read_split

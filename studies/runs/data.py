@@ -94,7 +94,7 @@ class SplitData:
     def name(self) -> str:
         split = self.recipe
         place = [f"{split.pairs:.0%} pairs", f"{split.hard_negatives:.0%} negatives"]
-        if not type(split)().reserve:  # as in crowds: no pair is set apart
+        if not type(split)().test_pairs:  # as in multi-object scenes: no pair is set apart
             place = place[1:] if split.hard_negatives else []
         return " ".join([*place, *(f"{name} {getattr(self.recipe, name)}" for name in self.varied)])
 

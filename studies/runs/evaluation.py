@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FILE = "predictions.csv"
 PREDICTIONS = (
     *("subset", "task", "scene", "animals", "caption", "negative"),
-    *("score_caption", "score_negative", "partner_caption", "partner_negative"),
+    *("score_caption", "score_negative", "counterfactual_caption", "counterfactual_negative"),
 )
 Results = dict[str, dict[str, dict[str, Any]]]
 Keep = Callable[[str, Sequence["Item"], Sequence["Scores"]], None]
@@ -88,10 +88,10 @@ def level(scores: "Scores") -> "Scores":
 
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
     """Yield a row for each task and each record to which it applies, with the false caption that scores highest; rows
-    of swaps also have the partner's scores, if the record has a partner."""
+    of swaps also have the counterfactual's scores, if the record has a counterfactual."""
     from menagerie.generators.benchmarks.benchmark import QUAD
 
-    partners = {item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.group == QUAD}
+    counterfactuals = {item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.group == QUAD}
     for item, matrix in zip(items, scores, strict=True):
         if item.group == QUAD:
             continue
@@ -99,9 +99,9 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
         false = item.true + int(matrix[0, item.true :].argmax())
         row |= {"caption": item.texts[0].text, "negative": item.texts[false].text}
         numbers = {"score_caption": matrix[0, : item.true].min(), "score_negative": matrix[0, false]}
-        if item.group == "swap" and item.record in partners:
-            both = partners[item.record]
-            numbers |= {"partner_caption": both[0], "partner_negative": both[1]}
+        if item.group == "swap" and item.record in counterfactuals:
+            both = counterfactuals[item.record]
+            numbers |= {"counterfactual_caption": both[0], "counterfactual_negative": both[1]}
         yield row | {name: f"{number:.9g}" for name, number in numbers.items()}
 
 

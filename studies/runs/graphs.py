@@ -82,13 +82,13 @@ def false_further_of(scorer: "Scorer") -> str:
 
 def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[str]:
     """List the negatives of the loss besides other images and their captions: false captions, false versions of further
-    captions (of the kind `further`), partner images, altered graphs.
+    captions (of the kind `further`), counterfactual images, altered graphs.
 
-    Partner images count only if the training data have partners, altered graphs only if captions state relations.
-    """
+    Counterfactual images count only if the training data have counterfactuals, altered graphs only if captions state
+    relations."""
     wanted = negatives_of(cell.recipe, cell.negatives)
     if wanted.images:
-        wanted = wanted._replace(images=bool((train.partner_items(range(len(train))) >= 0).any()))
+        wanted = wanted._replace(images=bool((train.counterfactual_items(range(len(train))) >= 0).any()))
     spec = spec_of(cell.model)
     options = spec.configured(cell.options)
     altered = spec.local_loss and options.local_weight and states_relations(cell)

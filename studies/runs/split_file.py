@@ -133,6 +133,6 @@ def make_splits(
 def scenes_of(recipe: SplitRecipe, name: str) -> "list[Scene]":
     """Return the scenes that a recipe needs; an error begins with `name`."""
     try:
-        return recipe.with_partners(recipe.subsets())
+        return recipe.with_counterfactuals(recipe.subsets())
     except UserError as error:
         raise (error.at(name) if name else error) from error

@@ -40,7 +40,7 @@ class SampleStudy(SearchStudy):
     """Smallest and largest share of a batch that shows single animals; replaces `singles_share`."""
     views: int = 8
     """Views of each training scene of two animals, and the most views of a single animal; the search goes down to 1."""
-    reserve: Annotated[float, DATA, SHARE] = 0.1
+    test_pairs: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs that training never shows in any setting: the test."""
     validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
@@ -167,7 +167,7 @@ class SampleStudy(SearchStudy):
         if not hasattr(self.recipe_given, "singles_views"):
             raise UserError(f"--recipe: splits of kind {self.kind} have no singles_views, over which is searched")
         check_budgets(self)
-        for name in ("reserve", "validation"):
+        for name in ("test_pairs", "validation"):
             if not getattr(self, name):
                 raise UserError(f"--{name} must leave pairs, got 0")
         if self.images_of(self.least) == self.images_of(self.everything):

@@ -152,7 +152,7 @@ def test_the_compositor_agrees_with_the_direct_renderer(folder, slots):
         assert min(result.uncovered) > UNCOVERED
 
 
-def test_cut_outs_and_bodies_hide_one_another_in_crowds(folder):
+def test_cut_outs_and_bodies_hide_one_another_in_layouts(folder):
     world = one(folder, LION + '[animal.cat]\ncutouts = ["tall.png"]\n', '["lion", "cat", "rabbit", "elephant"]')
     places = {"lion": "near left", "rabbit": "front left", "elephant": "near middle right", "cat": "front middle"}
     objects = tuple(Object(animal, "red", place) for animal, place in places.items())

@@ -9,7 +9,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import CROWD, OUTWARD, PAIR_SLOTS, PLACES, RELATIONS, SLOTS, Slot, facings, place_of
+from menagerie.envs.slots import LAYOUT_PLACES, OUTWARD, PAIR_SLOTS, PLACES, RELATIONS, SLOTS, Slot, facings, place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.scene_checks import RenderChecks
 
@@ -23,7 +23,12 @@ def test_outward_slots_are_the_inward_ones_turned_round():
     assert SLOTS["left outward"] == Slot((-1.0, 0.0, 0.0), 0.89, (-153.0,))
     assert SLOTS["right outward"] == Slot((1.0, 0.0, 0.0), 0.89, (-27.0,))
     assert set(PAIR_SLOTS) - set(PLACES) == {"left outward", "right outward"}
-    assert tuple(SLOTS) == (*PLACES, "left outward", "right outward", *CROWD)  # scene tables hold numbers of slots
+    assert tuple(SLOTS) == (
+        *PLACES,
+        "left outward",
+        "right outward",
+        *LAYOUT_PLACES,
+    )  # scene tables hold numbers of slots
 
 
 def test_every_place_that_only_pairs_side_by_side_have_is_faced_both_ways():

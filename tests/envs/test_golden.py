@@ -27,7 +27,7 @@ from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.shapes.sdf import Ellipsoid
 from menagerie.envs.shapes.texture import Texture
-from menagerie.envs.slots import CROWD, RELATIONS, SIZES, SLOTS
+from menagerie.envs.slots import LAYOUT_PLACES, RELATIONS, SIZES, SLOTS
 from menagerie.envs.world import PATTERNS, World
 
 SHEET = Path(__file__).parents[1] / "data" / "golden.png"
@@ -149,7 +149,7 @@ def test_every_picture_shows_its_ingredient(now):
     """No two are alike, so that no ingredient stands in for another."""
     assert len({picture.tobytes() for picture in now.values()}) == len(now) - len(SAME)
     for name, picture in now.items():
-        assert (picture[..., 3] < 255).sum() > (10 if name.removeprefix("slot ") in CROWD else 20), name
+        assert (picture[..., 3] < 255).sum() > (10 if name.removeprefix("slot ") in LAYOUT_PLACES else 20), name
 
 
 # "big", the plain slot and the first view are one scene; a plain colour is that colour.

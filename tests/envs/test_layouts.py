@@ -1,4 +1,4 @@
-"""Which places layouts combine, and the one relation that any two objects of a crowd have."""
+"""Which places layouts combine, and the one relation that any two objects of a layout have."""
 
 from dataclasses import replace
 from itertools import combinations, permutations
@@ -8,12 +8,12 @@ import pytest
 
 from menagerie.envs.catalog import load_animal
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.limits import advice, crowd_measures, neighbours
+from menagerie.envs.custom.limits import advice, layout_measures, neighbours
 from menagerie.envs.layouts import LAYOUTS, NEAR, Relation, holds, layout_of, relations_of, stated
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import CROWD, PAIR_SLOTS, RELATIONS, SLOTS
+from menagerie.envs.slots import LAYOUT_PLACES, PAIR_SLOTS, RELATIONS, SLOTS
 from menagerie.envs.world import WORLDS
-from menagerie.envs.worlds import random_crowds
+from menagerie.envs.worlds import random_in_layout
 
 NUMBERS = range(1, 7)
 NAMES = (*RELATIONS.values(), "front/behind")
@@ -28,9 +28,9 @@ def choices():
 
 
 def test_there_are_thirteen_places_and_their_slots():
-    assert (len(CROWD), set(CROWD) & set(PAIR_SLOTS)) == (13, set())
-    assert list(CROWD) == list(SLOTS)[-13:]
-    for name, (column, row) in CROWD.items():
+    assert (len(LAYOUT_PLACES), set(LAYOUT_PLACES) & set(PAIR_SLOTS)) == (13, set())
+    assert list(LAYOUT_PLACES) == list(SLOTS)[-13:]
+    for name, (column, row) in LAYOUT_PLACES.items():
         x, _, z = SLOTS[name].position
         assert np.sign(column) == np.sign(x)
         assert (z > 0) == (row == "high")
@@ -61,7 +61,7 @@ def test_a_layout_has_no_more_than_six_places():
 def test_overlap_hides_by_the_front_place_of_the_column_and_near_objects_are_apart():
     for n in range(2, 7):
         for places in LAYOUTS["overlap"].choices(n):
-            near = [place for place in places if CROWD[place].row == "near"]
+            near = [place for place in places if LAYOUT_PLACES[place].row == "near"]
             assert len(near) == (1 if n < 4 else 2)
             assert all(NEAR[place] in places for place in near)
             at = [SLOTS[place].position[0] for place in near]
@@ -111,7 +111,7 @@ def test_counting_scenes_and_single_objects_have_no_relation():
 
 def test_a_statement_and_its_converse_are_never_both_true():
     for name in NAMES:
-        for first, second in permutations(CROWD, 2):
+        for first, second in permutations(LAYOUT_PLACES, 2):
             truths = holds(name, first, second), holds(name, second, first)
             assert truths in {(True, False), (False, True), (False, False), (None, None)}
             assert (truths[0] is True) == (stated(first, second) == name)
@@ -139,9 +139,9 @@ def test_the_layout_of_a_scene_is_known_by_its_places():
 
 
 @pytest.mark.parametrize("name", ["squirrel", "armadillo"])
-def test_the_built_in_animals_that_come_nearest_keep_the_limits_of_crowds(name):
+def test_the_built_in_animals_that_come_nearest_keep_the_limits_of_layouts(name):
     """Of all, the squirrel comes nearest to the frame and to its neighbours, and the armadillo is the narrowest."""
-    found = crowd_measures(name, load_animal(name))
+    found = layout_measures(name, load_animal(name))
     assert [measure.name for measure in found if not measure.kept] == []
     assert min(found[0].value - 1.2, found[1].value, found[3].value - 12) < 0.1
 
@@ -149,7 +149,7 @@ def test_the_built_in_animals_that_come_nearest_keep_the_limits_of_crowds(name):
 @pytest.mark.parametrize(("size", "missed"), [(2.2, ["frame", "neighbours"]), (0.9, ["width"])])
 def test_an_animal_that_does_not_fit_is_reported(size, missed):
     animal = replace(load_animal("squirrel"), size=size)
-    lines = {m.name: advice(m) for m in crowd_measures("squirrel", animal) if not m.kept}
+    lines = {m.name: advice(m) for m in layout_measures("squirrel", animal) if not m.kept}
     assert [name.split()[-1] for name in lines] == missed
     assert all(("greater" if missed == ["width"] else "smaller") in line for line in lines.values())
 
@@ -158,17 +158,17 @@ def test_planes_are_between_objects_that_stand_together():
     """Half-way between any two places of a row that a layout combines lies a plane that bounds both."""
     for places in choices():
         for one, other in combinations(places, 2):
-            if CROWD[one].row == CROWD[other].row:
+            if LAYOUT_PLACES[one].row == LAYOUT_PLACES[other].row:
                 middle = (SLOTS[one].position[0] + SLOTS[other].position[0]) / 2
                 assert middle in set(neighbours(one)) & set(neighbours(other))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_random_crowds_have_every_number_of_different_animals(layout):
-    scenes = random_crowds(WORLDS["pug-textures"], layout, 50, seed=0)
-    assert scenes == random_crowds(WORLDS["pug-textures"], layout, 50, seed=0)
+def test_random_scenes_in_layouts_have_every_number_of_different_animals(layout):
+    scenes = random_in_layout(WORLDS["pug-textures"], layout, 50, seed=0)
+    assert scenes == random_in_layout(WORLDS["pug-textures"], layout, 50, seed=0)
     assert [len(scene.objects) for scene in scenes[:5]] == [2, 3, 4, 5, 6]
     for scene in scenes:
         assert len({obj.animal for obj in scene.objects}) == len(scene.objects)
         assert tuple(obj.slot for obj in scene.objects) in LAYOUTS[layout].choices(len(scene.objects))
-    assert max(len(scene.objects) for scene in random_crowds(WORLDS["tiny"], layout, 9, seed=0)) == 4
+    assert max(len(scene.objects) for scene in random_in_layout(WORLDS["tiny"], layout, 9, seed=0)) == 4

@@ -68,12 +68,12 @@ def test_centres_are_means_of_pixels():
     assert np.isnan(centers[0, 2]).all()
 
 
-def crowd(first, second):
+def scene_in_layout(first, second):
     return Scene("city", (Object("cat", "red", first), Object("pig", "white", second)))
 
 
 def test_in_layouts_that_hide_objects_any_share_may_show():
-    behind, beside = crowd("front left", "near left"), crowd("front left", "front right")
+    behind, beside = scene_in_layout("front left", "near left"), scene_in_layout("front left", "front right")
     image, mask = picture(left=(4, 6), right=(6, 5))
     assert problems(image, mask, areas=(16, 200), of=behind) == []
     assert "8% of the pig is visible" in problems(image, mask, areas=(16, 200), of=beside)[0]
@@ -84,12 +84,14 @@ def test_in_layouts_that_hide_objects_any_share_may_show():
         assert checks.problems([scene], image[None], none[None], [(16, 16)]) == []
 
 
-def test_relations_of_crowds_are_checked_by_what_shows():
+def test_relations_in_layouts_are_checked_by_what_shows():
     swapped = picture(left=(12, 6), right=(4, 6))
-    assert "contradict left/right" in problems(*swapped, of=crowd("front left", "front right"))[0]
-    assert "contradict left/right" in problems(*swapped, of=crowd("back left", "front right"))[0]
-    assert problems(*swapped, areas=(16, 40), of=crowd("back left", "front right")) == [], "a part says little"
-    assert problems(*swapped, of=crowd("front left", "back left")) == [], "in front, wherever the centres are"
-    upper = crowd("high left", "front left")  # objects are sorted by place: the pig comes first
+    assert "contradict left/right" in problems(*swapped, of=scene_in_layout("front left", "front right"))[0]
+    assert "contradict left/right" in problems(*swapped, of=scene_in_layout("back left", "front right"))[0]
+    assert problems(*swapped, areas=(16, 40), of=scene_in_layout("back left", "front right")) == [], (
+        "a part says little"
+    )
+    assert problems(*swapped, of=scene_in_layout("front left", "back left")) == [], "in front, wherever the centres are"
+    upper = scene_in_layout("high left", "front left")  # objects are sorted by place: the pig comes first
     assert problems(*picture(left=(6, 12), right=(6, 3)), of=upper) == []
     assert "contradict above/under" in problems(*picture(left=(6, 3), right=(6, 12)), of=upper)[0]

@@ -45,7 +45,7 @@ FIELDS = {
     "nested.toml": "hold_out = [['texture=red'], ['animal=cat']]",
     "deep.toml": f"hold_out = {'[' * 2000}{']' * 2000}",
     "nan.toml": "pairs = nan",
-    "inf.toml": "reserve = inf",
+    "inf.toml": "test_pairs = inf",
     "terms.toml": f"hold_out = ['{LONG}']",
     "rules.toml": f"hold_out = {['texture=red'] * 10_000}",
     "bool.toml": "views = true",

@@ -40,7 +40,7 @@ CHOICES = {
     "spatial": PAIRS | {"attributes": (0.5, 1.0), "seen_order": (False, True), "unseen_under": ("all", "own")},
     "dependence": {"world": PAIRS["world"], "views": (12, 16), "information": (0.3, 0.5), "pairs": SHARES},
     "counting": {"world": PAIRS["world"], "pairs": SHARES, "test_scenes": (8, 20)},
-    "crowd": TOLD
+    "multi-object": TOLD
     | {
         "world": ("four-textures", "eight-textures"),
         "layout": ("apart", "rows", "overlap"),

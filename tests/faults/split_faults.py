@@ -14,8 +14,8 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.templates import Caption, Content
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
-from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -33,10 +33,10 @@ ORDERS = replace(SPATIAL, hard_negatives=0.0)
 RULED_ORDERS = SpatialRecipe(**SMALL, pairs=1.0, hold_out=("relation=above & first=rabbit",))
 DEPENDENCE = DependenceRecipe(**SMALL | {"views": 12}, information=0.5)
 COUNTING = CountingRecipe(**SMALL, pairs=1.0)
-CROWD = CrowdRecipe(
+MULTI_OBJECT = MultiObjectRecipe(
     world="eight-textures", coverage=0.5, train_scenes=240, test_scenes=24, views=2, test_objects=(2,), searches=(3,)
 )
-RULED_CROWD = replace(CROWD, coverage=1.0, hold_out=("texture=red & animal=rabbit",), searches=())
+RULED_MULTI_OBJECT = replace(MULTI_OBJECT, coverage=1.0, hold_out=("texture=red & animal=rabbit",), searches=())
 PROBE = ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit"))
 
 
@@ -64,7 +64,7 @@ HELD_OUT = {
         HeldOut(SPATIAL, "left_right_unseen_pairs", "no animal pair of left_right_unseen_pairs is in train in any"),
     ),
     "composition": (
-        HeldOut(CROWD, "unseen_2", "train shows none of the exchanged compositions"),
+        HeldOut(MULTI_OBJECT, "unseen_2", "train shows none of the exchanged compositions"),
         HeldOut(DEPENDENCE, "unseen_textures", "no animal of unseen_textures is in train in that texture"),
         HeldOut(COMPOSITIONS, "two_unseen_compositions", "2 unseen compositions in scenes of two_unseen_compositions"),
         HeldOut(BINDING, "different_bag", "no textured pair of different_bag is in train"),
@@ -74,7 +74,7 @@ HELD_OUT = {
     "rule": (
         HeldOut(RULED, "held_out", "no rule holds out any scene of train"),
         HeldOut(RULED_ORDERS, "held_out", "no rule holds out any scene of train"),
-        HeldOut(RULED_CROWD, "held_out", "no rule holds out any scene of train"),
+        HeldOut(RULED_MULTI_OBJECT, "held_out", "no rule holds out any scene of train"),
     ),
 }
 TRUE, LIES = "every caption of {} is true and states its graph", "every negative of {} is false and states its graph"
@@ -259,19 +259,24 @@ SPLIT_FAULTS = [
         for one, test in (
             (BINDING, "unseen_pairs"),
             (SPATIAL, "validation"),
-            (CROWD, "seen_2"),
+            (MULTI_OBJECT, "seen_2"),
             (COUNTING, "seen_counts"),
         )
         for what, parts in PARTS.items()
     ),
     *(
         Fault(f"a true {what}, {one.kind}", one, told_true(test, parts), LIES.format(test))
-        for one, test in ((BINDING, "train"), (DEPENDENCE, "seen_textures"), (CROWD, "search_conjunction_3"))
+        for one, test in ((BINDING, "train"), (DEPENDENCE, "seen_textures"), (MULTI_OBJECT, "search_conjunction_3"))
         for what, parts in PARTS.items()
     ),
     *(
         Fault(f"{what}, {one.kind}", one, counterfactuals(test, change), claim)
-        for one, test in ((BINDING, "validation"), (COUNTING, "seen_counts"), (CROWD, "unseen_2"), (SPATIAL, "train"))
+        for one, test in (
+            (BINDING, "validation"),
+            (COUNTING, "seen_counts"),
+            (MULTI_OBJECT, "unseen_2"),
+            (SPATIAL, "train"),
+        )
         for what, change, claim in (
             ("another's counterfactual", another_of_the_first, OTHER),
             ("no counterfactual", none_of_the_first, ALONE),
@@ -281,7 +286,7 @@ SPLIT_FAULTS = [
     Fault("another seed", BINDING, claimed(seed=1), NAMED),
     Fault("another fraction", SPATIAL, claimed(pairs=0.4), NAMED),
     Fault("another template", COUNTING, claimed(template="statement-conjunction"), NAMED),
-    Fault("fewer views", CROWD, claimed(views=1), "every view of train is one from 0 to 0"),
+    Fault("fewer views", MULTI_OBJECT, claimed(views=1), "every view of train is one from 0 to 0"),
     Fault("other groups", GROUPED, claimed(groups=["birds={penguin, rabbit}"]), "no rule holds out any scene of train"),
     Fault(
         "a held-out object denied", RULED, denied(lambda _: Object("penguin", "red", "center")), "train denies nothing"
@@ -299,7 +304,9 @@ SPLIT_FAULTS = [
     Fault("a test trained on", BINDING, put("train", "unseen_pairs"), "no scene of unseen_pairs is in train"),
     Fault("validation tested", SPATIAL, put("above_under_unseen_pairs", "validation"), "and validation share no"),
     Fault("an order of another test", ORDERS, put("validation", "above_under_unseen_order"), "no animal pair of valid"),
-    Fault("more objects than a test says", CROWD, put("seen_2", "search_feature_3"), "every scene of seen_2 has 2"),
+    Fault(
+        "more objects than a test says", MULTI_OBJECT, put("seen_2", "search_feature_3"), "every scene of seen_2 has 2"
+    ),
     Fault(
         "another relation", SPATIAL, instead("above_under_unseen_pairs", "left_right_unseen_pairs"), "in a requested"
     ),

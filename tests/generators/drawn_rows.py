@@ -11,14 +11,14 @@ from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.splits import binding, spatial
 from menagerie.generators.splits.counting import CountingRecipe
-from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 
 Row = dict[str, Hashable]  # the outcome of each draw, and what it must not depend on; None for what was not drawn
 Rows = Callable[[], list[Row]]
-ROLES = {"train": 20, "validation": 20, "reserve": 20}  # of pairs, each with the number of a world's animals
+ROLES = {"train": 20, "validation": 20, "test_pairs": 20}  # of pairs, each with the number of a world's animals
 
 
 def splits(base: SplitRecipe, seeds: int) -> Iterator[tuple[SplitRecipe, dict[str, list[Scene]]]]:
@@ -161,8 +161,9 @@ def counted(base: CountingRecipe, seeds: int) -> Rows:
     return rows
 
 
-def dealt(base: CrowdRecipe, seeds: int, name: str, number: int) -> Rows:
-    """Each object of the scenes of a crowd with a number of objects; its scene is told with the first one."""
+def dealt(base: MultiObjectRecipe, seeds: int, name: str, number: int) -> Rows:
+    """Each object of multi-object scenes with a number of objects; its scene is told with the first
+    one."""
 
     def rows() -> list[Row]:
         scenes = [(made, scene) for made, its in splits(base, seeds) for scene in its[name]]
@@ -171,7 +172,7 @@ def dealt(base: CrowdRecipe, seeds: int, name: str, number: int) -> Rows:
     return rows
 
 
-def rows_of(made: CrowdRecipe, name: str, scene: Scene) -> Iterator[Row]:
+def rows_of(made: MultiObjectRecipe, name: str, scene: Scene) -> Iterator[Row]:
     nodes = made.texts(name, scene)[0].graph.nodes
     for i, obj in enumerate(scene.objects):
         at = told(obj, nodes)

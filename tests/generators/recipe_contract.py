@@ -201,7 +201,7 @@ def check_counting(its: Made) -> None:
     check_counts(its, len(counted["train"]))
 
 
-def check_crowd(its: Made) -> None:
+def check_multi_object(its: Made) -> None:
     """Numbers are even; the four compositions of a swap are all seen or all unseen, and the others are seen."""
     recipe, shown = its.recipe, {composition for scene in its.train for composition in compositions(scene)}
     numbers = Counter(len(scene.objects) for scene in its.train)
@@ -230,7 +230,7 @@ HELD_OUT = {
     "spatial": check_spatial,
     "dependence": check_dependence,
     "counting": check_counting,
-    "crowd": check_crowd,
+    "multi-object": check_multi_object,
     "probe": check_probe,
 }
 

@@ -94,7 +94,7 @@ def test_a_split_is_a_benchmark(split):
     assert [item.images for item in quads] == [(i, len(data) + i) for i in range(len(data))]
     assert [item.record for item in quads] == [scene.key for scene in data.records.scenes]
     assert torch.equal(tests.images([0, 1]), data.images([0, 1]))
-    assert torch.equal(tests.images([len(data)]), data.partner_images([0]))
+    assert torch.equal(tests.images([len(data)]), data.counterfactual_images([0]))
     numbers = list(range(2 * len(data)))
     blocks = list(tests.blocks(numbers, 7))
     assert sorted(n for block in blocks for n in block) == numbers

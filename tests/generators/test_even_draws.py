@@ -19,12 +19,12 @@ from scipy.stats import binomtest, chi2_contingency, chisquare
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import COUNTING, OUTWARD
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions import crowds, incomplete, templates
+from menagerie.generators.captions import incomplete, multi_object, templates
 from menagerie.generators.splits import binding, dealing, dependence, pair_roles, probe_scenes, recipe, spatial
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
-from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -85,8 +85,10 @@ PARTIAL = replace(BINDING, mentioned=0.7, attributes=0.6, negated=0.4, template=
 HELD = replace(SPATIAL, world="eight", hold_out=("texture=red & animal=crow",), test_scenes=600)
 DEPENDENCE = DependenceRecipe(**PUG | {"views": 4}, test_scenes=400)
 NUMBERS = CountingRecipe(**PUG, test_scenes=4000, pairs=1.0)
-CROWD = CrowdRecipe(world="pug-textures", views=2, test_views=3, train_scenes=2400, test_scenes=600, test_objects=(3,))
-SOME_TOLD = replace(CROWD, mentioned=0.6, attributes=0.7)
+MULTI_OBJECT = MultiObjectRecipe(
+    world="pug-textures", views=2, test_views=3, train_scenes=2400, test_scenes=600, test_objects=(3,)
+)
+SOME_TOLD = replace(MULTI_OBJECT, mentioned=0.6, attributes=0.7)
 TOLD_OF_THREE = 0.6 + 0.4**3 / 3  # one is told where none was drawn
 MENTIONS = ("mention", "mention by place")
 PROBE = ProbeRecipe(world="pug-sizes", template="free-conjunction")
@@ -155,7 +157,7 @@ CASES = {
         tied=({"number", *(f"{what} {n}" for what in ("places of", "other number than") for n in range(1, 5))},),
     ),
     **{
-        f"crowd, {name}": Case(
+        f"multi-object, {name}": Case(
             dealt(SOME_TOLD, 1, name, 3),
             {"background": 5, "view": views, "animal": 20, "texture": 12},
             shares,
@@ -165,7 +167,9 @@ CASES = {
         )
         for name, views, shares in (("train", 2, {"mentioned": TOLD_OF_THREE, "textured": 0.7}), ("seen_3", 3, None))
     },
-    "crowd, sizes": Case(dealt(replace(CROWD, world="pug-sizes"), 1, "train", 3), {"size": 2}, beside=OF_OBJECTS),
+    "multi-object, sizes": Case(
+        dealt(replace(MULTI_OBJECT, world="pug-sizes"), 1, "train", 3), {"size": 2}, beside=OF_OBJECTS
+    ),
     "probe": Case(
         probed(PROBE),
         {"background": 5, "phrasing": 6} | SIZES | FACINGS,
@@ -277,7 +281,7 @@ def same_in_all_views(world, seed, inward, view, *names):
 
 real_slots, real_denied = incomplete.mentioned_slots, incomplete.denied_objects
 real_roles, real_scene = binding.roles_of, dealing.Table.scene
-real_order, real_draws = crowds.in_order, probe_scenes.draws
+real_order, real_draws = multi_object.in_order, probe_scenes.draws
 
 FAULTS = [
     ("binding", templates.mention_order, left_first, "mention by place"),
@@ -288,13 +292,13 @@ FAULTS = [
     ("binding, partial", incomplete.denied_objects, denied_in_the_alphabet, "denied animal"),
     ("binding, partial", incomplete.denied_objects, denied_beside_one_answer, "denied with answer"),
     ("binding, pairs", binding.roles_of, textures_in_the_alphabet, "before"),
-    ("binding, pairs", pair_roles.shuffled_pairs, pairs_of_the_world, "reserve"),
+    ("binding, pairs", pair_roles.shuffled_pairs, pairs_of_the_world, "test_pairs"),
     ("binding, sizes", SplitRecipe.sized, small_if_red, "size of first with texture of first"),
     ("spatial, pairs", spatial.fixed_order, order_of_the_world, "before"),
     ("dependence", dependence.painted, painted_by_background, "with background"),
     ("counting", CountingRecipe.numbers, places_in_order, "places of 2"),
-    ("crowd, train", dealing.Table.scene, view_of_the_background, "view"),
-    ("crowd, train", crowds.in_order, cat_last, "mentioned first with animal"),
+    ("multi-object, train", dealing.Table.scene, view_of_the_background, "view"),
+    ("multi-object, train", multi_object.in_order, cat_last, "mentioned first with animal"),
     ("probe", probe_scenes.draws, same_in_all_views, "background with background before"),
 ]
 

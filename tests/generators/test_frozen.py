@@ -18,11 +18,11 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
 from tests.helpers.splits import of_planned
 
-# Digests of the images of the first record of each test and of its partner.
+# Digests of the images of the first record of each test and of its counterfactual.
 SAMPLES = {
     "binding-1": "58eb15e71aaa4ce0",
     "spatial-1": "c956549672754e7c",
-    "crowd-1": "607b06cdf7557d2c",
+    "multi-object-1": "607b06cdf7557d2c",
 }
 
 
@@ -74,7 +74,7 @@ def test_what_differs_is_named():
         check_digests(bench, Digests("0", "0", "0"))
 
 
-def test_one_byte_of_a_partners_image_changes_the_digest_of_pixels():
+def test_one_byte_of_a_counterfactuals_image_changes_the_digest_of_pixels():
     kept = {"seen_pairs": unrendered("binding-1")["seen_pairs"]}
     data = kept["seen_pairs"].data
     data.pictures = Pictures(np.arange(12 * len(data.records.columns["view"])).astype(np.uint8).reshape(-1, 2, 2, 3))

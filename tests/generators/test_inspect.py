@@ -58,7 +58,7 @@ def test_facts(made):
     assert reported["kind"] == split.recipe["kind"]
     assert reported["world"] == "tiny: 4 animals, 3 textures, 2 backgrounds"
     assert f"pairs {split.recipe['pairs']}" in reported["recipe"]
-    assert "reserve" not in reported["recipe"]  # has its default
+    assert "test_pairs" not in reported["recipe"]  # has its default
     binding = split.recipe["kind"] == "binding"
     assert ("views 2" in reported["recipe"].split(", ")) == binding  # 2 is spatial's default
     assert reported["resolution"] == "16 × 16 pixels"

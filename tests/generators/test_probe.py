@@ -15,7 +15,7 @@ from menagerie.generators.audit.run import audit, check_records
 from menagerie.generators.benchmarks.split_tests import cluster_of
 from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.probe_scenes import quartet
 from menagerie.generators.storage.folder import without
@@ -25,7 +25,7 @@ from tests.helpers.splits import in_memory, make_split, of_planned
 
 SMALL = ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit"))
 SIZED = ProbeRecipe(world="pug-sizes", animals=("cat", "lion", "bear"), template="free-conjunction")
-CROWD = ProbeRecipe(world="pug-textures", layout="overlap", objects=4, quartets=30)
+MULTI_OBJECT = ProbeRecipe(world="pug-textures", layout="overlap", objects=4, quartets=30)
 
 
 def test_every_pair_is_there_in_every_view():
@@ -39,7 +39,7 @@ def test_every_pair_is_there_in_every_view():
 
 
 def test_the_four_scenes_of_a_quartet_differ_in_what_they_should():
-    for recipe in (SMALL, SIZED, CROWD):
+    for recipe in (SMALL, SIZED, MULTI_OBJECT):
         scenes = set(recipe.subsets()["left_first"])
         for scene in scenes:
             swap, mirror = swap_probed(scene), mirror_probed(scene)
@@ -55,7 +55,7 @@ def test_the_four_scenes_of_a_quartet_differ_in_what_they_should():
 def test_no_training_shares_a_view():
     """Not even the one with the most views that a recipe can have."""
     probed = {scene.view for scene in SMALL.subsets()["left_first"]}
-    for recipe in (BindingRecipe(world="tiny", views=3), CrowdRecipe(world="eight-textures", train_scenes=200)):
+    for recipe in (BindingRecipe(world="tiny", views=3), MultiObjectRecipe(world="eight-textures", train_scenes=200)):
         trained = {scene.view for scenes in recipe.subsets().values() for scene in scenes}
         assert not trained & probed
     assert min(probed) >= 2 * VIEWS.high, "views, and test views after them"
@@ -76,7 +76,7 @@ def test_captions_mention_both_orders():
         assert all(caption[swap_probed(s)] == false for s, false in zip(r.scenes, r.negatives, strict=True))
 
 
-@pytest.mark.parametrize(("recipe", "number"), [(SMALL, 3), (CROWD, None)])
+@pytest.mark.parametrize(("recipe", "number"), [(SMALL, 3), (MULTI_OBJECT, None)])
 def test_groups_keep_swaps_and_mirrors_together(recipe, number):
     r = in_memory(recipe).subsets["left_first"]
     group = dict(zip(r.scenes, r.groups, strict=True))
@@ -86,9 +86,9 @@ def test_groups_keep_swaps_and_mirrors_together(recipe, number):
         assert len({cluster_of("probe", one) for one in quartet(scene)}) == 1
 
 
-def test_quartets_of_crowds_are_the_same_in_all_views():
+def test_quartets_in_layouts_are_the_same_in_all_views():
     found = {}
-    for scene in in_memory(CROWD).subsets["left_first"].scenes:
+    for scene in in_memory(MULTI_OBJECT).subsets["left_first"].scenes:
         four = frozenset(replace(one, view=0, background="") for one in quartet(scene))
         found.setdefault(four, []).append(scene.view)
     assert len(found) == 30
@@ -96,12 +96,12 @@ def test_quartets_of_crowds_are_the_same_in_all_views():
 
 
 def test_a_hidden_object_takes_its_whole_quartet_along():
-    planned = CROWD.subsets()
-    left = CROWD.left_out(planned, {name: [0, 17] for name in CROWD.tests})
+    planned = MULTI_OBJECT.subsets()
+    left = MULTI_OBJECT.left_out(planned, {name: [0, 17] for name in MULTI_OBJECT.tests})
     kept = without(planned, left)
     assert {len(numbers) for numbers in left.values()} == {2 * 4 * 2}
-    assert CROWD.measured(kept)["entropies"]["which"] == log2(28)
-    made = of_planned(CROWD, kept)
+    assert MULTI_OBJECT.measured(kept)["entropies"]["which"] == log2(28)
+    made = of_planned(MULTI_OBJECT, kept)
     split = replace(made, recipe=made.recipe | {"left_out": left})
     assert [finding for finding in check_records(split) if not finding.holds] == []
 

@@ -21,8 +21,8 @@ from menagerie.generators.captions.relations import claims
 from menagerie.generators.rules.hold_out import matched, parsed
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
-from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import OF_TRAINING, ProbeRecipe
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -38,7 +38,7 @@ PLAIN = {
     "spatial": SpatialRecipe(**FEW, pairs=0.75, hard_negatives=0.5),
     "dependence": DependenceRecipe(**FEW | {"views": 12}, information=0.5),
     "counting": CountingRecipe(**FEW, pairs=1.0),
-    "crowd": CrowdRecipe(
+    "multi-object": MultiObjectRecipe(
         world="eight-textures", train_scenes=240, test_scenes=24, views=2, test_views=2, test_objects=(2, 3)
     ),
     "probe": ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit")),
@@ -49,7 +49,7 @@ WITHOUT = {
     "spatial": ("conjunction",),
     "dependence": ("hard_negatives", "hold_out", "groups"),
     "counting": ("hard_negatives", "hold_out", "groups", "conjunction", "mention_order"),
-    "crowd": ("pairs", "reserve", "validation", "least_visible"),
+    "multi-object": ("pairs", "test_pairs", "validation", "least_visible"),
     "probe": (*OF_TRAINING, "hold_out", "groups", "mention_order", "least_visible"),
 }
 
@@ -203,19 +203,19 @@ def more_or_fewer(its: Made, before: Made) -> bool:
 
 PAIRED = "binding spatial dependence"
 TWO = "binding spatial"
-NAMED = "binding dependence crowd probe"
+NAMED = "binding dependence multi-object probe"
 EVERY = f"{NAMED} spatial counting"
-TRAINED = f"{PAIRED} counting crowd"
+TRAINED = f"{PAIRED} counting multi-object"
 ALL = {"hard_negatives": 0.0, "pairs": 1.0}
 SIZES = ALL | {"world": "tiny-sizes"}
 ROWS = [
     (EVERY, {"seed": 1}, other_scenes),
-    ("binding spatial counting crowd", {"views": 3}, all_views),
+    ("binding spatial counting multi-object", {"views": 3}, all_views),
     ("dependence", {"views": 13}, all_views),
     (TRAINED, {"test_views": 3}, all_views),
     (TRAINED, {"test_scenes": 7}, fewer_in_tests),
     (f"{PAIRED} counting", {"world": "tiny-sizes"}, in_sizes),
-    ("crowd probe", {"world": "pug-sizes"}, in_sizes),
+    ("multi-object probe", {"world": "pug-sizes"}, in_sizes),
     (f"{NAMED} counting", {"template": "pug-conjunction"}, all_say(" a photo of ")),
     (f"{NAMED} counting", {"template": "free-conjunction"}, reworded),
     (f"{NAMED} counting", {"template": "statement-conjunction"}, all_say(" is ", " are ")),
@@ -225,26 +225,30 @@ ROWS = [
     (EVERY, {"phrasings": ("{place} i see that {objects}",)}, all_say(" i see that ")),
     (NAMED, {"conjunction": "while"}, all_say(" while ")),
     (EVERY, {"article": "the"}, no_a),
-    (f"{PAIRED} crowd", {"mention_order": "slots"}, slots_in_order),
+    (f"{PAIRED} multi-object", {"mention_order": "slots"}, slots_in_order),
     (TWO, ALL | {"hold_out": ("texture=red & animal=elephant", "animal=penguin & background=city")}, rules_hold),
     (TWO, ALL | {"hold_out": ("pair={penguin, rabbit}",)}, rules_hold),
     (TWO, ALL | {"hold_out": ("background=city",)}, rules_hold),
     (TWO, SIZES | {"hold_out": ("size=small & animal=rabbit",)}, rules_hold),
     (TWO, SIZES | {"hold_out": ("size[0]=size[1]",)}, rules_hold),
-    ("crowd", {"hold_out": ("texture=red & animal=rabbit", "pair={crow, camel}")}, rules_hold),
-    (f"{TWO} crowd", {"groups": ("land={elephant, rabbit}",), "hold_out": ("animal=land & texture=red",)}, written_out),
-    (f"{PAIRED} counting", {"reserve": 0.4}, fewer_to_train),
+    ("multi-object", {"hold_out": ("texture=red & animal=rabbit", "pair={crow, camel}")}, rules_hold),
+    (
+        f"{TWO} multi-object",
+        {"groups": ("land={elephant, rabbit}",), "hold_out": ("animal=land & texture=red",)},
+        written_out,
+    ),
+    (f"{PAIRED} counting", {"test_pairs": 0.4}, fewer_to_train),
     (f"{PAIRED} counting", {"validation": 0.4}, fewer_to_train),
     (f"{TWO} counting", {"pairs": 0.5}, nested),
     ("dependence", {"pairs": 1.0}, lambda its, before: nested(before, its)),
     (TWO, {"pairs": 0.0}, nested),
     (TWO, {"hard_negatives": 0.0}, nested),
     (TWO, {"hard_negatives": 1.0}, lambda its, before: nested(before, its)),
-    ("crowd", {"hard_negatives": 0.25}, other_scenes),
-    ("binding crowd", {"mentioned": 0.5}, tells_less),
-    (f"{TWO} crowd", {"attributes": 0.4}, tells_less),
-    (f"{TWO} crowd", {"attributes": 0.0}, tells_less),
-    ("binding crowd", {"salient": 1.0}, tells_less),
+    ("multi-object", {"hard_negatives": 0.25}, other_scenes),
+    ("binding multi-object", {"mentioned": 0.5}, tells_less),
+    (f"{TWO} multi-object", {"attributes": 0.4}, tells_less),
+    (f"{TWO} multi-object", {"attributes": 0.0}, tells_less),
+    ("binding multi-object", {"salient": 1.0}, tells_less),
     ("binding", {"negated": 1.0}, reworded),
     ("binding", {"negated": 0.3, "mentioned": 0.5, "attributes": 0.7, "salient": 0.2}, tells_less),
     ("binding", {"world": "tiny-sizes", "salient": 0.7, "attributes": 0.5}, in_sizes),
@@ -256,16 +260,20 @@ ROWS = [
     ("spatial", {"seen_order": True}, seen_too),
     ("dependence", {"information": 0.4}, informed),
     ("dependence", {"information": 0.85}, informed),
-    ("crowd", {"coverage": 0.25}, covers_less),
-    ("crowd", {"coverage": 0.75}, covers_less),
-    ("crowd", {"classes": 2, "coverage": 0.5}, covers_less),
-    ("crowd", {"layout": "overlap"}, other_scenes),
-    ("crowd", {"test_layout": "rows"}, lambda its, before: its.train == before.train and its.tests != before.tests),
-    ("crowd", {"objects": (1, 4)}, other_scenes),
-    ("crowd", {"test_objects": (2, 5)}, lambda its, before: list(its.tests) == ["seen_2", "seen_5"]),
-    ("crowd", {"train_scenes": 300}, lambda its, before: len(its.train) == 300),
-    ("crowd", {"relations_stated": 2, "layout": "rows"}, states_chains),
-    ("crowd", {"searches": (3,), "triplets": (0, 1, 2)}, lambda its, before: its.train == before.train),
+    ("multi-object", {"coverage": 0.25}, covers_less),
+    ("multi-object", {"coverage": 0.75}, covers_less),
+    ("multi-object", {"classes": 2, "coverage": 0.5}, covers_less),
+    ("multi-object", {"layout": "overlap"}, other_scenes),
+    (
+        "multi-object",
+        {"test_layout": "rows"},
+        lambda its, before: its.train == before.train and its.tests != before.tests,
+    ),
+    ("multi-object", {"objects": (1, 4)}, other_scenes),
+    ("multi-object", {"test_objects": (2, 5)}, lambda its, before: list(its.tests) == ["seen_2", "seen_5"]),
+    ("multi-object", {"train_scenes": 300}, lambda its, before: len(its.train) == 300),
+    ("multi-object", {"relations_stated": 2, "layout": "rows"}, states_chains),
+    ("multi-object", {"searches": (3,), "triplets": (0, 1, 2)}, lambda its, before: its.train == before.train),
     ("probe", {"animals": ()}, more_or_fewer),
     ("probe", {"textures": ("red", "white")}, more_or_fewer),
     ("probe", {"probe_views": 1}, more_or_fewer),
@@ -355,7 +363,7 @@ RENDERED = {
     "spatial": replace(PLAIN["spatial"], views=1, seen_order=True, hold_out=("relation=above & first=elephant",)),
     "dependence": PLAIN["dependence"],
     "counting": PLAIN["counting"],
-    "crowd": CrowdRecipe(
+    "multi-object": MultiObjectRecipe(
         **{"world": "four-textures", "layout": "overlap", "objects": (2, 3), "test_objects": (2, 3), "views": 1},
         **{"train_scenes": 80, "test_scenes": 12, "test_views": 1, "least_visible": 0.7, "relations_stated": 1},
     ),
@@ -365,8 +373,8 @@ RENDERED = {
 
 @pytest.mark.parametrize("kind", RENDERED)
 def test_rendered_and_audited(kind, tmp_path):
-    """Objects of crowds hide others: scenes are left out, and the audit knows which."""
+    """Objects of multi-object scenes hide others: scenes are left out, and the audit knows which."""
     path = make_split(tmp_path, RENDERED[kind], resolution=32)
     pack(path)
     assert wrong(audit(path)) == []
-    assert bool(read_split(path).recipe.get("left_out")) == (kind == "crowd")
+    assert bool(read_split(path).recipe.get("left_out")) == (kind == "multi-object")

@@ -15,10 +15,13 @@ HARD = {"pairs": 1.0, "hard_negatives": 1.0}
 PHRASING = "must have {objects}, and {place} or {background}, each once"
 MANY_SCENES = {"world": "eight-textures", "views": 1, "train_scenes": 900_000}
 REFUSED = [
-    *(("binding", {name: -0.1}, f"{name} must be at") for name in ("pairs", "hard_negatives", "reserve", "mentioned")),
+    *(
+        ("binding", {name: -0.1}, f"{name} must be at")
+        for name in ("pairs", "hard_negatives", "test_pairs", "mentioned")
+    ),
     *(("binding", {name: 1.1}, f"{name} must be at") for name in ("validation", "attributes", "salient")),
     *(("binding", {name: float("nan")}, f"{name} must be a number") for name in ("pairs", "attributes")),
-    ("binding", {"reserve": 0.6, "validation": 0.5}, "leave none of the 6 pairs"),
+    ("binding", {"test_pairs": 0.6, "validation": 0.5}, "leave none of the 6 pairs"),
     ("binding", {"world": "pug-plain"}, "world 'pug-plain' has a single texture"),
     ("binding", {"hold_out": ("animal=cat",)}, "unknown animal 'cat'"),
     ("binding", {"hold_out": ("count=3",)}, "matches none of the 24 scenes of one and"),
@@ -60,17 +63,21 @@ REFUSED = [
     ("dependence", {"world": "pug-plain"}, "world 'pug-plain' has 1 texture"),
     *((kind, {"hard_negatives": 0.5}, "no hard_negatives, no hold_out") for kind in ("dependence", "counting")),
     *((kind, {"hold_out": ("animal=cat",)}, "no hard_negatives, no hold_out") for kind in ("dependence", "counting")),
-    ("crowd", {"coverage": 0.3}, "no multiple of 1/4; choose 0.25, 0.5, 0.75, 1"),
-    ("crowd", {"pairs": 0.5}, "pairs must be 1"),
-    ("crowd", {"hard_negatives": 0.6}, "at most 0.5"),
-    ("crowd", {"template": "statement-conjunction", "relations_stated": 1}, "can't state relations"),
-    ("crowd", {"world": "eight", "test_objects": (6,)}, "need 6 textures, but world 'eight' has 3"),
-    ("crowd", {"coverage": 0.2, "classes": 5}, "5 classes need 10 animals and textures each"),
-    ("crowd", {"train_scenes": 20}, "of the 64 combinations of animal and texture that coverage 1 means; raise it"),
-    ("crowd", MANY_SCENES, "world 'eight-textures' gives about"),
-    ("crowd", {"coverage": 0.5, "hard_negatives": 0.4}, "lower it to 0.1"),
+    ("multi-object", {"coverage": 0.3}, "no multiple of 1/4; choose 0.25, 0.5, 0.75, 1"),
+    ("multi-object", {"pairs": 0.5}, "pairs must be 1"),
+    ("multi-object", {"hard_negatives": 0.6}, "at most 0.5"),
+    ("multi-object", {"template": "statement-conjunction", "relations_stated": 1}, "can't state relations"),
+    ("multi-object", {"world": "eight", "test_objects": (6,)}, "need 6 textures, but world 'eight' has 3"),
+    ("multi-object", {"coverage": 0.2, "classes": 5}, "5 classes need 10 animals and textures each"),
     (
-        "crowd",
+        "multi-object",
+        {"train_scenes": 20},
+        "of the 64 combinations of animal and texture that coverage 1 means; raise it",
+    ),
+    ("multi-object", MANY_SCENES, "world 'eight-textures' gives about"),
+    ("multi-object", {"coverage": 0.5, "hard_negatives": 0.4}, "lower it to 0.1"),
+    (
+        "multi-object",
         {"hold_out": ("animal=rabbit & count=7",), "test_objects": (2,)},
         "matches no scene that could be tested",
     ),
@@ -95,7 +102,7 @@ def test_what_cannot_be_had_is_refused(kind, change, words, monkeypatch):
         replace(PLAIN[kind], **change).subsets()
 
 
-@pytest.mark.parametrize(("kind", "field"), [("spatial", "unseen_under"), ("crowd", "layout")])
+@pytest.mark.parametrize(("kind", "field"), [("spatial", "unseen_under"), ("multi-object", "layout")])
 def test_a_word_that_is_none_of_a_fields_is_named(kind, field):
     with pytest.raises(UserError, match=f"unknown {field} 'both'"):
         build(KINDS[kind], {field: "both"})

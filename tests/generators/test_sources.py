@@ -133,12 +133,12 @@ def test_strata_and_shares_fit(every, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_partners_are_there_or_refused(every, kind):
+def test_counterfactuals_are_there_or_refused(every, kind):
     data = every[kind]
-    if data.has_partners:
-        assert data.partner_images([1, 0]).shape == (2, 3, SIDE, SIDE)
+    if data.has_counterfactuals:
+        assert data.counterfactual_images([1, 0]).shape == (2, 3, SIDE, SIDE)
     else:
-        assert data.name in refusal(data.partner_images, [0])
+        assert data.name in refusal(data.counterfactual_images, [0])
 
 
 def test_travels_to_a_spawned_worker(every):
@@ -158,8 +158,8 @@ def test_split_gives_what_it_holds(every):
     train, tests = every["split"], every["tests"]
     assert train.complete_captions
     assert train.names == names_in(train.split.vocabulary)
-    assert not train.has_partners
-    assert tests.has_partners
+    assert not train.has_counterfactuals
+    assert tests.has_counterfactuals
     assert [caption.text for caption in items(train, [0, 1])[1]] == train.records.captions[:2]
     assert [negative and negative.text for negative in items(tests, [0, 1])[2]] == tests.records.negatives[:2]
     singles = train.strata["single_object"]
@@ -312,7 +312,9 @@ def test_a_mixture_is_its_parts_one_after_the_other(every):
 def test_a_mixture_of_splits_keeps_what_both_have(every):
     both = Mixture([every["tests"], every["tests"]], [0.5, 0.5])
     assert both.complete_captions
-    assert torch.equal(both.partner_images([len(both) - 1]), every["tests"].partner_images([len(both) // 2 - 1]))
+    assert torch.equal(
+        both.counterfactual_images([len(both) - 1]), every["tests"].counterfactual_images([len(both) // 2 - 1])
+    )
 
 
 @pytest.mark.parametrize("shares", [[0.5], [0.5, 0.4], [1.5, -0.5], [float("nan"), 1.0], []])

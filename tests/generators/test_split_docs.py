@@ -25,9 +25,9 @@ def test_the_loader_reads_what_the_data_set_reads(copied, tmp_path, monkeypatch)
         rows, data = pasted["Examples"]("split.h5", subset), SplitDataset("split.h5", subset)
         images, swapped, captions, false_captions = zip(*(rows[i] for i in range(len(rows))), strict=True)
         every = np.arange(len(data))
-        rows_of_swapped = data.partner_items(every)
+        rows_of_swapped = data.counterfactual_items(every)
         alike = data.images(np.where(rows_of_swapped < 0, every, rows_of_swapped))
-        others = data.partner_images(every) if data.has_partners else alike
+        others = data.counterfactual_images(every) if data.has_counterfactuals else alike
         assert torch.equal(torch.stack(images).permute(0, 3, 1, 2), data.images(every))
         assert torch.equal(torch.stack(swapped).permute(0, 3, 1, 2), others)
         assert list(captions) == data.records.captions

@@ -33,7 +33,7 @@ EVERY = [
     KINDS["spatial"](world="tiny-sizes", views=1, template="free-relation", attributes=0.5, **FEW),
     KINDS["dependence"](world="eight-textures", views=4, information=0.4, **FEW),
     KINDS["counting"](world="tiny-sizes", views=1, **FEW),
-    KINDS["crowd"](world="eight-textures", train_scenes=300, relations_stated=2, attributes=0.7, **FEW),
+    KINDS["multi-object"](world="eight-textures", train_scenes=300, relations_stated=2, attributes=0.7, **FEW),
     KINDS["probe"](world="tiny", template="free-conjunction"),
 ]
 
@@ -79,7 +79,7 @@ def test_opens_in_three_lines(split):
     assert example.image.dtype == torch.uint8
     assert example.caption != example.negative
     assert example.graph.nodes != example.negative_graph.nodes
-    assert not data.has_partners
+    assert not data.has_counterfactuals
 
 
 def test_pixels_and_masks_show_the_scene(split):
@@ -89,18 +89,18 @@ def test_pixels_and_masks_show_the_scene(split):
         assert set(np.unique(mask)) == {0, 1, 2}
         left, right = (np.nonzero(mask == i)[1].mean() for i in (1, 2))
         assert left < right
-    assert not torch.equal(data.partner_images([0]), data.images([0]))
+    assert not torch.equal(data.counterfactual_images([0]), data.images([0]))
 
 
 def test_images_are_the_same_however_they_are_had(copied):
     composed, kept = (SplitDataset(copied, "validation", preload=preload) for preload in (False, True))
     rows = range(len(composed))
-    images, partners, masks = composed.images(rows), composed.partner_images(rows), composed.masks(rows)
+    images, counterfactuals, masks = composed.images(rows), composed.counterfactual_images(rows), composed.masks(rows)
     assert torch.equal(kept.images(rows), images)
     pack(copied)
     held = SplitDataset(copied, "validation")
     assert torch.equal(held.images(rows), images)
-    assert torch.equal(held.partner_images(rows), partners)
+    assert torch.equal(held.counterfactual_images(rows), counterfactuals)
     assert torch.equal(held.masks(rows), masks)
     sent = pickle.dumps(kept)
     assert len(sent) < 20_000

@@ -8,8 +8,8 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import holds, true_nodes, words
-from menagerie.generators.captions.crowds import Telling
-from menagerie.generators.captions.hard_negatives.foils import TASKS, choices, possible
+from menagerie.generators.captions.hard_negatives.tasks import TASKS, choices, possible
+from menagerie.generators.captions.multi_object import Telling
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import TEMPLATES

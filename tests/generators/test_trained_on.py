@@ -8,8 +8,8 @@ import pytest
 
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
-from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.trained_on import RecipeScenes, Training, covered
@@ -22,10 +22,12 @@ RULED = BindingRecipe("eight", pairs=0.5, hold_out=("animal=camel & texture=red"
 SPATIAL = SpatialRecipe("eight", pairs=0.5, seen_order=True, **SMALL)
 DEPENDENCE = DependenceRecipe("eight-textures", views=4, test_views=1, test_scenes=60)
 COUNTING = CountingRecipe("eight", **SMALL)
-CROWD = CrowdRecipe(world="pug-textures", coverage=0.5, train_scenes=1600, objects=(1, 2, 3), test_scenes=40)
+MULTI_OBJECT = MultiObjectRecipe(
+    world="pug-textures", coverage=0.5, train_scenes=1600, objects=(1, 2, 3), test_scenes=40
+)
 RECIPES = {
     **{"pairs": BINDING, "compositions": COMPOSITIONS, "rules": RULED, "spatial": SPATIAL, "dependence": DEPENDENCE},
-    **{"own": replace(SPATIAL, unseen_under="own"), "counting": COUNTING, "crowd": CROWD},
+    **{"own": replace(SPATIAL, unseen_under="own"), "counting": COUNTING, "multi-object": MULTI_OBJECT},
 }
 
 
@@ -85,8 +87,8 @@ def test_a_splits_own_training_had_nothing_that_its_tests_call_unseen(recipe):
         (replace(RULED, hold_out=RULED.hold_out[:1]), RULED, "held_out 2", 1.0),
         (replace(SPATIAL, hard_negatives=1.0), SPATIAL, "left_right_unseen_order", 1.0),
         (replace(DEPENDENCE, seed=1), DEPENDENCE, "unseen_textures", 0.3),
-        (replace(COUNTING, reserve=0.0, validation=0.0, pairs=1.0), COUNTING, "unseen_counts", 1.0),
-        (replace(CROWD, coverage=1.0), CROWD, "unseen_2", 1.0),
+        (replace(COUNTING, test_pairs=0.0, validation=0.0, pairs=1.0), COUNTING, "unseen_counts", 1.0),
+        (replace(MULTI_OBJECT, coverage=1.0), MULTI_OBJECT, "unseen_2", 1.0),
     ],
 )
 def test_records_of_which_another_training_had_what_is_called_unseen_are_left_out(trained, tested, subset, some):
@@ -94,15 +96,15 @@ def test_records_of_which_another_training_had_what_is_called_unseen_are_left_ou
 
 
 def test_pairs_trained_in_another_relation_are_unseen_where_the_split_says_so():
-    left = replace(SPATIAL, relations=("left/right",), reserve=0.0, validation=0.0, pairs=1.0)
+    left = replace(SPATIAL, relations=("left/right",), test_pairs=0.0, validation=0.0, pairs=1.0)
     assert had(left, SPATIAL, "above_under_unseen_pairs").lost == 60
     assert had(left, replace(SPATIAL, unseen_under="own"), "above_under_unseen_pairs").lost == 0
 
 
-def test_a_quad_whose_partner_was_trained_on_is_left_out_alone():
+def test_a_quad_whose_counterfactual_was_trained_on_is_left_out_alone():
     found = had(replace(BINDING, views=BINDING.views + 4), BINDING, "seen_pairs")
     assert found.lost == 0
-    assert found.left_out == set(range(400, 800)), "partners of seen_pairs are training arrangements"
+    assert found.left_out == set(range(400, 800)), "counterfactuals of seen_pairs are training arrangements"
 
 
 def test_probe_sets_show_images_that_no_training_had():
@@ -137,7 +139,7 @@ def test_worlds_that_draw_alike_share_images():
 
 
 def test_scenes_of_many_objects_show_the_orders_of_relations():
-    many = replace(CROWD, coverage=1.0)
+    many = replace(MULTI_OBJECT, coverage=1.0)
     found = had(many, replace(SPATIAL, world="pug-textures"), "left_right_unseen_order")
     assert found.counts["arrangements"][0] > 0
     assert found.lost > 0

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.worlds import load_world, random_crowds, random_scenes
+from menagerie.envs.worlds import load_world, random_in_layout, random_scenes
 from menagerie.generators.vocabulary import Vocabulary
 
 PUG = load_world("pug")
-SCENES = [*random_scenes(PUG, 200, seed=0, pairs=0.7), *random_crowds(PUG, "apart", 50, seed=0)]
+SCENES = [*random_scenes(PUG, 200, seed=0, pairs=0.7), *random_in_layout(PUG, "apart", 50, seed=0)]
 
 
 @pytest.mark.parametrize("sizes", [(), ("small", "big")])

@@ -14,7 +14,7 @@ from menagerie.generators.storage.false_captions import TEXT_NEGATIVES
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Negatives, Recipe, negatives_of
 from menagerie.models.registry import spec_of
-from menagerie.models.training.feed import Feed, with_partners
+from menagerie.models.training.feed import Feed, with_counterfactuals
 from menagerie.models.training.loaders import batches
 from tests.helpers.scorers import scorer
 from tests.helpers.splits import make_split
@@ -88,34 +88,34 @@ def test_what_a_recipe_requests_comes_before_what_a_model_wants():
     assert negatives_of(RECIPE, spec_of("negclip").negatives) == Negatives(("replace",), True)
     assert negatives_of(replace(RECIPE, image_negatives=True), ()).words == (
         "captions with a part replaced",
-        "partner images",
+        "counterfactual images",
     )
 
 
-# Partner images
+# Counterfactual images
 
 
-def test_partners_are_the_swapped_scenes_of_train(data):
-    partners = data.partner_items(range(len(data)))
-    paired = np.flatnonzero(partners >= 0)
+def test_counterfactuals_are_the_swapped_scenes_of_train(data):
+    counterfactuals = data.counterfactual_items(range(len(data)))
+    paired = np.flatnonzero(counterfactuals >= 0)
     assert 0 < len(paired) < len(pairs_of(data))  # half of the pairs have their swaps in train
     assert not data.strata["single_object"][paired].any()
-    assert (partners[partners[paired]] == paired).all()
+    assert (counterfactuals[counterfactuals[paired]] == paired).all()
     for i in paired[::7]:
         assert data.records.negative_graphs[i].nodes != data.records.graphs[i].nodes
-        assert claims(data.records.negative_graphs[i]) == claims(data.records.graphs[partners[i]])
+        assert claims(data.records.negative_graphs[i]) == claims(data.records.graphs[counterfactuals[i]])
     both = Mixture([data, data], [0.5, 0.5])
-    assert both.partner_items([len(data) + int(paired[0])]) == [len(data) + partners[paired[0]]]
+    assert both.counterfactual_items([len(data) + int(paired[0])]) == [len(data) + counterfactuals[paired[0]]]
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_batch_with_partners_is_as_large_and_keeps_the_others(seed):
+def test_a_batch_with_counterfactuals_is_as_large_and_keeps_the_others(seed):
     random = np.random.default_rng(seed)
     of_all = np.full(60, -1)
     paired = random.permutation(60)[:40].reshape(20, 2)
     of_all[paired[:, 0]], of_all[paired[:, 1]] = paired[:, 1], paired[:, 0]
     before = random.choice(60, int(random.integers(2, 30)), replace=False)
-    after = with_partners(before, of_all[before])
+    after = with_counterfactuals(before, of_all[before])
     assert after.shape == before.shape
     assert len(set(after.tolist())) == len(after)
     lone = of_all[before] < 0
@@ -126,13 +126,13 @@ def test_a_batch_with_partners_is_as_large_and_keeps_the_others(seed):
     assert set(after.tolist()) <= set(before.tolist()) | set(of_all[before[~lone]].tolist())
 
 
-def test_images_are_shown_with_their_partners_in_as_many_passes(data):
+def test_images_are_shown_with_their_counterfactuals_in_as_many_passes(data):
     recipe = replace(RECIPE, text_negatives=(), image_negatives=True, augment=False)
     feed = Feed(data, Keeper(), recipe, 0)
-    partners = data.partner_items(range(len(data)))
-    chosen = np.flatnonzero(partners >= 0)[:6]
+    counterfactuals = data.counterfactual_items(range(len(data)))
+    chosen = np.flatnonzero(counterfactuals >= 0)[:6]
     batch = feed.batch(chosen, 0)
-    expected = with_partners(chosen, partners[chosen])
+    expected = with_counterfactuals(chosen, counterfactuals[chosen])
     assert batch.images.shape[0] == batch.targets.matched == 6
     assert torch.equal(batch.images, data.images(expected))
     assert list(batch.texts[0]) == [data.records.captions[i] for i in expected]

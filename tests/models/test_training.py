@@ -327,7 +327,9 @@ def test_the_swap_is_what_the_file_says(data):
         items = [item for item in test.items if item.group == group]
         assert [item.texts[0].text for item in items] == subset.records.captions
         assert [item.texts[1].graph for item in items] == subset.records.negative_graphs
-    assert torch.equal(test.images([item.images[1] for item in items]), subset.partner_images(range(len(subset))))
+    assert torch.equal(
+        test.images([item.images[1] for item in items]), subset.counterfactual_images(range(len(subset)))
+    )
 
 
 def test_records_that_a_task_does_not_suit_are_not_counted(tmp_path):
@@ -357,7 +359,7 @@ def direct(model, data, indices, captions):
 
 @pytest.mark.parametrize("name", ["clip", "oc-clip"])
 def test_every_score_is_that_of_its_image_and_text(name, data):
-    """Whatever blocks it was scored in; partners' images among them."""
+    """Whatever blocks it was scored in; counterfactuals' images among them."""
     subset = SplitDataset(data.split, "unseen_pairs")
     model = fresh(name, data).train()
     _, scores = score_subset(model, subset)
@@ -366,7 +368,7 @@ def test_every_score_is_that_of_its_image_and_text(name, data):
     quads = [(item, matrix) for item, matrix in scores.items() if item.group == "quad"]
     assert len(quads) == len(subset)
     for item, matrix in quads[::5]:
-        pixels = torch.cat([subset.images([item.images[0]]), subset.partner_images([item.images[0]])])
+        pixels = torch.cat([subset.images([item.images[0]]), subset.counterfactual_images([item.images[0]])])
         with torch.no_grad():
             texts = model.encode_texts(model.read(*zip(*item.texts, strict=True)))
             expected = model.similarity(model.encode_images(model.pixel_scale(pixels)), texts)
@@ -376,8 +378,8 @@ def test_every_score_is_that_of_its_image_and_text(name, data):
 def test_quads_ask_both_ways():
     """Right both ways, right for text only, right for image only, wrong; a tie is wrong."""
     own = [(1.0, 0.0), (0.3, 0.2), (0.3, 0.5), (0.0, 1.0), (1.0, 1.0)]  # the image's scores with both captions
-    partner = [(0.0, 1.0), (0.8, 0.9), (0.2, 0.6), (1.0, 0.0), (0.0, 1.0)]
-    quads = [np.array(both) for both in zip(own, partner, strict=True)]
+    counterfactual = [(0.0, 1.0), (0.8, 0.9), (0.2, 0.6), (1.0, 0.0), (0.0, 1.0)]
+    quads = [np.array(both) for both in zip(own, counterfactual, strict=True)]
     right = {name: [rule(quad).official for quad in quads] for name, rule in QUADS.items()}
     assert right == {"text": [1, 1, 0, 0, 0], "image": [1, 0, 1, 0, 0], "group": [1, 0, 0, 0, 0]}
 

@@ -69,15 +69,15 @@ class Album:
                 everything = range(len(data))
                 scenes, nothing = data.records.scenes, torch.zeros(len(data), 1, 1)
                 shown = [(scenes, data.images(everything), data.masks(everything))] if scenes else []
-                if data.has_partners:
-                    shown.append(([swap(scene) for scene in scenes], data.partner_images(everything), nothing))
+                if data.has_counterfactuals:
+                    shown.append(([swap(scene) for scene in scenes], data.counterfactual_images(everything), nothing))
                 for group in shown:
                     for scene, image, mask in zip(*group, strict=True):
                         graph = caption(scene, 0, "relation").graph
                         truth = numbers(claims(graph), CLAIMS), numbers(map(phrase, scene.objects), NODES)
                         area = mask.expand(image.shape[1:]).flatten().tolist()
                         key = number(image.contiguous().numpy().tobytes())
-                        if key not in self.facts or any(area):  # a partner may be tested itself, with its mask
+                        if key not in self.facts or any(area):  # a counterfactual may be tested itself, with its mask
                             self.facts[key] = (*truth, area)
 
 

@@ -90,7 +90,7 @@ def test_accuracy_follows_from_the_predictions(finished):
 def test_quads_follow_from_the_predictions(finished):
     out = finished / "runs" / "a"
     runs = read(out)
-    columns = ("score_caption", "score_negative", "partner_caption", "partner_negative")
+    columns = ("score_caption", "score_negative", "counterfactual_caption", "counterfactual_negative")
     for line in (out / "cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
         records = list(csv.DictReader((out / "cells" / cell["id"] / "predictions.csv").open()))

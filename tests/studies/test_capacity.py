@@ -7,7 +7,7 @@ import pytest
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
-from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
@@ -76,7 +76,7 @@ def test_accuracy_stands_along_the_number_of_objects(parts):
 @pytest.fixture(scope="module")
 def overlapping(tmp_path_factory):
     """The file of a split whose objects hide one another."""
-    recipe = CrowdRecipe(
+    recipe = MultiObjectRecipe(
         **{"world": "eight-textures", "layout": "overlap", "objects": (2,), "train_scenes": 40, "views": 1},
         **{"test_objects": (2, 4), "test_scenes": 12, "test_views": 2},
     )

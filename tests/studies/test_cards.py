@@ -42,7 +42,7 @@ EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
 CARDS = [sys.executable, "-m", "menagerie", "cards"]
 MODEL = ["mine.py:Mine", "--architecture", "nano", "--threads", "1", "--out", "runs/cards"]
 TEXTS = tuple(Caption(text, SceneGraph((text,))) for text in ("a cat", "a dog"))
-RECIPE = BindingRecipe("tiny", pairs=0.5, reserve=0.2, views=1, test_views=1, test_scenes=12)
+RECIPE = BindingRecipe("tiny", pairs=0.5, test_pairs=0.2, views=1, test_views=1, test_scenes=12)
 
 
 def write_entry(path, digests):

@@ -102,10 +102,10 @@ def test_random_scores_meet_as_many_as_chance_says(probe_set):
     assert chance(PARTS[:2]) == 1 / 9, "a text that is above two is the highest of three"
 
 
-def test_both_a_scene_and_its_partner_have_to_be_right():
+def test_both_a_scene_and_its_counterfactual_have_to_be_right():
     made = known_axes(animals=4, textures=3)
-    swap = next(part for part in PARTS if part.partner == "swap")
-    mirror = next(part for part in PARTS if part.partner == "mirror")
+    swap = next(part for part in PARTS if part.counterfactual == "swap")
+    mirror = next(part for part in PARTS if part.counterfactual == "mirror")
     for part in (swap, mirror):
         right = np.random.default_rng(1).random((2, 12, 6)) < 0.5
         names = part.above[0]

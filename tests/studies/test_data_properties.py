@@ -8,7 +8,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.crowds import Telling, share_bound, trained_objects
+from menagerie.generators.captions.multi_object import Telling, share_bound, trained_objects
 from menagerie.studies.analysis.factorial import design, effects
 from menagerie.studies.data_properties import OPTIONS, PRESETS
 from menagerie.studies.frame.contrasts import contrasts

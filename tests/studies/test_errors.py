@@ -13,7 +13,7 @@ from PIL import Image
 from menagerie.envs.core.records import RESULT, write_record
 from menagerie.envs.slots import place_of
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.captions.hard_negatives.foils import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import TASKS
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset

@@ -25,17 +25,17 @@ def cells_of(grid, **recipe):
 
 @pytest.fixture(scope="module")
 def trains(tmp_path_factory):
-    """Training data with partners and without."""
+    """Training data with counterfactuals and without."""
     recipes = RECIPE, BindingRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5)
     return [SplitDataset(make_split(tmp_path_factory.mktemp("split"), recipe), "train") for recipe in recipes]
 
 
 def test_a_record_says_what_a_loss_compared_with(trains):
-    with_partners, without = trains
+    with_counterfactuals, without = trains
     binding, spatial = cells_of(binding_grid.PRESETS["smoke"]), cells_of(spatial_grid.PRESETS["smoke"])
-    assert [loss_negatives(binding[model], with_partners) for model in MODELS] == [
+    assert [loss_negatives(binding[model], with_counterfactuals) for model in MODELS] == [
         [],
-        ["swapped captions", "partner images"],
+        ["swapped captions", "counterfactual images"],
         ["swapped captions"],
         [],
     ]
@@ -46,8 +46,8 @@ def test_a_record_says_what_a_loss_compared_with(trains):
     parts = loss_negatives(binding["negclip"], without, "replace")
     assert parts == ["swapped captions", "of further captions: captions with a part replaced"]
     shared = cells_of(binding_grid.PRESETS["smoke"], text_negatives=("replace", "swap"), image_negatives=True)
-    words = ["captions with a part replaced", "swapped captions", "partner images"]
-    assert all(loss_negatives(shared[model], with_partners) == words for model in MODELS)
+    words = ["captions with a part replaced", "swapped captions", "counterfactual images"]
+    assert all(loss_negatives(shared[model], with_counterfactuals) == words for model in MODELS)
 
 
 def test_what_is_requested_of_all_is_part_of_a_cell_and_nothing_else_is():
@@ -77,7 +77,8 @@ def test_the_table_of_models():
         | {"model": "clip", "parameters": 10, "loss_negatives": []}
         | {"provenance": {"step_cpu_seconds": 0.0123}},
         common | {"model": "negclip", "parameters": 10, "loss_negatives": ["swapped captions"]},
-        common | {"model": "negclip", "parameters": 12, "loss_negatives": ["swapped captions", "partner images"]},
+        common
+        | {"model": "negclip", "parameters": 12, "loss_negatives": ["swapped captions", "counterfactual images"]},
     ]
     table = model_table(("clip", "negclip", "unfinished"), results)
     assert table["model"].tolist() == ["clip", "negclip"]
@@ -85,7 +86,7 @@ def test_the_table_of_models():
     assert table["parameters"].tolist() == ["10", "10 to 12"]
     assert table["negatives in its loss"].tolist() == [
         "none",
-        "swapped captions, partner images (where training has them)",
+        "swapped captions, counterfactual images (where training has them)",
     ]
 
 

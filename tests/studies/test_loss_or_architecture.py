@@ -114,7 +114,7 @@ def test_one_factor_alone_may_do_what_its_mean_effect_hides(records):
     }
 
 
-def test_runs_without_partner_images_have_no_quads(records):
+def test_runs_without_counterfactual_images_have_no_quads(records):
     """Nor do they get the accuracy of swaps in their place."""
     quads = records.where(subset="unseen_pairs").quads("image")
     assert len(quads.scores)

@@ -114,17 +114,17 @@ def test_sample_efficiency_searches_over_a_recipe(folder):
 
 
 def test_kinds_without_a_grid_have_a_study(tmp_path):
-    options = ["--world", "tiny", "--axes", "reserve=0.25,0.5", "--pairs", "1.0"]
+    options = ["--world", "tiny", "--axes", "test_pairs=0.25,0.5", "--pairs", "1.0"]
     small = ["--views", "1", "--test-views", "1", "--test-scenes", "12"]
     command = [*STUDY, *SHORT, "--recipe", "counting", *options, *small, "--out", "runs/count"]
     done = run_here(command, tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
     rows = results(tmp_path / "runs/count")
-    assert {row["reserve"] for row in rows} == {"0.25", "0.5"}
+    assert {row["test_pairs"] for row in rows} == {"0.25", "0.5"}
     assert {row["subset"] for row in rows} == {"validation", "seen_counts", "unseen_counts"}
     report = (tmp_path / "runs/count/report.html").read_text()
     assert "<h1>Counting: " in report
-    assert "reserve" in report
+    assert "test_pairs" in report
 
 
 def test_the_two_grids_are_presets_of_one_study():

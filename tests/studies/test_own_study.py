@@ -23,10 +23,10 @@ class Mine(CLIPScorer):
 """
 
 
-CROWD = """
+MULTI_OBJECT = """
 from dataclasses import dataclass
 
-from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.studies.frame import SMOKE, Axis, Sentence, SplitStudy, Table, grid, main
 
 
@@ -34,7 +34,7 @@ from menagerie.studies.frame import SMOKE, Axis, Sentence, SplitStudy, Table, gr
 class Coverage(SplitStudy):
     \"\"\"More combinations\"\"\"
 
-    plain_recipe = CrowdRecipe(objects=(1, 2), test_objects=(2, 3), train_scenes=96)
+    plain_recipe = MultiObjectRecipe(objects=(1, 2), test_objects=(2, 3), train_scenes=96)
     coverage: Axis[float] = (0.25, 0.75)
 
     def plan(self, known):
@@ -104,11 +104,11 @@ def test_the_study_of_the_docs_is_one_too(tmp_path):
 
 def test_a_study_of_multi_object_scenes(tmp_path):
     """Another kind of split, an axis of one of its fields, a label that is a tuple, and a label of one's own."""
-    (tmp_path / "crowd.py").write_text(CROWD)
+    (tmp_path / "several.py").write_text(MULTI_OBJECT)
     short = [*SHORT, "--steps", "2", "--views", "1"]
-    done = run_here([sys.executable, str(tmp_path / "crowd.py"), *short], tmp_path, figures=False)
+    done = run_here([sys.executable, str(tmp_path / "several.py"), *short], tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
-    run = tmp_path / "runs/crowd-smoke"
+    run = tmp_path / "runs/several-smoke"
     rows = list(csv.DictReader((run / "results.csv").open()))
     assert {tuple(row[name] for name in ("coverage", "objects", "data")) for row in rows} == {
         ("0.25", "1+2", "mine"),
@@ -145,8 +145,8 @@ def test_a_value_that_no_run_has_is_told_before_anything_is_made(folder, tmp_pat
     for name, new, said in (
         ("views.py", text.replace("self.pairs[-1]", "0.7"), "line 26: no run has pairs 0.7; there are 0.5, 1.0"),
         (
-            "crowd.py",
-            CROWD.replace("objects=(1, 2))\n", "objects=(1, 3))\n"),
+            "several.py",
+            MULTI_OBJECT.replace("objects=(1, 2))\n", "objects=(1, 3))\n"),
             "no run has objects (1, 3); there are '1+2'",
         ),
     ):

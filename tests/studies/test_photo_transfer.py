@@ -158,7 +158,7 @@ def test_a_photograph_under_two_names_is_refused(tmp_path, one, other):
 
 def test_captions_of_natural_colours_name_none(photos, tmp_path):
     world = load_world(str(photos / "photos-natural.toml"))
-    recipe = SpatialRecipe(world=str(photos / "photos-natural.toml"), views=1, test_views=1, pairs=0.0, reserve=0.4)
+    recipe = SpatialRecipe(world=str(photos / "photos-natural.toml"), views=1, test_views=1, pairs=0.0, test_pairs=0.4)
     store = SplitFolder(tmp_path / "store", world, 32)
     split = make_splits(store, [replace(recipe, test_scenes=8)], 1)[replace(recipe, test_scenes=8)]
     data = SplitDataset(split, "left_right_unseen_pairs")

@@ -143,7 +143,7 @@ def two_trainings(ranks, job):
 
 def test_others_follow_on_after_an_error_of_all_and_end_with_the_step_that_is_interrupted(split, tmp_path):
     (failed, stopped), status = together(tmp_path / "two", 2, two_trainings, job_of(split, tmp_path))
-    assert "has a partner, the same objects swapped" in failed
+    assert "has a counterfactual, the same objects swapped" in failed
     assert stopped.startswith("Stopped")
     assert status == 0
     assert saved_step(tmp_path / "state.pt") == 3

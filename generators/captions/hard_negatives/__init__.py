@@ -1,8 +1,8 @@
 """Hard negatives: captions that are false of an image and differ little from its true one.
 
 - `swaps`: the hard negative of a scene, which split files record: its caption with two textures or two places
-  exchanged, or with another number. The scene of which it is true is the partner; `swap` tests and quads use it.
-- `foils`, `crowd_foils`: the false captions of tests, for each task: swaps, replacements, additions, negations.
+  exchanged, or with another number. The scene of which it is true is the counterfactual; `swap` tests and quads use it.
+- `tasks`, `multi_object_tasks`: the false captions of tests, for each task: swaps, replacements, additions, negations.
 
 The negatives of training images are `generators.storage.false_captions`.
 """

@@ -85,6 +85,6 @@ SWAPS: dict[str, Callable[[Scene], Scene]] = {
     "spatial": swap_places,
     "dependence": swap_textures,
     "counting": other_number,
-    "crowd": swap_exchanged,
+    "multi-object": swap_exchanged,
     "probe": swap_probed,
 }

@@ -1,4 +1,4 @@
-"""Crowd splits: scenes of one to six different animals in different textures.
+"""Multi-object splits: scenes of one to six different animals in different textures.
 
 Train shows `train_scenes` images, less those in which too little of an object shows (`least_visible`), each number of
 `objects` equally often, and only the compositions (combinations of animal and texture) that `coverage` leaves it. There
@@ -23,14 +23,15 @@ from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.crowds import SEARCH, target, tested_objects, trained_objects
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.multi_object import SEARCH, target, tested_objects, trained_objects
 from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.coverage import Composition
 from menagerie.generators.rules.hold_out import matched
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.crowd_options import CrowdOptions, check_names, coverage_in
-from menagerie.generators.splits.crowd_tests import (
+from menagerie.generators.splits.dealing import Table, collect
+from menagerie.generators.splits.multi_object_options import MultiObjectOptions, check_names, coverage_in
+from menagerie.generators.splits.multi_object_tests import (
     Chooser,
     named_in,
     objects_of,
@@ -39,13 +40,12 @@ from menagerie.generators.splits.crowd_tests import (
     searched,
     with_triplets,
 )
-from menagerie.generators.splits.dealing import Table, collect
 from menagerie.generators.splits.recipe import PairCounts
 
 
 @dataclass(frozen=True)
-class CrowdRecipe(CrowdOptions):
-    """Everything that determines a crowd split, apart from the resolution."""
+class MultiObjectRecipe(MultiObjectOptions):
+    """Everything that determines a multi-object split, apart from the resolution."""
 
     def content(self, subset: str, scene: Scene) -> Content:
         """What a scene's caption says. A training scene has a hard negative only if its caption mentions both exchanged

@@ -3,9 +3,9 @@
 The task `swap`, which the split file holds, exchanges the textures of two objects. `assignment` permutes the textures
 of up to four objects in every other way: a scorer that knows the objects, but not which texture is whose, has exactly
 the chance level. `illusion` tests a phrase whose words are true of two different objects, `order` a relation,
-`paraphrase` two captions that say the same. Train shows what a foil names as often as what its caption names; otherwise
-the foil would give itself away. To add a task, add an entry to `CROWD_TASKS`: a function that returns None for a scene
-to which it doesn't apply."""
+`paraphrase` two captions that say the same. Train shows what a false caption names as often as what its caption names;
+otherwise the false caption would give itself away. To add a task, add an entry to `MULTI_OBJECT_TASKS`: a function that
+returns None for a scene to which it doesn't apply."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,7 +15,9 @@ from math import factorial
 from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import holds
 from menagerie.envs.scene import Object, Scene
-from menagerie.generators.captions.crowds import (
+from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.hard_negatives.tasks import Choice, absent_from
+from menagerie.generators.captions.multi_object import (
     LEAST,
     Telling,
     backwards,
@@ -24,8 +26,6 @@ from menagerie.generators.captions.crowds import (
     swapped,
     tested_objects,
 )
-from menagerie.generators.captions.hard_negatives.foils import Choice, absent_from
-from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.relations import CONVERSES, PREDICATES, chain
 
 ASSIGNMENT = "assignment of "  # starts the names of tasks, which end with the number of objects
@@ -39,7 +39,7 @@ def true_texts(task: str) -> int:
 
 
 def chance_of(task: str) -> float:
-    """The chance level of a task of crowds."""
+    """The chance level of a task of multi-object scenes."""
     if task.startswith(ASSIGNMENT):
         return 1 / factorial(int(task.removeprefix(ASSIGNMENT)))
     return 1 / 3 if task == PARAPHRASE else 1 / 2
@@ -151,7 +151,7 @@ def replaced(scene: Scene, telling: Telling, field: str) -> Choice | None:
     return caption_of(scene, objects, telling), caption_of(scene, false, telling)
 
 
-CROWD_TASKS: dict[str, Callable[[Scene, Telling], Choice | None]] = {
+MULTI_OBJECT_TASKS: dict[str, Callable[[Scene, Telling], Choice | None]] = {
     "swap all": swap_all,
     "two mentioned": two_mentioned,
     **{f"{ASSIGNMENT}{k}": partial(assignment, number=k) for k in range(LEAST, MOST_ASSIGNED + 1)},

@@ -1,4 +1,4 @@
-"""The tests of crowd splits: how many objects their scenes have, and in which compositions."""
+"""The tests of multi-object splits: how many objects their scenes have, and in which compositions."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from menagerie.envs.world import World
-from menagerie.generators.captions.crowds import SEARCH
+from menagerie.generators.captions.multi_object import SEARCH
 from menagerie.generators.coverage import Composition, Coverage
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.dealing import Deck, NoCard, different

@@ -1,4 +1,4 @@
-"""The options of a crowd split, the checks of their values, and the names of its tests."""
+"""The options of a multi-object split, the checks of their values, and the names of its tests."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -8,7 +8,7 @@ from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
 from menagerie.envs.layouts import MOST
 from menagerie.envs.world import World
-from menagerie.generators.captions.crowds import SEARCH, Telling
+from menagerie.generators.captions.multi_object import SEARCH, Telling
 from menagerie.generators.coverage import Coverage, coverage_of, round_coverage
 from menagerie.generators.splits.recipe import SplitRecipe
 
@@ -16,10 +16,10 @@ Objects = Annotated[tuple[int, ...], FIRST, Several(1), Range(1, MOST)]
 
 
 @dataclass(frozen=True)
-class CrowdOptions(SplitRecipe):
-    """The fields of a crowd split's recipe."""
+class MultiObjectOptions(SplitRecipe):
+    """The fields of a multi-object split's recipe."""
 
-    kind: ClassVar[str] = "crowd"
+    kind: ClassVar[str] = "multi-object"
     title: ClassVar[str] = "Many objects"
     task: ClassVar[str] = "the same words with the textures of two objects exchanged"
 
@@ -27,7 +27,7 @@ class CrowdOptions(SplitRecipe):
     """Vocabulary of the scenes: a name, or a TOML file; with as many textures as a scene has objects."""
     pairs: float = 1.0
     """Always 1: train may show every animal pair; `coverage` says in which textures."""
-    reserve: float = 0.0
+    test_pairs: float = 0.0
     """Always 0."""
     validation: float = 0.0
     """Always 0: the scenes of validation have seen compositions, in the views of tests."""
@@ -63,9 +63,9 @@ class CrowdOptions(SplitRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, only in (("pairs", 1), ("reserve", 0), ("validation", 0)):
+        for name, only in (("pairs", 1), ("test_pairs", 0), ("validation", 0)):
             if getattr(self, name) != only:
-                raise UserError(f"{name} must be {only} in a crowd split, which sets no pairs of animals apart")
+                raise UserError(f"{name} must be {only} in a multi-object split, which sets no pairs of animals apart")
         if self.hard_negatives > 0.5:
             raise not_allowed("hard_negatives", self.hard_negatives, "at most 0.5: each is the swap of another scene")
         if self.relations_stated and self.wording.statement:
@@ -95,12 +95,12 @@ class CrowdOptions(SplitRecipe):
         return Telling(vars(self))
 
 
-def coverage_in(recipe: CrowdOptions, world: World) -> Coverage:
+def coverage_in(recipe: MultiObjectOptions, world: World) -> Coverage:
     """Return the compositions of a recipe, given its world."""
     return coverage_of(vars(recipe), world.animals, world.textures)
 
 
-def check_names(recipe: CrowdOptions, world: World) -> None:
+def check_names(recipe: MultiObjectOptions, world: World) -> None:
     """Raise unless the recipe's world has enough animals and textures for scenes of different objects and for its
     classes."""
     most = max(*recipe.objects, *recipe.test_objects, *(4 for _ in recipe.triplets), *(k + 1 for k in recipe.searches))

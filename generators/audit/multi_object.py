@@ -1,5 +1,5 @@
-"""Checks of crowd splits: which compositions train and tests show, and that tests have the objects that their names
-say.
+"""Checks of multi-object splits: which compositions train and tests show, and that tests have the objects that their
+names say.
 
 Compositions are combinations of animal and texture. Which of them train shows is read from train itself.
 """
@@ -32,7 +32,7 @@ def read_name(name: str) -> Test | None:
     return Test(kind, int(number)) if number.isdigit() else None
 
 
-def check_crowd_objects(split: Split) -> Iterator[Finding]:
+def check_numbers(split: Split) -> Iterator[Finding]:
     """Check that scenes of a test have its number of objects, and that the objects of a scene share no animal and no
     texture, or as many as their test says."""
     for name, records in split.subsets.items():
@@ -60,7 +60,7 @@ def shares_as_said(test: Test | None, scene: Scene) -> bool:
     return sum(sharing) == test.number - 1 and abs(sharing[0] - sharing[1]) <= 1 and max(groups) <= 1
 
 
-def check_crowd_apart(split: Split) -> Iterator[Finding]:
+def check_apart(split: Split) -> Iterator[Finding]:
     """Check that no scene of validation or a test is the swap of another one there, and that validation has no scene of
     a test, nor its swap."""
     tested: set[Scene] = set()
@@ -73,7 +73,7 @@ def check_crowd_apart(split: Split) -> Iterator[Finding]:
     yield every("validation has no scene of a test", validation, lambda scene: scene not in tested)
 
 
-def check_crowd_compositions(split: Split) -> Iterator[Finding]:
+def check_coverage(split: Split) -> Iterator[Finding]:
     """Check that, for each scene of validation and of tests other than those of rules, train shows all compositions of
     the scene and of its swap; in tests of unseen compositions, all but the four that the swap exchanges. Check that no
     negative of train has a composition that train doesn't show."""

@@ -1,4 +1,4 @@
-"""Crowd splits: which compositions train shows; nothing is rendered."""
+"""Multi-object splits: which compositions train shows; nothing is rendered."""
 
 from dataclasses import replace
 from itertools import product
@@ -9,14 +9,14 @@ import pytest
 from menagerie.envs.world import ANIMALS, TWELVE_TEXTURES
 from menagerie.generators.coverage import coverage_of
 from menagerie.generators.inspection import attribute_counts
-from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import normalised_mutual_information
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from tests.helpers.splits import in_memory
 
 
 @pytest.mark.parametrize("quarters", [1, 2, 3, 4])
 def test_coverage_is_nested_and_has_its_information(quarters):
-    recipe = CrowdRecipe(train_scenes=1200, coverage=quarters / 4, test_objects=(2,), test_scenes=20)
+    recipe = MultiObjectRecipe(train_scenes=1200, coverage=quarters / 4, test_objects=(2,), test_scenes=20)
     split = in_memory(recipe)
     coverage = coverage_of(vars(recipe), ANIMALS, TWELVE_TEXTURES)
     table = attribute_counts(split.subsets["train"].scenes, split.vocabulary, "texture")

@@ -13,13 +13,13 @@ from typing import NamedTuple
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.contents import hard_negative
-from menagerie.generators.captions.crowds import Telling, caption_of, in_order
 from menagerie.generators.captions.incomplete import absent_objects
+from menagerie.generators.captions.multi_object import Telling, caption_of, in_order
 from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import Caption, caption, content_of, mention_order, write_caption
 
 Choice = tuple[Caption, ...]
-"""A true caption and a false one; of crowds one or more of each, the true ones first."""
+"""A true caption and a false one; of multi-object scenes one or more of each, the true ones first."""
 
 
 def against_true(scene: Scene, telling: Telling, objects: Sequence[Object]) -> Choice:

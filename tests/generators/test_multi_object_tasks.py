@@ -1,4 +1,5 @@
-"""Scorers whose results are known, through every task of crowds, for two to six objects: nothing is rendered."""
+"""Scorers whose results are known, through every task of multi-object scenes, for two to six objects: nothing is
+rendered."""
 
 from collections.abc import Callable
 from functools import cache
@@ -13,25 +14,25 @@ from menagerie.envs.world import PUG, TWELVE_TEXTURES
 from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, true_above
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, chance_of
+from menagerie.generators.captions.hard_negatives.multi_object_tasks import MULTI_OBJECT_TASKS, chance_of
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES, claims
 from menagerie.generators.coverage import coverage_of
 from menagerie.generators.inspection import attribute_counts
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.sources.information import information_of, mentions_in
-from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import normalised_mutual_information
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.studies.analysis.words import CHANCES, MEANINGS, subsets_explained
 from tests.helpers.splits import in_memory
 
 # Long captions for every task; few objects in train, so that tests have more than captions mention.
-LONG = CrowdRecipe(
+LONG = MultiObjectRecipe(
     **{"objects": (2, 6), "train_scenes": 120, "test_scenes": 40},
     **{"relations_stated": 5, "searches": (1, 3, 5), "triplets": (0, 1, 2)},
 )
-SHORT = CrowdRecipe(layout="overlap", train_scenes=120, test_scenes=40, coverage=0.5)
+SHORT = MultiObjectRecipe(layout="overlap", train_scenes=120, test_scenes=40, coverage=0.5)
 RECIPES = {"long": LONG, "short": SHORT}
 
 
@@ -75,7 +76,7 @@ def asked_of(name):
 
 
 def outcomes(test, scorer, group):
-    """The outcomes of the items of a group; pictures of partners follow those of records."""
+    """The outcomes of the items of a group; pictures of counterfactuals follow those of records."""
     scenes, swap = test.data.records.scenes, RECIPES["long"].swap
     found = []
     for item in (item for item in test.items if item.group == group):
@@ -88,11 +89,11 @@ def test_tasks_are_there_for_every_number_of_objects():
     for n in range(2, 7):
         others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
         others |= {"swap all"} | ({"two mentioned"} if n == 2 else set())
-        assert set(asked_of("long")[f"seen_{n}"].groups) == {"swap", *CROWD_TASKS, QUAD} - others
+        assert set(asked_of("long")[f"seen_{n}"].groups) == {"swap", *MULTI_OBJECT_TASKS, QUAD} - others
         for kind in ("seen", "unseen"):
             apart = {"order", *(f"assignment of {k}" for k in (2, 3, 4))} | ({"swap all"} if n <= 3 else set())
             apart |= {"two mentioned"} if n == 2 else set()
-            assert set(asked_of("short")[f"{kind}_{n}"].groups) == {"swap", *CROWD_TASKS, QUAD} - apart
+            assert set(asked_of("short")[f"{kind}_{n}"].groups) == {"swap", *MULTI_OBJECT_TASKS, QUAD} - apart
 
 
 @pytest.mark.parametrize(("name", "subset"), [(name, test) for name in RECIPES for test in RECIPES[name].tests])
@@ -161,7 +162,7 @@ def test_captions_of_the_exchanged_objects_alone():
             assert len(true & false) == 1  # the background
 
 
-def test_a_foil_has_as_many_unseen_compositions_as_its_caption():
+def test_a_false_caption_has_as_many_unseen_compositions_as_its_caption():
     """Otherwise it would give itself away."""
     coverage = coverage_of(vars(SHORT), PUG.animals, TWELVE_TEXTURES)
     unseen = {f"{texture} {animal}" for animal, texture in coverage.at(2, 3)}
@@ -180,7 +181,7 @@ def test_true_texts_above_false_ones():
 
 
 def test_reports_explain_every_task_and_test():
-    assert {*CROWD_TASKS} <= MEANINGS.keys()
+    assert {*MULTI_OBJECT_TASKS} <= MEANINGS.keys()
     tests = [test for recipe in RECIPES.values() for test in recipe.tests]
     said = ["seen_N", "unseen_N", "search_feature_K", "search_conjunction_K", "triplets_T"]
     assert list(subsets_explained(tests)) == said

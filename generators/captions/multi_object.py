@@ -1,4 +1,5 @@
-"""What captions of crowds say: which objects of a scene of up to six they mention, in which order, and how they relate.
+"""What captions of multi-object scenes say: which objects of a scene of up to six they mention, in which order, and how
+they relate.
 
 Most captions of tests mention the two exchanged objects, and others up to the most that a training caption mentions.
 Longer texts would be unfair: a model may have learnt nothing for positions that no training text reached. A caption may
@@ -42,7 +43,7 @@ class Telling:
 
     @property
     def most(self) -> int:
-        """The most objects that captions of a crowd split mention."""
+        """The most objects that captions of a multi-object split mention."""
         return max(self.recipe["objects"])
 
     @cached_property
@@ -51,7 +52,7 @@ class Telling:
 
     @cached_property
     def coverage(self) -> Coverage:
-        """The compositions of a crowd split."""
+        """The compositions of a multi-object split."""
         return coverage_of(self.recipe, self.words.animals, self.words.textures)
 
 
