@@ -1,4 +1,4 @@
-"""Closed vocabularies: the animals, textures and backgrounds of a world, and names for groups of its animals."""
+"""Closed vocabularies: the animals, textures and backgrounds of a world, and names for sets of its animals."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,9 +10,9 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import RELATIONS, SIZES
 
-NAME = re.compile(r"[a-z]+( [a-z]+)*")  # of an animal, a texture, a background or a group
-# Groups by name with their animals ("felines"), hashable because worlds are.
-Groups = tuple[tuple[str, tuple[str, ...]], ...]
+NAME = re.compile(r"[a-z]+( [a-z]+)*")  # of an animal, a texture, a background or a set
+# Sets by name with their animals ("felines"), hashable because worlds are.
+AnimalSets = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class Row(NamedTuple):
@@ -38,8 +38,8 @@ class World:
     source: str = field(default="", compare=False)
     """The TOML file that the world was read from. Worlds are compared without it: a copy of the file makes the same
     world."""
-    groups: Groups = ()
-    """Groups of animals that hold-out rules may name."""
+    sets: AnimalSets = ()
+    """Sets of animals that hold-out rules may name."""
     cutouts: tuple[tuple[str, str], ...] = ()
     """The animals that are cut-out photographs, each with a hash of the world file's entry; `own` has these hashes."""
 
@@ -107,33 +107,33 @@ class World:
         return scene
 
 
-def checked_groups(
-    groups: Mapping[str, Sequence[str]], animals: Sequence[str], error: Callable[[str], UserError] = UserError
-) -> Groups:
-    """Return the groups in hashable form; raises if a group or its name is invalid, or names an animal not among
+def checked_sets(
+    sets: Mapping[str, Sequence[str]], animals: Sequence[str], error: Callable[[str], UserError] = UserError
+) -> AnimalSets:
+    """Return the sets in hashable form; raises if a set or its name is invalid, or names an animal not among
     `animals`. `error` makes the exception."""
-    for name, members in groups.items():
+    for name, members in sets.items():
         if not NAME.fullmatch(name):
-            raise error(f"group {name!r}: a name is lower-case words, as in rules")
+            raise error(f"set {name!r}: a name is lower-case words, as in rules")
         if name in animals:
-            raise error(f"group {name!r} is named like an animal of the world; rename the group")
+            raise error(f"set {name!r} is named like an animal of the world; rename the set")
         if not members:
-            raise error(f"group {name!r} is empty; name its animals, or leave it out")
+            raise error(f"set {name!r} is empty; name its animals, or leave it out")
         try:
             for member in members:
                 choose("animal", member, animals)
         except UserError as problem:
-            raise error(f"group {name!r}: {problem}") from problem
+            raise error(f"set {name!r}: {problem}") from problem
         if len(set(members)) != len(members):
-            raise error(f"group {name!r} names an animal twice: {', '.join(members)}")
-    return tuple((name, tuple(members)) for name, members in groups.items())
+            raise error(f"set {name!r} names an animal twice: {', '.join(members)}")
+    return tuple((name, tuple(members)) for name, members in sets.items())
 
 
-def within(groups: Groups, animals: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the groups restricted to `animals`, without groups that have no members left or are named like one of
+def within(sets: AnimalSets, animals: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the sets restricted to `animals`, without sets that have no members left or are named like one of
     `animals`."""
     known = set(animals)
-    kept = {name: tuple(member for member in members if member in known) for name, members in groups}
+    kept = {name: tuple(member for member in members if member in known) for name, members in sets}
     return {name: members for name, members in kept.items() if members and name not in known}
 
 

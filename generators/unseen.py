@@ -11,9 +11,8 @@ left out of a model's numbers if its training had the record's image, or had wha
 - `unseen_N` of multi-object scenes: one of the exchanged objects' compositions, as they are or exchanged;
 - `held_out`: a scene that the same rule matches.
 
-All other subsets (`train_pairs`, `seen_…`, searches, triplets, probe sets) say only that their images are new. A quad
-is also left out if training had its counterfactual's image.
-"""
+All other subsets (`train_pairs`, `seen_…`, searches, triplets, probe sets) say only that their images are new. A
+four-way item is also left out if training had its counterfactual's image."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations

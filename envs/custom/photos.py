@@ -117,7 +117,7 @@ def write_world(
     lines = [header, f"animals = {json.dumps(sorted(pictures))}"]
     lines += [f"backgrounds = {json.dumps(sorted(scenery))}"] if scenery else []
     animals = {stamp.name for stamp in stamps if stamp.is_animal}
-    lines += ["", "[groups]", f"animals = {json.dumps(sorted(animals))}"] if animals != set(pictures) else []
+    lines += ["", "[sets]", f"animals = {json.dumps(sorted(animals))}"] if animals != set(pictures) else []
     for name, copies in sorted(pictures.items()):
         lines += ["", f'[animal."{name}"]', f"cutouts = {json.dumps(copied(path.parent, copies))}"]
         lines += ['texture = "own"'] if natural else []

@@ -16,7 +16,7 @@ from menagerie.envs.custom.cutouts import OWN_COLORS, cutouts_of, load_cutout, n
 from menagerie.envs.custom.ingredients import make_ingredient
 from menagerie.envs.custom.source import Ingredient, Source
 from menagerie.envs.slots import SIZES
-from menagerie.envs.world import WORLDS, World, checked_groups, within
+from menagerie.envs.world import WORLDS, World, checked_sets, within
 
 KINDS = ("animal", "texture", "background")
 MOST_NAMES = 200  # with so many a world has over a million pairs of objects: nobody could render them
@@ -38,7 +38,7 @@ class WorldTable:
     animal: dict[str, dict[str, Any]] = field(default_factory=dict)
     texture: dict[str, dict[str, Any]] = field(default_factory=dict)
     background: dict[str, dict[str, Any]] = field(default_factory=dict)
-    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
@@ -64,7 +64,7 @@ def read_table(path: Path) -> WorldTable:
     except Unreadable as error:
         raise UserError(f"{path} can't be read as TOML: {error}") from error
     table = build(WorldTable, given, path)
-    for key in (*KINDS, *(f"{kind}s" for kind in KINDS), "groups"):
+    for key in (*KINDS, *(f"{kind}s" for kind in KINDS), "sets"):
         if len(getattr(table, key) or ()) > MOST_NAMES:
             raise UserError(f"{path}: {key} has {len(given[key])} names; a world has at most {MOST_NAMES} of a kind")
     return with_listed_files(path, table)
@@ -93,7 +93,7 @@ def build_world(source: Source, table: WorldTable, base: World) -> World:
     textures = chosen_textures(source, table, base, defined["texture"], animals, cutouts)
     backgrounds = chosen_names(source, table, "backgrounds", base, defined["background"])
     sizes = chosen_names(source, table, "sizes", base)
-    groups = checked_groups(within(base.groups, animals) | table.groups, animals, source.error)
+    sets = checked_sets(within(base.sets, animals) | table.sets, animals, source.error)
     check_phrases(source, animals, textures, sizes)
     name = table.name or source.path.stem
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
@@ -110,7 +110,7 @@ def build_world(source: Source, table: WorldTable, base: World) -> World:
         sizes,
         own=base.own + "".join(ingredient.digest for kind in KINDS for ingredient in defined[kind].values()),
         source=str(source.path),
-        groups=groups,
+        sets=sets,
         cutouts=tuple(cutouts.items()),
         replaced=tuple((texture, replaced[texture]) for texture in textures if texture in replaced),
     )

@@ -1,4 +1,4 @@
-"""Checks of probe sets: nothing is trained on, quartets are whole, groups keep them together, texts tell nothing.
+"""Checks of probe sets: nothing is trained on, quartets are whole, pairs keep them together, texts tell nothing.
 
 A quartet is four scenes of a view: a scene, its swap (two textures exchanged), its mirror (these two objects in each
 other's places) and the mirror's swap. Which two objects a swap changes is read from the swap; the mirror follows.
@@ -55,16 +55,16 @@ def check_probe_quartets(split: Split) -> Iterator[Finding]:
         yield every(claim, records.scenes, lambda scene, known=known: {SWAPS["probe"](scene), mirror(scene)} <= known)
 
 
-def check_probe_groups(split: Split) -> Iterator[Finding]:
+def check_probe_pairs(split: Split) -> Iterator[Finding]:
     """Check that records have one group for each pair of animals that swap and mirror exchange, so that no quartet is
     torn."""
     for name, records in tested(split).items():
         pairs = [frozenset(scene.objects[i].animal for i in exchanged_in(scene)) for scene in records.scenes]
-        groups = [] if records.groups is None else list(records.groups)
-        both = set(zip(pairs, groups, strict=False))
-        whole = len(groups) == len(pairs) and len(both) == len(set(pairs)) == len(set(groups))
-        detail = f"{len(set(groups))} groups of {len(set(pairs))} pairs"
-        yield Finding(f"groups of {name} are pairs of animals, and keep quartets together", whole, detail)
+        numbers = [] if records.pairs is None else list(records.pairs)
+        both = set(zip(pairs, numbers, strict=False))
+        whole = len(numbers) == len(pairs) and len(both) == len(set(pairs)) == len(set(numbers))
+        detail = f"{len(set(numbers))} numbers of {len(set(pairs))} pairs"
+        yield Finding(f"pairs of {name} are pairs of animals, and keep quartets together", whole, detail)
 
 
 def check_probe_entropies(split: Split) -> Iterator[Finding]:

@@ -40,7 +40,7 @@ CHECKS_OF = {
     "probe": (
         probes.check_probe_trains_nothing,
         probes.check_probe_quartets,
-        probes.check_probe_groups,
+        probes.check_probe_pairs,
         probes.check_probe_entropies,
         probes.check_probe_mentions,
     ),

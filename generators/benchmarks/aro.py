@@ -10,7 +10,7 @@ from typing import Any
 
 from menagerie.envs.core.reading import read_json
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Box, Photograph, Photographs, Record, macro, of_groups
+from menagerie.generators.benchmarks.photographs import Box, Photograph, Photographs, Record, macro, of_tasks
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, named_in
 from menagerie.generators.sources.place import Place
@@ -21,7 +21,7 @@ SIDES = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
 
 
 def boxed(
-    name: str, file: str, kind: type[Photographs], group: Callable[[Row], str], count: int, **facts: Any
+    name: str, file: str, kind: type[Photographs], task: Callable[[Row], str], count: int, **facts: Any
 ) -> BenchmarkSpec:
     """The spec of a benchmark of `count` records with boxes; records that show parts of one image form a cluster."""
 
@@ -31,7 +31,7 @@ def boxed(
             image = entry.text("image_path").rpartition("/")[2]
             box = Box(*(round(entry.number(side)) for side in SIDES))
             texts = (entry.text("true_caption"), entry.text("false_caption"))
-            records.append(Record(entry.place, group(entry), (Photograph(image, box),), texts, image))
+            records.append(Record(entry.place, task(entry), (Photograph(image, box),), texts, image))
         return kind(name, IMAGES, records, place)
 
     return BenchmarkSpec(
@@ -51,13 +51,13 @@ FEWEST = 25  # fewest records of a pair of attributes that counts
 
 
 class VGAttribution(Photographs):
-    """VG-Attribution; groups are pairs of attributes."""
+    """VG-Attribution; tasks are pairs of attributes."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over pairs of attributes with enough records, as in the official notebook, and the mean over all
         records."""
-        numbers = Counter(item.group for item in self.items)
-        parts = of_groups(items, outcomes)
+        numbers = Counter(item.task for item in self.items)
+        parts = of_tasks(items, outcomes)
         return {
             "macro over attributes": macro([part for name, part in parts.items() if numbers[name] >= FEWEST]),
             "micro": summarise(outcomes),
@@ -80,12 +80,12 @@ EXCLUDED = Path(__file__).parent / "data" / "vgr_excluded_relations.json"
 
 
 class VGRelation(Photographs):
-    """VG-Relation; groups are relations."""
+    """VG-Relation; tasks are relations."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over the relations that the official notebook keeps, and the mean over all records."""
         excluded = set(read_json(EXCLUDED, list[str]))
-        kept = [part for name, part in of_groups(items, outcomes).items() if name not in excluded]
+        kept = [part for name, part in of_tasks(items, outcomes).items() if name not in excluded]
         return {"macro over relations": macro(kept), "micro": summarise(outcomes)}
 
 

@@ -23,10 +23,10 @@ class Item(NamedTuple):
     image are false."""
 
     record: str
-    """Name of the record that the item was made from. Record and group identify an item in every run, so predictions of
+    """Name of the record that the item was made from. Record and task identify an item in every run, so predictions of
     two runs can be paired."""
-    group: str
-    """The task or category; results are reported per group."""
+    task: str
+    """The task or category; results are reported per task."""
     images: tuple[int, ...]
     """Indices into the benchmark's images."""
     texts: tuple[Caption, ...]
@@ -65,9 +65,9 @@ class Benchmark(ABC):
     """Group whose validation score is logged during training."""
 
     @property
-    def groups(self) -> Sequence[str]:
-        """The names of all groups in the order of reports, including groups without items."""
-        return list(dict.fromkeys(item.group for item in self.items))
+    def tasks(self) -> Sequence[str]:
+        """The names of all tasks in the order of reports, including tasks without items."""
+        return list(dict.fromkeys(item.task for item in self.items))
 
     @property
     def texts(self) -> Sequence[Caption]:
@@ -163,18 +163,18 @@ def judged(rule: Callable[[Scores], Outcome], scores: Scores) -> Outcome:
 
 
 # Group of the items with two images and two texts, each true of one image; and the rules by which they are scored.
-QUAD = "quad"
-QUADS: Mapping[str, Callable[[Scores], Outcome]] = {
+FOUR_WAY = "four-way"
+FOUR_WAY_RULES: Mapping[str, Callable[[Scores], Outcome]] = {
     "text": texts_chosen,
     "image": images_chosen,
     "group": group_chosen,
 }
 
 
-def quad_rules(compares_images: bool) -> Sequence[str]:
-    """Return the rules by which quads are scored: of a model whose scores of two images can't be compared, the texts'
-    alone."""
-    return tuple(QUADS) if compares_images else ("text",)
+def four_way_rules(compares_images: bool) -> Sequence[str]:
+    """Return the rules by which four-way items are scored: of a model whose scores of two images can't be compared, the
+    texts' alone."""
+    return tuple(FOUR_WAY_RULES) if compares_images else ("text",)
 
 
 class Result(NamedTuple):
@@ -186,7 +186,7 @@ class Result(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Means over the items of a group; None if it has no items."""
+    """Means over the items of a task; None if it has no items."""
 
     official: float | None
     neutral: float | None

@@ -32,13 +32,13 @@ PROMPT = "a photo of"
 
 
 class ClevrBind(Photographs):
-    """CLEVR-bind; groups are tables of attributes or lists of relations, per split."""
+    """CLEVR-bind; tasks are tables of attributes or lists of relations, per split."""
 
     figures = ()
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; of equal scores the first in the file wins, but ties of relations are broken at random."""
-        return first_of_drawn(scores, item.record) if item.group in RELATIONS else first_of_best(scores)
+        return first_of_drawn(scores, item.record) if item.task in RELATIONS else first_of_best(scores)
 
 
 def build(place: Place, name: str = "clevr-bind", prompt: str = "") -> ClevrBind:
@@ -52,21 +52,21 @@ def build(place: Place, name: str = "clevr-bind", prompt: str = "") -> ClevrBind
 
 def attributes(place: Place) -> Iterator[Record]:
     """Yield the records whose false captions are in the file; the file's white space in captions is kept."""
-    for group, (file, images) in TABLES.items():
+    for task, (file, images) in TABLES.items():
         for number, row in enumerate(read_csv(place.path(f"{FOLDER}/{file}"), ("file_name", *OPTIONS)), start=1):
             image = Photograph(f"{images}/{row.text('file_name')}")
             texts = tuple(row.content[key] for key in OPTIONS if row.text(key))  # `text` raises for an empty one
-            yield Record(f"{group} {number}", group, (image,), texts, image.file)
+            yield Record(f"{task} {number}", task, (image,), texts, image.file)
 
 
 def relations(place: Place) -> Iterator[Record]:
     """Yield the records whose false captions are made from the true one."""
-    for group, (file, images) in RELATIONS.items():
+    for task, (file, images) in RELATIONS.items():
         for entry in read_json(place.path(f"{FOLDER}/{file}")).rows():
             for k, _ in enumerate(entry.texts("pos")):
                 image = Photograph(f"{images}/{entry.place}")
                 texts = options(entry, entry.content["pos"][k])
-                yield Record(f"{group} {entry.place} {k}", group, (image,), texts, image.file)
+                yield Record(f"{task} {entry.place} {k}", task, (image,), texts, image.file)
 
 
 def options(entry: Row, text: str) -> tuple[str, ...]:

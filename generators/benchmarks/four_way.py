@@ -1,7 +1,7 @@
 """Winoground and benchmarks like it: two images and two texts, each true of one image, scored in three ways.
 
-Each record becomes three items, one under each rule of `QUADS`: text (each image prefers its text), image (each text
-prefers its image), group (both). All rules are strict; chance is 25, 25 and 16.7 %.
+Each record becomes three items, one under each rule of `FOUR_WAY_RULES`: text (each image prefers its text), image
+(each text prefers its image), group (both). All rules are strict; chance is 25, 25 and 16.7 %.
 
 - Winoground (Thrush et al. 2022): both captions have the same words. Parts are the tags of the paper's table 2.
 - ColorSwap (Burapacheep et al. 2024): colours have changed places. Only the test split is used, 300 of 1000 records.
@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from menagerie.generators.benchmarks.benchmark import QUADS, Item, Outcome, Summary, summarise
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, Item, Outcome, Summary, summarise
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import Row, is_text, read_json_lines, read_json_list, read_json_rows
 
-RULES = tuple(QUADS)
+RULES = tuple(FOUR_WAY_RULES)
 WINOGROUND = "winoground/examples.jsonl"
 TAGS = ("collapsed_tag", "secondary_tag")
 COLORSWAP = "colorswap/test.json"
@@ -33,7 +33,7 @@ BIVLC = "bivlc/test.jsonl"
 COLA = "cola/COLA_multiobjects_matching_benchmark.json"
 
 
-class Quad(NamedTuple):
+class FourWayRecord(NamedTuple):
     """A record of two images and two texts; image i belongs with text i."""
 
     name: str
@@ -45,28 +45,34 @@ class Quad(NamedTuple):
 
 
 class FourWay(Photographs):
-    """A benchmark of quads, scored by three rules. Each record is a cluster, and each rule is a group."""
+    """A benchmark of four-way items, scored by three rules. Each record is a cluster, and each rule is a task."""
 
-    def __init__(self, name: str, images: str, quads: Sequence[Quad], place: Place) -> None:
+    def __init__(self, name: str, images: str, given: Sequence[FourWayRecord], place: Place) -> None:
         records = [
-            Record(f"{quad.name} {rule}", rule, tuple(map(Photograph, quad.images)), quad.texts, quad.name)
-            for quad in quads
+            Record(
+                f"{record.name} {rule}",
+                rule,
+                tuple(map(Photograph, record.images)),
+                record.texts,
+                record.name,
+            )
+            for record in given
             for rule in RULES
         ]
-        super().__init__(name, images, records, place, QUADS)
-        self.parts = {quad.name: quad.parts for quad in quads}
+        super().__init__(name, images, records, place, FOUR_WAY_RULES)
+        self.parts = {record.name: record.parts for record in given}
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The three scores of all records, then those of each part, named "Object: text"."""
         found: dict[str, list[Outcome]] = {rule: [] for rule in RULES}
         for item, outcome in zip(items, outcomes, strict=True):
-            for name in (item.group, *(f"{part}: {item.group}" for part in self.parts[item.cluster])):
+            for name in (item.task, *(f"{part}: {item.task}" for part in self.parts[item.cluster])):
                 found.setdefault(name, []).append(outcome)
         return {name: summarise(found[name]) for name in (*RULES, *sorted(found.keys() - set(RULES)))}
 
 
-def four_way(name: str, read: Callable[[Place], Iterator[Quad]], count: int, **facts: Any) -> BenchmarkSpec:
-    """The spec of a benchmark with `count` quads, whose images are in the folder `images` of its own."""
+def four_way(name: str, read: Callable[[Place], Iterator[FourWayRecord]], count: int, **facts: Any) -> BenchmarkSpec:
+    """The spec of a benchmark with `count` four-way items, whose images are in the folder `images` of its own."""
     images = f"{name}/images"
 
     def build(place: Place) -> FourWay:
@@ -75,24 +81,24 @@ def four_way(name: str, read: Callable[[Place], Iterator[Quad]], count: int, **f
     return BenchmarkSpec(name=name, images=(images,), build=build, counts=dict.fromkeys(RULES, count), **facts)
 
 
-def winoground(place: Place) -> Iterator[Quad]:
+def winoground(place: Place) -> Iterator[FourWayRecord]:
     for entry in read_json_lines(place.path(WINOGROUND)):
         name, texts = str(entry.field("id", int)), (entry.text("caption_0"), entry.text("caption_1"))
         tags = tuple(tag for key in TAGS if is_text(tag := entry.content.get(key)))
-        yield Quad(name, (f"{entry.text('image_0')}.png", f"{entry.text('image_1')}.png"), texts, tags)
+        yield FourWayRecord(name, (f"{entry.text('image_0')}.png", f"{entry.text('image_1')}.png"), texts, tags)
 
 
-def colorswap(place: Place) -> Iterator[Quad]:
+def colorswap(place: Place) -> Iterator[FourWayRecord]:
     for entry in read_json_list(place.path(COLORSWAP)):
         name, texts = str(entry.field("id", int)), (entry.text("caption_1"), entry.text("caption_2"))
-        yield Quad(name, files_of(entry, "image_1", "image_2"), texts)
+        yield FourWayRecord(name, files_of(entry, "image_1", "image_2"), texts)
 
 
-def bivlc(place: Place) -> Iterator[Quad]:
+def bivlc(place: Place) -> Iterator[FourWayRecord]:
     """Yield the records; the file gives no names, so a record's name is its position."""
     for number, entry in enumerate(read_json_lines(place.path(BIVLC))):
         texts = entry.text("caption"), entry.text("negative_caption")
-        yield Quad(str(number), files_of(entry, "image", "negative_image"), texts, (entry.text("type"),))
+        yield FourWayRecord(str(number), files_of(entry, "image", "negative_image"), texts, (entry.text("type"),))
 
 
 def files_of(entry: Row, *keys: str) -> tuple[str, str]:
@@ -101,9 +107,9 @@ def files_of(entry: Row, *keys: str) -> tuple[str, str]:
     return first, second
 
 
-def cola(place: Place) -> Iterator[Quad]:
+def cola(place: Place) -> Iterator[FourWayRecord]:
     for row in read_json_rows(place.path(COLA), 4):
-        yield Quad(row.place, cola_files(row), (row.text(1), row.text(3)))
+        yield FourWayRecord(row.place, cola_files(row), (row.text(1), row.text(3)))
 
 
 def cola_files(row: Row) -> tuple[str, str]:

@@ -100,17 +100,17 @@ class MatrixBenchmark(PhotographSet):
         return self.measures
 
     def tests(self) -> Counter[str]:
-        """By group, the number of queries."""
+        """By task, the number of queries."""
         measures = [(pool, measure) for pool in self.pools for measure in self.measures_of(pool)]
-        return Counter({group_of(p.name, m): len({pair[not m.of_images] for pair in p.pairs}) for p, m in measures})
+        return Counter({task_of(p.name, m): len({pair[not m.of_images] for pair in p.pairs}) for p, m in measures})
 
     def untested(self) -> Counter[str]:
-        """By group, the number of queries whose images are missing."""
+        """By task, the number of queries whose images are missing."""
         lost: Counter[str] = Counter()
         measures = {pool.name: self.measures_of(pool) for pool in self.pools}
         for record in self.dropped:
-            for measure in measures[record.group]:
-                lost[group_of(record.group, measure)] += 1 if measure.of_images else len(record.texts)
+            for measure in measures[record.task]:
+                lost[task_of(record.task, measure)] += 1 if measure.of_images else len(record.texts)
         return lost
 
     def content(self) -> Iterator[str]:
@@ -140,7 +140,7 @@ class MatrixBenchmark(PhotographSet):
                 shown = row[[ranked.true, ranked.false]].reshape((1, 2) if of_images else (2, 1))
                 for measure in measures:
                     outcome = among_best(ranked, measure.k)
-                    yield Result(item._replace(group=group_of(pool.name, measure)), shown, outcome)
+                    yield Result(item._replace(task=task_of(pool.name, measure)), shown, outcome)
 
     def level(self, pool: Pool) -> Iterator[tuple[Item, Outcome]]:
         """Yield every query of a pool with the outcome that equal scores give."""
@@ -157,8 +157,8 @@ class MatrixBenchmark(PhotographSet):
         return Item(f"text {query}", "", images, (pool.texts[query][0],), pool.records[ranked.true].name)
 
 
-def group_of(pool: str, measure: Measure) -> str:
-    """The group of a pool's queries under a measure, such as "imagenet1k acc1"."""
+def task_of(pool: str, measure: Measure) -> str:
+    """The task of a pool's queries under a measure, such as "imagenet1k acc1"."""
     return f"{pool} {measure.name}".strip()
 
 

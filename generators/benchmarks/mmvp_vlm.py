@@ -27,7 +27,7 @@ def second_of_level(scores: Scores) -> Outcome:
 
 
 def build(place: Place) -> Photographs:
-    """Build the benchmark; two successive lines make a pair, and each visual pattern is a group of 15 pairs."""
+    """Build the benchmark; two successive lines make a pair, and each visual pattern is a task of 15 pairs."""
     rows = read_csv(place.path(FILE), (NUMBER, PATTERN, STATEMENT), by_place=True)
     return Photographs("mmvp-vlm", IMAGES, list(pairs(rows)), place, second_of_level, ("macro over patterns",))
 

@@ -22,7 +22,7 @@ CAPTION = "A picture of a {} {} and a {} {}"
 
 def build(place: Place) -> Photographs:
     """Build the benchmark from all files of the folder; composites with two equal colours are left out. Each order of
-    mention is a group."""
+    mention is a task."""
     folder = place.only(FOLDER)
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; make the composites, or name where they are")

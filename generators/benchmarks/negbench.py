@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, texts_chosen
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, of_groups
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, of_tasks
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.retrieval import Retrieval, name_in, records_of
 from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers, named_in
@@ -40,7 +40,7 @@ class NegBench(Photographs):
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """For each of the two sets of images, the mean over all its records."""
-        return of_groups(items, outcomes, lambda item: item.group.partition(" ")[0])
+        return of_tasks(items, outcomes, lambda item: item.task.partition(" ")[0])
 
 
 def build(place: Place) -> NegBench:
@@ -94,9 +94,9 @@ RETRIEVAL_FILES = {
 def build_retrieval(place: Place) -> Retrieval:
     """Build the retrieval benchmark; each of its two files is a pool."""
     records = []
-    for group, file in RETRIEVAL_FILES.items():
+    for task, file in RETRIEVAL_FILES.items():
         rows = read_csv(place.path(file), ("filepath", "captions"))
-        records += records_of(((name_in(row.text("filepath")), row.texts("captions")) for row in rows), group)
+        records += records_of(((name_in(row.text("filepath")), row.texts("captions")) for row in rows), task)
     return Retrieval("negbench-retrieval", IMAGES, records, place)
 
 

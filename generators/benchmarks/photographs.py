@@ -44,7 +44,7 @@ class Record(NamedTuple):
     more texts are true (`Photographs`, `Retrieval`)."""
 
     name: str
-    group: str
+    task: str
     images: tuple[Photograph, ...]
     texts: tuple[str, ...]
     cluster: str = ""
@@ -55,8 +55,8 @@ class PhotographSet(Benchmark):
     """The base of benchmarks with records of image files."""
 
     figures: Sequence[str] = ("all",)
-    """The figures that papers report besides the groups: the mean over groups if a name begins with "macro", else the
-    mean over all records. Without any, the groups are reported."""
+    """The figures that papers report besides the tasks: the mean over tasks if a name begins with "macro", else the
+    mean over all records. Without any, the tasks are reported."""
     made_texts: bool = False
     """Whether our code made the texts; results then keep them."""
     reader: type[ImageFiles] = ImageFiles
@@ -67,7 +67,7 @@ class PhotographSet(Benchmark):
     def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
         """Check the records and find their images; `folder` is the folder of images below the data root.
 
-        Raises if there are no records or two of one name in a group, and for missing images unless `place` allows them.
+        Raises if there are no records or two of one name in a task, and for missing images unless `place` allows them.
         """
         self.name = name
         images = place.images(folder)
@@ -77,7 +77,7 @@ class PhotographSet(Benchmark):
             raise UserError(f"{name}: {self.lacking}; put them there, or score the other records with --allow-missing")
         self.records = [record for record in records if not lost & images_of([record])]
         self.dropped = [record for record in records if lost & images_of([record])]
-        self.missing = Counter(record.group for record in self.dropped)
+        self.missing = Counter(record.task for record in self.dropped)
         shown = list(dict.fromkeys(image for record in self.records for image in record.images))
         reading = {"squashed": place.squashed, "interpolation": place.interpolation, "workers": place.workers}
         reading["boxes"] = [image.box for image in shown]
@@ -85,15 +85,15 @@ class PhotographSet(Benchmark):
         self.numbers = {image: number for number, image in enumerate(shown)}
 
     @property
-    def groups(self) -> Sequence[str]:
-        """The groups of all tests, including tests whose images are missing."""
+    def tasks(self) -> Sequence[str]:
+        """The tasks of all tests, including tests whose images are missing."""
         return list(dict.fromkeys([*self.tests(), *self.untested()]))
 
     def tests(self) -> Counter[str]:
-        return Counter(record.group for record in self.records)
+        return Counter(record.task for record in self.records)
 
     def untested(self) -> Counter[str]:
-        """By group, the number of tests whose images are missing."""
+        """By task, the number of tests whose images are missing."""
         return self.missing
 
     def content(self) -> Iterator[str]:
@@ -125,11 +125,11 @@ class PhotographSet(Benchmark):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The `figures`, or others.
 
-        To make intervals it is called with some of the items, so `self.items` decides which records or groups count.
+        To make intervals it is called with some of the items, so `self.items` decides which records or tasks count.
         """
-        groups = of_groups(items, outcomes)
-        means = {"macro": macro(list(groups.values())), "all": summarise(outcomes)}
-        return {name: means["macro" if name.startswith("macro") else "all"] for name in self.figures} or groups
+        tasks = of_tasks(items, outcomes)
+        means = {"macro": macro(list(tasks.values())), "all": summarise(outcomes)}
+        return {name: means["macro" if name.startswith("macro") else "all"] for name in self.figures} or tasks
 
 
 class Photographs(PhotographSet):
@@ -145,7 +145,7 @@ class Photographs(PhotographSet):
         figures: Sequence[str] | None = None,
         true_texts: int = 1,
     ) -> None:
-        """See `PhotographSet`; `rules` is the rule for all records, or a rule by group. Of a record's texts
+        """See `PhotographSet`; `rules` is the rule for all records, or a rule by task. Of a record's texts
         `true_texts` are true of each image: those of image i start at text i."""
         super().__init__(name, folder, records, place)
         self._rules = {"": rules} if callable(rules) else rules
@@ -153,7 +153,7 @@ class Photographs(PhotographSet):
         captions = {text: Caption(text, place.parse(text)) for record in self.records for text in record.texts}
         self.items = [
             Item(
-                *(record.name, record.group),
+                *(record.name, record.task),
                 tuple(self.numbers[image] for image in record.images),
                 tuple(captions[text] for text in record.texts),
                 record.cluster or record.name,
@@ -165,8 +165,8 @@ class Photographs(PhotographSet):
     def content(self) -> Iterator[str]:
         """Yield everything that decides a result, including the names of the rules, so that a new rule causes new
         scores."""
-        for group, rule in sorted(self._rules.items()):
-            yield f"{group} {getattr(rule, '__qualname__', type(rule).__qualname__)}"
+        for task, rule in sorted(self._rules.items()):
+            yield f"{task} {getattr(rule, '__qualname__', type(rule).__qualname__)}"
         yield from super().content()
 
     def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
@@ -177,17 +177,17 @@ class Photographs(PhotographSet):
         return made
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        return (self._rules.get("") or self._rules[item.group])(scores)
+        return (self._rules.get("") or self._rules[item.task])(scores)
 
 
 def check_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:
-    """Raise unless there are records, and each has a name that is unique in its group and can be written to a file."""
+    """Raise unless there are records, and each has a name that is unique in its task and can be written to a file."""
     if not records:
         raise UserError(f"{name} has no records in {folder}; get its files again")
     named = ((record, (*record[:2], record.cluster, *images_of([record]))) for record in records)
     if halved := next((record for record, words in named if not writable(" ".join(words))), None):
         raise UserError(f"{name} names something with half a character in it: {halved.name!r}; rename it")
-    names = Counter((record.group, record.name) for record in records)
+    names = Counter((record.task, record.name) for record in records)
     if twice := next((record for (_, record), count in names.items() if count > 1), None):
         raise UserError(f"{name} has {twice!r} more than once; correct its files, or get them again")
 
@@ -221,18 +221,18 @@ def macro(parts: Sequence[Summary]) -> Summary:
     return Summary(official, neutral, ties, sum(part.n for part in known))
 
 
-def by_group(
-    items: Sequence[Item], outcomes: Sequence[Each], name: Callable[[Item], Any] = attrgetter("group")
+def by_task(
+    items: Sequence[Item], outcomes: Sequence[Each], name: Callable[[Item], Any] = attrgetter("task")
 ) -> dict[Any, list[Each]]:
-    """Collect the items' outcomes, or whatever `outcomes` has for each item, by the items' groups or another `name`."""
+    """Collect the items' outcomes, or whatever `outcomes` has for each item, by the items' tasks or another `name`."""
     parts: dict[Any, list[Each]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
         parts.setdefault(name(item), []).append(outcome)
     return parts
 
 
-def of_groups(
-    items: Sequence[Item], outcomes: Sequence[Outcome], name: Callable[[Item], Any] = attrgetter("group")
+def of_tasks(
+    items: Sequence[Item], outcomes: Sequence[Outcome], name: Callable[[Item], Any] = attrgetter("task")
 ) -> dict[Any, Summary]:
-    """The summary of each group's outcomes, or of those of the items that share another `name`."""
-    return {part: summarise(its) for part, its in by_group(items, outcomes, name).items()}
+    """The summary of each task's outcomes, or of those of the items that share another `name`."""
+    return {part: summarise(its) for part, its in by_task(items, outcomes, name).items()}

@@ -30,7 +30,7 @@ TEXTURES = ("character_texture", "character2_texture")
 COLUMNS = ("filename", WORLD, *ANIMALS, *POSITIONS, *TEXTURES)
 PLACED = "This is a photo of a {} on the {} and a {} on the {} of the picture"
 TEXTURED = "This is a photo of a {} textured with {} and a {} textured with {}"
-# The first animal's place or texture -> the group of the test.
+# The first animal's place or texture -> the task of the test.
 PAIRS = {
     POSITIONS: {"left": "left/right", "bottom": "bottom/top"},
     TEXTURES: {"blue": "blue/red", "grass": "grass/stone"},
@@ -39,7 +39,7 @@ KNOWN = {POSITIONS: ("left", "right", "bottom", "top"), TEXTURES: (DEFAULT, "blu
 
 
 class PugSpar(Photographs):
-    """PUG:SPAR; groups are pairs of places or of textures."""
+    """PUG:SPAR; tasks are pairs of places or of textures."""
 
     figures = ()
 
@@ -63,10 +63,10 @@ def records_of(row: Row) -> Iterator[Record]:
     columns, template = TEXTURES, TEXTURED
     if first.lower() == DEFAULT:
         (first, second), columns, template = values(row, POSITIONS), POSITIONS, PLACED
-    if (group := PAIRS[columns].get(first.lower())) and first.lower() != second.lower():
+    if (task := PAIRS[columns].get(first.lower())) and first.lower() != second.lower():
         image = row.text("filename")
         texts = template.format(a, first, b, second), template.format(b, first, a, second)
-        yield Record(f"{group} {image}", group, (Photograph(image),), texts, cluster_of(a, b))
+        yield Record(f"{task} {image}", task, (Photograph(image),), texts, cluster_of(a, b))
 
 
 def cluster_of(a: str, b: str) -> str:

@@ -39,9 +39,9 @@ class BenchmarkSpec:
     one_of: tuple[str, ...] = ()
     """Alternative annotation files, of which at least one is needed."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Official number of records by group; groups of unknown size are missing."""
+    """Official number of records by task; tasks of unknown size are missing."""
     sets: Mapping[str, int] = field(default_factory=dict)
-    """Official number of records of groups that are optional."""
+    """Official number of records of tasks that are optional."""
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Published percentages, by model and measure."""
 

@@ -26,30 +26,30 @@ CaptionedImage = tuple[str, tuple[str, ...]]  # an image file and its captions
 
 
 class Retrieval(MatrixBenchmark):
-    """Retrieval between images and texts; each group of records is a pool."""
+    """Retrieval between images and texts; each task of records is a pool."""
 
     measures = MEASURES
 
     def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
-        """Each record is an image with its captions. Raises if a group has fewer than two records."""
+        """Each record is an image with its captions. Raises if a task has fewer than two records."""
         super().__init__(name, folder, records, place)
-        self.pools = [self._pool(group, place) for group in dict.fromkeys(record.group for record in records)]
+        self.pools = [self._pool(task, place) for task in dict.fromkeys(record.task for record in records)]
 
-    def _pool(self, group: str, place: Place) -> Pool:
-        records = tuple(record for record in self.records if record.group == group)
+    def _pool(self, task: str, place: Place) -> Pool:
+        records = tuple(record for record in self.records if record.task == task)
         if len(records) < 2:
-            where = f"{self.name} {group}".strip()
+            where = f"{self.name} {task}".strip()
             problem = f"{where}: {len(records)} images are there, and retrieval needs at least 2"
             raise UserError(f"{problem}; {self.lacking or 'get the others'}")
         images = tuple(self.numbers[record.images[0]] for record in records)
         texts = tuple((Caption(text, place.parse(text)),) for record in records for text in record.texts)
         owners = (row for row, record in enumerate(records) for _ in record.texts)
-        return Pool(group, records, images, texts, tuple((row, column) for column, row in enumerate(owners)))
+        return Pool(task, records, images, texts, tuple((row, column) for column, row in enumerate(owners)))
 
 
-def records_of(captioned: Iterable[CaptionedImage], group: str = "") -> list[Record]:
+def records_of(captioned: Iterable[CaptionedImage], task: str = "") -> list[Record]:
     """Make records from image files and their captions."""
-    return [Record(file, group, (Photograph(file),), texts) for file, texts in captioned]
+    return [Record(file, task, (Photograph(file),), texts) for file, texts in captioned]
 
 
 def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:

@@ -1,4 +1,5 @@
-"""A test subset of a split as a benchmark: every task that applies to it, and quads of two images and two captions."""
+"""A test subset of a split as a benchmark: every task that applies to it, and four-way items of two images and two
+captions."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,7 +8,15 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
-from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item, Outcome, Scores, texts_chosen, true_above
+from menagerie.generators.benchmarks.benchmark import (
+    FOUR_WAY,
+    Benchmark,
+    Item,
+    Outcome,
+    Scores,
+    texts_chosen,
+    true_above,
+)
 from menagerie.generators.captions.hard_negatives.multi_object_tasks import MULTI_OBJECT_TASKS, true_texts
 from menagerie.generators.captions.hard_negatives.swaps import exchanged, probed
 from menagerie.generators.captions.hard_negatives.tasks import TASKS, Choice, choices, possible
@@ -19,22 +28,22 @@ from menagerie.generators.storage.dataset import SplitDataset
 class SplitTests(Benchmark):
     """A benchmark made of one subset of a split. Image i belongs to record i; counterfactuals' images follow.
 
-    An item's group is its task, or `QUAD`: an image and its counterfactual, of which the hard negative is true.
+    An item's task is one of `TASKS`, or `FOUR_WAY`: an image and its counterfactual, of which the hard negative is true.
     """
 
     def __init__(self, data: SplitDataset) -> None:
         self.data, self.name = data, data.name
         self.choices = subset_choices(data)
-        self.items = [item for task in self.choices for item in self._task_items(task)] + self._quads()
+        self.items = [item for task in self.choices for item in self._task_items(task)] + self._four_way()
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Whether the true texts of an item are above all false ones."""
         return outcome_of(item.true, scores)
 
     @property
-    def groups(self) -> list[str]:
-        """All tasks of the subset, and quads."""
-        return [*self.choices, QUAD]
+    def tasks(self) -> list[str]:
+        """All tasks of the subset, and four-way items."""
+        return [*self.choices, FOUR_WAY]
 
     def _task_items(self, task: str) -> list[Item]:
         suited = enumerate(zip(self.data.records.scenes, self.choices[task], strict=True))
@@ -45,9 +54,9 @@ class SplitTests(Benchmark):
             if choice
         ]
 
-    def _quads(self) -> list[Item]:
+    def _four_way(self) -> list[Item]:
         swaps = ((item, item.images[0]) for item in self._task_items("swap"))
-        return [item._replace(group=QUAD, images=(image, len(self.data) + image)) for item, image in swaps]
+        return [item._replace(task=FOUR_WAY, images=(image, len(self.data) + image)) for item, image in swaps]
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """Images of records, or of counterfactuals; a call must not mix both."""

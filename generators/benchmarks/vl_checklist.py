@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_task, macro
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
 from menagerie.generators.sources.place import Place
@@ -43,14 +43,14 @@ FILES = (
 
 
 class VLCheckList(Photographs):
-    """VL-CheckList; groups are files, such as "Attribute/vg/color"."""
+    """VL-CheckList; tasks are files, such as "Attribute/vg/color"."""
 
     def __init__(self, records: Sequence[Record], place: Place) -> None:
         """See `Photographs`; the first records of a file are counted before any are left out."""
         super().__init__("vl-checklist", IMAGES, records, place)
         names: dict[str, list[str]] = {}
         for record in records:
-            names.setdefault(record.group, []).append(record.name)
+            names.setdefault(record.task, []).append(record.name)
         self.early = {name for part in names.values() for name in part[:FIRST]}
 
     def content(self) -> Iterator[str]:
@@ -61,7 +61,7 @@ class VLCheckList(Photographs):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Object, Attribute and Relation averaged as the authors do, over all records and over each file's first 1000;
         and the means over files and over records."""
-        parts = by_group(items, list(zip(items, outcomes, strict=True)))
+        parts = by_task(items, list(zip(items, outcomes, strict=True)))
         whole = {name: summarise([o for _, o in part]) for name, part in parts.items()}
         first = {name: summarise([o for item, o in part if item.record in self.early]) for name, part in parts.items()}
         return {

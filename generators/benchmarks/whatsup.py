@@ -11,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_group, macro, of_groups
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_task, macro, of_tasks
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
@@ -30,12 +30,12 @@ class WhatsUp(Photographs):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Accuracy on pairs of opposites and on sets of four, which are right if all their images are; and the mean of
         the accuracies on single images of A and of B, as in the authors' table 1."""
-        found = {"macro over A and B": macro(list(of_groups(items, outcomes).values()))}
-        for group in self.groups:
+        found = {"macro over A and B": macro(list(of_tasks(items, outcomes).values()))}
+        for task in self.tasks:
             for kind, name in (("pairs", pair_of), ("sets", attrgetter("cluster"))):
-                sets = by_group(items, outcomes, name)
-                own = [together(its) for key, its in sets.items() if key.startswith(f"{group} ")]
-                found[f"{group} {kind}"] = summarise(own)
+                sets = by_task(items, outcomes, name)
+                own = [together(its) for key, its in sets.items() if key.startswith(f"{task} ")]
+                found[f"{task} {kind}"] = summarise(own)
         return found
 
 
@@ -90,8 +90,8 @@ def questions(
 
     def build(place: Place) -> Photographs:
         records = [
-            Record(f"{group} {row.place}", group, (Photograph(file_name(image)),), texts, str(image))
-            for group, file in files.items()
+            Record(f"{task} {row.place}", task, (Photograph(file_name(image)),), texts, str(image))
+            for task, file in files.items()
             for row in read_json_rows(place.path(file), 3)
             for image, texts in [(row.whole_number(0), (row.text(1), row.text(2)))]
         ]

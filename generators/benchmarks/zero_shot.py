@@ -22,8 +22,8 @@ from menagerie.envs.core.reading import is_litter
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
 from menagerie.generators.benchmarks.class_folders import class_names, folders_in, lines
 from menagerie.generators.benchmarks.known_classes import SLOT, known_templates
-from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool, group_of
-from menagerie.generators.benchmarks.photographs import Photograph, Record, macro, of_groups
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool, task_of
+from menagerie.generators.benchmarks.photographs import Photograph, Record, macro, of_tasks
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
@@ -74,9 +74,9 @@ class ZeroShot(MatrixBenchmark):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """For each set, its measures, and the first of them averaged over classes (mean per-class recall)."""
         found = dict(super().headlines(items, outcomes))
-        classes = of_groups(items, outcomes, attrgetter("group", "cluster"))
+        classes = of_tasks(items, outcomes, attrgetter("task", "cluster"))
         for pool in self.pools:
-            own = [part for (group, _), part in classes.items() if group == group_of(pool.name, MEASURES[0])]
+            own = [part for (task, _), part in classes.items() if task == task_of(pool.name, MEASURES[0])]
             found[f"{pool.name} mean per-class recall".strip()] = macro(own)
         return found
 

@@ -46,7 +46,7 @@ def digest_of_rows(rows: Iterable[object]) -> str:
 
 def scene_row(subset: str, item: Item) -> tuple[str | int, ...]:
     """The part of an item that the digest of scenes covers; a file of scores holds all of it too."""
-    return subset, item.group, item.record, item.cluster, item.true, len(item.images), len(item.texts)
+    return subset, item.task, item.record, item.cluster, item.true, len(item.images), len(item.texts)
 
 
 def tests_in(benchmark: Frozen, path: Path) -> dict[str, SplitTests]:
@@ -62,7 +62,7 @@ def digests_of(tests: dict[str, SplitTests]) -> Digests:
     for test in tests.values():
         for part in pixels_of(test):
             pixels.update(part)
-    texts = ((name, item.record, item.group, item.texts) for name, item in items)
+    texts = ((name, item.record, item.task, item.texts) for name, item in items)
     scenes = (scene_row(*both) for both in items)
     return Digests(digest_of_rows(scenes), digest_of_rows(texts), pixels.hexdigest()[:LETTERS])
 

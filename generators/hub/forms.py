@@ -103,12 +103,12 @@ def winoground(row: Row, keep: Keep) -> dict[str, Any]:
 
 
 def aro(row: Row, keep: Keep) -> dict[str, Any]:
-    """An image, its box, both captions and the group of the record."""
+    """An image, its box, both captions and the task of the record."""
     box, paired = row.content.get("bbox"), "attributes" in row.content
     named = {f"bbox_{key}": value for key, value in box.items()} if isinstance(box, dict) else row.content
     sides = {side: row._replace(content=named).number(side) for side in SIDES}
-    group = {"attributes": row.texts("attributes", 2)} if paired else texts(row, "relation_name")
-    return {"image_path": keep("image"), **sides, **texts(row, *CAPTIONS), **group}
+    task = {"attributes": row.texts("attributes", 2)} if paired else texts(row, "relation_name")
+    return {"image_path": keep("image"), **sides, **texts(row, *CAPTIONS), **task}
 
 
 def colorswap(row: Row, keep: Keep) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Hold-out rules of a split, their tests, and groups of animals that rules name.
+"""Hold-out rules of a split, their tests, and sets of animals that rules name.
 
 A scene that any rule matches (see `menagerie.generators.rules.rule`) is only in the test `held_out`, in test views. Its
 animals may be in other scenes of train: only the composition that the rule describes is unseen. Pairs of which the
 rules leave no scene aren't trainable, and fractions count only the others. With several rules, each also has a test of
-its own, `held_out 1`, `held_out 2`, in the recipe's order. Rules may name the groups of a recipe, such as
+its own, `held_out 1`, `held_out 2`, in the recipe's order. Rules may name the sets of a recipe, such as
 "felines={cat, lion}", and those of its world.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
-from menagerie.envs.world import World, checked_groups
+from menagerie.envs.world import World, checked_sets
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.vocabulary import Vocabulary
@@ -23,36 +23,36 @@ from menagerie.generators.vocabulary import Vocabulary
 FORM = "felines={cat, lion}"
 
 
-def group_texts(table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Write the groups in a TOML table as recipes hold them."""
+def set_texts(table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Write the sets in a TOML table as recipes hold them."""
     return tuple(f"{name}={{{', '.join(members)}}}" for name, members in table.items())
 
 
-def read_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Read the members of each group in a recipe. Raises for a text without =, and for a second group of a name."""
-    groups: dict[str, tuple[str, ...]] = {}
+def read_sets(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Read the members of each set in a recipe. Raises for a text without =, and for a second set of a name."""
+    sets: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, equals, members = (part.strip() for part in text.partition("="))
         if not equals:
-            raise UserError(f"group {text!r} must be a name and its animals, such as {FORM}")
-        if name in groups:
-            raise UserError(f"group {name!r} is there twice; rename one")
+            raise UserError(f"set {text!r} must be a name and its animals, such as {FORM}")
+        if name in sets:
+            raise UserError(f"set {name!r} is there twice; rename one")
         inner = members.removeprefix("{").removesuffix("}")
-        groups[name] = tuple(" ".join(member.split()) for member in inner.split(",") if member.strip())
-    return groups
+        sets[name] = tuple(" ".join(member.split()) for member in inner.split(",") if member.strip())
+    return sets
 
 
 @lru_cache(maxsize=64)
-def with_groups(world: World, texts: tuple[str, ...]) -> World:
-    """Return `world` with a recipe's groups added. Raises for an invalid group, and for a group whose name has other
+def with_sets(world: World, texts: tuple[str, ...]) -> World:
+    """Return `world` with a recipe's sets added. Raises for an invalid set, and for a set whose name has other
     members in `world`.
     """
-    groups, added = dict(world.groups), checked_groups(read_groups(texts), world.animals)
+    sets, added = dict(world.sets), checked_sets(read_sets(texts), world.animals)
     for name, members in added:
-        if set(groups.get(name, members)) != set(members):
-            theirs, ours = (", ".join(names) for names in (groups[name], members))
-            raise UserError(f"group {name!r} is {theirs} in the world {world.name!r} and {ours} here; rename one")
-    return replace(world, groups=tuple((groups | dict(added)).items())) if added else world
+        if set(sets.get(name, members)) != set(members):
+            theirs, ours = (", ".join(names) for names in (sets[name], members))
+            raise UserError(f"set {name!r} is {theirs} in the world {world.name!r} and {ours} here; rename one")
+    return replace(world, sets=tuple((sets | dict(added)).items())) if added else world
 
 
 HELD_OUT = "held_out"
@@ -100,8 +100,8 @@ def leave_any(rules: tuple[Rule, ...], world: World, scenes: Iterable[Scene]) ->
 
 
 def recorded_rules(recipe: Mapping[str, Any], words: Vocabulary) -> tuple[Rule, ...]:
-    """Parse the hold-out rules that a split records, with the groups that it records. Doesn't need the world's file."""
-    return parsed(tuple(recipe.get("hold_out", ())), with_groups(world_of(words), tuple(recipe.get("groups", ()))))
+    """Parse the hold-out rules that a split records, with the sets that it records. Doesn't need the world's file."""
+    return parsed(tuple(recipe.get("hold_out", ())), with_sets(world_of(words), tuple(recipe.get("sets", ()))))
 
 
 @cache

@@ -47,7 +47,7 @@ def parse_rule(text: str, world: World) -> Rule:
     """Parse a rule; raises, with the character's position, for a syntax error or a name that `world` lacks."""
     parser = Parser(text, world)
     expression = parser.rule()
-    return Rule(text, expression, tuple(group for group in world.groups if group[0] in parser.used))
+    return Rule(text, expression, tuple(named for named in world.sets if named[0] in parser.used))
 
 
 class Parser:
@@ -56,11 +56,11 @@ class Parser:
     def __init__(self, text: str, world: World) -> None:
         if len(text) > MOST_CHARACTERS:
             start = f"rule {text[:40]!r}... has {len(text)} characters"
-            raise UserError(f"{start}; at most {MOST_CHARACTERS} are read: write several rules, or groups of animals")
+            raise UserError(f"{start}; at most {MOST_CHARACTERS} are read: write several rules, or sets of animals")
         self.text, self.depth = text, 0
-        self.groups, self.used = dict(world.groups), set[str]()
+        self.sets, self.used = dict(world.sets), set[str]()
         self.names = {
-            **{name: (*world.animals, *self.groups) for name in OF_ANIMALS},
+            **{name: (*world.animals, *self.sets) for name in OF_ANIMALS},
             "texture": world.textures,
             "size": world.sizes,
             "background": world.backgrounds,
@@ -180,11 +180,11 @@ class Parser:
         return Comparison(left, operator, tuple(values))
 
     def members(self, field: str, value: str | int) -> tuple[str | int, ...]:
-        """The members of a group if the field takes animals; otherwise the value alone."""
-        if field not in OF_ANIMALS or value not in self.groups:
+        """The members of a set if the field takes animals; otherwise the value alone."""
+        if field not in OF_ANIMALS or value not in self.sets:
             return (value,)
         self.used.add(value)
-        return self.groups[value]
+        return self.sets[value]
 
     def other(self, left: Term) -> Term:
         """Parse an indexed field that `left` can be compared with."""

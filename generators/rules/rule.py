@@ -6,7 +6,7 @@ and parentheses; `not` binds closest, then `and`, then `or`:
     texture=red & animal=cat                        a red cat, beside anything
     (texture=red) & (animal=cat)                    something red, and a cat of any texture
     pair={cat, lion}                                a cat and a lion, and nothing else
-    animal=felines, pair={felines, bear}            the same of any animal of a group
+    animal=felines, pair={felines, bear}            the same of any animal of a set
     relation=above & second=orca                    something above an orca
     background=city                                 any scene in the city
     count=2 & texture[0]=texture[1]                 two objects of one texture
@@ -23,7 +23,7 @@ Fields
                                   `relation=under` the lower one), else that in the relation's first slot
     pair                          the two animals of a scene of two objects, in any order
 
-Values are names of the world, quoted where they contain a keyword; groups of animals, which mean any of
+Values are names of the world, quoted where they contain a keyword; sets of animals, which mean any of
 their animals; a set in braces, which means any of its values; whole numbers for count and view, and only
 count knows <, <=, > and >=; or an indexed field, as in texture=texture[1].
 
@@ -39,7 +39,7 @@ from dataclasses import dataclass, field
 
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import RELATIONS, place_of
-from menagerie.envs.world import Groups
+from menagerie.envs.world import AnimalSets
 
 Value = str | int | tuple[str, ...]
 
@@ -142,8 +142,8 @@ class Rule:
 
     text: str
     expression: AnyOf = field(repr=False)
-    groups: Groups = ()
-    """Groups that the rule names, with their animals."""
+    sets: AnimalSets = ()
+    """Sets that the rule names, with their animals."""
 
     def matches(self, scene: Scene) -> bool:
         """Whether the rule is true of `scene`."""

@@ -25,8 +25,8 @@ def objects_of(test: str) -> int:
 
 
 def named_in(rules: Sequence[Rule], world: World) -> set[str]:
-    """Return the animals and textures that the texts of rules name, by themselves or by groups."""
-    known = {name: (name,) for name in (*world.animals, *world.textures)} | dict(world.groups)
+    """Return the animals and textures that the texts of rules name, by themselves or by sets."""
+    known = {name: (name,) for name in (*world.animals, *world.textures)} | dict(world.sets)
     texts = " ".join(rule.text for rule in rules)
     found = [members for name, members in known.items() if re.search(rf"\b{re.escape(name)}\b", texts)]
     return {member for members in found for member in members}

@@ -7,7 +7,7 @@ they have the same background, facings and sizes. So two numbers are exact, and 
 textures, log2(C(n, 2) C(t, 2)) bits say which two animals and which two textures a scene shows, and 1 bit says which
 animal has which texture.
 
-A probe is fitted to some scenes and tested on others. Divide scenes by groups: a record's group is the unordered pair
+A probe is fitted to some scenes and tested on others. Divide scenes by pairs: a record's pair is the unordered pair
 of animals whose textures the swap exchanges. A scene and its swap have the same words: if they came apart, even a
 random code of each scene could be decoded (Koishigarina et al. 2025, arXiv 2502.03566).
 
@@ -85,9 +85,7 @@ class ProbeRecipe(SplitRecipe):
         if self.mention_order:
             raise UserError("captions of a probe set mention objects in both orders: leave out mention_order")
         if not self.layout and self.objects != 2:
-            raise not_allowed(
-                "objects", self.objects, "2 unless there is a layout; take layout apart"
-            )
+            raise not_allowed("objects", self.objects, "2 unless there is a layout; take layout apart")
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         animals, textures = chosen(self, world)
@@ -106,7 +104,7 @@ class ProbeRecipe(SplitRecipe):
         objects = tuple(from_left(scene)[:: -1 if subset == RIGHT_FIRST else 1])
         return Content(scene, objects, phrasing=phrasing, negative=True)
 
-    def groups_of(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"]:
+    def exchanged_pairs(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"]:
         """Return, for each scene, the number of the pair of animals whose textures its swap exchanges."""
         names = ({scene.objects[i].animal for i in probed(scene)} for scene in scenes)
         known = sorted({obj.animal for scene in scenes for obj in scene.objects})

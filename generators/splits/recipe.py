@@ -35,11 +35,11 @@ from menagerie.generators.captions.templates import (
 from menagerie.generators.parsers.world_grammar import check_phrasings
 from menagerie.generators.rules.hold_out import (
     HELD_OUT,
-    group_texts,
     held_out_tests,
     kept,
     parsed,
-    with_groups,
+    set_texts,
+    with_sets,
 )
 from menagerie.generators.rules.rule import Rule
 
@@ -112,8 +112,8 @@ class SplitRecipe(ABC):
     """Which object captions mention first: random, or slots (the left or upper one); empty: as in the template."""
     article: str = ""
     """a or the; empty: as in the template."""
-    groups: tuple[str, ...] = ()
-    """Groups of animals for rules, such as "felines={cat, lion}", besides those of the world."""
+    sets: tuple[str, ...] = ()
+    """Sets of animals for rules, such as "felines={cat, lion}", besides those of the world."""
 
     def __post_init__(self) -> None:
         validate(self, str)
@@ -151,8 +151,9 @@ class SplitRecipe(ABC):
     def counts(self) -> PairCounts:
         """The numbers of pairs that the fractions amount to; raises if they are impossible."""
 
-    def groups_of(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"] | None:
-        """The number of each scene's group. None for kinds of splits that don't group their records."""
+    def exchanged_pairs(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"] | None:
+        """For each scene, the number of the pair of animals whose textures are exchanged. None for kinds of splits that
+        have no such pairs."""
         return None
 
     def measured(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
@@ -166,16 +167,16 @@ class SplitRecipe(ABC):
 
     def rules(self, world: World) -> tuple[Rule, ...]:
         """The hold-out rules, parsed with the names of `world`."""
-        return parsed(self.hold_out, with_groups(world, self.groups)) if self.hold_out else ()
+        return parsed(self.hold_out, with_sets(world, self.sets)) if self.hold_out else ()
 
     def resolved(self) -> "SplitRecipe":
-        """Return the recipe with exactly the groups that its rules name, those of the world included.
+        """Return the recipe with exactly the sets that its rules name, those of the world included.
 
-        It determines the same scenes without the groups in the world's file. So it gives the split its name, and split
+        It determines the same scenes without the sets in the world's file. So it gives the split its name, and split
         files record it.
         """
         rules = self.rules(load_world(self.world)) if self.hold_out else ()
-        return replace(self, groups=group_texts(dict(group for rule in rules for group in rule.groups)))
+        return replace(self, sets=set_texts(dict(named for rule in rules for named in rule.sets)))
 
     @property
     def wording(self) -> Template:
@@ -184,7 +185,7 @@ class SplitRecipe(ABC):
 
     def subsets(self) -> dict[str, list[Scene]]:
         """The scenes of train, validation and all tests; a subset may be empty."""
-        world = with_groups(load_world(self.world), self.groups)
+        world = with_sets(load_world(self.world), self.sets)
         check_phrasings(self.wording, world)
         self.rules(world)  # raises for a wrong one before scenes are drawn
         subsets = self.planned(world)
@@ -270,7 +271,7 @@ class SplitRecipe(ABC):
 
 
 def recorded(recipe: SplitRecipe) -> dict:
-    """A recipe as split files record it, with the groups that its rules name."""
+    """A recipe as split files record it, with the sets that its rules name."""
     return {"kind": recipe.kind} | asdict(recipe.resolved())
 
 
@@ -298,8 +299,8 @@ def set_apart(recipe: SplitRecipe, names: list[Name], what: str) -> tuple[list[N
     n_apart = n_tested + at_least_one(recipe.validation, len(names))
     if not names[n_apart:]:
         raise UserError(
-            f"test_pairs {recipe.test_pairs:g} and validation {recipe.validation:g} leave none of the {len(names)} {what} of "
-            f"world {recipe.world!r} to train on; lower one of them"
+            f"test_pairs {recipe.test_pairs:g} and validation {recipe.validation:g} leave none of the {len(names)} "
+            f"{what} of world {recipe.world!r} to train on; lower one of them"
         )
     return names[:n_tested], names[n_tested:n_apart], names[n_apart:]
 

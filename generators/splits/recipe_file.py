@@ -6,7 +6,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import Option, options_of
 from menagerie.envs.core.reading import Unreadable, read_toml, shaped
 from menagerie.envs.core.validation import build
-from menagerie.generators.rules.hold_out import group_texts
+from menagerie.generators.rules.hold_out import set_texts
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
@@ -38,9 +38,9 @@ def read_recipe(name: str) -> SplitRecipe:
         given = given["recipe"]
     try:
         kind = KINDS[choose("kind of split", str(given.pop("kind", "")), KINDS)]
-        if isinstance(given.get("groups"), dict):
-            table = given["groups"].items()
-            given["groups"] = group_texts({name: shaped(its, list[str], f"group {name!r}") for name, its in table})
+        if isinstance(given.get("sets"), dict):
+            table = given["sets"].items()
+            given["sets"] = set_texts({name: shaped(its, list[str], f"set {name!r}") for name, its in table})
         return build(kind, given)
     except UserError as error:
         raise error.at(path) from error

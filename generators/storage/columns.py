@@ -37,8 +37,8 @@ def columns_of(
     if subset == "train":
         train = Records(recorded(recipe), vocabulary, table, len(scenes))
         table["negative"] &= allowed_negatives(train, scenes)
-    if (groups := recipe.groups_of(scenes)) is not None:
-        table["group"] = np.concatenate([groups, np.full(len(further), -1)]).astype(np.int32)
+    if (pairs := recipe.exchanged_pairs(scenes)) is not None:
+        table["pair"] = np.concatenate([pairs, np.full(len(further), -1)]).astype(np.int32)
     return table, len(scenes)
 
 

@@ -45,9 +45,9 @@ class Records:
         return self.columns["counterfactual"][: self.count]
 
     @property
-    def groups(self) -> Int[np.ndarray, " n"] | None:
+    def pairs(self) -> Int[np.ndarray, " n"] | None:
         """In probe sets: what is split must be split by these."""
-        return self.columns["group"][: self.count] if "group" in self.columns else None
+        return self.columns["pair"][: self.count] if "pair" in self.columns else None
 
     @property
     def number_of_objects(self) -> Int[np.ndarray, " n"]:

@@ -4,7 +4,7 @@
                       version of the recipe, digest (SHA-256 of all but pictures and texts)
     /SUBSET/          background, view, animal, texture, slot, [size]   numbers of names (`vocabulary.Columns`)
                       phrasing, mentioned, textured, negative, [denied]   what captions say (`columns.encode_contents`)
-                      counterfactual   row of the swapped scene, or -1;  [group]   in probe sets
+                      counterfactual   row of the swapped scene, or -1;  [pair]    in probe sets
                       [images (n, h, w, 3), masks (n, h, w), caption, false_caption]   (`pack`)
 
 All are plain contiguous HDF5 datasets, which are mapped into memory. The attribute `records` of a subset is the number

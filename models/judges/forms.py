@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item, Scores
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY, Benchmark, Item, Scores
 from menagerie.models.judges import questions as ask
 from menagerie.models.judges.options import FormName, JudgeOptions
 from menagerie.models.judges.questions import Question, Verdict
@@ -105,11 +105,11 @@ class Choice(Form):
     def check(self, benchmark: Benchmark, items: Sequence[Item]) -> None:
         for item in items:
             if not 2 <= len(item.texts) <= MOST_COMPARED:
-                what = f"{len(item.texts)} texts of {item.group!r}"
+                what = f"{len(item.texts)} texts of {item.task!r}"
                 raise UserError(f"choices are between 2 to {MOST_COMPARED} texts, not {what}; ask --judge.forms yes")
-            if item.group != QUAD and compares_images(benchmark, item):
+            if item.task != FOUR_WAY and compares_images(benchmark, item):
                 raise UserError(
-                    f"choices are between texts of one image, and {item.group!r} compares images; ask --judge.forms yes"
+                    f"choices are between texts of one image, and {item.task!r} compares images; ask --judge.forms yes"
                 )
 
     def comparisons(self, item: Item) -> Iterator[Comparison]:

@@ -116,9 +116,9 @@ class Framed(Benchmark):
         self.name, self.items = inner.name, inner.items
 
     @property
-    def groups(self) -> Sequence[str]:
-        """The groups of the benchmark."""
-        return self.inner.groups
+    def tasks(self) -> Sequence[str]:
+        """The tasks of the benchmark."""
+        return self.inner.tasks
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 r r"]:
         """The images with these indices, framed."""

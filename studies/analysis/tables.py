@@ -137,11 +137,12 @@ def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
     return texts
 
 
-QUAD = "quad text"
+TEXT_SCORE = "text score"
 NEAR = 0.05  # a fifth of chance
 FLAG = ", same caption"
 MEANS = (
-    f"same caption: its {QUAD} there is below {100 * NEAR:.0f} %, chance being 25: it prefers the same caption for an "
+    f"same caption: its {TEXT_SCORE} there is below {100 * NEAR:.0f} %, chance being 25: it prefers the same caption "
+    f"for an "
     "image and for its counterfactual, whatever they show. Then an accuracy on swaps, high or low, says which caption "
     "it "
     "likes and nothing of binding"

@@ -20,7 +20,8 @@ TERMS: dict[str, str] = {
     "record": "an image of a test with its true caption and, for each task, false ones",
     "animal pair": "two different animals, in either order; what differs between pairs is what intervals are over",
     "hard negative": "a caption of the same words that is false of the image",
-    "counterfactual": "the scene of which a hard negative is true; image, counterfactual and both captions are a quad",
+    "counterfactual": "the scene of which a hard negative is true; image, "
+    "counterfactual and both captions are a four-way item",
     "single-object scene": "a scene of one animal",
     "single-object phase": "the first steps of a run, which show single-object scenes alone",
     "singles share": "share of a batch that shows single-object scenes, after that phase",
@@ -94,16 +95,16 @@ MEANINGS: dict[str, str] = {
     "paraphrase": "two captions that say the same, in two orders, must both be above the swapped one. Chance is 33 %",
     "negation": "the true caption mentions one animal and denies an absent one, the false one denies one that is there",
     "pure negation": "the true caption denies an animal that is absent, the false one denies one that is there",
-    "quad text": "two images and two captions, each true of one image: does each image prefer its own? Chance is 25 %; "
-    "a model that prefers the same caption for both images has 0, so what is below chance is such a liking",
-    "quad image": "does each of the two captions prefer its image? Chance is 25 %; with one image for both it is 0",
-    "quad group": "both at once. Chance is 17 %",
+    "text score": "two images and two captions, each true of one image: does each image prefer its own? Chance is "
+    "25 %; a model that prefers the same caption for both images has 0, so what is below chance is such a liking",
+    "image score": "does each of the two captions prefer its image? Chance is 25 %; with one image for both it is 0",
+    "group score": "both at once. Chance is 17 %",
 }
 
 # Accuracy of guessing in percent, if it isn't 50.
 CHANCES: dict[str, float] = {
     **{"paraphrase": 100 / 3, "assignment of 3": 100 / 6, "assignment of 4": 100 / 24},
-    **{"quad text": 25.0, "quad image": 25.0, "quad group": 100 / 6},
+    **{"text score": 25.0, "image score": 25.0, "group score": 100 / 6},
 }
 
 # Starts of tests that have a number, and what their ends become in `SUBSETS`.

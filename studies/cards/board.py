@@ -10,7 +10,16 @@ from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.studies.cards.card import interval_of, table
 from menagerie.studies.cards.verify import Verified, verified
 
-HEADER = ("model", "swaps, %", "95 % interval", "all tasks but quads, %", "95 % interval", "trained on", "date", "card")
+HEADER = (
+    "model",
+    "swaps, %",
+    "95 % interval",
+    "all tasks but four-way, %",
+    "95 % interval",
+    "trained on",
+    "date",
+    "card",
+)
 
 
 def write_board(cards: Sequence[Path], out: Path) -> None:

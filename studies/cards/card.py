@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import copy_file, write_text
 from menagerie.envs.core.reading import parse_json, read_text
 from menagerie.envs.core.records import KEY, file_digest, sealed, unsealed
-from menagerie.generators.benchmarks.benchmark import quad_rules
+from menagerie.generators.benchmarks.benchmark import four_way_rules
 from menagerie.generators.frozen.benchmark import Frozen
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.cards.numbers import Number, numbers_of
@@ -39,7 +39,7 @@ class OfAnswers(msgspec.Struct, forbid_unknown_fields=True):
     undecided: int
     """Items that have no verdict, so that they tie."""
     compares_images: bool
-    """Whether scores of two images can be compared; else quads count by their texts alone."""
+    """Whether scores of two images can be compared; else four-way items count by their texts alone."""
 
     def __str__(self) -> str:
         return f"{self.undecided} of {self.items} items without a verdict"
@@ -80,8 +80,8 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     @property
     def rules(self) -> Sequence[str]:
-        """The rules by which its quads count."""
-        return quad_rules(self.answers is None or self.answers.compares_images)
+        """The rules by which its four-way items count."""
+        return four_way_rules(self.answers is None or self.answers.compares_images)
 
 
 class OfProgram(msgspec.Struct, forbid_unknown_fields=True):

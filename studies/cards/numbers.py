@@ -6,17 +6,16 @@ import msgspec
 import numpy as np
 from jaxtyping import Float64
 
-from menagerie.generators.benchmarks.benchmark import QUAD
 from menagerie.studies.analysis.two_levels import interval_of, intervals
 from menagerie.studies.cards.scores import Point
 
 DIGITS = 5
 MEANS: Mapping[str, Callable[[str], bool]] = {
     "swaps of all tests": lambda task: task == "swap",
-    "all tasks but quads, of all tests": lambda task: not task.startswith(QUAD),
+    "all tasks but four-way, of all tests": lambda task: not task.endswith(" score"),
 }
-"""The means of a card, and the tasks that each is over. Quads aren't among them, because they ask about the captions of
-swaps again."""
+"""The means of a card, and the tasks that each is over. Four-way items aren't among them, because they ask about the
+captions of swaps again."""
 
 
 class Number(msgspec.Struct, forbid_unknown_fields=True):

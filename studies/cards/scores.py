@@ -16,7 +16,7 @@ import numpy as np
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_text
-from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, Item, Scores, judged
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, Item, Scores, judged
 from menagerie.generators.benchmarks.split_tests import outcome_of
 from menagerie.generators.frozen.digests import digest_of_rows
 from menagerie.studies.analysis.words import CHANCES
@@ -53,7 +53,7 @@ class Point(NamedTuple):
 def row_of(subset: str, item: Item, scores: Scores) -> tuple[object, ...]:
     """Return the row of an item. Nine digits hold a number of single precision exactly."""
     written = "; ".join(" ".join(f"{score:.9g}" for score in image) for image in scores)
-    return subset, item.group, item.record, item.cluster, item.true, written
+    return subset, item.task, item.record, item.cluster, item.true, written
 
 
 def read_scores(path: Path) -> list[Scored]:
@@ -81,16 +81,16 @@ def scenes_digest(items: Iterable[Scored]) -> str:
     return digest_of_rows((*item[:5], *item.scores.shape) for item in items)
 
 
-def points(items: Iterable[Scored], rules: Sequence[str] = tuple(QUADS)) -> Iterator[Point]:
-    """Yield how each record that counts fared. A quad, two images with two texts, counts for a task by each of `rules`,
-    in which a tie is wrong, unless a judge says nothing."""
+def points(items: Iterable[Scored], rules: Sequence[str] = tuple(FOUR_WAY_RULES)) -> Iterator[Point]:
+    """Yield how each record that counts fared. A four-way item, two images with two texts, counts for a task by each of
+    `rules`, in which a tie is wrong, unless a judge says nothing."""
     for subset, task, _, animals, true, scores, had in items:
         if had:
             continue
-        if task == QUAD:
+        if task == FOUR_WAY:
             for part in rules:
                 name = f"{task} {part}"
-                yield Point(subset, name, animals, judged(QUADS[part], scores).official, CHANCES[name] / 100)
+                yield Point(subset, name, animals, judged(FOUR_WAY_RULES[part], scores).official, CHANCES[name] / 100)
         else:
             chance = 1 / math.comb(scores.shape[1], true)
             yield Point(subset, task, animals, judged(partial(outcome_of, true), scores).neutral, chance)

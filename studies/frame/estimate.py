@@ -37,8 +37,8 @@ class Estimate(NamedTuple):
     n: int
     """Number of records; for a paired difference, of those whose animal pair both sides have."""
     clusters: int
-    """Number of different animal pairs; 0 if no records are kept, as for quads. Of a statistic of several groups, the
-    number in the group that has the fewest."""
+    """Number of different animal pairs; 0 if no records are kept, as for four-way items. Of a statistic of several
+    groups, the number in the group that has the fewest."""
     seeds: int
     deviation: float
     """Standard deviation of the seeds' own values; nan for one seed."""
@@ -75,9 +75,9 @@ def points_in(folder: Path) -> pd.DataFrame:
 
 
 @cache
-def quads_in(folder: Path, part: str) -> pd.DataFrame:
+def four_way_scores(folder: Path, part: str) -> pd.DataFrame:
     """The records of `points_in` that are swaps with a counterfactual image; their `value` says whether the "text",
-    "image" or "group" of the quad is right, which isn't the case for a tie."""
+    "image" or "group" of the four-way item is right, which isn't the case for a tie."""
     records = read_predictions(folder, counterfactuals=True).dropna(subset=COUNTERFACTUAL)
     own, own_false, counterfactual_false, counterfactual = (records[name] for name in (*SCORES, *COUNTERFACTUAL))
     text, image = (
@@ -86,7 +86,7 @@ def quads_in(folder: Path, part: str) -> pd.DataFrame:
     )
     right = {"text": text, "image": image, "group": text & image}
     columns = ["subset", "task", "scene", "caption", "animals"]
-    return records[columns].assign(value=right[choose("part of a quad", part, right)].astype(float))
+    return records[columns].assign(value=right[choose("score", part, right)].astype(float))
 
 
 def estimates(
@@ -197,8 +197,8 @@ def clusters(parts: Sequence[pd.DataFrame]) -> tuple[Matrix, Matrix, list[Any], 
 
 
 def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estimate]:
-    """Estimate the mean over all records of each group of `scores` whose records aren't kept, such as those of quads.
-    Each accuracy counts by its number of records `n`."""
+    """Estimate the mean over all records of each group of `scores` whose records aren't kept, such as those of four-way
+    items. Each accuracy counts by its number of records `n`."""
     scores, found = scores.dropna(subset="accuracy"), {}
     for key, part in scores.assign(right=scores["accuracy"] * scores["n"]).groupby(list(by), sort=False):
         sums = part.groupby("seed", sort=False)[["right", "n"]].sum()

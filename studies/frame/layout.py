@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, QUAD, WAITING, by_task, number, to_latex
+from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, TEXT_SCORE, WAITING, by_task, number, to_latex
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import as_column, text_of
 from menagerie.studies.frame.estimate import Estimate
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 def places(records: Records) -> list[Place]:
     """List all places of all arms, in the order of the plan. A run that isn't finished has places for validation and
     the tests of its cell; before any run is finished, each run has one place without a test."""
-    tests, groups = tests_of(records), records.groups
+    tests, groups = tests_of(records), records.pairs
     done = {arm.id: groups or result["subsets"] for arm, result in records.results}
     over = {arm.id for arm in records.arms if records.over(arm)}
     if not tests:
@@ -107,8 +107,8 @@ class Numbers:
         if self.against or "task" in self.names or not len(scores) or {*scores.task} != {"swap"}:
             return set()
         every = replace(self.part.records, chosen=()).scores
-        quads = every[every.task == QUAD].groupby([*self.names], sort=False)["accuracy"]
-        return {key for key, values in quads if values.mean() < NEAR}
+        four_way_items = every[every.task == TEXT_SCORE].groupby([*self.names], sort=False)["accuracy"]
+        return {key for key, values in four_way_items if values.mean() < NEAR}
 
     def base_of(self, names: Sequence[str], key: Key) -> Key:
         """Return the key with which `key` is compared: the same, except for the labels in `against`."""

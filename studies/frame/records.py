@@ -39,8 +39,8 @@ class Records(Known):
     group: Callable[[Arm], Mapping[str, str]] | None = None
     """Maps an arm to the test of each of its scenes, by the scene's key; these replace the tests that its split
     names."""
-    quad: str = ""
-    """The part of quads, text, image or group, that the records of `quads` are valued by."""
+    four_way_part: str = ""
+    """The part of four-way items, text, image or group, that the records of `four_way_items` are valued by."""
     snapshot: dict[Path, dict[str, Any] | None] = field(default_factory=dict, compare=False, repr=False)
     """The results that `results` read, None for those not there yet. Narrowed records share them: runs may end while a
     page is made, and it shows one moment."""
@@ -133,15 +133,14 @@ class Records(Known):
         """Return the records sorted into the tests `groups` in place of their own: `group` gives the test of each scene
         of an arm, by the scene's key.
 
-        Scenes without a test there are left out, and so is what has no records, such as quads. Narrow to subsets before
-        calling this.
-        """
+        Scenes without a test there are left out, and so is what has no records, such as four-way items. Narrow to
+        subsets before calling this."""
         return replace(self, groups=tuple(groups), group=group)
 
-    def quads(self, part: str) -> "Records":
-        """Return the swaps that have a counterfactual image, each with the value of its quad: 1 if its "text", "image"
-        or "group" is right, else 0. Only `points` and `estimates` change."""
-        return replace(self.where(task="swap"), quad=part)
+    def four_way_items(self, part: str) -> "Records":
+        """Return the swaps that have a counterfactual image, each with the value of its four-way item: 1 if its "text",
+        "image" or "group" is right, else 0. Only `points` and `estimates` change."""
+        return replace(self.where(task="swap"), four_way_part=part)
 
     def labelled(self, more: Callable[[Arm, "Records"], Mapping[str, Any]]) -> "Records":
         """These records, with further labels of each finished arm."""
@@ -151,7 +150,8 @@ class Records(Known):
 
     @cached_property
     def scores(self) -> "pd.DataFrame":
-        """A row for each finished arm, subset and task: labels, n, accuracy (a tie is a guess, in quads wrong)."""
+        """A row for each finished arm, subset and task: labels, n, accuracy (a tie is a guess, in four-way items
+        wrong)."""
         import pandas as pd
 
         if self.group:
@@ -170,9 +170,9 @@ class Records(Known):
         where the true caption wins and one half for a tie."""
         import pandas as pd
 
-        from menagerie.studies.frame.estimate import points_in, quads_in
+        from menagerie.studies.frame.estimate import four_way_scores, points_in
 
-        points = partial(quads_in, part=self.quad) if self.quad else points_in
+        points = partial(four_way_scores, part=self.four_way_part) if self.four_way_part else points_in
         tested = [arm for arm, result in self.results if result.get("subsets")]
         parts = [self._grouped(arm, self._narrowed(points(self.folder(arm)))).assign(**arm.place) for arm in tested]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -227,9 +227,8 @@ class Records(Known):
         `against={"model": "clip"}`: estimate how far each group is above the group that is the same but for these
         labels, on the animal pairs of each seed and test that both have. `statistic=("pairs", area)`: estimate the
         statistic `area` of the means along the label "pairs", one for each combination of the other labels, over the
-        seeds that all its groups have; none if there is no such seed. Tasks whose records aren't kept (quads) have the
-        mean of all records and no interval, if `by` has the task and neither is given.
-        """
+        seeds that all its groups have; none if there is no such seed. Tasks whose records aren't kept (four-way items)
+        have the mean of all records and no interval, if `by` has the task and neither is given."""
         from menagerie.studies.frame.estimate import estimates, without_records
 
         by = (by,) if isinstance(by, str) else by
@@ -240,7 +239,7 @@ class Records(Known):
             line = f"against={dict(against or {})}: {odd[0]} must be among `by`, got {tuple(by)}"
             raise UserError(line, "against")
         found = estimates(self.points, by, against, statistic) if len(self.points) else {}
-        if not self.quad and against is None and statistic is None and "task" in by and len(self.scores):
+        if not self.four_way_part and against is None and statistic is None and "task" in by and len(self.scores):
             kept = set(self.points["task"]) if len(self.points) else set()
             found |= without_records(self.scores[~self.scores["task"].isin(kept)], by)
         return found

@@ -115,11 +115,13 @@ def write_invented(out: Path, arm: Arm) -> None:
         writer = csv.DictWriter(text, PREDICTIONS, lineterminator="\n", restval="")
         writer.writeheader()
         writer.writerows(invented_rows(tests))
-    quads = {f"quad {part}": {"accuracy": 0.5, "tie_rate": None, "n": PAIRS} for part in ("text", "image", "group")}
+    four_way_items = {
+        f"{part} score": {"accuracy": 0.5, "tie_rate": None, "n": PAIRS} for part in ("text", "image", "group")
+    }
     result = {
         **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.axes, "settings": cell.settings},
         **{"axes": list(cell.axes), "images_seen": cell.images_seen, "train_images": 1, **cell.data.counts()},
-        **{"parameters": 1, "subsets": {test: dict.fromkeys(TASKS, LEVEL) | quads for test in tests}},
+        **{"parameters": 1, "subsets": {test: dict.fromkeys(TASKS, LEVEL) | four_way_items for test in tests}},
         **{"loss_negatives": [], "parsed": "", "carried": {}, "seconds": 1.0},
         "provenance": {**provenance(), "step_cpu_seconds": 1.0},
     }

@@ -112,7 +112,7 @@ def of_test(scorer: Scorer, name: str, test: Benchmark) -> Coded:
     images, codes = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
     image_codes = images[[numbers[item.images[0]] for item in items]]
     both = codes[[[texts[text] for text in item.texts] for item in items]]
-    records = [Record(name, item.group, item.record, item.texts[0].text, item.cluster) for item in items]
+    records = [Record(name, item.task, item.record, item.texts[0].text, item.cluster) for item in items]
     return Coded(records, image_codes[:, None] * both, image_codes**2)
 
 

@@ -21,8 +21,8 @@ from menagerie.studies.pages.loss_or_architecture_choices import (
     whole_budgets,
 )
 from menagerie.studies.pages.loss_or_architecture_effects import (
+    IMAGE_SCORE,
     MEASURES,
-    QUAD,
     SWAP,
     decomposed,
     decompositions,
@@ -109,13 +109,13 @@ def figure(study: Any, plain: Records) -> Iterator[Part]:
         yield Bars("accuracy", plain, **look, says=FIGURE)
 
 
-TASKS = ("swap", "quad text", "quad image", "quad group", "replace animal", "replace texture")
+TASKS = ("swap", "text score", "image score", "group score", "replace animal", "replace texture")
 
 
 def combinations(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
     """Return a table with a row for each split, combination, number of negatives and prior, at equal images."""
-    found, quads = shown.estimates((*PLACE, "task")), shown.quads("image").estimates(PLACE)
-    found |= {(*key, QUAD): its for key, its in quads.items()}
+    found, four_way_items = shown.estimates((*PLACE, "task")), shown.four_way_items("image").estimates(PLACE)
+    found |= {(*key, IMAGE_SCORE): its for key, its in four_way_items.items()}
     rows = []
     for key, (arm, result) in places(study, shown).items():
         cost = noted_cost(arm)
@@ -193,9 +193,9 @@ def by_budget(
 FIGURE = """Accuracy (%) on swaps of unseen pairs, after equally many images; chance is 50. Pale dots are single
 seeds."""
 COMBINATIONS = """At the largest budget that all have finished, so after equally many images. In percent; chance is 50
-in swaps and replaced words, 25 in quads of texts and of images, 17 in groups. Alpha weights the prior of texts that is
-subtracted from a likelihood. It changes which text an image chooses. Which image a text chooses, so quad image, it
-changes by rounding only."""
+in swaps and replaced words, 25 in four-way items of texts and of images, 17 in groups. Alpha weights the prior of texts
+that is subtracted from a likelihood. It changes which text an image chooses. Which image a text chooses, so image
+score, it changes by rounding only."""
 EFFECTS = """The effect of a factor in points: accuracy at its second level minus that at its first, over all levels of
 the others. Levels are in this order: contrastive, generative; late, early; pooled, patches. An interaction of two
 factors is half of how far the effect of one changes with the other, one of three factors a quarter."""

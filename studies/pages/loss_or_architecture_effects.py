@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
 
 EQUAL_IMAGES = "equal images"
-SWAP, QUAD = "swap", "quad image"
-MEASURES = {SWAP: lambda its: its, QUAD: lambda its: its.quads("image")}
-"""What effects are measured on: the swaps of unseen pairs, and the quads by image of these, which a prior changes only
-by rounding."""
+SWAP, IMAGE_SCORE = "swap", "image score"
+MEASURES = {SWAP: lambda its: its, IMAGE_SCORE: lambda its: its.four_way_items("image")}
+"""What effects are measured on: the swaps of unseen pairs, and the four-way items by image of these, which a prior
+changes only by rounding."""
 
 
 def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
@@ -78,10 +78,10 @@ def one_at_a_time(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> t
     for choice in (each for each in chosen if not each.name or each.name.startswith(PRIOR)):
         its = swaps.where(lambda arm, choice=choice: arm.id in choice.arms)
         for name, both in levels.items():
-            found, quads = (alone(change(its), levels, name) for change in MEASURES.values())
+            found, four_way_items = (alone(change(its), levels, name) for change in MEASURES.values())
             for key, points in found.items():
                 place = [key[0], str(choice.negatives), choice.name or EQUAL_IMAGES, " → ".join(both)]
-                rows.append([*place, ", ".join(key[1:]) or DASH, str(points), str(quads.get(key, DASH))])
+                rows.append([*place, ", ".join(key[1:]) or DASH, str(points), str(four_way_items.get(key, DASH))])
     return ["split", "negatives", "compared", "change", "where", *MEASURES], rows
 
 

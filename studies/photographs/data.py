@@ -32,7 +32,7 @@ class BareTests(SplitTests):
         telling = Telling(data.split.recipe, data.split.vocabulary)
         scenes = [without_textures(scene) for scene in data.records.scenes]
         self.choices = {task: choices(task, scenes, telling) for task in TASKS if possible(task, telling)}
-        self.items = [item for task in self.choices for item in self._task_items(task)] + self._quads()
+        self.items = [item for task in self.choices for item in self._task_items(task)] + self._four_way()
 
 
 def without_textures(scene: Scene) -> Scene:
@@ -150,7 +150,7 @@ def samples_of(test: Tested) -> Samples:
     """Return some images of a test, evenly spaced among its swaps, each with a true and a false caption; none if it has
     no swaps."""
     bench = next((bench for bench in tests_in(test).values() if len(bench.data)), None)
-    swaps = [item for item in bench.items if item.group == "swap"] if bench else []
+    swaps = [item for item in bench.items if item.task == "swap"] if bench else []
     if not swaps:
         return [], []
     chosen = [swaps[len(swaps) * (2 * k + 1) // (2 * SAMPLES)] for k in range(SAMPLES)]

@@ -47,35 +47,37 @@ def evaluate(
 
 
 def rules_for(scorer: "Scorer | Judge") -> Sequence[str]:
-    """Return the rules by which a model's quads are scored. Rules that compare images are among them only if the model
-    can compare images."""
-    from menagerie.generators.benchmarks.benchmark import quad_rules
+    """Return the rules by which a model's four-way items are scored. Rules that compare images are among them only if
+    the model can compare images."""
+    from menagerie.generators.benchmarks.benchmark import four_way_rules
     from menagerie.models.judges.judge import Judge
 
-    return quad_rules(not isinstance(scorer, Judge) or scorer.form.compares_images)
+    return four_way_rules(not isinstance(scorer, Judge) or scorer.form.compares_images)
 
 
 def summaries(
     test: "Benchmark", scores: Sequence["Scores"], rules: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Return the results of each task, and of quads under each of `rules` (None: under all). Accuracies of an empty
-    subset are None."""
-    from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, judged, summarise
+    """Return the results of each task, and of four-way items under each of `rules` (None: under all). Accuracies of an
+    empty subset are None."""
+    from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, judged, summarise
 
-    outcomes: dict[str, list[Outcome]] = {group: [] for group in test.groups if group != QUAD}
-    quads: dict[str, list[Outcome]] = {part: [] for part in rules or QUADS} if QUAD in test.groups else {}
+    outcomes: dict[str, list[Outcome]] = {task: [] for task in test.tasks if task != FOUR_WAY}
+    four_way_items: dict[str, list[Outcome]] = (
+        {part: [] for part in rules or FOUR_WAY_RULES} if FOUR_WAY in test.tasks else {}
+    )
     for item, matrix in zip(test.items, scores, strict=True):
-        if item.group == QUAD:
-            for part, found in quads.items():
-                found.append(judged(QUADS[part], matrix))
+        if item.task == FOUR_WAY:
+            for part, found in four_way_items.items():
+                found.append(judged(FOUR_WAY_RULES[part], matrix))
         else:
-            outcomes[item.group].append(judged(partial(test.outcome, item), matrix))
+            outcomes[item.task].append(judged(partial(test.outcome, item), matrix))
     tasks = {}
-    for group, found in outcomes.items():
+    for task, found in outcomes.items():
         official, neutral, tie_rate, n = summarise(found)
-        tasks[group] = {"accuracy": neutral, "official": official, "tie_rate": tie_rate, "n": n}
-    for part, found in quads.items():  # officially a tie is wrong, unless there is no verdict
-        tasks[f"quad {part}"] = {"accuracy": summarise(found).official, "tie_rate": None, "n": len(found)}
+        tasks[task] = {"accuracy": neutral, "official": official, "tie_rate": tie_rate, "n": n}
+    for part, found in four_way_items.items():  # officially a tie is wrong, unless there is no verdict
+        tasks[f"{part} score"] = {"accuracy": summarise(found).official, "tie_rate": None, "n": len(found)}
     return tasks
 
 
@@ -89,17 +91,19 @@ def level(scores: "Scores") -> "Scores":
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
     """Yield a row for each task and each record to which it applies, with the false caption that scores highest; rows
     of swaps also have the counterfactual's scores, if the record has a counterfactual."""
-    from menagerie.generators.benchmarks.benchmark import QUAD
+    from menagerie.generators.benchmarks.benchmark import FOUR_WAY
 
-    counterfactuals = {item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.group == QUAD}
+    counterfactuals = {
+        item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.task == FOUR_WAY
+    }
     for item, matrix in zip(items, scores, strict=True):
-        if item.group == QUAD:
+        if item.task == FOUR_WAY:
             continue
-        row = {"subset": subset, "task": item.group, "scene": item.record, "animals": item.cluster}
+        row = {"subset": subset, "task": item.task, "scene": item.record, "animals": item.cluster}
         false = item.true + int(matrix[0, item.true :].argmax())
         row |= {"caption": item.texts[0].text, "negative": item.texts[false].text}
         numbers = {"score_caption": matrix[0, : item.true].min(), "score_negative": matrix[0, false]}
-        if item.group == "swap" and item.record in counterfactuals:
+        if item.task == "swap" and item.record in counterfactuals:
             both = counterfactuals[item.record]
             numbers |= {"counterfactual_caption": both[0], "counterfactual_negative": both[1]}
         yield row | {name: f"{number:.9g}" for name, number in numbers.items()}
@@ -114,7 +118,7 @@ def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) 
     from menagerie.generators.benchmarks.benchmark import summarise
     from menagerie.models.evaluation.scoring import score_items
 
-    items = [item for item in test.items if item.group == test.looked_at]
+    items = [item for item in test.items if item.task == test.looked_at]
     if most is not None and len(items) > most:
         chosen = generator(0, "sample of swaps").choice(len(items), most, replace=False)
         items = [items[i] for i in sorted(chosen)]

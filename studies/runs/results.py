@@ -47,7 +47,7 @@ class Result(msgspec.Struct):
     carried: dict[str, Any] = {}
     split: str = ""
     benchmark: str = ""
-    groups: dict[str, Numbers] = {}
+    tasks: dict[str, Numbers] = {}
     headlines: dict[str, Numbers] = {}
     wrong: list[dict[str, Any]] = []
     cut: CutTexts | None = None
@@ -75,7 +75,7 @@ def digests_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
 def read_result(folder: Path) -> dict[str, Any] | None:
     """Read the result in a folder; None if there is none yet."""
     result = result_in(folder, Result)
-    if result is not None and not result.keys() & {"subsets", "groups"}:
+    if result is not None and not result.keys() & {"subsets", "tasks"}:
         raise damaged(folder / RESULT, "it has no numbers")
     return result
 

@@ -47,7 +47,7 @@ NOT_PAIRED = (
 )
 HEADLINES = (
     "Measured here: of each benchmark the numbers that papers state, by its official rule, and in brackets n, the "
-    "number of records that they are of. `micro`: all records alike; `macro`: the mean over groups that have any. "
+    "number of records that they are of. `micro`: all records alike; `macro`: the mean over tasks that have any. "
     "Chance: what equal scores give, ties broken at random."
 )
 PAPERS = (
@@ -61,7 +61,7 @@ HAD = (
     "No record is left out for it. A photograph that was cropped or saved anew isn't found so."
 )
 COLUMNS_SAY = (
-    "`group`: the records of one kind; `headline`: a number that papers state. `ties shared`: accuracy when ties are "
+    "`task`: the records of one kind; `headline`: a number that papers state. `ties shared`: accuracy when ties are "
     "broken at random. `ties`: how often scores tie. `chance`: what guessing gives. `n`: records scored."
 )
 WRONG = (

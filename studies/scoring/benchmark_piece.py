@@ -21,7 +21,7 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Result, Summary, judged, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
-from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
+from menagerie.generators.benchmarks.photographs import PhotographSet, by_task
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.models.contract import attempt
@@ -42,7 +42,7 @@ from menagerie.studies.scoring.texts import Skipped, cut_record, described, iden
 VERSION = 3  # of how records are scored
 PIECES, FILE, TEXTS = "pieces", "scores.csv", "texts.csv"
 WRONG = 6  # images of a piece that were got wrong
-SCORES = ("record", "group", "official", "neutral", "tied", "scores")
+SCORES = ("record", "task", "official", "neutral", "tied", "scores")
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class BenchmarkPiece(Piece):
             write_texts(self.folder / TEXTS, bench)
         result = {
             **{"id": self.id, "model": self.model, "benchmark": self.label},
-            **{"groups": groups_of(bench, results), "headlines": headlines_of(words, results)},
+            **{"tasks": tasks_of(bench, results), "headlines": headlines_of(words, results)},
             "wrong": surely_wrong(results),
             **({"reranked": reranker.record} if reranker and reranker.record else {}),
             **self.subject.graphs,
@@ -237,15 +237,15 @@ def scored_pool(
     return bench.results(pool, score_pool(codes.scorer, pool, encode))
 
 
-def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """Return the numbers of each group, and how many of its tests were left out because an image, or all words of a
+def tasks_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """Return the numbers of each task, and how many of its tests were left out because an image, or all words of a
     text, are missing."""
-    parts = by_group([result.item for result in results], [result.outcome for result in results])
+    parts = by_task([result.item for result in results], [result.outcome for result in results])
     every, missing = bench.tests(), bench.untested()
     return {
-        group: summarise(parts.get(group, []))._asdict()
-        | {"missing": missing[group], "unread": every[group] - len(parts.get(group, []))}
-        for group in bench.groups
+        task: summarise(parts.get(task, []))._asdict()
+        | {"missing": missing[task], "unread": every[task] - len(parts.get(task, []))}
+        for task in bench.tasks
     }
 
 
@@ -271,21 +271,21 @@ def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, d
 
 
 def cluster_of(item: Item, pooled: bool) -> tuple[str, str | int]:
-    """Return the key that records share if they resemble each other. Without a cluster it is a record's group and name,
-    because groups may use the same names.
+    """Return the key that records share if they resemble each other. Without a cluster it is a record's task and name,
+    because tasks may use the same names.
 
     In a pool all queries of an image and of its texts share a key; there, an item's cluster may be a class.
     """
     if pooled:
         return "", item.images[0]
-    return ("", item.cluster) if item.cluster not in ("", item.record) else (item.group, item.record)
+    return ("", item.cluster) if item.cluster not in ("", item.record) else (item.task, item.record)
 
 
 def score_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each test: its outcome, and the scores of its texts, one image after another."""
     for item, scores, outcome in results:
         texts = "; ".join(" ".join(f"{score:.9g}" for score in row) for row in scores)
-        yield item.record, item.group, f"{outcome.official:g}", f"{outcome.neutral:.6g}", int(outcome.tied), texts
+        yield item.record, item.task, f"{outcome.official:g}", f"{outcome.neutral:.6g}", int(outcome.tied), texts
 
 
 def write_texts(path: Path, bench: Benchmark) -> None:
@@ -316,7 +316,7 @@ def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
         true_text = min(item.own(k), key=row.__getitem__)
         best = max((place for place in range(len(row)) if place not in item.own(k)), key=row.__getitem__)
         if row[best] >= row[true_text]:
-            record = item.record if item.record.startswith(item.group) else f"{item.group}, {item.record}"
+            record = item.record if item.record.startswith(item.task) else f"{item.task}, {item.record}"
             yield {
                 **{"image": item.images[k], "record": record},
                 **{"true": item.texts[true_text].text, "preferred": item.texts[best].text},

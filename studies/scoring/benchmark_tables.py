@@ -17,7 +17,7 @@ import pandas as pd
 from menagerie.envs.core.reading import read_toml
 from menagerie.generators.benchmarks.benchmark import summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
-from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
+from menagerie.generators.benchmarks.photographs import PhotographSet, by_task
 from menagerie.studies.analysis.tables import DASH, to_latex
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
@@ -39,7 +39,7 @@ class Column(NamedTuple):
     title: str
     benchmark: str
     name: str
-    """The name of a group of records, or of a headline."""
+    """The name of a task of records, or of a headline."""
 
 
 class PaperTable(NamedTuple):
@@ -57,8 +57,8 @@ TABLES = [PaperTable(**given | {"columns": [Column(*its) for its in given["colum
 
 
 def measured(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield each number of a result: "group" or "headline", its name, its values."""
-    for kind in ("groups", "headlines"):
+    """Yield each number of a result: "task" or "headline", its name, its values."""
+    for kind in ("tasks", "headlines"):
         yield from ((kind[:-1], name, values) for name, values in result[kind].items())
 
 
@@ -90,7 +90,7 @@ class Scored:
 
     @cached_property
     def chances(self) -> dict[tuple[str, str, str], float]:
-        """Chance accuracies, as fractions, by benchmark, "group" or "headline", and name."""
+        """Chance accuracies, as fractions, by benchmark, "task" or "headline", and name."""
         benches = {piece.label: piece.subject.bench for piece in self.pieces}
         return {(label, *name): value for label, bench in benches.items() for name, value in chances_in(bench).items()}
 
@@ -104,9 +104,9 @@ def chances_in(bench: PhotographSet) -> dict[tuple[str, str], float]:
         zeros = ((item, np.zeros((len(item.images), len(item.texts)))) for item in bench.items)
         found = [(item, bench.outcome(item, scores)) for item, scores in zeros]
     items, outcomes = [item for item, _ in found], [outcome for _, outcome in found]
-    groups = {("group", name): summarise(summary) for name, summary in by_group(items, outcomes).items()}
+    tasks = {("task", name): summarise(summary) for name, summary in by_task(items, outcomes).items()}
     headlines = {("headline", name): summary for name, summary in bench.headlines(items, outcomes).items()}
-    return {name: summary.neutral for name, summary in (groups | headlines).items() if summary.neutral is not None}
+    return {name: summary.neutral for name, summary in (tasks | headlines).items() if summary.neutral is not None}
 
 
 def percent(value: float | None) -> str:
@@ -158,7 +158,7 @@ def benchmark_table(scored: Scored, label: str) -> pd.DataFrame:
 def lacking(table: pd.DataFrame) -> dict[str, str]:
     """For each model and benchmark with unscored records, how many were scored, of how many, and why."""
     parts = {}
-    for (model, label), rows in table[table.kind == "group"].groupby(["model", "benchmark"], sort=False):
+    for (model, label), rows in table[table.kind == "task"].groupby(["model", "benchmark"], sort=False):
         left = {word: int(rows[word].sum()) for word in ("missing", "unread")}
         if any(left.values()):
             scored = int(rows.n.sum())
@@ -181,8 +181,8 @@ def paper_tables(scored: Scored) -> list[tuple[PaperTable, pd.DataFrame]]:
 
 
 def chance_of(scored: Scored, column: Column) -> float | None:
-    """Return chance for a column, which shows a headline or a group."""
-    both = (scored.chances.get((column.benchmark, kind, column.name)) for kind in ("headline", "group"))
+    """Return chance for a column, which shows a headline or a task."""
+    both = (scored.chances.get((column.benchmark, kind, column.name)) for kind in ("headline", "task"))
     return next(filter(None, both), None)
 
 

@@ -108,19 +108,19 @@ def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
 
 
 def counted(bench: PhotographSet) -> Counter[str]:
-    """Count records by group, and all of them as "all", including those without images."""
-    records = Counter(record.group for record in bench.records) + bench.missing
+    """Count records by task, and all of them as "all", including those without images."""
+    records = Counter(record.task for record in bench.records) + bench.missing
     return records + Counter({"all": records.total()})
 
 
 def differing(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
     """Yield each name whose number of records isn't the official one, with the official number and ours. A name stands
-    for the group of that name or, if there is none, for all groups whose names begin with it.
+    for the task of that name or, if there is none, for all tasks whose names begin with it.
 
     Names of sets may be spelled as their folders are, "ImageNetV2" or "imagenetv2".
     """
     there = {name: spec.sets[key_of(name)] for name, found in records.items() if found and key_of(name) in spec.sets}
     for name, count in (spec.counts | there).items():
-        found = records[name] or sum(n for group, n in records.items() if group.startswith(f"{name} "))
+        found = records[name] or sum(n for task, n in records.items() if task.startswith(f"{name} "))
         if found != count:
             yield name, count, found

@@ -48,14 +48,14 @@ class FrozenPiece(SplitPiece):
 
         def keep(subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]]) -> None:
             both = zip(items, scores, strict=True)
-            rows.update({(subset, item.group, item.record): row_of(subset, item, its) for item, its in both})
+            rows.update({(subset, item.task, item.record): row_of(subset, item, its) for item, its in both})
 
         results = evaluate(self.folder, untrained(tests, self.covered), scorer, keep)
         counted = {*rows}
         for subset, test in tests.items():
-            rest = having(test, lambda item, of=subset: (of, item.group, item.record) not in counted)
+            rest = having(test, lambda item, of=subset: (of, item.task, item.record) not in counted)
             keep(subset, rest.items, score_items(scorer, rest) if rest.items else [])
-        order = [(subset, item.group, item.record) for subset, test in tests.items() for item in test.items]
+        order = [(subset, item.task, item.record) for subset, test in tests.items() for item in test.items]
         marks = [(int(key not in counted),) for key in order] if len(counted) < len(order) else [()] * len(order)
         columns = (*COLUMNS, *[HAD] * (len(counted) < len(order)))
         write_csv(self.folder / SCORES, columns, ((*rows[key], *mark) for key, mark in zip(order, marks, strict=True)))

@@ -100,9 +100,9 @@ def test_its_content_decides_the_identity(tmp_path, own):
     assert not set(first) & set(edited)
 
 
-def test_groups_decide_no_image(tmp_path, own):
+def test_sets_decide_no_image(tmp_path, own):
     plain = load_world(write(tmp_path, own))
-    grouped = load_world(write(tmp_path, own, world=f'{Path(plain.source).read_text()}[groups]\nbirds = ["penguin"]\n'))
+    grouped = load_world(write(tmp_path, own, world=f'{Path(plain.source).read_text()}[sets]\nbirds = ["penguin"]\n'))
     assert grouped != plain, "rules of one are not those of the other"
     assert image_identity(grouped, 64) == image_identity(plain, 64)
     assert entry_identity(64, grouped) == entry_identity(64, plain)
@@ -190,13 +190,13 @@ WORLDS = [
     ('[animal.OWN]\nfile = "OWN.py"\nsize = 1.2', "has its size, hover and direction in OWN.py"),
     ('[animal.OWN]\nfile = "OWN.py"\nmesh = "a.ply"', "needs one mesh or file"),
     ('[animals]\nOWN = "OWN.py"', "animals can't be {"),
-    ("groups = 5", "groups can't be 5"),
-    ('[groups]\nbirds = "penguin"', "groups can't be {"),
-    ('[groups]\nbirds = ["pengin"]', "group 'birds': unknown animal 'pengin'; did you mean 'penguin'"),
-    ("[groups]\nbirds = []", "group 'birds' is empty"),
-    ('[groups]\npenguin = ["rabbit"]', "group 'penguin' is named like an animal"),
-    ('[groups]\nBirds = ["penguin"]', "group 'Birds': a name is lower-case words"),
-    ('[groups]\nbirds = ["penguin", "penguin"]', "names an animal twice"),
+    ("sets = 5", "sets can't be 5"),
+    ('[sets]\nbirds = "penguin"', "sets can't be {"),
+    ('[sets]\nbirds = ["pengin"]', "set 'birds': unknown animal 'pengin'; did you mean 'penguin'"),
+    ("[sets]\nbirds = []", "set 'birds' is empty"),
+    ('[sets]\npenguin = ["rabbit"]', "set 'penguin' is named like an animal"),
+    ('[sets]\nBirds = ["penguin"]', "set 'Birds': a name is lower-case words"),
+    ('[sets]\nbirds = ["penguin", "penguin"]', "names an animal twice"),
 ]
 
 
@@ -207,11 +207,11 @@ def test_a_wrong_world_names_itself(tmp_path, own, world, message):
         load_world(path)
 
 
-def test_groups_are_inherited_with_the_animals_that_are_left(tmp_path, own):
-    groups = '[groups]\nflightless = ["penguin", "elephant"]\nlong = ["crocodile"]\n'
-    path = write(tmp_path, own, world=f'extends = "tiny"\n{groups}')
-    assert dict(load_world(path).groups) == {"flightless": ("penguin", "elephant"), "long": ("crocodile",)}
+def test_sets_are_inherited_with_the_animals_that_are_left(tmp_path, own):
+    sets = '[sets]\nflightless = ["penguin", "elephant"]\nlong = ["crocodile"]\n'
+    path = write(tmp_path, own, world=f'extends = "tiny"\n{sets}')
+    assert dict(load_world(path).sets) == {"flightless": ("penguin", "elephant"), "long": ("crocodile",)}
     (tmp_path / "less.toml").write_text(
-        'extends = "mine.toml"\nanimals = ["penguin", "rabbit"]\n[groups]\nlong = ["rabbit"]\n'
+        'extends = "mine.toml"\nanimals = ["penguin", "rabbit"]\n[sets]\nlong = ["rabbit"]\n'
     )
-    assert dict(load_world(str(tmp_path / "less.toml")).groups) == {"flightless": ("penguin",), "long": ("rabbit",)}
+    assert dict(load_world(str(tmp_path / "less.toml")).sets) == {"flightless": ("penguin",), "long": ("rabbit",)}

@@ -89,7 +89,7 @@ def test_objects_besides_animals_and_backgrounds_of_ones_own(package, tmp_path, 
     main(PhotosConfig(tmp_path / "out", package, backgrounds=scenery, objects=True))
     wide = load_world(str(tmp_path / "out/photos-wide.toml"))
     assert "yellow pear" in wide.animals
-    assert dict(wide.groups)["animals"] == tuple(name for name in wide.animals if name != "yellow pear")
+    assert dict(wide.sets)["animals"] == tuple(name for name in wide.animals if name != "yellow pear")
     assert wide.backgrounds == ("lake", "old wood", "scenery")
     with pytest.raises(UserError, match="is no folder"):
         main(PhotosConfig(tmp_path / "out", package, backgrounds=tmp_path / "none"))

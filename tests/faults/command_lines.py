@@ -50,8 +50,8 @@ FIELDS = {
     "rules.toml": f"hold_out = {['texture=red'] * 10_000}",
     "bool.toml": "views = true",
     "phrasings.toml": "phrasings = 'i see {objects}'",
-    "groups.toml": "groups = 3",
-    "group.toml": "[groups]\nfelines = ['catt']",
+    "sets.toml": "sets = 3",
+    "set.toml": "[sets]\nfelines = ['catt']",
 }
 KINDS = {
     "list.toml": "kind = ['binding']",

@@ -110,7 +110,7 @@ def cell_result(seed: int) -> dict[str, Any]:
         **{"id": f"cell{seed}", "model": "clip", "seed": seed, "pairs": 0.2, "hard_negatives": 1.0},
         **{"settings": {"model": "clip", "data": {"kind": "binding"}}, "axes": ["pairs", "hard_negatives"]},
         **{"train_images": 40, "images_seen": 640, "parameters": 1000},
-        **{"subsets": {"unseen_pairs": {"swap": scores, "quad image": scores | {"tie_rate": None}}}},
+        **{"subsets": {"unseen_pairs": {"swap": scores, "image score": scores | {"tie_rate": None}}}},
         **{"seconds": 1.5, "provenance": {"commit": "abc", "cores": 2}},
     }
 

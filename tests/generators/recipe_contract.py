@@ -15,7 +15,7 @@ from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES, claims
 from menagerie.generators.parsers.world_grammar import parse
-from menagerie.generators.rules.hold_out import matched, with_groups
+from menagerie.generators.rules.hold_out import matched, with_sets
 from menagerie.generators.splits.latin_square import COMPOSITION_TESTS, shown_compositions
 from menagerie.generators.splits.recipe import SplitRecipe
 
@@ -24,7 +24,7 @@ class Made:
     """The scenes and texts of a recipe."""
 
     def __init__(self, recipe: SplitRecipe) -> None:
-        self.recipe, self.world = recipe, with_groups(load_world(recipe.world), recipe.groups)
+        self.recipe, self.world = recipe, with_sets(load_world(recipe.world), recipe.groups)
         self.subsets = recipe.subsets()
         self.train = self.subsets["train"]
         self.tests = {name: self.subsets[name] for name in recipe.all_tests}

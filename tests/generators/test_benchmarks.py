@@ -13,7 +13,7 @@ from menagerie.generators.benchmarks.benchmark import (
     summarise,
     texts_chosen,
 )
-from menagerie.generators.benchmarks.split_tests import QUAD, SplitTests
+from menagerie.generators.benchmarks.split_tests import FOUR_WAY, SplitTests
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.dataset import SplitDataset
@@ -64,7 +64,7 @@ class Shapes(Benchmark):
     captions = tuple(Caption(f"a {word} cat", SceneGraph((f"{word} cat",))) for word in ("red", "white", "grass"))
     items = (
         Item("one", "choice", (0,), captions),
-        Item("two", "quad", (1, 2), captions[:2]),
+        Item("two", "four-way", (1, 2), captions[:2]),
         Item("three", "none", (0,), captions[2:]),
     )
 
@@ -90,9 +90,9 @@ def test_items_of_any_shape_are_scored_as_all_pairs(name):
 def test_a_split_is_a_benchmark(split):
     data = SplitDataset(split, "unseen_pairs")
     tests = SplitTests(data)
-    quads = [item for item in tests.items if item.group == QUAD]
-    assert [item.images for item in quads] == [(i, len(data) + i) for i in range(len(data))]
-    assert [item.record for item in quads] == [scene.key for scene in data.records.scenes]
+    four_way_items = [item for item in tests.items if item.task == FOUR_WAY]
+    assert [item.images for item in four_way_items] == [(i, len(data) + i) for i in range(len(data))]
+    assert [item.record for item in four_way_items] == [scene.key for scene in data.records.scenes]
     assert torch.equal(tests.images([0, 1]), data.images([0, 1]))
     assert torch.equal(tests.images([len(data)]), data.counterfactual_images([0]))
     numbers = list(range(2 * len(data)))

@@ -128,8 +128,8 @@ def test_lines_that_say_no_class_are_refused(tmp_path, folders, lines, problem):
 @pytest.mark.parametrize("name", ["imagenetv2", "ImageNetV2", "imagenet_v2", "imagenet-a", "ImageNet_A", "Pets"])
 def test_the_size_of_a_set_is_known_in_whatever_spelling(name):
     spec = load("zero-shot-torchvision" if name == "Pets" else "zero-shot")
-    ((group, official, found),) = differing(spec, Counter({name: 5, "all": 5}))
-    assert (group, official, found) == (name, spec.sets[key_of(name)], 5)
+    ((task, official, found),) = differing(spec, Counter({name: 5, "all": 5}))
+    assert (task, official, found) == (name, spec.sets[key_of(name)], 5)
     assert not list(differing(spec, Counter({name: official, "all": official})))
 
 

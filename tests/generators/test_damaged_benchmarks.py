@@ -33,7 +33,7 @@ def read(name: str, root: Path) -> None:
         items = bench.items
         outcomes = [bench.outcome(item, np.zeros((len(item.images), len(item.texts)))) for item in items]
     bench.headlines(items, outcomes)
-    "".join([*bench.content(), *bench.groups, *(text.text for text in bench.texts)]).encode()
+    "".join([*bench.content(), *bench.tasks, *(text.text for text in bench.texts)]).encode()
 
 
 def read_captions(root: Path) -> None:

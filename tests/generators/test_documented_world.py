@@ -40,7 +40,7 @@ def test_the_commands_for_an_own_animal_work_as_they_stand(tmp_path):
     assert matplotlib.image.imread(tmp_path / "animals.png").shape[0] > 6 * 224
     (file,) = tmp_path.glob("store/felines-64px-*/binding-*.h5")
     split = read_split(file)
-    assert split.recipe["groups"] == ["felines={cat, lion, lynx}"]
+    assert split.recipe["sets"] == ["felines={cat, lion, lynx}"]
     held_out = split.subsets["held_out"]
     felines = {"cat", "lion", "lynx"}
     assert all(any(t.texture == "red" and t.animal in felines for t in s.objects) for s in held_out.scenes)

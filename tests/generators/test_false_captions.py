@@ -27,7 +27,7 @@ RECIPES = {
     "binding": BindingRecipe(world="eight", pairs=0.4, hard_negatives=0.5, **SMALL),
     "held out": BindingRecipe(world="tiny", pairs=1.0, hold_out=(RULE,), **SMALL),
     "a held-out group": BindingRecipe(
-        world="tiny", pairs=1.0, hold_out=("pair={big, rabbit}",), groups=("big={elephant}",), **SMALL
+        world="tiny", pairs=1.0, hold_out=("pair={big, rabbit}",), sets=("big={elephant}",), **SMALL
     ),
     "sizes": BindingRecipe(world="tiny-sizes", pairs=0.75, **SMALL),
     "in part": BindingRecipe(world="tiny", pairs=1.0, mentioned=0.6, attributes=0.6, negated=0.4, **SMALL),

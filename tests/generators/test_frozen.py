@@ -50,7 +50,7 @@ def test_scenes_and_texts_are_those_of_the_digests(name):
     bench, tests = frozen(name), unrendered(name)
     items = [(subset, item) for subset, test in tests.items() for item in test.items]
     assert digest_of_rows(scene_row(*both) for both in items) == bench.parts.scenes
-    texts = ((subset, item.record, item.group, item.texts) for subset, item in items)
+    texts = ((subset, item.record, item.task, item.texts) for subset, item in items)
     assert digest_of_rows(texts) == bench.parts.texts
 
 

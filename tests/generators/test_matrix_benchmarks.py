@@ -11,7 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import retrieval
 from menagerie.generators.benchmarks.benchmark import Outcome
 from menagerie.generators.benchmarks.matrix import among_best, answer, answers_of
-from menagerie.generators.benchmarks.photographs import by_group
+from menagerie.generators.benchmarks.photographs import by_task
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.sources.place import Place
 from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of, make_karpathy_test
@@ -19,7 +19,7 @@ from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of, make_ka
 
 @pytest.fixture(params=sorted(MATRICES))
 def built(request, tmp_path):
-    """A benchmark from tiny files, and the number of queries of each group."""
+    """A benchmark from tiny files, and the number of queries of each task."""
     counts = MATRICES[request.param](tmp_path)
     return load(request.param).build(Place(tmp_path, resolution=16)), counts
 
@@ -45,9 +45,9 @@ def outcomes_of(bench, score):
 def test_queries_and_images_are_those_of_the_files(built):
     bench, counts = built
     items, _ = outcomes_of(bench, true)
-    assert Counter(item.group for item in items) == bench.tests() == counts
-    assert sorted(bench.groups) == sorted(counts)
-    assert len({(item.record, item.group) for item in items}) == len(items)
+    assert Counter(item.task for item in items) == bench.tests() == counts
+    assert sorted(bench.tasks) == sorted(counts)
+    assert len({(item.record, item.task) for item in items}) == len(items)
     numbers = sorted({number for pool in bench.pools for number in pool.images})
     pixels = bench.images(numbers)
     assert len({image.numpy().tobytes() for image in pixels}) == len(numbers), "images that should differ are the same"
@@ -74,13 +74,13 @@ def test_a_constant_scorer(built):
     assert Counter(its for pool in bench.pools for its in bench.level(pool)) == Counter(
         zip(items, outcomes, strict=True)
     )
-    parts = by_group(items, outcomes)
+    parts = by_task(items, outcomes)
     for pool in bench.pools:
         for measure in bench.measures_of(pool):
-            group = f"{pool.name} {measure.name}".strip()
+            task = f"{pool.name} {measure.name}".strip()
             n = len(pool.texts if measure.of_images else pool.images)
             answers = answers_of(pool, measure.of_images)
-            for outcome, own in zip(parts[group], answers.values(), strict=True):
+            for outcome, own in zip(parts[task], answers.values(), strict=True):
                 missed = math.comb(n - len(own), measure.k) / math.comb(n, min(measure.k, n))
                 assert outcome.neutral == pytest.approx(1 - missed)
                 assert outcome.official == float(min(own) < measure.k)

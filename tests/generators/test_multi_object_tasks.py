@@ -11,7 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import relations_of
 from menagerie.envs.world import PUG, TWELVE_TEXTURES
-from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, true_above
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, true_above
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.multi_object_tasks import MULTI_OBJECT_TASKS, chance_of
@@ -79,7 +79,7 @@ def outcomes(test, scorer, group):
     """The outcomes of the items of a group; pictures of counterfactuals follow those of records."""
     scenes, swap = test.data.records.scenes, RECIPES["long"].swap
     found = []
-    for item in (item for item in test.items if item.group == group):
+    for item in (item for item in test.items if item.task == group):
         shown = [scenes[i] if i < len(scenes) else swap(scenes[i - len(scenes)]) for i in item.images]
         found.append((item, np.array([[SCORERS[scorer](scene, text) for text in item.texts] for scene in shown])))
     return found
@@ -89,17 +89,17 @@ def test_tasks_are_there_for_every_number_of_objects():
     for n in range(2, 7):
         others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
         others |= {"swap all"} | ({"two mentioned"} if n == 2 else set())
-        assert set(asked_of("long")[f"seen_{n}"].groups) == {"swap", *MULTI_OBJECT_TASKS, QUAD} - others
+        assert set(asked_of("long")[f"seen_{n}"].groups) == {"swap", *MULTI_OBJECT_TASKS, FOUR_WAY} - others
         for kind in ("seen", "unseen"):
             apart = {"order", *(f"assignment of {k}" for k in (2, 3, 4))} | ({"swap all"} if n <= 3 else set())
             apart |= {"two mentioned"} if n == 2 else set()
-            assert set(asked_of("short")[f"{kind}_{n}"].groups) == {"swap", *MULTI_OBJECT_TASKS, QUAD} - apart
+            assert set(asked_of("short")[f"{kind}_{n}"].groups) == {"swap", *MULTI_OBJECT_TASKS, FOUR_WAY} - apart
 
 
 @pytest.mark.parametrize(("name", "subset"), [(name, test) for name in RECIPES for test in RECIPES[name].tests])
 def test_known_results(name, subset):
     for task in asked_of(name)[subset].groups:
-        if task != QUAD:
+        if task != FOUR_WAY:
             check_known(name, subset, task)
 
 
@@ -130,13 +130,13 @@ def check_known(name, subset, task):
 
 
 @pytest.mark.parametrize("subset", ["seen_2", "seen_6", "search_feature_3", "search_conjunction_5", "triplets_1"])
-def test_quads(subset):
+def test_four_way_items(subset):
     test = asked_of("long")[subset]
     expected = {"text": 1 / 4, "image": 1 / 4, "group": 1 / 6}
     for scorer in SCORERS:
-        matrices = [scores for _, scores in outcomes(test, scorer, QUAD)]
+        matrices = [scores for _, scores in outcomes(test, scorer, FOUR_WAY)]
         for rule, chance in expected.items():
-            neutral = np.mean([QUADS[rule](scores).neutral for scores in matrices])
+            neutral = np.mean([FOUR_WAY_RULES[rule](scores).neutral for scores in matrices])
             tolerance = 4 * np.sqrt(chance * (1 - chance) / len(matrices))
             if scorer in ("perfect", "inverted"):
                 assert neutral == (scorer == "perfect")
@@ -151,12 +151,12 @@ def test_texts_are_worded_as_they_are_parsed_and_as_long_as_in_train(name, longe
     for test in asked_of(name).values():
         for item in test.items:
             assert all(parse(text.text, test.data.split.vocabulary) == text.graph for text in item.texts)
-            assert item.group == "swap all" or len(item.texts[0].graph.nodes) <= longest + 1
+            assert item.task == "swap all" or len(item.texts[0].graph.nodes) <= longest + 1
 
 
 def test_captions_of_the_exchanged_objects_alone():
     for item in asked_of("long")["seen_5"].items:
-        if item.group == "two mentioned":
+        if item.task == "two mentioned":
             true, false = (set(text.graph.nodes) for text in item.texts)
             assert len(true - false) == len(false - true) == 2
             assert len(true & false) == 1  # the background

@@ -38,7 +38,7 @@ def build(name, root, **options):
             {
                 "text": (2 / 3, 2.25 / 3, 1 / 3, 3),
                 "image": (1 / 3, 1.25 / 3, 1 / 3, 3),
-                "group": (1 / 3, (1 + 1 / 6) / 3, 1 / 3, 3),
+                "task": (1 / 3, (1 + 1 / 6) / 3, 1 / 3, 3),
                 **{f"replace: {rule}": (1, 1, 0, 1) for rule in ("text", "image", "group")},
                 **{"swap: text": (1 / 2, 1.25 / 2, 1 / 2, 2), "swap: image": (0, 1 / 8, 1 / 2, 2)},
                 "swap: group": (0, 1 / 12, 1 / 2, 2),
@@ -51,7 +51,7 @@ def build(name, root, **options):
                 {
                     "text": (1 / 2, 1.25 / 2, 1 / 2, 2),
                     "image": (0, 1 / 8, 1 / 2, 2),
-                    "group": (0, 1 / 12, 1 / 2, 2),
+                    "task": (0, 1 / 12, 1 / 2, 2),
                 },
             )
             for name in ("cola", "colorswap")
@@ -65,7 +65,7 @@ def test_two_images_and_two_texts(name, matrices, expected, tmp_path):
     records = list(dict.fromkeys(item.cluster for item in bench.items))
     found = scored(bench, lambda item: matrices[records.index(item.cluster)])
     assert found == expected
-    assert list(found)[:3] == ["text", "image", "group"]
+    assert list(found)[:3] == ["text", "image", "task"]
 
 
 def test_images_and_texts_are_as_the_files_pair_them(tmp_path):
@@ -134,7 +134,7 @@ def test_valse_counts_what_annotators_confirm_and_its_mean_is_over_files(tmp_pat
     with pytest.raises(UserError, match=r"images are missing in .*valse/images, the first is 'v7w_1.jpg'"):
         build("valse", tmp_path)
     bench = build("valse", tmp_path, allow_missing=True)
-    assert bench.missing == {name: 1 for name in bench.groups if name not in ("foil-it", "coreference-hard")}
+    assert bench.missing == {name: 1 for name in bench.tasks if name not in ("foil-it", "coreference-hard")}
     rows = {"existence existence_0": [[1, 2]], "foil-it foil-it_0": [[1, 1]]}
     found = scored(bench, lambda item: rows.get(item.record, [[2, 1]]))
     assert found == {"macro": (9.5 / 11, 9.75 / 11, 0.5 / 11, 13), "micro": (11 / 13, 11.5 / 13, 1 / 13, 13)}

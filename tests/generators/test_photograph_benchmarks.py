@@ -16,7 +16,7 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import clevr_bind, sugarcrepe
 from menagerie.generators.benchmarks.benchmark import Outcome, first_of_drawn, summarise
-from menagerie.generators.benchmarks.photographs import by_group
+from menagerie.generators.benchmarks.photographs import by_task
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.sources.place import Place
 from menagerie.models.library.pictures import framed_images
@@ -28,13 +28,13 @@ SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[2].paren
 FIRST_COUNTS = {
     *("clevr-bind", "clevr-bind-prompted", "coco-order", "coco-spatial", "flickr-order", "gqa-spatial", "whatsup"),
 }
-# Groups of which ties are drawn.
+# Tasks of which ties are drawn.
 DRAWN = {*clevr_bind.RELATIONS, "left/right", "bottom/top", "blue/red", "grass/stone"}
 
 
 @pytest.fixture(params=sorted(MAKERS))
 def built(request, tmp_path):
-    """A benchmark from tiny files, and the number of records of each group."""
+    """A benchmark from tiny files, and the number of records of each task."""
     counts = MAKERS[request.param](tmp_path)
     return load(request.param).build(Place(tmp_path, resolution=16, tag=tiny_tags)), counts
 
@@ -45,13 +45,13 @@ def test_every_benchmark_has_files():
 
 def test_records_and_images_are_those_of_the_files(built):
     bench, counts = built
-    assert Counter(item.group for item in bench.items) == counts
-    assert list(bench.groups) == list(dict.fromkeys(item.group for item in bench.items))
+    assert Counter(item.task for item in bench.items) == counts
+    assert list(bench.tasks) == list(dict.fromkeys(item.task for item in bench.items))
     numbers = sorted({number for item in bench.items for number in item.images})
     pixels = bench.images(numbers)
     assert pixels.shape == (len(numbers), 3, 16, 16)
     assert len({image.numpy().tobytes() for image in pixels}) == len(numbers), "images that should differ are the same"
-    assert len({(item.record, item.group) for item in bench.items}) == len(bench.items)
+    assert len({(item.record, item.task) for item in bench.items}) == len(bench.items)
     for item in bench.items:
         different = len({text.text for text in item.texts})
         assert different >= 2
@@ -67,7 +67,7 @@ def true(item):
 def chance(item):
     """How often a random scorer is right."""
     k, m = true(item).shape
-    return {"text": m**-k, "group": 1 / 6}.get(item.group, k**-k if k > 1 else 1 / m)
+    return {"text": m**-k, "group": 1 / 6}.get(item.task, k**-k if k > 1 else 1 / m)
 
 
 SCORERS = {
@@ -87,7 +87,7 @@ def test_known_scorers_have_known_results(built, kind):
         assert outcome.tied == bool(ties)
         if kind == "constant":
             assert outcome.neutral == pytest.approx(chance(item))
-            if item.group in DRAWN:
+            if item.task in DRAWN:
                 continue
             first = bench.name in FIRST_COUNTS or (bench.name == "negbench" and bench.places[item.record] == 0)
             assert outcome.official == float(first)
@@ -107,9 +107,9 @@ def test_a_random_scorer_is_at_chance(built):
     """Over many draws, by both rules, which are one where nothing ties: four deviations of that many draws."""
     bench, _ = built
     rng = np.random.default_rng(0)
-    draws = DRAWS if len(bench.groups) < 20 else DRAWS // 20
-    for group in bench.groups:
-        items = [item for item in bench.items if item.group == group] * draws
+    draws = DRAWS if len(bench.tasks) < 20 else DRAWS // 20
+    for task in bench.tasks:
+        items = [item for item in bench.items if item.task == task] * draws
         outcomes = [bench.outcome(item, rng.random(true(item).shape)) for item in items]
         expected = np.array([chance(item) for item in items])
         error = 4 * np.sqrt((expected * (1 - expected)).sum()) / len(items)
@@ -128,7 +128,7 @@ def test_pairs_and_sets_of_a_random_scorer_are_at_chance(tmp_path):
         assert drawn[name].official == pytest.approx(chance, abs=4 * np.sqrt(chance / 4000))
 
 
-def test_groups_of_whats_up(tmp_path):
+def test_tasks_of_whats_up(tmp_path):
     """Of one set all but one right: of its two pairs one, of its sets none."""
     MAKERS["whatsup"](tmp_path)
     bench = load("whatsup").build(Place(tmp_path, resolution=16))
@@ -140,21 +140,21 @@ def test_groups_of_whats_up(tmp_path):
     assert (headlines["B pairs"].official, headlines["B sets"].official, headlines["B sets"].n) == (1, 1, 2)
 
 
-def test_means_of_spatial_questions_are_over_groups(tmp_path):
+def test_means_of_spatial_questions_are_over_tasks(tmp_path):
     """As What'sUp's table 1 has them: one object is as heavy as two, A as heavy as B."""
     for name in ("coco-spatial", "whatsup"):
         MAKERS[name](tmp_path)
     for name, wrong, macro, micro in (("coco-spatial", "one object", 0.5, 2 / 5), ("whatsup", "A", 0.5, None)):
         bench = load(name).build(Place(tmp_path, resolution=16))
-        outcomes = [bench.outcome(item, true(item) * (-1 if item.group == wrong else 1)) for item in bench.items]
+        outcomes = [bench.outcome(item, true(item) * (-1 if item.task == wrong else 1)) for item in bench.items]
         headlines = bench.headlines(bench.items, outcomes)
-        (over_groups,) = (its.official for label, its in headlines.items() if label.startswith("macro"))
-        assert over_groups == macro
+        (over_tasks,) = (its.official for label, its in headlines.items() if label.startswith("macro"))
+        assert over_tasks == macro
         assert "micro" not in headlines or headlines["micro"].official == micro
 
 
 def test_means_over_relations_and_attributes(tmp_path):
-    """What the official notebooks leave out is left out of the mean over groups, and of nothing else."""
+    """What the official notebooks leave out is left out of the mean over tasks, and of nothing else."""
     for name in ("vg-relation", "vg-attribution"):
         MAKERS[name](tmp_path)
     relation, attribution = (
@@ -162,12 +162,12 @@ def test_means_over_relations_and_attributes(tmp_path):
     )
     results = {"on": 1, "wearing": -1, "near": -1}  # "near" is excluded
     found = relation.headlines(
-        relation.items, [relation.outcome(item, results[item.group] * true(item)) for item in relation.items]
+        relation.items, [relation.outcome(item, results[item.task] * true(item)) for item in relation.items]
     )
     assert found["macro over relations"].official == pytest.approx(0.5)
     assert found["micro"].official == pytest.approx(3 / 5)
     results = {"red_big": 1, "small_wet": -1}  # of the latter there are too few
-    outcomes = [attribution.outcome(item, results[item.group] * true(item)) for item in attribution.items]
+    outcomes = [attribution.outcome(item, results[item.task] * true(item)) for item in attribution.items]
     found = attribution.headlines(attribution.items, outcomes)
     assert (found["macro over attributes"].official, found["micro"].n) == (1.0, 26)
 
@@ -227,8 +227,8 @@ def test_the_scores_of_winoground_stand_before_those_of_its_tags(tmp_path):
     MAKERS["winoground"](tmp_path)
     bench = load("winoground").build(Place(tmp_path, resolution=16))
     headlines = bench.headlines(bench.items, [bench.outcome(item, true(item)) for item in bench.items])
-    assert list(headlines)[:3] == ["text", "image", "group"]
-    assert {name: its.n for name, its in headlines.items() if name.endswith("group")} == {
+    assert list(headlines)[:3] == ["text", "image", "task"]
+    assert {name: its.n for name, its in headlines.items() if name.endswith("task")} == {
         "group": 3,
         "Object: group": 3,
         "Morpheme-Level: group": 2,
@@ -240,7 +240,7 @@ def test_vl_checklist_in_its_official_layout(tmp_path):
     counts = MAKERS["vl-checklist"](tmp_path)
     assert len(counts) == 56
     bench = load("vl-checklist").build(Place(tmp_path, resolution=16))
-    folders = {item.group: bench.files.names[item.images[0]] for item in bench.items}
+    folders = {item.task: bench.files.names[item.images[0]] for item in bench.items}
     assert folders["Object/Size/swig_size/swig_tool/swig_tool_small"] == "swig/dialing_0.jpg"
     assert folders["Relation/hake_action"] == "hake/hcvrd/0.jpg"
     assert folders["Attribute/vaw/state"] == folders["Relation/vg/spatial"] == "vg/VG_100K/0.jpg"
@@ -262,7 +262,7 @@ def test_relations_of_clevr_bind(tmp_path):
     texts = {}
     for name in ("clevr-bind", "clevr-bind-prompted"):
         bench = load(name).build(Place(tmp_path, resolution=16))
-        texts[name] = [[text.text for text in item.texts] for item in bench.items if item.group == "rel val"]
+        texts[name] = [[text.text for text in item.texts] for item in bench.items if item.task == "rel val"]
     plain, prompted = texts.values()
     others = ["sphere left cube", "cube right sphere", "cylinder left sphere", "cube left cylinder"]
     assert plain[0] == ["cube left sphere", *others]
@@ -292,7 +292,7 @@ def test_the_official_tests_of_pug_spar(tmp_path):
     MAKERS["pug-spar"](tmp_path)
     bench = load("pug-spar").build(Place(tmp_path, resolution=16))
     found = {
-        item.group: (bench.files.names[item.images[0]], *(text.text for text in item.texts)) for item in bench.items
+        item.task: (bench.files.names[item.images[0]], *(text.text for text in item.texts)) for item in bench.items
     }
     assert found["left/right"] == (
         "3.png",
@@ -382,12 +382,12 @@ class TestMissing:
         assert len(bench.items) == 7
         assert bench.missing == dict.fromkeys(sugarcrepe.COUNTS, 1)
 
-    def test_a_group_without_any_is_still_there(self, tmp_path):
+    def test_a_task_without_any_is_still_there(self, tmp_path):
         MAKERS["sugarcrepe"](tmp_path)
         shutil.rmtree(tmp_path / sugarcrepe.IMAGES)
         (tmp_path / sugarcrepe.IMAGES).mkdir()
         bench = load("sugarcrepe").build(Place(tmp_path, allow_missing=True))
-        assert (list(bench.groups), bench.items) == (list(sugarcrepe.COUNTS), [])
+        assert (list(bench.tasks), bench.items) == (list(sugarcrepe.COUNTS), [])
 
 
 def bag_scores(item):
@@ -407,7 +407,7 @@ class TestOfficialSugarCrepe:
         return load("sugarcrepe").build(place)
 
     def test_counts(self, bench):
-        found = Counter(record.group for record in bench.records) + bench.missing
+        found = Counter(record.task for record in bench.records) + bench.missing
         assert found == dict(sugarcrepe.COUNTS)
         assert len(bench.items) == 26
         assert bench.images(range(len(bench.files))).shape[1:] == (3, 32, 32)
@@ -423,7 +423,7 @@ class TestOfficialSugarCrepe:
         for name in names:
             (tmp_path / name).touch()
         bench = load("sugarcrepe").build(Place(SHARED, folders={sugarcrepe.IMAGES: (tmp_path,)}))
-        outcomes = by_group(bench.items, [bench.outcome(item, bag_scores(item)) for item in bench.items])
+        outcomes = by_task(bench.items, [bench.outcome(item, bag_scores(item)) for item in bench.items])
         assert {name: len(its) for name, its in outcomes.items()} == dict(sugarcrepe.COUNTS)
         tied = {name: sum(outcome.tied for outcome in its) for name, its in outcomes.items()}
         assert (tied["swap_att"], tied["swap_obj"]) == (406, 163)

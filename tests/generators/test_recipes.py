@@ -119,7 +119,7 @@ def rules_hold(its: Made, before: Made) -> bool:
 
 def written_out(its: Made, before: Made) -> bool:
     rules = tuple(rule.replace("land", "{elephant, rabbit}") for rule in its.recipe.hold_out)
-    return its.subsets == Made(replace(its.recipe, groups=(), hold_out=rules)).subsets
+    return its.subsets == Made(replace(its.recipe, sets=(), hold_out=rules)).subsets
 
 
 def fewer_to_train(its: Made, before: Made) -> bool:
@@ -234,7 +234,7 @@ ROWS = [
     ("multi-object", {"hold_out": ("texture=red & animal=rabbit", "pair={crow, camel}")}, rules_hold),
     (
         f"{TWO} multi-object",
-        {"groups": ("land={elephant, rabbit}",), "hold_out": ("animal=land & texture=red",)},
+        {"sets": ("land={elephant, rabbit}",), "hold_out": ("animal=land & texture=red",)},
         written_out,
     ),
     (f"{PAIRED} counting", {"test_pairs": 0.4}, fewer_to_train),

@@ -101,7 +101,7 @@ def test_pairs_trained_in_another_relation_are_unseen_where_the_split_says_so():
     assert had(left, replace(SPATIAL, unseen_under="own"), "above_under_unseen_pairs").lost == 0
 
 
-def test_a_quad_whose_counterfactual_was_trained_on_is_left_out_alone():
+def test_a_four_way_item_whose_counterfactual_was_trained_on_is_left_out_alone():
     found = had(replace(BINDING, views=BINDING.views + 4), BINDING, "seen_pairs")
     assert found.lost == 0
     assert found.left_out == set(range(400, 800)), "counterfactuals of seen_pairs are training arrangements"

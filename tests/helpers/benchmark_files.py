@@ -278,15 +278,15 @@ def make_negbench(root: Path) -> Counts:
 def make_clevr_bind(root: Path) -> Counts:
     """Tables of attributes, and texts of relations whose distractors are made."""
     folder, counts = root / clevr_bind.FOLDER, {}
-    for group, (file, images) in clevr_bind.TABLES.items():
+    for task, (file, images) in clevr_bind.TABLES.items():
         rows = [(f"{k}.png", f"red cube {k}", *(f"colour {n} cube {k}" for n in range(4))) for k in range(2)]
         write_csv(folder / file, ("file_name", *clevr_bind.OPTIONS), rows)
         write_images(folder / images, ["0.png", "1.png"])
-        counts[group] = 2
-    for group, (file, images) in clevr_bind.RELATIONS.items():
+        counts[task] = 2
+    for task, (file, images) in clevr_bind.RELATIONS.items():
         write_json(folder / file, {"0.png": {"pos": [" cube left sphere", "sphere right cube"]}})
         write_images(folder / images, ["0.png"])
-        counts[group] = 2
+        counts[task] = 2
     return counts
 
 

@@ -30,7 +30,7 @@ class Colours(Benchmark):
         Item("1", "text", (0,), (RED, GREEN)),
         Item("2", "text", (1,), (GREEN, RED)),
         Item("3", "text", (2,), (BLUE, GREEN)),
-        Item("4", "quad", (0, 1), (RED, GREEN)),
+        Item("4", "four-way", (0, 1), (RED, GREEN)),
     )
 
     def images(self, numbers):

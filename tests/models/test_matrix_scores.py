@@ -72,15 +72,15 @@ def test_equal_texts_tie(kind, pixels):
 def test_phrasings_are_averaged(kind, pixels):
     """Vectors as directions, as CLIP's zero-shot classifier has it; else scores."""
     model, texts = scorer(kind), captions(7)
-    groups = [texts[:3], texts[3:4], texts[4:]]
-    found = scores(model, pixels, pool_of(map(tuple, groups)))
+    tasks = [texts[:3], texts[3:4], texts[4:]]
+    found = scores(model, pixels, pool_of(map(tuple, tasks)))
     if kind == "clip":
         with torch.no_grad():
-            codes = [model.encode_texts(model.read(*zip(*group, strict=True))) for group in groups]
+            codes = [model.encode_texts(model.read(*zip(*task, strict=True))) for task in tasks]
             means = torch.stack([normalize(normalize(code, dim=1).mean(0), dim=0) for code in codes])
             expected = model.similarity(model.encode_images(model.pixel_scale(pixels)), means).numpy()
     else:
-        expected = np.stack([directly(model, pixels, group).mean(1) for group in groups], 1)
+        expected = np.stack([directly(model, pixels, task).mean(1) for task in tasks], 1)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

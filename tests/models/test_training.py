@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import Stopped, UserError
-from menagerie.generators.benchmarks.benchmark import QUADS, summarise, texts_chosen
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, summarise, texts_chosen
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.sources.mixture import Part
 from menagerie.generators.splits.binding import BindingRecipe
@@ -278,9 +278,9 @@ def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
 
     monkeypatch.setattr(model, "paired", constant)
     tasks, _ = score_subset(model, SplitDataset(data.split, "unseen_pairs"))
-    quads = {name: tasks.pop(f"quad {name}") for name in QUADS}
+    four_way_items = {name: tasks.pop(f"{name} score") for name in FOUR_WAY_RULES}
     assert {(task["accuracy"], task["tie_rate"]) for task in tasks.values()} == {(0.5, 1.0)}
-    assert {(task["accuracy"], task["n"]) for task in quads.values()} == {(0.0, 20)}
+    assert {(task["accuracy"], task["n"]) for task in four_way_items.values()} == {(0.0, 20)}
 
 
 def test_a_diverged_scorer_is_an_error(data, tmp_path):
@@ -323,8 +323,8 @@ def test_the_swap_is_what_the_file_says(data):
     swaps = test.choices["swap"]
     assert [choice[0].text for choice in swaps] == subset.records.captions
     assert [choice[1].graph for choice in swaps] == subset.records.negative_graphs
-    for group in ("swap", "quad"):
-        items = [item for item in test.items if item.group == group]
+    for group in ("swap", "four-way"):
+        items = [item for item in test.items if item.task == group]
         assert [item.texts[0].text for item in items] == subset.records.captions
         assert [item.texts[1].graph for item in items] == subset.records.negative_graphs
     assert torch.equal(
@@ -341,7 +341,7 @@ def test_records_that_a_task_does_not_suit_are_not_counted(tmp_path):
     differ = [i for i, scene in enumerate(data.records.scenes) if len({obj.size for obj in scene.objects}) == 2]
     assert 0 < len(differ) == tasks["swap size"]["n"] < len(data) == tasks["swap"]["n"] == tasks["replace size"]["n"]
     choices = [test.choices["swap size"][i] for i in differ]
-    mine = [matrix for item, matrix in zip(test.items, scores, strict=True) if item.group == "swap size"]
+    mine = [matrix for item, matrix in zip(test.items, scores, strict=True) if item.task == "swap size"]
     assert np.allclose(np.concatenate(mine)[:, 0], direct(model, data, differ, [c[0] for c in choices]), atol=1e-5)
     assert np.allclose(np.concatenate(mine)[:, 1], direct(model, data, differ, [c[1] for c in choices]), atol=1e-5)
     rows = [row for row in predictions("", test.items, scores) if row["task"] == "swap size"]
@@ -365,9 +365,9 @@ def test_every_score_is_that_of_its_image_and_text(name, data):
     _, scores = score_subset(model, subset)
     assert model.training
     model.eval()
-    quads = [(item, matrix) for item, matrix in scores.items() if item.group == "quad"]
-    assert len(quads) == len(subset)
-    for item, matrix in quads[::5]:
+    four_way_items = [(item, matrix) for item, matrix in scores.items() if item.task == "four-way"]
+    assert len(four_way_items) == len(subset)
+    for item, matrix in four_way_items[::5]:
         pixels = torch.cat([subset.images([item.images[0]]), subset.counterfactual_images([item.images[0]])])
         with torch.no_grad():
             texts = model.encode_texts(model.read(*zip(*item.texts, strict=True)))
@@ -375,12 +375,15 @@ def test_every_score_is_that_of_its_image_and_text(name, data):
         assert np.allclose(matrix, expected, atol=1e-5)
 
 
-def test_quads_ask_both_ways():
+def test_four_way_items_ask_both_ways():
     """Right both ways, right for text only, right for image only, wrong; a tie is wrong."""
     own = [(1.0, 0.0), (0.3, 0.2), (0.3, 0.5), (0.0, 1.0), (1.0, 1.0)]  # the image's scores with both captions
     counterfactual = [(0.0, 1.0), (0.8, 0.9), (0.2, 0.6), (1.0, 0.0), (0.0, 1.0)]
-    quads = [np.array(both) for both in zip(own, counterfactual, strict=True)]
-    right = {name: [rule(quad).official for quad in quads] for name, rule in QUADS.items()}
+    four_way_items = [np.array(both) for both in zip(own, counterfactual, strict=True)]
+    right = {
+        name: [rule(four_way_item).official for four_way_item in four_way_items]
+        for name, rule in FOUR_WAY_RULES.items()
+    }
     assert right == {"text": [1, 1, 0, 0, 0], "image": [1, 0, 1, 0, 0], "group": [1, 0, 0, 0, 0]}
 
 

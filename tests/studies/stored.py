@@ -28,9 +28,8 @@ def stored_run(
 ) -> Arm:
     """A finished run whose records are right about as often as `skill` says; some are ties, and pairs differ in size.
 
-    Records are the same for all models of a seed. Quads have accuracies and no records. The seed and the name decide
-    which records are right, or `drawn_by` where the name is an identity, which other versions change.
-    """
+    Records are the same for all models of a seed. Four-way items have accuracies and no records. The seed and the name
+    decide which records are right, or `drawn_by` where the name is an identity, which other versions change."""
     name = name or "-".join(map(str, [model, seed, *labels.values()])).replace("/", "_")
     arm = Arm(StoredCell(name, model, seed, tests), labels)
     folder, scenes = out / "cells" / arm.id, np.random.default_rng(seed)
@@ -54,7 +53,7 @@ def stored_run(
             values = [0.5 + margin / 2 for *_, margin in margins]
             numbers = {"accuracy": float(np.mean(values)), "tie_rate": 0.05, "n": len(values)}
             subsets.setdefault(subset, {})[task] = numbers
-        subsets[subset]["quad text"] = {"accuracy": skill / 2, "tie_rate": None, "n": 7}
+        subsets[subset]["text score"] = {"accuracy": skill / 2, "tie_rate": None, "n": 7}
     with (folder / FILE).open("w", newline="") as file:
         writer = csv.DictWriter(file, PREDICTIONS, lineterminator="\n", restval="")
         writer.writeheader()

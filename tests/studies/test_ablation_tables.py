@@ -51,11 +51,11 @@ def test_every_task_is_shown_where_a_row_is_worst_at_it(section):
     rows = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
     scores = section.records.scores
     own = scores[(scores.row == ATTENTION) & scores.subset.isin(("seen_pairs", "unseen_pairs"))]
-    for task in ("swap", "replace animal", "quad text"):
+    for task in ("swap", "replace animal", "text score"):
         lowest = own[own.task == task].groupby("subset").accuracy.mean().min()
         assert rows[ATTENTION][task] == f"{100 * lowest:.1f}"
-    # 45 % of quads, where chance is 25 %, are less of the way to 100 % than 90 % of swaps.
-    assert "quad text 45.0" in rows["OC-CLIP"]["lowest of all"]
+    # 45 % of four-way items, where chance is 25 %, are less of the way to 100 % than 90 % of swaps.
+    assert "text score 45.0" in rows["OC-CLIP"]["lowest of all"]
     assert set(list(rows[TOKENS].values())[1:]) == {WAITING}
 
 

@@ -50,7 +50,7 @@ def scored(cell):
         (subset, task, scores)
         for subset, tasks in cell["subsets"].items()
         for task, scores in tasks.items()
-        if not task.startswith("quad")
+        if not task.startswith("four-way")
     ]
 
 
@@ -87,7 +87,7 @@ def test_accuracy_follows_from_the_predictions(finished):
                 assert scores["tie_rate"] == pytest.approx(ties / len(mine))
 
 
-def test_quads_follow_from_the_predictions(finished):
+def test_four_way_items_follow_from_the_predictions(finished):
     out = finished / "runs" / "a"
     runs = read(out)
     columns = ("score_caption", "score_negative", "counterfactual_caption", "counterfactual_negative")
@@ -101,17 +101,17 @@ def test_quads_follow_from_the_predictions(finished):
             image = [a > c and d > b for a, b, c, d in scores]
             group = [one and other for one, other in zip(text, image, strict=True)]
             for name, right in (("text", text), ("image", image), ("group", group)):
-                assert tasks[f"quad {name}"]["n"] == len(right)
-                points = runs.where(lambda arm, id=cell["id"]: arm.id == id, subset=subset).quads(name).points
+                assert tasks[f"{name} score"]["n"] == len(right)
+                points = runs.where(lambda arm, id=cell["id"]: arm.id == id, subset=subset).four_way_items(name).points
                 assert points["value"].tolist() == right
                 if right:
-                    assert tasks[f"quad {name}"]["accuracy"] == pytest.approx(sum(right) / len(right))
+                    assert tasks[f"{name} score"]["accuracy"] == pytest.approx(sum(right) / len(right))
 
 
 def test_errors_hold_what_the_results_do(finished):
     """The row of all records has the accuracy of `results.csv`, for every test and task with records."""
     out = finished / "runs" / "a"
-    results = [row for row in csv.DictReader((out / "results.csv").open()) if not row["task"].startswith("quad")]
+    results = [row for row in csv.DictReader((out / "results.csv").open()) if not row["task"].startswith("four-way")]
     errors = list(csv.DictReader((out / "errors.csv").open()))
     every = {(r["model"], r["subset"], r["task"]): r for r in errors if r["factor"] == "all"}
     filled = [row for row in results if row["n"] != "0"]

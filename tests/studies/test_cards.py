@@ -298,29 +298,29 @@ def test_numbers_count_ties_by_what_a_guess_would_get():
     items = [item("swap", pair, [[2.0, 1.0]]) for pair in "abc"]
     items += [item("swap", pair, [[1.0, 2.0]]) for pair in "de"]
     items += [item("assignment", "f", [[1.0, 1.0, 1.0, 0.0]]), item("paraphrase", "f", [[2.0, 2.0, 1.0]], true=2)]
-    items += [item("quad", "f", [[1.0, 0.0], [0.0, 1.0]])]
+    items += [item("four-way", "f", [[1.0, 0.0], [0.0, 1.0]])]
     tests, (swaps, every) = numbers_of(points(items))
     by_task = {number.task: number for number in tests}
     assert by_task["swap"].accuracy == 0.6
     assert by_task["swap"].low < 0.6 < by_task["swap"].high
     assert (by_task["assignment"].accuracy, by_task["assignment"].chance) == (0.33333, 0.25)
     assert (by_task["paraphrase"].accuracy, by_task["paraphrase"].chance) == (1.0, 0.33333)
-    assert by_task["quad group"].chance == pytest.approx(1 / 6, abs=1e-5)
+    assert by_task["group score"].chance == pytest.approx(1 / 6, abs=1e-5)
     assert by_task["assignment"].low is None
     assert swaps.accuracy == 0.6
     assert every.accuracy == pytest.approx((0.6 + 1 / 3 + 1) / 3, abs=1e-5)
 
 
 def test_images_without_a_verdict_count_as_guesses(tmp_path):
-    """They stand in the file as such, so that quads of equal scores stay wrong."""
+    """They stand in the file as such, so that four-way items of equal scores stay wrong."""
     silent, level = np.full((2, 2), np.nan), np.zeros((2, 2))
     rows = [
         row_of("test", Item(f"scene {k}", task, (0, 1), TEXTS, "a"), scores)
         for k, (task, scores) in enumerate(
             [
-                ("quad", silent),
-                ("quad", level),
-                ("quad", np.array([[1.0, 0.0], [np.nan, np.nan]])),
+                ("four-way", silent),
+                ("four-way", level),
+                ("four-way", np.array([[1.0, 0.0], [np.nan, np.nan]])),
                 ("swap", silent[:1]),
             ]
         )
@@ -328,10 +328,10 @@ def test_images_without_a_verdict_count_as_guesses(tmp_path):
     write_csv(tmp_path / "scores.csv", COLUMNS, rows)
     found = [(point.task, round(point.value, 4)) for point in points(read_scores(tmp_path / "scores.csv"))]
     assert found[:6] == [
-        *(("quad text", 0.25), ("quad image", 0.25), ("quad group", 0.1667)),
-        *(("quad text", 0), ("quad image", 0), ("quad group", 0)),
+        *(("text score", 0.25), ("image score", 0.25), ("group score", 0.1667)),
+        *(("text score", 0), ("image score", 0), ("group score", 0)),
     ]
-    assert found[6] == ("quad text", 0.5)
+    assert found[6] == ("text score", 0.5)
     assert found[9:] == [("swap", 0.5)]
 
 

@@ -44,7 +44,7 @@ def cell(folder, tests, score):
         rows = csv.DictWriter(file, PREDICTIONS, lineterminator="\n", restval="")
         rows.writeheader()
         for name, test in tests.items():
-            items = [item for item in test.items if item.group != "quad"]
+            items = [item for item in test.items if item.task != "four-way"]
             rows.writerows(predictions(name, items, [np.array([score(item)]) for item in items]))
     return folder
 
@@ -75,7 +75,7 @@ def test_what_is_always_wrong_shows(made, tmp_path):
     assert list(found.columns) == list(COLUMNS)
     mine = found[found.task == "swap"].set_index(["subset", "factor", "value"])
     for name, test in tests.items():
-        items = [item for item in test.items if item.group == "swap"]
+        items = [item for item in test.items if item.task == "swap"]
         wrong = sum("penguin" in item.record for item in items)
         every = mine.loc[(name, "all", "")]
         assert (every.n, every.accuracy) == (len(items), pytest.approx(1 - wrong / len(items)))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.generators.benchmarks.benchmark import QUADS, Outcome, Result
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, Outcome, Result
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.split_tests import SplitTests
@@ -85,7 +85,7 @@ def test_a_split_is_judged_in_every_form_and_blind(split, tmp_path):
     tasks = {result["model"].rpartition(" (")[2]: result["subsets"]["validation"] for result in results}
     assert tasks.keys() == {"choice)", "likelihood)", "yes)", "yes, blind)"}
     assert all(tasks[form]["swap"]["accuracy"] == 1 for form in ("choice)", "likelihood)"))
-    assert tasks["yes)"].keys() - tasks["choice)"].keys() == {"quad image", "quad group"}
+    assert tasks["yes)"].keys() - tasks["choice)"].keys() == {"image score", "group score"}
     assert "0 of 140 items without a verdict (0.0%)" in plain(tmp_path / "runs/a/report.html")
 
 
@@ -105,8 +105,8 @@ def test_one_that_always_says_a_has_half(split, tmp_path):
         done = run_here(command, tmp_path)
     assert done.returncode == 0, done.stderr
     rows = rows_of(tmp_path / "runs/a")["choice"]
-    assert {float(row["accuracy"]) for (task, _), row in rows.items() if not task.startswith("quad")} == {0.5}
-    assert {float(row["accuracy"]) for (task, _), row in rows.items() if task.startswith("quad")} == {0.25}
+    assert {float(row["accuracy"]) for (task, _), row in rows.items() if not task.startswith("four-way")} == {0.5}
+    assert {float(row["accuracy"]) for (task, _), row in rows.items() if task.startswith("four-way")} == {0.25}
     assert "(100.0%)" in plain(tmp_path / "runs/a/report.html"), "the share that the place decided"
 
 
@@ -206,7 +206,7 @@ def test_only_ties_for_want_of_a_verdict_are_shared_in_pools():
     assert np.isnan(lower.scores).tolist() == [[False, True]]
 
 
-def test_quads_without_a_verdict_are_at_chance(split, tmp_path):
+def test_four_way_items_without_a_verdict_are_at_chance(split, tmp_path):
     with VisionService(lambda image, text: 0.0, fault=refusing) as service:
         command = [*EVALUATE, f"chat:{service.url}#a", "--splits", str(split[0]), "--out", "runs/a"]
         done = run_here(command, tmp_path, page=False)
@@ -215,5 +215,9 @@ def test_quads_without_a_verdict_are_at_chance(split, tmp_path):
     found = defaultdict(set)
     for (task, _), row in next(iter(rows_of(tmp_path / "runs/a").values())).items():
         found[task].add(round(float(row["accuracy"]), 4))
-    assert {task: found[f"quad {task}"] for task in QUADS} == {"text": {0.25}, "image": {0.25}, "group": {0.1667}}
+    assert {task: found[f"{task} score"] for task in FOUR_WAY_RULES} == {
+        "text": {0.25},
+        "image": {0.25},
+        "group": {0.1667},
+    }
     assert found["swap"] == {0.5}

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from menagerie.generators.benchmarks.benchmark import QUADS
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES
 from tests.command import QUICK, ROOT, run_here
 from tests.forked import run_forked
 from tests.studies.browser import plain
@@ -72,7 +72,7 @@ def check(out):
             for task, its in tasks.items():
                 if not its["n"]:
                     continue
-                if task.removeprefix("quad ") in QUADS:
+                if task.removeprefix("four_way_item ") in FOUR_WAY_RULES:
                     assert its["accuracy"] == pytest.approx({"Perfect": 1, "Random": its["accuracy"]}.get(kind, 0))
                 elif kind == "Random":
                     assert its["tie_rate"] == 0
@@ -172,6 +172,6 @@ def test_ablations(folder):
     done = run_forked(command, folder)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((folder / "runs" / "ablations" / "ablations.csv").open()))
-    binary = [row for row in rows if row["n"] != "0" and not row["task"].startswith("quad")]
+    binary = [row for row in rows if row["n"] != "0" and not row["task"].startswith("four-way")]
     for name, accuracy in (("Oracle", 1.0), ("inverted", 0.0), ("constant", 0.5)):
         assert {float(row["accuracy"]) for row in binary if row["row"] == name} == {accuracy}

@@ -33,7 +33,7 @@ def drawn(random):
     """The intervals of one draw of records, whose clusters of two are alike."""
     groups = [group for group, size in SIZES.items() for _ in range(size)]
     items = [Item(str(k), group, (), (), str(k // 2)) for k, group in enumerate(groups)]
-    values = [float(v) for item in items[::2] for v in [random.random() < RATES[item.group]] * 2]
+    values = [float(v) for item in items[::2] for v in [random.random() < RATES[item.task]] * 2]
     outcomes = [Outcome(value, value, False) for value in values]
     clusters = [item.cluster for item in items]
     return intervals(clusters, lambda of: headlines([items[k] for k in of], [outcomes[k] for k in of]))
@@ -91,7 +91,7 @@ def test_first_records_stay_the_first_when_some_are_left_out(tmp_path, monkeypat
     """A file whose first record is left out has none; the second doesn't take its place."""
     monkeypatch.setattr(vl_checklist, "FIRST", 1)
     bench = made("vl-checklist", tmp_path)
-    items = [item for item in bench.items if item.group == "Attribute/vg/color"][1:]
+    items = [item for item in bench.items if item.task == "Attribute/vg/color"][1:]
     assert len(items) == 1
     found = bench.headlines(items, [Outcome(1.0, 1.0, False)])
     assert (found["macro over files"].n, found["macro over files, first 1"].n) == (1, 0)

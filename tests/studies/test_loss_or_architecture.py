@@ -114,8 +114,8 @@ def test_one_factor_alone_may_do_what_its_mean_effect_hides(records):
     }
 
 
-def test_runs_without_counterfactual_images_have_no_quads(records):
+def test_runs_without_counterfactual_images_have_no_four_way_items(records):
     """Nor do they get the accuracy of swaps in their place."""
-    quads = records.where(subset="unseen_pairs").quads("image")
-    assert len(quads.scores)
-    assert not quads.estimates(("split", "task"))
+    four_way_items = records.where(subset="unseen_pairs").four_way_items("image")
+    assert len(four_way_items.scores)
+    assert not four_way_items.estimates(("split", "task"))

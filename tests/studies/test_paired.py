@@ -132,9 +132,9 @@ def test_a_group_with_few_pairs_is_the_reason_for_no_interval():
     assert contrast([every, two], gain).bounds == compared(every, two)[2].bounds == "only 2 seeds: no interval"
 
 
-def test_quads_count_by_their_records():
+def test_four_way_items_count_by_their_records():
     scores = pd.DataFrame({"subset": ["a", "b"] * 2, "seed": [0, 0, 1, 1], "n": [10, 90, 10, 40]})
-    (its,) = without_records(scores.assign(task="quad text", accuracy=[1.0, 0.0, 1.0, 0.5]), ("task",)).values()
+    (its,) = without_records(scores.assign(task="text score", accuracy=[1.0, 0.0, 1.0, 0.5]), ("task",)).values()
     assert (its.value, its.n, its.seeds) == (pytest.approx(40 / 150), 150, 2)
     assert its.deviation == pytest.approx(np.std([0.1, 0.6], ddof=1))
 

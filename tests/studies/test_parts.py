@@ -61,7 +61,7 @@ def write_run(folder, model, pairs, seed):
                     scores = {"score_caption": int(its), "score_negative": int(not its)}
                     rows.writerow({"subset": subset, "task": task, **texts, **scores})
                 subsets[subset][task] = {"accuracy": float(right.mean()), "tie_rate": 0.0, "n": len(right)}
-            subsets[subset]["quad text"] = {"accuracy": 0.01 if model == "clip" else 0.4, "tie_rate": None, "n": 24}
+            subsets[subset]["text score"] = {"accuracy": 0.01 if model == "clip" else 0.4, "tie_rate": None, "n": 24}
     write_record(
         folder / RESULT, {"id": folder.name, "model": model, "seed": seed, "subsets": subsets, "images_seen": 9}
     )
@@ -157,8 +157,8 @@ def test_a_table_of_differences_leaves_the_first_model_out(swaps, tmp_path):
 def test_tasks_have_their_own_chance_and_empty_columns_are_left_out(records, tmp_path):
     part = Table("tasks", records.where(subset="train_pairs", pairs=0.8), ("model",), ("task",))
     shown = written(part, tmp_path)
-    assert shown["rows"][0] == ["model", "swap", "one animal", "quad text"]
-    assert shown["chances"] == {"quad text": 25.0}
+    assert shown["rows"][0] == ["model", "swap", "one animal", "text score"]
+    assert shown["chances"] == {"text score": 25.0}
     empty = Sheet(Table("empty", records.where(pairs=0.2, task="swap"), ("model",)))
     assert empty.empty == "train pairs"
     assert list(empty.frame.columns) == ["model", "seen pairs", "unseen pairs"]
@@ -300,7 +300,7 @@ def test_a_page_says_what_all_pages_say(records, tmp_path):
     text = write_report(Binding(), Records((*records.arms, gone), out)).read_text()
     order = ["<h1>Which models bind<", "One of them binds.", 'alt="All."', "15 of 19 runs", "Said <code>here</code>."]
     assert [text.index(its) for its in order] == sorted(text.index(its) for its in order)
-    for said in ("its loss at step 7 is nan", "seed 3", "OC-CLIP", "unseen pairs", "quad text"):
+    for said in ("its loss at step 7 is nan", "seed 3", "OC-CLIP", "unseen pairs", "text score"):
         assert said in text
     assert (out / "results.tex").read_text() == (out / "summary.tex").read_text()
 

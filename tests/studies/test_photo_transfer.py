@@ -163,13 +163,13 @@ def test_captions_of_natural_colours_name_none(photos, tmp_path):
     split = make_splits(store, [replace(recipe, test_scenes=8)], 1)[replace(recipe, test_scenes=8)]
     data = SplitDataset(split, "left_right_unseen_pairs")
     bare, full = BareTests(data), SplitTests(data)
-    assert bare.groups == ["swap", "replace animal", "replace relation", "quad"]
+    assert bare.groups == ["swap", "replace animal", "replace relation", "four-way"]
     texts = [caption for item in bare.items for caption in item.texts]
     assert not any("natural" in text for caption in texts for text in (caption.text, *caption.graph.nodes))
     assert all("natural" in caption.text for item in full.items for caption in item.texts)
     for item in bare.items:
         true, false = (Counter(re.sub(r"\ban\b", "a", caption.text).split()) for caption in item.texts[:2])
-        assert (true == false) == (item.group in ("swap", "quad")), item
+        assert (true == false) == (item.task in ("swap", "four-way")), item
     scene = data.records.scenes[0]
     assert scene.objects[0].animal in bare.items[0].texts[0].text
 

@@ -124,7 +124,7 @@ def jobs_of(folder, **options):
 def objects(request):
     """A graph of "A red cat in Room 3."; no answer that can be used to the others."""
     found = re.fullmatch(r"A (\w+ \w+) in (Room \d+)\.", request.caption)
-    return Sent(written(list(found.groups()), [("in", 0, 1)]) if found else "I can't")
+    return Sent(written(list(found.tasks()), [("in", 0, 1)]) if found else "I can't")
 
 
 def test_from_files_to_benchmarks_with_every_parser(study, folder, capsys, tmp_path):

@@ -81,12 +81,12 @@ def test_a_statistic_of_a_curve_is_of_all_its_points(records):
     assert np.allclose([found["clip",].value, found["clip",].low, found["clip",].high], expected, rtol=0, atol=1e-9)
 
 
-def test_quads_have_means_over_runs_and_no_interval(records):
+def test_four_way_items_have_means_over_runs_and_no_interval(records):
     found = records.where(subset="unseen_pairs").estimates(("model", "pairs", "task"))
-    quad = found["clip", 0.8, "quad text"]
-    assert (quad.value, quad.n, quad.clusters) == (pytest.approx(0.37), 21, 0)
-    assert math.isnan(quad.low)
-    assert {task for *_, task in found} == {"swap", "replace animal", "quad text"}
+    four_way_item = found["clip", 0.8, "text score"]
+    assert (four_way_item.value, four_way_item.n, four_way_item.clusters) == (pytest.approx(0.37), 21, 0)
+    assert math.isnan(four_way_item.low)
+    assert {task for *_, task in found} == {"swap", "replace animal", "text score"}
 
 
 def test_one_seed_two_seeds_and_few_pairs(tmp_path):

@@ -79,13 +79,13 @@ def test_they_have_the_same_weights_and_other_scores(ran):
     assert rows[0] == rows[1] == rows[2] != ""
 
 
-def test_quad_image_is_the_same_for_all_priors(ran):
+def test_four_way_item_image_is_the_same_for_all_priors(ran):
     """The prior of a text can't change which of two images it chooses."""
     jobs, _ = ran
     found = []
     for job in jobs.values():
         subsets = json.loads((job.folder / "result.json").read_text())["subsets"]
-        found.append([tasks["quad image"]["accuracy"] for tasks in subsets.values() if "quad image" in tasks])
+        found.append([tasks["image score"]["accuracy"] for tasks in subsets.values() if "image score" in tasks])
     assert found[0] == found[1] == found[2]
     assert any(value is not None for value in found[0])
 

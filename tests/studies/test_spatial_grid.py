@@ -25,7 +25,7 @@ def test_tests_both_relations_apart(folder):
     rows = list(csv.DictReader((folder / "runs/a/results.csv").open()))
     subsets = {row["subset"] for row in rows}
     assert subsets == {"validation", *Config().tests}
-    assert {row["task"] for row in rows} >= {"swap", "replace relation", "replace animal", "quad group"}
+    assert {row["task"] for row in rows} >= {"swap", "replace relation", "replace animal", "group score"}
     assert all(int(row["n"]) > 0 for row in rows)
     report = (folder / "runs/a/report.html").read_text()
     assert "the same words with the two animals swapped" in report

@@ -11,7 +11,7 @@ from menagerie.studies.analysis.tables import DASH, WAITING, described, escape, 
 
 RNG = np.random.default_rng(0)
 MODELS, SEEDS, PAIRS, NEGATIVES = ("clip", "oc-clip"), 3, (0.8, 0.2), (0.0, 1.0)
-SUBSETS, TASKS = ("unseen_pairs", "seen_pairs", "different_bag", "train_pairs"), ("swap", "one animal", "quad text")
+SUBSETS, TASKS = ("unseen_pairs", "seen_pairs", "different_bag", "train_pairs"), ("swap", "one animal", "text score")
 
 
 def score(empty):
@@ -85,7 +85,7 @@ def test_many_models_on_many_benchmarks_are_one_table():
     assert (len(rows), len(rows[0])) == (1 + 30 * len(TASKS), 2 + 8)
     text = to_latex(table, "All")
     assert text.count(" \\\\\n") == len(rows)
-    assert r"benchmark\_29 & quad text & " in text
+    assert r"benchmark\_29 & text score & " in text
 
 
 def test_latex_escapes_and_aligns():

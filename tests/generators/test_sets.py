@@ -1,4 +1,4 @@
-"""Groups of animals: rules that name one mean all of its animals, and a split file keeps what they meant."""
+"""Sets of animals: rules that name one mean all of its animals, and a split file keeps what they meant."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
-from menagerie.generators.rules.hold_out import with_groups
+from menagerie.generators.rules.hold_out import with_sets
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
@@ -24,7 +24,7 @@ from tests.helpers.own_animals import LYNX
 from tests.helpers.splits import failed, make_split
 
 GROUPS = ("birds={penguin}", "big ones={elephant, crocodile}")
-WORLD = with_groups(load_world("tiny"), GROUPS)
+WORLD = with_sets(load_world("tiny"), GROUPS)
 SCENES = list(WORLD.factorial())
 TINY = {"world": "tiny", "pairs": 0.5, "views": 1, "test_views": 1, "test_scenes": 20}
 
@@ -45,13 +45,13 @@ TINY = {"world": "tiny", "pairs": 0.5, "views": 1, "test_views": 1, "test_scenes
         ("pair={big ones, big ones}", "pair={elephant, crocodile}"),
     ],
 )
-def test_a_group_means_its_animals(grouped, written_out):
+def test_a_set_means_its_animals(grouped, written_out):
     rule, other = parse_rule(grouped, WORLD), parse_rule(written_out, WORLD)
     matched = [rule.matches(scene) for scene in SCENES]
     assert matched == [other.matches(scene) for scene in SCENES]
     assert 0 < sum(matched) < len(SCENES)
-    assert {name for name, _ in rule.groups} == {name for name in ("birds", "big ones") if name in grouped}
-    assert other.groups == ()
+    assert {name for name, _ in rule.sets} == {name for name in ("birds", "big ones") if name in grouped}
+    assert other.sets == ()
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_a_group_means_its_animals(grouped, written_out):
         ("pair=big ones", "pair is a set of two animals"),
     ],
 )
-def test_a_group_stands_for_animals_only(rule, message):
+def test_a_set_stands_for_animals_only(rule, message):
     with pytest.raises(UserError, match=message):
         parse_rule(rule, WORLD)
 
 
 def test_names_of_other_kinds_keep_their_meaning():
-    world = with_groups(load_world("tiny"), ("red={penguin}", "city={rabbit}"))
+    world = with_sets(load_world("tiny"), ("red={penguin}", "city={rabbit}"))
     for text in ("texture=red", "background=city"):
         assert [parse_rule(text, world).matches(s) for s in SCENES] == [
             parse_rule(text, WORLD).matches(s) for s in SCENES
@@ -79,68 +79,68 @@ def test_names_of_other_kinds_keep_their_meaning():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[groups]\nbirds = []", "group 'birds' is empty"),
-        ('[groups]\nbirds = ["pengin"]', "group 'birds': unknown animal 'pengin'; did you mean 'penguin'"),
-        ('[groups]\nrabbit = ["penguin"]', "group 'rabbit' is named like an animal"),
-        ('[groups]\nbirds = "penguin"', "group 'birds' is not of its form: Expected `array`, got `str`"),
-        ('[groups]\n"Big 1" = ["penguin"]', "group 'Big 1': a name is lower-case words"),
-        ('groups = ["birds"]', "must be a name and its animals, such as felines={cat, lion}"),
-        ('groups = ["birds={penguin}", "birds={rabbit}"]', "'birds' is there twice"),
-        ("groups = 3", "groups can't be 3"),
+        ("[sets]\nbirds = []", "set 'birds' is empty"),
+        ('[sets]\nbirds = ["pengin"]', "set 'birds': unknown animal 'pengin'; did you mean 'penguin'"),
+        ('[sets]\nrabbit = ["penguin"]', "set 'rabbit' is named like an animal"),
+        ('[sets]\nbirds = "penguin"', "set 'birds' is not of its form: Expected `array`, got `str`"),
+        ('[sets]\n"Big 1" = ["penguin"]', "set 'Big 1': a name is lower-case words"),
+        ('sets = ["birds"]', "must be a name and its animals, such as felines={cat, lion}"),
+        ('sets = ["birds={penguin}", "birds={rabbit}"]', "'birds' is there twice"),
+        ("sets = 3", "sets can't be 3"),
     ],
 )
 @pytest.mark.parametrize("rules", ["", 'hold_out = ["animal=crocodile & texture=red"]\n'])
-def test_a_wrong_group_of_a_recipe_is_named(tmp_path, rules, text, message):
+def test_a_wrong_set_of_a_recipe_is_named(tmp_path, rules, text, message):
     (tmp_path / "r.toml").write_text(f'kind = "binding"\nworld = "tiny"\n{rules}{text}')
     with pytest.raises(UserError, match=message):
         read_recipe(str(tmp_path / "r.toml")).subsets()
 
 
-def test_a_recipe_with_groups_makes_the_split_of_the_rules_written_out(tmp_path):
+def test_a_recipe_with_sets_makes_the_split_of_the_rules_written_out(tmp_path):
     (tmp_path / "r.toml").write_text(
         'kind = "spatial"\nworld = "tiny"\npairs = 0.5\nviews = 1\ntest_views = 1\ntest_scenes = 20\n'
-        'hold_out = ["relation=above & first=big ones"]\n[groups]\n"big ones" = ["elephant", "crocodile"]\n'
+        'hold_out = ["relation=above & first=big ones"]\n[sets]\n"big ones" = ["elephant", "crocodile"]\n'
     )
     recipe = read_recipe(str(tmp_path / "r.toml"))
-    assert recipe.groups == ("big ones={elephant, crocodile}",)
+    assert recipe.sets == ("big ones={elephant, crocodile}",)
     written_out = SpatialRecipe(**TINY, hold_out=("relation=above & first={elephant, crocodile}",))
     assert recipe.subsets() == written_out.subsets()
     path = make_split(tmp_path, recipe)
     assert failed(path) == []
-    assert read_split(path).recipe["groups"] == ["big ones={elephant, crocodile}"]
+    assert read_split(path).recipe["sets"] == ["big ones={elephant, crocodile}"]
 
 
-def test_only_groups_that_rules_name_are_part_of_a_split():
+def test_only_sets_that_rules_name_are_part_of_a_split():
     rule = "animal=birds & texture=red"
     bare, spare = BindingRecipe(**TINY, hold_out=("texture=red",)), ("birds={penguin}", "big ones={elephant}")
-    assert split_name(replace(bare, groups=spare)) == split_name(bare)
-    assert recorded(replace(bare, groups=spare))["groups"] == ()
-    used = replace(bare, hold_out=(rule,), groups=spare)
-    assert recorded(used)["groups"] == ("birds={penguin}",)
-    other = replace(used, groups=("birds={rabbit}",))
+    assert split_name(replace(bare, sets=spare)) == split_name(bare)
+    assert recorded(replace(bare, sets=spare))["sets"] == ()
+    used = replace(bare, hold_out=(rule,), sets=spare)
+    assert recorded(used)["sets"] == ("birds={penguin}",)
+    other = replace(used, sets=("birds={rabbit}",))
     assert len({split_name(recipe) for recipe in (bare, used, other)}) == 3
     assert SplitData(used, "store").settings != SplitData(other, "store").settings
 
 
 def own_world(folder: Path, birds: str = '["penguin"]') -> BindingRecipe:
-    """A world with a group and an animal of its own, and a recipe with a rule on the group."""
+    """A world with a set and an animal of its own, and a recipe with a rule on the set."""
     (folder / "grouped lynx.py").write_text(LYNX)
     (folder / "mine.toml").write_text(
         f'extends = "tiny"\nanimals = ["elephant", "penguin", "rabbit", "crocodile", "catlike"]\n'
-        f'[animal.catlike]\nfile = "grouped lynx.py"\n[groups]\nbirds = {birds}\ncats = ["catlike"]\n'
+        f'[animal.catlike]\nfile = "grouped lynx.py"\n[sets]\nbirds = {birds}\ncats = ["catlike"]\n'
     )
     return BindingRecipe(**TINY | {"world": str(folder / "mine.toml")}, hold_out=("animal=birds & texture=red",))
 
 
-def test_a_group_of_the_world_is_part_of_the_split_and_not_of_the_store(tmp_path):
+def test_a_set_of_the_world_is_part_of_the_split_and_not_of_the_store(tmp_path):
     first = own_world(tmp_path)
     name, store = split_name(first), SplitFolder(tmp_path, load_world(first.world), 16)
-    assert recorded(first)["groups"] == ("birds={penguin}",)
+    assert recorded(first)["sets"] == ("birds={penguin}",)
     other = own_world(tmp_path, '["penguin", "rabbit"]')
     assert split_name(other) != name
     assert SplitFolder(tmp_path, load_world(other.world), 16).folder == store.folder
-    with pytest.raises(UserError, match="group 'birds' is penguin, rabbit in the world 'mine' and catlike here"):
-        replace(other, groups=("birds={catlike}",)).subsets()
+    with pytest.raises(UserError, match="set 'birds' is penguin, rabbit in the world 'mine' and catlike here"):
+        replace(other, sets=("birds={catlike}",)).subsets()
 
 
 def test_a_packed_split_opens_elsewhere_and_executes_nothing(tmp_path):
