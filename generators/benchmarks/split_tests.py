@@ -28,7 +28,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 class SplitTests(Benchmark):
     """A benchmark made of one subset of a split. Image i belongs to record i; counterfactuals' images follow.
 
-    An item's task is one of `TASKS`, or `FOUR_WAY`: an image and its counterfactual, of which the hard negative is true.
+    An item's task is one of the choices, or `FOUR_WAY`: an image and its counterfactual with both captions.
     """
 
     def __init__(self, data: SplitDataset) -> None:
