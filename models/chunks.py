@@ -45,11 +45,11 @@ def by_images(score: Callable[[Tensors], Tensors], images: Tensors, bytes_each: 
 
 
 def joined(parts: Sequence[Tensors]) -> Tensors:
-    """Concatenate the rows of several codes."""
+    """Concatenate the rows of several embeddings."""
     return filled(parts[0], map(torch.cat, zip(*map(leaves, parts), strict=True)))
 
 
-def filled(code: Tensors, parts: Iterable[Tensor]) -> Tensors:
-    """Return a code of the same structure, with `parts` in place of its tensors."""
+def filled(embedding: Tensors, parts: Iterable[Tensor]) -> Tensors:
+    """Return an embedding of the same structure, with `parts` in place of its tensors."""
     others = iter(parts)
-    return mapped(code, lambda _: next(others))
+    return mapped(embedding, lambda _: next(others))

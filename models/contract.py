@@ -66,7 +66,7 @@ def check_config(subject: Subject) -> None:
 
 
 def check_names(subject: Subject) -> None:
-    """Check that the class doesn't override `read`, `cut_texts` and `logit_scale`, which other code calls."""
+    """Check that the class doesn't override `read`, `cut_texts` and `logit_scale`, which other embedding calls."""
     for name in ("read", "cut_texts", "logit_scale"):
         if getattr(type(subject.scorer), name) is not getattr(Scorer, name):
             subject.refuse(f"self.{name} of a scorer is taken (models/scorer.py); call yours otherwise")
@@ -95,7 +95,7 @@ def check_neighbours(subject: Subject) -> None:
 
 
 def check_pairs(subject: Subject) -> None:
-    """Check that `paired` gives the diagonal of `similarity`, and with `pairs_only` that codes have a row for each
+    """Check that `paired` gives the diagonal of `similarity`, and with `pairs_only` that embeddings have a row for each
     image or text."""
     scorer, everything = subject.scorer, list(range(len(TEXTS)))
     with torch.no_grad():
@@ -107,7 +107,7 @@ def check_pairs(subject: Subject) -> None:
     if scores.shape != expected.shape or (scores - expected).abs().max() > TOLERANCE:
         subject.refuse("`paired` does not give what `similarity` gives for the same pairs")
     if scorer.pairs_only and any(len(part) != len(TEXTS) for part in leaves((images, texts))):
-        subject.refuse("it reads pairs only, so the tensors of its codes need a row for each text and each image")
+        subject.refuse("it reads pairs only, so the tensors of its embeddings need a row for each text and each image")
 
 
 def check_features(subject: Subject) -> None:

@@ -99,8 +99,8 @@ def lowers_negatives(subject: Subject, draws: int = 8) -> bool:
     scorer, n = subject.scorer, 2
     read = scorer.reader(Texts(CAPTIONS, GRAPHS, matched=n), torch.Generator().manual_seed(0))
     with torch.no_grad():
-        images, code = scorer.encode_images(scorer.pixel_scale(subject.images[:n])), scorer.encode_texts(read)
-    texts = mapped(code, lambda part: part.requires_grad_() if part.is_floating_point() else part)
+        images, embedding = scorer.encode_images(scorer.pixel_scale(subject.images[:n])), scorer.encode_texts(read)
+    texts = mapped(embedding, lambda part: part.requires_grad_() if part.is_floating_point() else part)
     inputs = [part for part in leaves(texts) if part.requires_grad]
     targets, agreement = Targets(torch.eye(n, len(TEXTS), dtype=torch.bool), None, n), 0.0
     for _ in range(draws):

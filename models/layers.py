@@ -16,7 +16,7 @@ from menagerie.models.towers.features import TOKENS, Features, Layer, Passes, Ro
 from menagerie.models.towers.places import Places, grid_of, image_places, text_places
 from menagerie.models.towers.towers import Towers
 
-CODE, SLOTS = "code", "slots"
+EMBEDDING, SLOTS = "embedding", "slots"
 Wanted = str | Sequence[str] | None
 Parts = dict[str, Layer]
 PUBLIC = {"features", "text_features", "slots", "layers", "text_layers", "grid"}
@@ -27,7 +27,7 @@ class Layered(nn.Module):
 
     Those of the towers are "stem" (the input of the first block, positions added), "block 1" to the last, and "tokens"
     (the last block's output; after the tower's last LayerNorm if that is applied to all tokens, and in Hugging Face's
-    CLIP). Then come those that the scorer adds (`image_parts`, `text_parts`), and "code", its only vector, if any.
+    CLIP). Then come those that the scorer adds (`image_parts`, `text_parts`), and "embedding", its only vector, if any.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -51,9 +51,9 @@ class Layered(nn.Module):
             images = images.to(self.device)
             pixels = images if images.is_floating_point() else self.pixel_scale(images)
             places, wanted = self._places("image"), names_of(layers)
-            code, seen = watched(places, wanted, lambda: self.encode_images(pixels), len(images))
-            parts = self.image_parts(code, seen.get(TOKENS))
-            return self._chosen("image", len(images), wanted, places, seen, parts, code)
+            embedding, seen = watched(places, wanted, lambda: self.encode_images(pixels), len(images))
+            parts = self.image_parts(embedding, seen.get(TOKENS))
+            return self._chosen("image", len(images), wanted, places, seen, parts, embedding)
 
     def text_features(self, texts: Texts, layers: Wanted = None, gradients: bool = False) -> Features:
         """The layers (n, t, d) of texts, by name; all of `self.text_layers` by default. `present` tells tokens from
@@ -66,9 +66,9 @@ class Layered(nn.Module):
         with evaluated(self, gradients):
             read = self.read(texts.captions, texts.graphs)
             places, wanted = self._places("text"), names_of(layers)
-            code, seen = watched(places, wanted, lambda: self.encode_texts(read), count, self.text_rows(read))
-            parts = self.text_parts(code, seen.get(TOKENS))
-            return self._chosen("text", count, wanted, places, seen, parts, code)
+            embedding, seen = watched(places, wanted, lambda: self.encode_texts(read), count, self.text_rows(read))
+            parts = self.text_parts(embedding, seen.get(TOKENS))
+            return self._chosen("text", count, wanted, places, seen, parts, embedding)
 
     def slots(
         self, images: UInt8[Tensor, "n 3 h w"] | Float[Tensor, "n 3 h w"], texts: Texts, gradients: bool = False
@@ -80,8 +80,8 @@ class Layered(nn.Module):
         with evaluated(self, gradients):
             images = images.to(self.device)
             pixels = images if images.is_floating_point() else self.pixel_scale(images)
-            code, read = self.encode_images(pixels), self.read(texts.captions, texts.graphs)
-            return Features({SLOTS: self.paired_slots(code, self.encode_texts(read))})
+            embedding, read = self.encode_images(pixels), self.read(texts.captions, texts.graphs)
+            return Features({SLOTS: self.paired_slots(embedding, self.encode_texts(read))})
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -102,12 +102,12 @@ class Layered(nn.Module):
         towers = self._towers()
         return grid_of(towers.image) if towers else None
 
-    def image_parts(self, code: Tensors, tokens: Layer | None) -> Parts:
+    def image_parts(self, embedding: Tensors, tokens: Layer | None) -> Parts:
         """The layers of images that the scorer adds to its tower's; override it to add yours. It gets what
         `encode_images` gave, and the layer "tokens", which is None unless the tower is a plain ViT."""
         return {}
 
-    def text_parts(self, code: Tensors, tokens: Layer | None) -> Parts:
+    def text_parts(self, embedding: Tensors, tokens: Layer | None) -> Parts:
         """The layers of texts that the scorer adds, like `image_parts`."""
         return {}
 
@@ -117,7 +117,8 @@ class Layered(nn.Module):
         return None
 
     def paired_slots(self, images: Tensors, texts: Tensors) -> Layer:
-        """The slots that text i takes from image i, given their codes; override it if texts take parts of images."""
+        """The slots that text i takes from image i, given their embeddings; override it if texts take parts of
+        images."""
         raise UserError(f"in {type(self).__name__} texts take no slots of images; see its layers in `features`")
 
     def _towers(self) -> Towers | None:
@@ -139,14 +140,19 @@ class Layered(nn.Module):
         places: Places | None,
         seen: Parts,
         parts: Parts,
-        code: Tensors,
+        embedding: Tensors,
     ) -> Features:
         """The wanted layers, or all; raises for the first wanted layer that doesn't exist."""
-        if CODE in parts:
-            raise UserError(f"{type(self).__name__} adds a layer {CODE!r}, which is taken; call it otherwise")
+        if EMBEDDING in parts:
+            raise UserError(f"{type(self).__name__} adds a layer {EMBEDDING!r}, which is taken; call it otherwise")
         found = seen | parts
-        if isinstance(code, Tensor) and code.is_floating_point() and code.ndim == 2 and len(code) == count:
-            found |= {CODE: Layer(code[:, None])}
+        if (
+            isinstance(embedding, Tensor)
+            and embedding.is_floating_point()
+            and embedding.ndim == 2
+            and len(embedding) == count
+        ):
+            found |= {EMBEDDING: Layer(embedding[:, None])}
         known = [*places.names, *found] if places and seen else list(found)
         for name in wanted or ():
             self._check(side, name, list(dict.fromkeys(known)), places)
@@ -156,9 +162,9 @@ class Layered(nn.Module):
         """Raise for a layer that doesn't exist, and say why."""
         if name in known:
             return
-        if name == CODE:
+        if name == EMBEDDING:
             raise UserError(
-                f"{type(self).__name__} has no {CODE!r}, a single vector for each {side}; its layers are "
+                f"{type(self).__name__} has no {EMBEDDING!r}, a single vector for each {side}; its layers are "
                 f"{', '.join(known) or 'none'}"
             )
         if places and name in places.names:
@@ -181,13 +187,13 @@ def watched(
     count: int,
     rows: Rows | None = None,
 ) -> tuple[Tensors, Parts]:
-    """Encode `count` images or texts; return their code, and the tower's layers as recorded on the way."""
+    """Encode `count` images or texts; return their embedding, and the tower's layers as recorded on the way."""
     if places is None:
         return encode(), {}
     passes = Passes(places, wanted)
     with passes.watching():
-        code = encode()
-    return code, passes.layers(count, rows)
+        embedding = encode()
+    return embedding, passes.layers(count, rows)
 
 
 @contextmanager

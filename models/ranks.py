@@ -1,7 +1,7 @@
-"""What the processes of one training exchange within a step: codes of texts and, for some scorers, of images; a number
-for each text; and gradients.
+"""What the processes of one training exchange within a step: embeddings of texts and, for some scorers, of images; a
+number for each text; and gradients.
 
-Each of W ranks has n/W images of the batch, and encodes 1/W of the texts. Codes of texts are gathered with their
+Each of W ranks has n/W images of the batch, and encodes 1/W of the texts. Embeddings of texts are gathered with their
 gradient, so that a rank has the whole rows of its images in the matrix of logits l. All ranks know, for each column j,
 
     lse_j = log sum_i exp l_ij,     d lse_j / d l_ij = exp(l_ij - lse_j),

@@ -14,7 +14,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.layers import Layered
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
-from menagerie.models.texts import Code, Tensors, TextReader, Texts, cut_by, mapped
+from menagerie.models.texts import Embedding, Tensors, TextReader, Texts, cut_by, mapped
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import PixelScale
 from menagerie.models.towers.towers import Towers
@@ -32,10 +32,10 @@ class Sharing(NamedTuple):
 
     texts: Literal["rows", "tower"] = "rows"
     """What each process encodes a share of. "rows": the rows of the reader's tensors; these and the tensors of the
-    texts' code must have a row for each text. "tower": the rows that `TextTower.pooled` encodes."""
+    texts' embedding must have a row for each text. "tower": the rows that `TextTower.pooled` encodes."""
     images: Literal["block", "gathered"] = "block"
-    """Which images' codes the loss gets. "block": those of the process's own images, with `targets.block`; the loss
-    must then return its share of the batch's loss. "gathered": those of the whole batch, as in one process."""
+    """Which images' embeddings the loss gets. "block": those of the process's own images, with `targets.block`; the
+    loss must then return its share of the batch's loss. "gathered": those of the whole batch, as in one process."""
 
 
 class Scorer(Layered, ABC):
@@ -83,7 +83,7 @@ class Scorer(Layered, ABC):
 
     def train(self, mode: bool = True) -> "Scorer":
         """Switch training mode on or off. A frozen `base`, on which the scorer is built, always stays in evaluation
-        mode, so that neither dropout nor batch statistics change its codes."""
+        mode, so that neither dropout nor batch statistics change its embeddings."""
         super().train(mode)
         base = getattr(self, "base", None)
         if isinstance(base, Scorer) and not any(parameter.requires_grad for parameter in base.parameters()):
@@ -92,7 +92,7 @@ class Scorer(Layered, ABC):
 
     @abstractmethod
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Tensors:
-        """Encode normalised images; usually the code has one row per image."""
+        """Encode normalised images; usually the embedding has one row per image."""
 
     @abstractmethod
     def encode_texts(self, texts: Tensors) -> Tensors:
@@ -105,13 +105,14 @@ class Scorer(Layered, ABC):
     @property
     def pairs_only(self) -> bool:
         """Whether every score needs a pass through a network that reads an image and a text together. The tensors in
-        such a scorer's codes must have a row for each image or text."""
+        such a scorer's embeddings must have a row for each image or text."""
         return False
 
-    def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"] | None:
-        """The vector of each image or text; None if the code has none, or if `pairs_only`. Token ids aren't vectors."""
-        vectors = isinstance(code, Tensor) and code.ndim == 2 and code.is_floating_point()
-        return code if vectors and not self.pairs_only else None
+    def vectors_of(self, embedding: Tensors) -> Float[Tensor, "n d"] | None:
+        """The vector of each image or text; None if the embedding has none, or if `pairs_only`. Token ids aren't
+        vectors."""
+        vectors = isinstance(embedding, Tensor) and embedding.ndim == 2 and embedding.is_floating_point()
+        return embedding if vectors and not self.pairs_only else None
 
     def keep_references(self, images: UInt8[Tensor, "r 3 h w"]) -> None:
         """Keep `references` training images that scores need; called before the first step of a training."""
@@ -156,6 +157,6 @@ class Scorer(Layered, ABC):
         self.log_scale.clamp_(max=math.log(LARGEST_LOGIT_SCALE))
 
 
-def moved(code: Code, device: torch.device | str, non_blocking: bool = False) -> Code:
-    """Move all tensors in a code to a device; other parts stay the same."""
-    return mapped(code, lambda tensor: tensor.to(device, non_blocking=non_blocking))
+def moved(embedding: Embedding, device: torch.device | str, non_blocking: bool = False) -> Embedding:
+    """Move all tensors in an embedding to a device; other parts stay the same."""
+    return mapped(embedding, lambda tensor: tensor.to(device, non_blocking=non_blocking))

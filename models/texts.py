@@ -10,9 +10,9 @@ from torch import Tensor
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.objectives import Targets
 
-# A tensor, or named tuples of tensors and of such tuples: codes of images or texts.
+# A tensor, or named tuples of tensors and of such tuples: embeddings of images or texts.
 Tensors = Any
-Code = TypeVar("Code")
+Embedding = TypeVar("Embedding")
 
 
 @dataclass(frozen=True)
@@ -70,20 +70,20 @@ def cut_by(reader: TextReader, texts: Texts) -> list[bool] | None:
     return cut(texts) if cut else None
 
 
-def mapped(code: Code, change: Callable[[Tensor], Tensor]) -> Code:
-    """Apply `change` to each tensor of a code; the structure and non-tensors are kept."""
-    if isinstance(code, Tensor):
-        return change(code)
-    if isinstance(code, tuple):
-        parts = (mapped(part, change) for part in code)
-        return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)
-    return code
+def mapped(embedding: Embedding, change: Callable[[Tensor], Tensor]) -> Embedding:
+    """Apply `change` to each tensor of an embedding; the structure and non-tensors are kept."""
+    if isinstance(embedding, Tensor):
+        return change(embedding)
+    if isinstance(embedding, tuple):
+        parts = (mapped(part, change) for part in embedding)
+        return type(embedding)(*parts) if hasattr(embedding, "_fields") else tuple(parts)
+    return embedding
 
 
-def leaves(code: Tensors) -> Iterator[Any]:
-    """Yield the tensors and other leaves of a code, in order."""
-    if isinstance(code, tuple):
-        for part in code:
+def leaves(embedding: Tensors) -> Iterator[Any]:
+    """Yield the tensors and other leaves of an embedding, in order."""
+    if isinstance(embedding, tuple):
+        for part in embedding:
             yield from leaves(part)
     else:
-        yield code
+        yield embedding

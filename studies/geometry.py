@@ -1,10 +1,12 @@
-"""The geometry of codes: does it predict which cells bind unseen pairs, and which conditions on an ideal CLIP hold?
+"""The geometry of embeddings: does it predict which cells bind unseen pairs, and which conditions on an ideal CLIP
+hold?
 
-A measure that sees no image and no accuracy was named beforehand: the binding share of the text's code, which is the
-part of the variance between captions that says what belongs to what. Models are trained at many places of a binding
+A measure that sees no image and no accuracy was named beforehand: the binding share of the text's embedding, which is
+the part of the variance between captions that says what belongs to what. Models are trained at many places of a binding
 grid. On cells that played no part in the choice of the measure, its rank correlation with accuracy on unseen pairs is
 tested, beside those of three others. Also tested are the conditions that Kang et al. 2025 (Is CLIP ideal?) demand of a
-space of codes: in which share of scenes do they hold, one by one and together, in scorers with one vector or without?
+space of embeddings: in which share of scenes do they hold, one by one and together, in scorers with one vector or
+without?
 
     python studies/geometry.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/geometry.py                     # laptop: 8 animals, 32 px, three seeds
@@ -38,8 +40,8 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 if TYPE_CHECKING:
-    from menagerie.studies.measures.code_geometry import CodeGeometry
     from menagerie.studies.measures.conditions import Conditions
+    from menagerie.studies.measures.embedding_geometry import EmbeddingGeometry
     from menagerie.studies.measures.on_probes import ProbeMeasure
 
 FEWEST = 4  # animals of a probe set: two of each scene, and two that are absent
@@ -47,7 +49,7 @@ FEWEST = 4  # animals of a probe set: two of each scene, and two that are absent
 
 @dataclass(frozen=True)
 class Geometry(SplitStudy):
-    """The geometry of codes: what it predicts, and which conditions hold"""
+    """The geometry of embeddings: what it predicts, and which conditions hold"""
 
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
 
@@ -67,7 +69,7 @@ class Geometry(SplitStudy):
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
-            raise UserError("--split: codes are of a probe set of the world of a --recipe; leave it out")
+            raise UserError("--split: embeddings are of a probe set of the world of a --recipe; leave it out")
         super().check_given(preset)
         odd = [model for model in self.once if model not in self.models]
         if odd and self.once != getattr(preset, "once", ()):
@@ -88,17 +90,17 @@ class Geometry(SplitStudy):
 
     @property
     def probe_set(self) -> ProbeRecipe:
-        """The scenes on which codes are measured. Their captions use the template of training, unless that states a
-        relation, which captions of probe sets never do."""
+        """The scenes on which embeddings are measured. Their captions use the template of training, unless that states
+        a relation, which captions of probe sets never do."""
         template = self.template or self.recipe_given.template
         given = {} if template_of({"template": template}).relation else {"template": template}
         return ProbeRecipe(world=self.world, animals=self.probe_animals, textures=self.probe_textures, **given)
 
     @property
-    def geometry(self) -> "CodeGeometry":
-        from menagerie.studies.measures.code_geometry import CodeGeometry
+    def geometry(self) -> "EmbeddingGeometry":
+        from menagerie.studies.measures.embedding_geometry import EmbeddingGeometry
 
-        return CodeGeometry(self.probe_set, self.store, self.resolution)
+        return EmbeddingGeometry(self.probe_set, self.store, self.resolution)
 
     @property
     def conditions(self) -> "Conditions":

@@ -1,6 +1,6 @@
-"""Inside the codes: how much binding does each layer hold?
+"""Inside the embeddings: how much binding does each layer hold?
 
-A failed swap doesn't say whether binding was lost in the image's code, in the text's, or between them. Models are
+A failed swap doesn't say whether binding was lost in the image's embedding, in the text's, or between them. Models are
 trained as in a binding grid. Then probes read each of their layers, in views that no training used: how much does the
 layer hold of exactly one bit, which animal has which texture?
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Probes(SplitStudy):
-    """Inside the codes: how much binding does each layer hold?"""
+    """Inside the embeddings: how much binding does each layer hold?"""
 
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
 

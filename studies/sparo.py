@@ -134,7 +134,7 @@ class SlotStudy(SplitStudy):
     def measurements(self, arm: Arm) -> "Sequence[Measure]":
         """Return the measures of a run that `parts` has: selections of slots for SPARO as it is, and masks of vectors
         for it and for other models."""
-        from menagerie.studies.measures.codes import Selection
+        from menagerie.studies.measures.embeddings import Selection
         from menagerie.studies.measures.masks import Masks
 
         plain, slots, tests = arm.labels["row"] == self.unchanged, self.options.slots, arm.cell.tests
@@ -178,7 +178,7 @@ class SlotStudy(SplitStudy):
 
 def check_masks(cells: Sequence[Cell]) -> None:
     """Raise for a model whose vectors can't be masked. Imports torch."""
-    from menagerie.studies.measures.codes import check_vectors
+    from menagerie.studies.measures.embeddings import check_vectors
 
     for cell in cells:
         check_vectors(cell.model, cell.towers, cell.options)

@@ -70,16 +70,20 @@ class Transfer(ScoringStudy):
     text together score only each query's best candidates by this model; without it they leave such pools out."""
     rerank_top: Annotated[int, WHAT, POSITIVE] = 16
     """Number of these candidates for each query."""
-    codes: Annotated[Path, PLACE] = Path("codes")
-    """Folder of images' codes: each image is encoded once by each model, for all benchmarks and commands."""
-    codes_limit: Annotated[float, PLACE, Range(0.0, 1_000_000.0)] = 5.0
-    """GB of codes that are kept; those that weren't used for the longest go first. 0 keeps none."""
+    embeddings: Annotated[Path, PLACE] = Path("embeddings")
+    """Folder of images' embeddings: each image is encoded once by each model, for all benchmarks and commands."""
+    embeddings_limit: Annotated[float, PLACE, Range(0.0, 1_000_000.0)] = 5.0
+    """GB of embeddings that are kept; those that weren't used for the longest go first. 0 keeps none."""
 
     @property
     def how(self) -> dict[str, Any]:
-        """How pieces are scored, including where codes are kept and which model chooses candidates first."""
-        kept = self.codes if self.codes_limit else None
-        return super().how | {"codes": kept, "codes_limit": round(self.codes_limit * 1e9), "first": self.first_pass}
+        """How pieces are scored, including where embeddings are kept and which model chooses candidates first."""
+        kept = self.embeddings if self.embeddings_limit else None
+        return super().how | {
+            "embeddings": kept,
+            "embeddings_limit": round(self.embeddings_limit * 1e9),
+            "first": self.first_pass,
+        }
 
     @cached_property
     def first_pass(self) -> "FirstPass | None":

@@ -13,7 +13,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import scoring
-from menagerie.models.evaluation.scoring import Encode, Read, blocks_of, check_finite, filled, in_use, text_codes
+from menagerie.models.evaluation.scoring import Encode, Read, blocks_of, check_finite, filled, in_use, text_embeddings
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, mapped
 
@@ -62,24 +62,24 @@ def scores_of_pairs(
     out, blocks = np.full(wanted.shape, np.nan, np.float32), blocks_of(pool.images)
     size = len(blocks[0])
     with in_use(scorer):
-        read = text_codes(scorer, list(dict.fromkeys(chain.from_iterable(pool.texts))))
-        for start, code in zip(range(0, len(wanted), size), encode(blocks), strict=True):
+        read = text_embeddings(scorer, list(dict.fromkeys(chain.from_iterable(pool.texts))))
+        for start, embedding in zip(range(0, len(wanted), size), encode(blocks), strict=True):
             places = np.argwhere(wanted[start : start + size]).tolist()
             distinct = list(dict.fromkeys((row, text) for row, column in places for text in pool.texts[column]))
-            known = dict(zip(distinct, paired_scores(scorer, read, code, distinct, size), strict=True))
+            known = dict(zip(distinct, paired_scores(scorer, read, embedding, distinct, size), strict=True))
             for row, column in places:
                 out[start + row, column] = np.mean([known[row, text] for text in pool.texts[column]])
     return out
 
 
 def paired_scores(
-    scorer: Scorer, read: Read, code: Tensors, pairs: Sequence[tuple[int, Caption]], size: int
+    scorer: Scorer, read: Read, embedding: Tensors, pairs: Sequence[tuple[int, Caption]], size: int
 ) -> list[float]:
-    """Score pairs of a row of the images' `code` and a text, `size` pairs at a time."""
+    """Score pairs of a row of the images' `embedding` and a text, `size` pairs at a time."""
     found: list[float] = []
     for some in filled([pairs[k : k + size] for k in range(0, len(pairs), size)]):
         rows = torch.tensor([row for row, _ in some], device=scorer.device)
-        images = mapped(code, lambda tensor, rows=rows: tensor[rows])
+        images = mapped(embedding, lambda tensor, rows=rows: tensor[rows])
         found += scorer.paired(images, read([text for _, text in some])).float().cpu().tolist()
     return found[: len(pairs)]
 

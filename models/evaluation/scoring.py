@@ -1,8 +1,7 @@
 """Scores images with texts: the items of a benchmark, or all images of a pool with all its texts.
 
-A scorer encodes each image once. For a pool, vectors of texts are computed once, and other codes of texts again for
-each chunk of images. A judge encodes nothing: it is asked for the scores of items.
-"""
+A scorer encodes each image once. For a pool, vectors of texts are computed once, and other embeddings of texts again
+for each chunk of images. A judge encodes nothing: it is asked for the scores of items."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,22 +25,22 @@ from menagerie.models.texts import Tensors, leaves, mapped
 
 BLOCK = 32  # images encoded at once
 Block = Sequence[int]
-# Takes blocks of image numbers, each number in one block; yields the code of each block.
+# Takes blocks of image numbers, each number in one block; yields the embedding of each block.
 Encode = Callable[[Sequence[Block]], Iterator[Tensors]]
 TEXTS = 256  # phrasings encoded at once
-CHUNK = 8 * BLOCK  # images whose codes are kept in memory while all texts are scored
+CHUNK = 8 * BLOCK  # images whose embeddings are kept in memory while all texts are scored
 MOST_BYTES = 8 << 30  # of a matrix of scores
 MOST_PAIRS = 1_000_000  # in a pool, for a scorer that reads images and texts together
-MOST_TEXTS = 4096  # whose codes such a scorer keeps
+MOST_TEXTS = 4096  # whose embeddings such a scorer keeps
 Phrasings = tuple[Caption, ...]
-Read = Callable[[Sequence[Caption]], Tensors]  # gives the code of texts
+Read = Callable[[Sequence[Caption]], Tensors]  # gives the embedding of texts
 T = TypeVar("T")
 
 
 def encoded(
     scorer: Scorer, images: Callable[[Block], UInt8[Tensor, "n 3 h w"]], blocks: Sequence[Block]
 ) -> Iterator[Tensors]:
-    """Yield the code of each block of images; `images` gives the pixels of a block."""
+    """Yield the embedding of each block of images; `images` gives the pixels of a block."""
     for block in blocks:
         distinct = list(dict.fromkeys(block))
         pixels = images(distinct)
@@ -51,7 +50,7 @@ def encoded(
 
 @torch.no_grad()
 def encode(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Tensors:
-    """Return the scorer's code of images, given in uint8."""
+    """Return the scorer's embedding of images, given in uint8."""
     return scorer.encode_images(scorer.pixel_scale(pixels.to(scorer.device)))
 
 
@@ -84,10 +83,9 @@ def score_items(
 ) -> list[Scores]:
     """Return the scores (k, m) of each of `items`, by default all of the benchmark: its k images with its m texts.
 
-    `encode` gives the codes of images; by default they are computed block by block. Raises if a scorer's score isn't
-    finite. A judge's are NaN where it has no verdict: `judged` in `menagerie.generators.benchmarks.benchmark` gives
-    outcomes of these too.
-    """
+    `encode` gives the embeddings of images; by default they are computed block by block. Raises if a scorer's score
+    isn't finite. A judge's are NaN where it has no verdict: `judged` in `menagerie.generators.benchmarks.benchmark`
+    gives outcomes of these too."""
     items = benchmark.items if items is None else items
     if isinstance(scorer, Judge):
         return scorer.scores(benchmark, items)
@@ -100,21 +98,21 @@ def score_items(
 
 @torch.no_grad()
 def encoded_pairs(scorer: Scorer, benchmark: Benchmark, pairs: Sequence[Pair], encode: Encode) -> dict[Pair, float]:
-    """Score each pair from the codes of its image and its text."""
+    """Score each pair from the embeddings of its image and its text."""
     texts_of: dict[int, list[Caption]] = {}
     for image, text in pairs:
         texts_of.setdefault(image, []).append(text)
     known: dict[Pair, float] = {}
     blocks = list(benchmark.blocks(list(texts_of), BLOCK))
     with in_use(scorer):
-        read = text_codes(scorer, list(dict.fromkeys(text for _, text in pairs)))
-        for block, code in zip(blocks, encode(blocks), strict=True):
-            known.update(score_block(scorer, read, code, {image: texts_of[image] for image in block}))
+        read = text_embeddings(scorer, list(dict.fromkeys(text for _, text in pairs)))
+        for block, embedding in zip(blocks, encode(blocks), strict=True):
+            known.update(score_block(scorer, read, embedding, {image: texts_of[image] for image in block}))
     return known
 
 
-def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Read:
-    """Make a function that gives the code of some of the texts.
+def text_embeddings(scorer: Scorer, texts: Sequence[Caption]) -> Read:
+    """Make a function that gives the embedding of some of the texts.
 
     It encodes them when it is called. But for a scorer with `pairs_only`, if there are at most `MOST_TEXTS` texts, all
     are encoded here, once, because the prior alone may take as long as all scores of a text.
@@ -133,28 +131,27 @@ def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Read:
 
 
 def encode_texts(scorer: Scorer, texts: Sequence[Caption]) -> Tensors:
-    """Return the scorer's code of texts."""
+    """Return the scorer's embedding of texts."""
     return scorer.encode_texts(scorer.read([text for text, _ in texts], [graph for _, graph in texts]))
 
 
-def stacked(codes: Sequence[Tensors]) -> Tensors:
-    """Concatenate the codes of several blocks."""
-    columns = iter([torch.cat(parts) for parts in zip(*map(leaves, codes), strict=True)])
-    return mapped(codes[0], lambda _: next(columns))
+def stacked(embeddings: Sequence[Tensors]) -> Tensors:
+    """Concatenate the embeddings of several blocks."""
+    columns = iter([torch.cat(parts) for parts in zip(*map(leaves, embeddings), strict=True)])
+    return mapped(embeddings[0], lambda _: next(columns))
 
 
 def score_block(
-    scorer: Scorer, read: Read, code: Tensors, wanted: dict[int, list[Caption]]
+    scorer: Scorer, read: Read, embedding: Tensors, wanted: dict[int, list[Caption]]
 ) -> Iterator[tuple[Pair, float]]:
     """Yield the scores of a block of images with all their texts: first all first texts, then all second ones, and so
     on.
 
-    `code` is the images' code, `read` gives that of texts. An image with fewer texts repeats its first, so that each
-    round has the same shape: the last bit of a product may depend on it.
-    """
+    `embedding` is the images' embedding, `read` gives that of texts. An image with fewer texts repeats its first, so
+    that each round has the same shape: the last bit of a product may depend on it."""
     for k in range(max(map(len, wanted.values()))):
         row = [texts[k] if k < len(texts) else texts[0] for texts in wanted.values()]
-        scores = scorer.paired(code, read(row))
+        scores = scorer.paired(embedding, read(row))
         yield from zip(map(Pair, wanted, row), scores.float().cpu().tolist(), strict=True)
 
 
@@ -162,16 +159,16 @@ class Columns(NamedTuple):
     """Several encoded texts; their scores with images are the columns `place` of the matrix of all scores."""
 
     place: slice
-    code: Tensors
+    embedding: Tensors
     bounds: list[int]
-    """First row of each text's phrasings in the code, and the end of the last; empty if each text is one row."""
+    """First row of each text's phrasings in the embedding, and the end of the last; empty if each text is one row."""
 
 
 @torch.no_grad()
 def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, "n m"]:
     """Score every image with every text, as float32; raise if a score isn't finite, or if there are too many pairs.
 
-    `encode` gives the codes of blocks of images. Equal texts are scored once, so that they tie.
+    `encode` gives the embeddings of blocks of images. Equal texts are scored once, so that they tie.
     """
     shape = len(pool.images), len(pool.texts)
     if 4 * shape[0] * shape[1] > MOST_BYTES:
@@ -182,14 +179,14 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
     place = {text: column for column, text in enumerate(texts)}
     columns = [place[text] for text in pool.texts]
     with in_use(scorer):
-        passes, codes = Passes(scorer, texts), encode(blocks_of(pool.images))
+        passes, embeddings = Passes(scorer, texts), encode(blocks_of(pool.images))
         for start in range(0, shape[0], CHUNK):
             rows = np.empty((min(CHUNK, shape[0] - start), len(texts)), np.float32)
-            chunk = list(islice(codes, CHUNK // BLOCK))
+            chunk = list(islice(embeddings, CHUNK // BLOCK))
             for some in passes:
-                for k, code in enumerate(chunk):
+                for k, embedding in enumerate(chunk):
                     part = rows[k * BLOCK : (k + 1) * BLOCK]
-                    part[:, some.place] = scores_of(scorer, code, some)[: len(part)]
+                    part[:, some.place] = scores_of(scorer, embedding, some)[: len(part)]
             out[start : start + CHUNK] = rows[:, columns]
     check_finite(scorer, [out])
     return out
@@ -232,7 +229,7 @@ def filled(blocks: list[Sequence[T]]) -> list[Sequence[T]]:
 
 
 class Passes:
-    """Yields all encoded texts each time it is iterated over. Vectors are kept, other codes are computed again."""
+    """Yields all encoded texts each time it is iterated over. Vectors are kept, other embeddings are computed again."""
 
     def __init__(self, scorer: Scorer, texts: Sequence[Phrasings]) -> None:
         self.scorer, self.texts = scorer, texts
@@ -247,7 +244,7 @@ class Passes:
             if first.bounds:
                 yield from chain([first], blocks)
                 return
-            self.vectors = torch.cat([first.code, *(block.code for block in blocks)])
+            self.vectors = torch.cat([first.embedding, *(block.embedding for block in blocks)])
         yield Columns(slice(0, len(self.texts)), self.vectors, [])
 
     def _blocks(self) -> Iterator[Columns]:
@@ -256,26 +253,27 @@ class Passes:
             phrasings = list(chain.from_iterable(block))
             bounds = np.cumsum([0, *map(len, block)]).tolist()
             full = phrasings + phrasings[:1] * (self.width - len(phrasings))
-            code = encode_texts(self.scorer, full)
+            embedding = encode_texts(self.scorer, full)
             place = slice(start, start + len(block))
-            if isinstance(code, Tensor) and self.scorer.vectors_of(code) is not None:
-                yield Columns(place, averaged(code, bounds), [])
+            if isinstance(embedding, Tensor) and self.scorer.vectors_of(embedding) is not None:
+                yield Columns(place, averaged(embedding, bounds), [])
             else:
-                yield Columns(place, code, bounds)
+                yield Columns(place, embedding, bounds)
 
 
-def averaged(code: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
-    """Return each text's mean unit vector, scaled to length 1; the vectors in `code` if each text has one phrasing."""
-    code = code[: bounds[-1]]
-    if len(code) == len(bounds) - 1:
-        return code
-    parts = torch.tensor_split(normalize(code, dim=1), list(bounds[1:-1]))
+def averaged(embedding: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
+    """Return each text's mean unit vector, scaled to length 1; the vectors in `embedding` if each text has one
+    phrasing."""
+    embedding = embedding[: bounds[-1]]
+    if len(embedding) == len(bounds) - 1:
+        return embedding
+    parts = torch.tensor_split(normalize(embedding, dim=1), list(bounds[1:-1]))
     return normalize(torch.stack([part.mean(0) for part in parts]), dim=1)
 
 
-def scores_of(scorer: Scorer, code: Tensors, texts: Columns) -> Float[np.ndarray, "b m"]:
+def scores_of(scorer: Scorer, embedding: Tensors, texts: Columns) -> Float[np.ndarray, "b m"]:
     """Score a block of images with several texts. If a text has a row for each phrasing, its score is their mean."""
-    scores = scorer.similarity(code, texts.code).float().cpu().numpy()
+    scores = scorer.similarity(embedding, texts.embedding).float().cpu().numpy()
     if not texts.bounds:
         return scores
     return np.add.reduceat(scores[:, : texts.bounds[-1]], texts.bounds[:-1], axis=1) / np.diff(texts.bounds)

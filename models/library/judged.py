@@ -61,7 +61,7 @@ class Judged(Source):
 
     def scorer(self, world: str = "") -> "Scorer":
         raise UserError(
-            f"{self.name} answers questions, and has neither layers nor codes; evaluate and transfer ask it"
+            f"{self.name} answers questions, and has neither layers nor embeddings; evaluate and transfer ask it"
         )
 
     def load(self, device: str = "cpu", world: str = "") -> "Judge":  # type: ignore[override]
@@ -171,7 +171,7 @@ def kind_on_hub(name: str) -> str:
     try:
         from transformers import AutoConfig
 
-        return str(AutoConfig.from_pretrained(name, trust_remote_code=False).model_type)
+        return str(AutoConfig.from_pretrained(name, trust_remote_embedding=False).model_type)
     except Exception:  # each reason raises its own type, and again when the model is loaded
         return ""
 

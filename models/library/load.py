@@ -87,7 +87,9 @@ def find_source(
 def other_source(name: str, towers: TowerConfig | None) -> Source:
     """Find the source for a name that isn't a checkpoint. Raises for a model that answers questions."""
     if is_judge(name):
-        raise UserError(f"{name} answers questions, and has neither layers nor codes; evaluate and transfer ask it")
+        raise UserError(
+            f"{name} answers questions, and has neither layers nor embeddings; evaluate and transfer ask it"
+        )
     if is_own(name):
         check_towers(towers := towers or TowerConfig())
         spec_of(name)  # runs the file, so that a missing class is reported before anything is rendered

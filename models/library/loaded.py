@@ -57,11 +57,13 @@ class LoadedScorer:
 
         A scorer that reads scene graphs takes `graphs`, one per caption, or parses the captions (`menagerie.parse`).
         """
-        codes = list(map(self._text_code, self._blocks(captions, graphs)))
+        embeddings = list(map(self._text_embedding, self._blocks(captions, graphs)))
         rows = []
         with torch.no_grad():
-            for image in self._image_codes(images):
-                rows.append(torch.cat([self.scorer.similarity(image, text).float().cpu() for text in codes], dim=1))
+            for image in self._image_embeddings(images):
+                rows.append(
+                    torch.cat([self.scorer.similarity(image, text).float().cpu() for text in embeddings], dim=1)
+                )
         return torch.cat(rows)
 
     def score_pairs(
@@ -70,8 +72,13 @@ class LoadedScorer:
         """The score of image i with caption i."""
         pixels, blocks = self._paired(images, captions, graphs)
         with torch.no_grad():
-            codes = zip(map(self._image_code, pixels), blocks, strict=True)
-            return torch.cat([self.scorer.paired(code, self._text_code(block)).float().cpu() for code, block in codes])
+            embeddings = zip(map(self._image_embedding, pixels), blocks, strict=True)
+            return torch.cat(
+                [
+                    self.scorer.paired(embedding, self._text_embedding(block)).float().cpu()
+                    for embedding, block in embeddings
+                ]
+            )
 
     def embed(
         self,
@@ -83,8 +90,8 @@ class LoadedScorer:
         if (images is None) == (captions is None):
             raise UserError("embed takes either images=... or captions=...")
         if images is not None:
-            return self._vectors("image", list(self._image_codes(images)))
-        return self._vectors("caption", list(map(self._text_code, self._blocks(captions, graphs))))
+            return self._vectors("image", list(self._image_embeddings(images)))
+        return self._vectors("caption", list(map(self._text_embedding, self._blocks(captions, graphs))))
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -135,23 +142,23 @@ class LoadedScorer:
             raise UserError(f"{len(pixels)} images and {n} captions; pairs take as many of each")
         return pixels.split(BLOCK), blocks
 
-    def _vectors(self, what: str, codes: list[Tensors]) -> Float[Tensor, "n d"]:
-        vectors = [vector for code in codes if (vector := self.scorer.vectors_of(code)) is not None]
-        if len(vectors) < len(codes):
+    def _vectors(self, what: str, embeddings: list[Tensors]) -> Float[Tensor, "n d"]:
+        vectors = [vector for embedding in embeddings if (vector := self.scorer.vectors_of(embedding)) is not None]
+        if len(vectors) < len(embeddings):
             pairs = "it reads a text together with an image"
             how = pairs if self.scorer.pairs_only else "it compares parts of images with parts of texts"
             raise UserError(f"{type(self.scorer).__name__} has no single vector for each {what}: {how}; use score")
         return torch.cat([vector.detach().float().cpu() for vector in vectors])
 
-    def _image_codes(self, images: Any) -> "map[Tensors]":
-        return map(self._image_code, framed_images(images, self.framing).split(BLOCK))
+    def _image_embeddings(self, images: Any) -> "map[Tensors]":
+        return map(self._image_embedding, framed_images(images, self.framing).split(BLOCK))
 
     @torch.no_grad()
-    def _image_code(self, pixels: Tensor) -> Tensors:
+    def _image_embedding(self, pixels: Tensor) -> Tensors:
         return self.scorer.encode_images(self.scorer.pixel_scale(pixels.to(self.scorer.device)))
 
     @torch.no_grad()
-    def _text_code(self, block: Texts) -> Tensors:
+    def _text_embedding(self, block: Texts) -> Tensors:
         return self.scorer.encode_texts(self.scorer.read(block.captions, block.graphs))
 
     def _blocks(

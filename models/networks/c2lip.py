@@ -29,7 +29,7 @@ from torch import Tensor
 
 from menagerie.models.networks.clip import CaptionReader
 from menagerie.models.networks.graph_batch import numbered
-from menagerie.models.networks.own_negatives import ImageCode, PatchScorer
+from menagerie.models.networks.own_negatives import ImageEmbedding, PatchScorer
 from menagerie.models.networks.siglip import SigLIPScorer
 from menagerie.models.objectives import Targets, sigmoid_loss
 from menagerie.models.recipe import Recipe
@@ -48,7 +48,7 @@ class PhrasedTexts(NamedTuple):
     """Row of `phrases` that holds each phrase."""
 
 
-class TextCode(NamedTuple):
+class TextEmbedding(NamedTuple):
     """Unit vectors of m captions and of their k phrases, of which u are distinct."""
 
     vectors: Float[Tensor, "m d"]
@@ -86,14 +86,14 @@ class C2LIPScorer(PatchScorer, SigLIPScorer):
         super().__init__(towers, texts, config or C2LIPConfig())
         self.reader = PhrasedReader(self.reader.tokenizer, self.reader.context)
 
-    def encode_texts(self, texts: Int64[Tensor, "m context"] | PhrasedTexts) -> Float[Tensor, "m d"] | TextCode:
+    def encode_texts(self, texts: Int64[Tensor, "m context"] | PhrasedTexts) -> Float[Tensor, "m d"] | TextEmbedding:
         """Unit vectors of the captions, in training also of their phrases."""
         if isinstance(texts, Tensor):
             return super().encode_texts(texts)
         both = super().encode_texts(torch.cat([texts.captions, texts.phrases]))
-        return TextCode(*both.split([len(texts.captions), len(texts.phrases)]), texts.number)
+        return TextEmbedding(*both.split([len(texts.captions), len(texts.phrases)]), texts.number)
 
-    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """SigLIP's loss of captions, plus the losses of phrases with images and with the patches that fit them."""
         count = len(texts.vectors)
         captions, phrases = (part_of(targets, columns) for columns in (slice(0, count), slice(count, None)))

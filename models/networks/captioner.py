@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from menagerie.models.networks.likelihoods import LikelihoodScorer, WordCode, shifted, within
+from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding, shifted, within
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
@@ -54,24 +54,24 @@ class CaptionerScorer(LikelihoodScorer):
         """Keys and values of the images, to which words attend."""
         return self.seen(pixels)
 
-    def encode_texts(self, texts: TokenBatch) -> WordCode:
-        """The code of texts: all that can be computed without an image."""
+    def encode_texts(self, texts: TokenBatch) -> WordEmbedding:
+        """The embedding of texts: all that can be computed without an image."""
         tower, hidden = self.towers.text, None
         words = embedded(tower, shifted(texts.ids))
         if self.mask is not None:
             hidden = texts.chance[:, 1] < self.config.parallel
             words = torch.where(hidden[:, None, None], self.mask, words)
-        return self.word_code(texts, self.fused.before(placed(tower, words), hidden))
+        return self.word_embedding(texts, self.fused.before(placed(tower, words), hidden))
 
-    def similarity(self, images: Seen, texts: WordCode) -> Float[Tensor, "n m"]:
+    def similarity(self, images: Seen, texts: WordEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
         return self.generative_scores(images, texts)
 
-    def paired(self, images: Seen, texts: WordCode) -> Float[Tensor, " n"]:
+    def paired(self, images: Seen, texts: WordEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
         return self.generative_pairs(images, texts)
 
-    def loss(self, images: Seen, texts: WordCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: Seen, texts: WordEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The captioning loss, without false captions."""
         by_caption = self.config.average == "captions"
         return self.caption_loss(images, texts, targets, self.config.parallel, by_caption)
@@ -80,6 +80,6 @@ class CaptionerScorer(LikelihoodScorer):
         """The text tower's last LayerNorm."""
         return normed(self.towers.text, states)
 
-    def text_parts(self, code: WordCode, tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: WordEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The states of words before they see an image."""
-        return {"words": Layer(code.states, within(code.tokens))}
+        return {"words": Layer(embedding.states, within(embedding.tokens))}

@@ -119,13 +119,13 @@ class ClassifierScorer(Scorer):
         logits = self.logit_scale() * self.cosines(images)
         return cross_entropy(logits, texts.shares[targets.rows]) * targets.portion
 
-    def image_parts(self, code: Float[Tensor, "n d"], tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: Float[Tensor, "n d"], tokens: Layer | None) -> dict[str, Layer]:
         """The cosine with every class (n, 1, classes)."""
-        return {"classes": Layer(self.cosines(code)[:, None])}
+        return {"classes": Layer(self.cosines(embedding)[:, None])}
 
-    def text_parts(self, code: Shares, tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: Shares, tokens: Layer | None) -> dict[str, Layer]:
         """The share of every class (m, 1, classes)."""
-        return {"classes": Layer(code.shares[:, None])}
+        return {"classes": Layer(embedding.shares[:, None])}
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
         """The parameters of the image tower; there is no text tower."""

@@ -69,13 +69,13 @@ class CLIPScorer(Scorer):
         return images @ texts.T
 
 
-class CodedScorer(CLIPScorer):
-    """CLIP whose codes may hold more than vectors, for use in the loss. A code is a tensor of vectors or a tuple with
-    `vectors`."""
+class EmbeddedScorer(CLIPScorer):
+    """CLIP whose embeddings may hold more than vectors, for use in the loss. An embedding is a tensor of vectors or a
+    tuple with `vectors`."""
 
-    def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"]:
+    def vectors_of(self, embedding: Tensors) -> Float[Tensor, "n d"]:
         """The unit vectors that are compared."""
-        return code if isinstance(code, Tensor) else code.vectors
+        return embedding if isinstance(embedding, Tensor) else embedding.vectors
 
     def similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, "n m"]:
         """The cosine of every image with every text."""

@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.networks.likelihoods import LikelihoodScorer, WordCode, within
+from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding, within
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
@@ -40,8 +40,8 @@ from menagerie.models.towers.fused import FusedBlocks, Seen
 from menagerie.models.towers.towers import self_attention
 
 
-class ImageCode(NamedTuple):
-    """The code of n images."""
+class ImageEmbedding(NamedTuple):
+    """The embedding of n images."""
 
     vectors: Float[Tensor, "n d"]
     """Unit vectors."""
@@ -49,12 +49,12 @@ class ImageCode(NamedTuple):
     """Keys and values of the images, to which the decoder's words attend."""
 
 
-class TextCode(NamedTuple):
-    """The code of m texts."""
+class TextEmbedding(NamedTuple):
+    """The embedding of m texts."""
 
     vectors: Float[Tensor, "m d"]
     """Unit vectors."""
-    words: WordCode
+    words: WordEmbedding
 
 
 class CoCaScorer(LikelihoodScorer):
@@ -85,13 +85,13 @@ class CoCaScorer(LikelihoodScorer):
         """Whether scores are likelihoods."""
         return self.config.score == "likelihood"
 
-    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageEmbedding:
         """Unit vectors of the images, and keys and values to which words attend."""
         tower = self.towers.image
         states, _, pooled = tower.tokens(pixels)
-        return ImageCode(F.normalize(tower.project(pooled), dim=-1), self.fused.read(self.chosen(states)))
+        return ImageEmbedding(F.normalize(tower.project(pooled), dim=-1), self.fused.read(self.chosen(states)))
 
-    def encode_texts(self, texts: TokenBatch) -> TextCode:
+    def encode_texts(self, texts: TokenBatch) -> TextEmbedding:
         """Unit vectors of the texts, and the states from which each of their words is predicted."""
         tower = self.towers.text
         length = texts.ids.shape[1]
@@ -99,31 +99,31 @@ class CoCaScorer(LikelihoodScorer):
         states, _, pooled = tower.tokens(whole)
         first = self.start.expand(len(states), 1, -1)
         words = torch.cat([first, states[:, : length - 1]], dim=1)
-        return TextCode(F.normalize(tower.project(pooled), dim=-1), self.word_code(texts, words))
+        return TextEmbedding(F.normalize(tower.project(pooled), dim=-1), self.word_embedding(texts, words))
 
-    def word_code(self, tokens: TokenBatch, states: Float[Tensor, "m t w"]) -> WordCode:
-        """The decoder's part of the texts' code, with the prior if scores need it."""
+    def word_embedding(self, tokens: TokenBatch, states: Float[Tensor, "m t w"]) -> WordEmbedding:
+        """The decoder's part of the texts' embedding, with the prior if scores need it."""
         if self.pairs_only:
-            return super().word_code(tokens, states)
-        return WordCode(tokens, states, states.new_zeros(len(states)))
+            return super().word_embedding(tokens, states)
+        return WordEmbedding(tokens, states, states.new_zeros(len(states)))
 
-    def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+    def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
         if self.pairs_only:
             return self.generative_scores(images.seen, texts.words)
         return images.vectors @ texts.vectors.T
 
-    def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
+    def paired(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
         if self.pairs_only:
             return self.generative_pairs(images.seen, texts.words)
         return (images.vectors * texts.vectors).sum(-1)
 
-    def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"] | None:
+    def vectors_of(self, embedding: Tensors) -> Float[Tensor, "n d"] | None:
         """The vectors that InfoNCE compares, even if scores are likelihoods."""
-        return code.vectors
+        return embedding.vectors
 
-    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The weighted sum of InfoNCE and the captioning loss."""
         cosines = images.vectors @ texts.vectors.T
         contrast = contrastive_loss(cosines, self.logit_scale(), targets)
@@ -134,11 +134,11 @@ class CoCaScorer(LikelihoodScorer):
         """The decoder's own LayerNorm."""
         return self.norm(states)
 
-    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: ImageEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The vector of each image."""
-        return {"whole": Layer(code.vectors[:, None])}
+        return {"whole": Layer(embedding.vectors[:, None])}
 
-    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: TextEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The states of words before they see an image, and the vector of each text."""
-        words = code.words
-        return {"words": Layer(words.states, within(words.tokens)), "whole": Layer(code.vectors[:, None])}
+        words = embedding.words
+        return {"words": Layer(words.states, within(words.tokens)), "whole": Layer(embedding.vectors[:, None])}

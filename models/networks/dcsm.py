@@ -91,7 +91,7 @@ class FunctionalReader(CaptionReader):
         return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, self.number_of))})(?![\w-])", re.IGNORECASE)
 
 
-class TextCode(NamedTuple):
+class TextEmbedding(NamedTuple):
     """The encoded tokens of m texts, padded or cut to t tokens, one for each column of a map."""
 
     vectors: Float[Tensor, "m t d"]
@@ -130,35 +130,35 @@ class DCSMScorer(Scorer):
         tower = self.base.towers.image
         return F.normalize(tower.project(tower.tokens(pixels).states), dim=-1)
 
-    def encode_texts(self, texts: WordTokens) -> TextCode:
+    def encode_texts(self, texts: WordTokens) -> TextEmbedding:
         """All tokens of the text tower, projected, as unit vectors, with their functional words."""
         tower = self.base.towers.text
         states, present, _ = tower.tokens(texts.ids)
         vectors = F.normalize(tower.project(states), dim=-1)
         more = self.columns - texts.ids.shape[1]  # negative if texts are cut
-        return TextCode(F.pad(vectors, (0, 0, 0, more)), F.pad(present, (0, more)), F.pad(texts.words, (0, more)))
+        return TextEmbedding(F.pad(vectors, (0, 0, 0, more)), F.pad(present, (0, more)), F.pad(texts.words, (0, more)))
 
-    def similarity(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, "n m"]:
+    def similarity(self, images: Float[Tensor, "n i d"], texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """Score every image with every text, a block of maps at a time. If there are several blocks, training computes
         each twice to save memory."""
         size = images.shape[1] * self.columns
         across = max(1, min(len(texts.vectors), BLOCK // size))
         down = max(1, BLOCK // (size * across))
         rows = images.split(down)
-        columns = [TextCode(*parts) for parts in zip(*(part.split(across) for part in texts), strict=True)]
+        columns = [TextEmbedding(*parts) for parts in zip(*(part.split(across) for part in texts), strict=True)]
         again = len(rows) * len(columns) > 1 and torch.is_grad_enabled()
         block = partial(checkpoint, self.block, use_reentrant=False, preserve_rng_state=False) if again else self.block
         return torch.cat([torch.cat([block(some, group) for group in columns], dim=1) for some in rows])
 
-    def block(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, "n m"]:
+    def block(self, images: Float[Tensor, "n i d"], texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """Score every image with every text, all maps at once."""
         return self.score(torch.einsum("nid,mtd->nmit", images, texts.vectors), texts)
 
-    def paired(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, " n"]:
+    def paired(self, images: Float[Tensor, "n i d"], texts: TextEmbedding) -> Float[Tensor, " n"]:
         """Score image i with text i: n maps instead of n times n."""
         return self.score(torch.einsum("nid,ntd->nit", images, texts.vectors), texts)
 
-    def score(self, cosines: Float[Tensor, "*b i t"], texts: TextCode) -> Float[Tensor, "*b"]:
+    def score(self, cosines: Float[Tensor, "*b i t"], texts: TextEmbedding) -> Float[Tensor, "*b"]:
         """Score each map: put the vectors of functional words in their columns, standardise, and apply the network."""
         if len(self.functional):
             vectors = F.pad(self.functional, (0, 0, 1, 0))[texts.words].transpose(1, 2)
@@ -166,13 +166,13 @@ class DCSMScorer(Scorer):
         maps = standardised(cosines, texts.present[:, None])
         return self.network(maps.flatten(0, -3)[:, None]).reshape(maps.shape[:-2])
 
-    def image_parts(self, code: Float[Tensor, "n i d"], tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: Float[Tensor, "n i d"], tokens: Layer | None) -> dict[str, Layer]:
         """The projected tokens of images, whose cosines make the maps."""
-        return {"projected": Layer(code)}
+        return {"projected": Layer(embedding)}
 
-    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: TextEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The projected tokens of texts, padded or cut to the columns of the maps."""
-        return {"projected": Layer(code.vectors, code.present)}
+        return {"projected": Layer(embedding.vectors, embedding.present)}
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
         """The parameters of the frozen towers."""

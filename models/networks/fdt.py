@@ -20,7 +20,7 @@ from menagerie.models.towers.features import Layer
 from menagerie.models.towers.towers import Tokens
 
 
-class CodeReadOut(nn.Module):
+class EmbeddingReadOut(nn.Module):
     """Turns the tokens of one tower into a sparse mean of codes."""
 
     def __init__(self, width: int, dim: int, temperature: float) -> None:
@@ -54,7 +54,7 @@ class FDTScorer(ReadOutScorer):
         self.towers.image.drop_norm()  # its output isn't used
         self.codes = nn.Parameter(torch.randn(self.config.codes, self.config.dim))
         widths = self.towers.image.width, self.towers.text.width
-        return tuple(CodeReadOut(width, self.config.dim, self.config.temperature) for width in widths)
+        return tuple(EmbeddingReadOut(width, self.config.dim, self.config.temperature) for width in widths)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """Unit vectors of the images."""
@@ -73,7 +73,7 @@ class FDTScorer(ReadOutScorer):
         """The weights of the codes (m, 1, k)."""
         return {"weights": Layer(self.weights(self.text_read_out, tokens))}
 
-    def weights(self, read_out: CodeReadOut, tokens: Layer) -> Float[Tensor, "n 1 k"]:
+    def weights(self, read_out: EmbeddingReadOut, tokens: Layer) -> Float[Tensor, "n 1 k"]:
         """The weights that a read-out gives the codes. It doesn't use the pooled token, so any token stands for it."""
         return read_out.weights(Tokens(*tokens, pooled=tokens.states[:, 0]), self.codes)[:, None]
 

@@ -77,8 +77,8 @@ class FILIPScorer(CLIPScorer):
 
     @property
     def sharing(self) -> Sharing:
-        """How processes share a step. With `negatives` the loss gets the codes of all images, because it draws from all
-        of them."""
+        """How processes share a step. With `negatives` the loss gets the embeddings of all images, because it draws
+        from all of them."""
         return Sharing(images="gathered" if self.config.negatives else "block")
 
     @property
@@ -121,13 +121,13 @@ class FILIPScorer(CLIPScorer):
         _, by_text = contrastive_losses(sides.by_words, scale, targets)
         return (by_image + by_text) / 2
 
-    def image_parts(self, code: Float[Tensor, "n p d"], tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: Float[Tensor, "n p d"], tokens: Layer | None) -> dict[str, Layer]:
         """The unit vectors that are compared."""
-        return {"whole" if self.pooled else "projected": Layer(code)}
+        return {"whole" if self.pooled else "projected": Layer(embedding)}
 
-    def text_parts(self, code: Words, tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: Words, tokens: Layer | None) -> dict[str, Layer]:
         """The unit vectors that are compared."""
-        return {"whole" if self.pooled else "words": Layer(code.vectors, code.present)}
+        return {"whole" if self.pooled else "words": Layer(embedding.vectors, embedding.present)}
 
     def paired_slots(self, images: Float[Tensor, "n p d"], texts: Words) -> Layer:
         """For each word of text i, the patch of image i that fits it best (n, t, d)."""

@@ -85,7 +85,7 @@ class TextConditionedPooling(nn.Module):
         return self.attention(self.query_norm(texts), keys, values, need_weights=False)[0]
 
 
-class ImageCode(NamedTuple):
+class ImageEmbedding(NamedTuple):
     """An image's tokens, projected to the space of texts."""
 
     whole: Float[Tensor, "n d"]
@@ -93,7 +93,7 @@ class ImageCode(NamedTuple):
     patches: Float[Tensor, "n p d"]
 
 
-class TextCode(NamedTuple):
+class TextEmbedding(NamedTuple):
     """Vectors of texts, not normalised, and the random numbers of `TextBatch`."""
 
     vectors: Float[Tensor, "m d"]
@@ -117,49 +117,49 @@ class FLAIRScorer(Scorer):
         self.bias = nn.Parameter(torch.tensor(config.logit_bias))
         self.pooling = TextConditionedPooling(built.image.projection.shape[1], config.heads)
 
-    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageEmbedding:
         """All tokens of the images, normalised and projected by the tower's layers."""
         tokens = self.towers.image.project(self.towers.image.tokens(pixels).states)
-        return ImageCode(F.normalize(tokens[:, 0], dim=-1), tokens[:, 1:])
+        return ImageEmbedding(F.normalize(tokens[:, 0], dim=-1), tokens[:, 1:])
 
-    def encode_texts(self, texts: TextBatch) -> TextCode:
+    def encode_texts(self, texts: TextBatch) -> TextEmbedding:
         """Encode each distinct text once."""
-        return TextCode(self.towers.text.pooled(texts.tokens).index_select(0, texts.number), texts.draw)
+        return TextEmbedding(self.towers.text.pooled(texts.tokens).index_select(0, texts.number), texts.draw)
 
-    def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+    def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The cosine of every text with what it pools from every image."""
         return self.fit(images, texts.vectors.expand(len(images.patches), -1, -1))
 
-    def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
+    def paired(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The cosine of text i with what it pools from image i."""
         return self.fit(images, texts.vectors[:, None])[:, 0]
 
-    def fit(self, images: ImageCode, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
+    def fit(self, images: ImageEmbedding, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
         """The cosine of each of an image's c texts with what it pools from that image."""
         each = 4 * 8 * texts.shape[1] * texts.shape[2]
         return by_images(lambda some: self._fit(*some), (images, texts), each)
 
-    def _fit(self, images: ImageCode, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
+    def _fit(self, images: ImageEmbedding, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
         return F.cosine_similarity(self.pooling(texts, images.patches), texts, dim=-1)
 
-    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: ImageEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """Projected patches, which texts pool, and the projected CLS, which the loss compares with texts too."""
-        return {"projected": Layer(code.patches), "whole": Layer(code.whole[:, None])}
+        return {"projected": Layer(embedding.patches), "whole": Layer(embedding.whole[:, None])}
 
-    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: TextEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The vector of each text."""
-        return {"whole": Layer(code.vectors[:, None])}
+        return {"whole": Layer(embedding.vectors[:, None])}
 
     def text_rows(self, texts: TextBatch) -> Rows:
         """The row of the text tower's output for each text; equal texts share one."""
         number = texts.number[:, None]
         return Rows(number, torch.ones_like(number, dtype=torch.bool))
 
-    def paired_slots(self, images: ImageCode, texts: TextCode) -> Layer:
+    def paired_slots(self, images: ImageEmbedding, texts: TextEmbedding) -> Layer:
         """What text i pools from image i (n, 1, d)."""
         return Layer(self.pooling(texts.vectors[:, None], images.patches))
 
-    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The mean of the text-conditioned sigmoid loss and the multi-positive sigmoid loss."""
         scale, n = self.logit_scale(), targets.images
         each = targets.matched // n

@@ -42,8 +42,8 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.fused import FusedBlocks, Seen, embedded, normed, placed, text_blocks
 
 
-class ImageCode(NamedTuple):
-    """The code of n images."""
+class ImageEmbedding(NamedTuple):
+    """The embedding of n images."""
 
     seen: Seen
     """Keys and values of the images, to which words attend."""
@@ -51,8 +51,8 @@ class ImageCode(NamedTuple):
     """Unit vectors by which hard negatives are drawn; none if draws are uniform."""
 
 
-class TextCode(NamedTuple):
-    """The code of m texts."""
+class TextEmbedding(NamedTuple):
+    """The embedding of m texts."""
 
     tokens: TokenBatch
     words: Float[Tensor, "m t w"]
@@ -84,37 +84,37 @@ class FusionScorer(Scorer):
             self.log_scale.requires_grad_(False)
             built.drop_projections()
 
-    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageEmbedding:
         """Keys and values to which words attend, and with `hard` unit vectors."""
         tower = self.towers.image
         states, _, pooled = tower.tokens(pixels)
         seen = self.fused.read(states[:, :1] if self.config.tokens == "pooled" else states[:, 1:])
-        return ImageCode(seen, F.normalize(tower.project(pooled), dim=-1) if self.config.hard else ())
+        return ImageEmbedding(seen, F.normalize(tower.project(pooled), dim=-1) if self.config.hard else ())
 
-    def encode_texts(self, texts: TokenBatch) -> TextCode:
+    def encode_texts(self, texts: TokenBatch) -> TextEmbedding:
         """Embedded words, and with `hard` unit vectors."""
         tower = self.towers.text
         words = placed(tower, embedded(tower, texts.ids))
         if not self.config.hard:
-            return TextCode(texts, words, ())
+            return TextEmbedding(texts, words, ())
         whole = F.pad(texts.ids, (0, self.texts.context - texts.ids.shape[1]))
-        return TextCode(texts, words, F.normalize(tower.pooled(whole), dim=-1))
+        return TextEmbedding(texts, words, F.normalize(tower.pooled(whole), dim=-1))
 
-    def score(self, images: Seen, texts: TextCode) -> Float[Tensor, "n c"]:
+    def score(self, images: Seen, texts: TextEmbedding) -> Float[Tensor, "n c"]:
         """The logit of the c texts of each image."""
         states, ends = self.fused.after(texts.words, images), texts.tokens.length - 1
         last = states.take_along_dim(ends[..., None, None], dim=2)[:, :, 0]
         return self.head(normed(self.towers.text, last))[..., 0]
 
-    def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+    def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
         return all_pairs(self.score, images.seen, texts, len(images.seen.keys), len(texts.words))
 
-    def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
+    def paired(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
         return self.score(images.seen, mapped(texts, lambda tensor: tensor[:, None]))[:, 0]
 
-    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The loss over scores; with `hard`, plus InfoNCE of the vectors by which wrong pairs are drawn."""
         if not self.config.hard:
             return self.pair_loss(images.seen, texts, targets, None)
@@ -123,7 +123,7 @@ class FusionScorer(Scorer):
         return loss + contrastive_loss(cosines, scale, targets)
 
     def pair_loss(
-        self, images: Seen, texts: TextCode, targets: Targets, likeness: Float[Tensor, "n m"] | None
+        self, images: Seen, texts: TextEmbedding, targets: Targets, likeness: Float[Tensor, "n m"] | None
     ) -> Float[Tensor, ""]:
         """The loss over scores of own pairs and of wrong pairs, drawn by `likeness` or uniformly. If as many are wanted
         as there are, all pairs are scored."""

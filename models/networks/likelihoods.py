@@ -41,8 +41,8 @@ NOISE_IMAGES = 8
 MOST_LOGITS = 1 << 25
 
 
-class WordCode(NamedTuple):
-    """The code of m texts, as far as it can be computed without an image."""
+class WordEmbedding(NamedTuple):
+    """The embedding of m texts, as far as it can be computed without an image."""
 
     tokens: TokenBatch
     states: Float[Tensor, "m t w"]
@@ -87,14 +87,14 @@ class LikelihoodScorer(Scorer):
         """Encode normalised images as keys and values to which words attend."""
         return self.fused.read(self.chosen(self.towers.image.tokens(pixels).states))
 
-    def word_code(self, tokens: TokenBatch, states: Float[Tensor, "m t w"]) -> WordCode:
-        """The code of texts, with their prior where scores need it."""
-        code = WordCode(tokens, states, states.new_zeros(len(states)))
+    def word_embedding(self, tokens: TokenBatch, states: Float[Tensor, "m t w"]) -> WordEmbedding:
+        """The embedding of texts, with their prior where scores need it."""
+        embedding = WordEmbedding(tokens, states, states.new_zeros(len(states)))
         if self.training or not self.config.alpha:
-            return code
-        return code._replace(prior=self.log_prior(code))
+            return embedding
+        return embedding._replace(prior=self.log_prior(embedding))
 
-    def log_prior(self, texts: WordCode) -> Float[Tensor, " m"]:
+    def log_prior(self, texts: WordEmbedding) -> Float[Tensor, " m"]:
         """log P(t) of each text, as `config.prior` says."""
         images = self.prior_images()
         count = len(images.keys)
@@ -114,13 +114,13 @@ class LikelihoodScorer(Scorer):
         return self.fused.read(self.null.expand(1, count, -1))
 
     def log_likelihood(
-        self, images: Seen, texts: WordCode, hidden: Bool[Tensor, "n c"] | None = None
+        self, images: Seen, texts: WordEmbedding, hidden: Bool[Tensor, "n c"] | None = None
     ) -> Float[Tensor, "n c"]:
         """log P(t | i) of the c texts of each image."""
         return self.by_token(images, texts, hidden).sum(-1)
 
     def by_token(
-        self, images: Seen, texts: WordCode, hidden: Bool[Tensor, "n c"] | None = None
+        self, images: Seen, texts: WordEmbedding, hidden: Bool[Tensor, "n c"] | None = None
     ) -> Float[Tensor, "n c t"]:
         """log P of each token given those before it and the image; 0 for padding, and for a start token."""
         logits = self.head(self.last_norm(self.fused.after(texts.states, images, hidden)))
@@ -131,26 +131,26 @@ class LikelihoodScorer(Scorer):
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
         """Apply the LayerNorm before the head."""
 
-    def generative_score(self, images: Seen, texts: WordCode) -> Float[Tensor, "n c"]:
+    def generative_score(self, images: Seen, texts: WordEmbedding) -> Float[Tensor, "n c"]:
         """log P(t | i) - alpha log P(t) of the c texts of each image, per token if the config says so."""
         score = self.log_likelihood(images, texts) - self.config.alpha * texts.prior
         return score / (texts.tokens.length - self.starts) if self.config.per_token else score
 
-    def most(self, texts: WordCode) -> int:
+    def most(self, texts: WordEmbedding) -> int:
         """Number of pairs to read at once; each has a logit for each token and each word of the vocabulary."""
         return max(1, min(PAIRS, MOST_LOGITS // max(1, texts.states.shape[1] * self.head.out_features)))
 
-    def generative_scores(self, images: Seen, texts: WordCode) -> Float[Tensor, "n m"]:
+    def generative_scores(self, images: Seen, texts: WordEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
         n, m = len(images.keys), len(texts.states)
         return all_pairs(self.generative_score, images, texts, n, m, self.most(texts))
 
-    def generative_pairs(self, images: Seen, texts: WordCode) -> Float[Tensor, " n"]:
+    def generative_pairs(self, images: Seen, texts: WordEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
         return self.generative_score(images, mapped(texts, lambda tensor: tensor[:, None]))[:, 0]
 
     def caption_loss(
-        self, images: Seen, texts: WordCode, targets: Targets, parallel: float = 0.0, by_caption: bool = False
+        self, images: Seen, texts: WordEmbedding, targets: Targets, parallel: float = 0.0, by_caption: bool = False
     ) -> Float[Tensor, ""]:
         """The mean of -log P over all tokens of the images' own captions; with `by_caption` the mean over captions of
         each one's mean.

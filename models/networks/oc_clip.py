@@ -34,14 +34,14 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer, Rows
 
 
-class ImageCode(NamedTuple):
+class ImageEmbedding(NamedTuple):
     """Keys and values of every patch."""
 
     keys: Float[Tensor, "n p d"]
     values: Float[Tensor, "n p d"]
 
 
-class TextCode(NamedTuple):
+class TextEmbedding(NamedTuple):
     """The distinct phrases and predicates, encoded, and the graphs that refer to them."""
 
     phrases: Float[Tensor, "u d"]
@@ -73,19 +73,19 @@ class OCCLIPScorer(Scorer):
         self.alpha = nn.Parameter(torch.tensor(config.alpha))
         self.beta = nn.Parameter(torch.tensor(config.beta))
 
-    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageEmbedding:
         """Keys and values of every patch."""
-        return ImageCode(*self.binding.encode_patches(self.towers.image.patches(pixels)))
+        return ImageEmbedding(*self.binding.encode_patches(self.towers.image.patches(pixels)))
 
-    def encode_texts(self, texts: GraphBatch) -> TextCode:
+    def encode_texts(self, texts: GraphBatch) -> TextEmbedding:
         """Encode each distinct phrase and predicate once."""
         phrases = self.to_node(self.towers.text.pooled(texts.phrases))
         predicates = phrases.new_zeros(0, self.config.relation_dim)
         if len(texts.predicates):
             predicates = self.to_predicate(self.towers.text.pooled(texts.predicates))
-        return TextCode(phrases, predicates, texts)
+        return TextEmbedding(phrases, predicates, texts)
 
-    def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+    def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text (equation 2); equal graphs are compared once."""
         once = texts._replace(graphs=texts.graphs.once())
         each = self._bytes_of_an_image(images, once)
@@ -96,14 +96,14 @@ class OCCLIPScorer(Scorer):
             scores = by_images(partial(self._all_pairs, texts=once), images, each)
         return scores.index_select(1, texts.graphs.number)
 
-    def _all_pairs(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+    def _all_pairs(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text, all at once."""
         logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
         # Logits are computed once per distinct phrase; the competition is among the nodes of one text.
         slots = self._slots(logits[:, texts.graphs.phrase_of_node], default[:, None], images.values, texts)
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 
-    def _from_cosines(self, images: ImageCode, texts: TextCode, chunk: int) -> Float[Tensor, "n m"]:
+    def _from_cosines(self, images: ImageEmbedding, texts: TextEmbedding, chunk: int) -> Float[Tensor, "n m"]:
         """The score of every image with every text, for graphs without edges: by `node_cosines`, in little memory."""
         graphs, unit = texts.graphs, F.normalize(texts.phrases, dim=-1)
         queries = self.binding.queries(texts.phrases).split([len(unit), self.config.default_tokens])
@@ -112,18 +112,18 @@ class OCCLIPScorer(Scorer):
         none = nodes[..., :0]
         return structured_similarity(nodes, graphs.node_present, none, graphs.edge_present, self.alpha, self.beta)
 
-    def _bytes_of_an_image(self, images: ImageCode, texts: TextCode) -> int:
+    def _bytes_of_an_image(self, images: ImageEmbedding, texts: TextEmbedding) -> int:
         """Number of bytes that scoring all pairs at once keeps of each image for the backward pass."""
         (_, patches, width), nodes = images.keys.shape, texts.graphs.phrase_of_node.numel()
         edges = texts.graphs.predicate_of_edge.numel() * (4 * width + 6 * texts.predicates.shape[1])
         return 4 * (nodes * (5 * patches + 3 * width) + 2 * len(texts.phrases) * patches + edges)
 
-    def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
+    def paired(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i (equation 2)."""
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 
-    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """InfoNCE (equation 5), plus the local loss (equation 6) if texts that belong to images have edges.
 
         Equation 4 adds two sums over the batch. Here the first is a mean of 2B terms, so the second is divided by 2B
@@ -137,7 +137,7 @@ class OCCLIPScorer(Scorer):
             loss = loss + self.config.local_weight * local_relation_loss(local, self.logit_scale()) / terms
         return loss
 
-    def attention(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n q p"]:
+    def attention(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n q p"]:
         """Each node's share of each patch, for the nodes of text i on image i; absent nodes get none.
 
         Without competition, or with `focus`, it is each node's distribution over the patches.
@@ -145,18 +145,18 @@ class OCCLIPScorer(Scorer):
         logits, default = self._paired_logits(images, texts)
         return self._attend(logits, default, texts)
 
-    def paired_slots(self, images: ImageCode, texts: TextCode) -> Layer:
+    def paired_slots(self, images: ImageEmbedding, texts: TextEmbedding) -> Layer:
         """The slots of the nodes of text i on image i (n, q, d)."""
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
         return Layer(slots, texts.graphs.node_present)
 
-    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: ImageEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """Keys and values of the patches."""
-        return {"keys": Layer(code.keys), "values": Layer(code.values)}
+        return {"keys": Layer(embedding.keys), "values": Layer(embedding.values)}
 
-    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: TextEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The vectors of each graph's nodes and edges, with which slots are compared."""
-        phrases, predicates, graphs = code
+        phrases, predicates, graphs = embedding
         return {
             "phrases": Layer(phrases[graphs.phrase_of_node], graphs.node_present),
             "predicates": Layer(predicates[graphs.predicate_of_edge], graphs.edge_present),
@@ -168,7 +168,7 @@ class OCCLIPScorer(Scorer):
         return Rows(number, torch.cat([texts.node_present, texts.edge_present], dim=1))
 
     def altered_similarities(
-        self, images: ImageCode, texts: TextCode, altered: tuple[str, ...] = ALTERED
+        self, images: ImageEmbedding, texts: TextEmbedding, altered: tuple[str, ...] = ALTERED
     ) -> Float[Tensor, "k alternatives"]:
         """Scores of image i with text i: by the true graph, then by each altered one named in `altered` (equation 6).
 
@@ -185,7 +185,7 @@ class OCCLIPScorer(Scorer):
         return torch.stack(scores, dim=1).index_select(0, graphs.related)
 
     def _paired_logits(
-        self, images: ImageCode, texts: TextCode
+        self, images: ImageEmbedding, texts: TextEmbedding
     ) -> tuple[Float[Tensor, "n q p"], Float[Tensor, "n default p"]]:
         """The logits of the nodes of text i on image i."""
         if not fits(len(images.keys), 8 * len(texts.phrases) * images.keys.shape[1]):
@@ -199,12 +199,12 @@ class OCCLIPScorer(Scorer):
         logits: Float[Tensor, "n *b q p"],
         default: Float[Tensor, "n *#b default p"],
         values: Float[Tensor, "n p d"],
-        texts: TextCode,
+        texts: TextEmbedding,
     ) -> Float[Tensor, "n *b q d"]:
         return visual_slots(self._attend(logits, default, texts), values)
 
     def _attend(
-        self, logits: Float[Tensor, "n *b q p"], default: Float[Tensor, "n *#b default p"], texts: TextCode
+        self, logits: Float[Tensor, "n *b q p"], default: Float[Tensor, "n *#b default p"], texts: TextEmbedding
     ) -> Float[Tensor, "n *b q p"]:
         """The attention weights of each query over the patches."""
         present = texts.graphs.node_present[..., None]
@@ -216,7 +216,7 @@ class OCCLIPScorer(Scorer):
     def _score(
         self,
         slots: Float[Tensor, "*b q d"],
-        texts: TextCode,
+        texts: TextEmbedding,
         subjects: Int64[Tensor, "c e"],
         objects: Int64[Tensor, "c e"],
     ) -> Float[Tensor, "*b"]:

@@ -32,7 +32,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from menagerie.models.networks.clip import CLIPScorer, CodedScorer
+from menagerie.models.networks.clip import CLIPScorer, EmbeddedScorer
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
@@ -83,14 +83,14 @@ def text_loss(logits: Float[Tensor, "n k"], usable: Bool[Tensor, "n k"]) -> Floa
     return (F.cross_entropy(logits, first, reduction="none") * some).mean()
 
 
-class ImageCode(NamedTuple):
+class ImageEmbedding(NamedTuple):
     """Unit vectors of n images, and vectors of their patches: of length 1 in C2LIP, as projected in FSC-CLIP."""
 
     vectors: Float[Tensor, "n d"]
     patches: Float[Tensor, "n p d"]
 
 
-class TextCode(NamedTuple):
+class TextEmbedding(NamedTuple):
     """Unit vectors of m texts and of their words."""
 
     vectors: Float[Tensor, "m d"]
@@ -98,20 +98,20 @@ class TextCode(NamedTuple):
     present: Bool[Tensor, "m t"]
 
 
-class PatchScorer(CodedScorer):
+class PatchScorer(EmbeddedScorer):
     """CLIP whose loss also compares patches."""
 
     needs = "patches"
 
-    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageEmbedding:
         """Unit vectors of the images, and of the patches for the loss."""
         tower = self.towers.image
         vectors = F.normalize(tower.project(tower.tokens(pixels).states), dim=-1)
-        return ImageCode(vectors[:, 0], vectors[:, 1:])
+        return ImageEmbedding(vectors[:, 0], vectors[:, 1:])
 
-    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: ImageEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The unit vectors of patches and image."""
-        return {"projected": Layer(code.patches), "whole": Layer(code.vectors[:, None])}
+        return {"projected": Layer(embedding.patches), "whole": Layer(embedding.vectors[:, None])}
 
 
 class FSCCLIPScorer(PatchScorer):
@@ -125,28 +125,28 @@ class FSCCLIPScorer(PatchScorer):
         super().__init__(towers, texts, config)
         self.starts = self.towers.starts
 
-    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageEmbedding:
         """Unit vectors of the images, and projected patches for the loss."""
         tower = self.towers.image
         states, _, pooled = tower.tokens(pixels)
-        return ImageCode(F.normalize(tower.project(pooled), dim=-1), tower.project(states[:, 1:]))
+        return ImageEmbedding(F.normalize(tower.project(pooled), dim=-1), tower.project(states[:, 1:]))
 
-    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: ImageEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The unit vectors of patches and image."""
-        return super().image_parts(code._replace(patches=F.normalize(code.patches, dim=-1)), tokens)
+        return super().image_parts(embedding._replace(patches=F.normalize(embedding.patches, dim=-1)), tokens)
 
-    def encode_texts(self, texts: Int64[Tensor, "m context"]) -> TextCode:
+    def encode_texts(self, texts: Int64[Tensor, "m context"]) -> TextEmbedding:
         """Unit vectors of the texts, and of the words for the loss."""
         tower = self.towers.text
         states, present, pooled = tower.tokens(texts)
         whole, words = (F.normalize(tower.project(part), dim=-1) for part in (pooled, states))
-        return TextCode(whole, words, present)
+        return TextEmbedding(whole, words, present)
 
-    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: TextEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The unit vectors of words and text."""
-        return {"words": Layer(code.words, code.present), "whole": Layer(code.vectors[:, None])}
+        return {"words": Layer(embedding.words, embedding.present), "whole": Layer(embedding.vectors[:, None])}
 
-    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """InfoNCE of captions, plus HN by vectors and by words over each image's caption and its false captions."""
         scale, config, n = self.logit_scale(), self.config, len(images.vectors)
         masked = None if targets.masked is None else targets.masked[:, : targets.matched]

@@ -97,7 +97,7 @@ class PhraseSumScorer(CLIPScorer):
         return (images * texts).sum(-1)
 
 
-class TextCode(NamedTuple):
+class TextEmbedding(NamedTuple):
     """Unit vectors of the distinct phrases, and the graphs that have them."""
 
     vectors: Float[Tensor, "u d"]
@@ -128,11 +128,11 @@ class PhraseInteractionScorer(CLIPScorer):
         tower = self.towers.image
         return F.normalize(tower.project(tower.tokens(pixels).states[:, 1:]), dim=-1)
 
-    def encode_texts(self, texts: PhraseBatch) -> TextCode:
+    def encode_texts(self, texts: PhraseBatch) -> TextEmbedding:
         """Encode each distinct phrase once."""
-        return TextCode(F.normalize(self.towers.text.pooled(texts.tokens), dim=-1), texts)
+        return TextEmbedding(F.normalize(self.towers.text.pooled(texts.tokens), dim=-1), texts)
 
-    def similarity(self, images: Float[Tensor, "n p d"], texts: TextCode) -> Float[Tensor, "n m"]:
+    def similarity(self, images: Float[Tensor, "n p d"], texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every graph; each distinct phrase is compared with each image once."""
         best = by_images(
             lambda some: torch.einsum("npd,ud->nup", some, texts.vectors).amax(-1),
@@ -141,24 +141,24 @@ class PhraseInteractionScorer(CLIPScorer):
         )
         return mean_over_phrases(best[:, texts.phrases.number], texts.phrases.present)
 
-    def image_parts(self, code: Float[Tensor, "n p d"], tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: Float[Tensor, "n p d"], tokens: Layer | None) -> dict[str, Layer]:
         """The unit vectors of the patches."""
-        return {"projected": Layer(code)}
+        return {"projected": Layer(embedding)}
 
-    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: TextEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The unit vectors of each graph's phrases."""
-        return {"phrases": Layer(code.vectors[code.phrases.number], code.phrases.present)}
+        return {"phrases": Layer(embedding.vectors[embedding.phrases.number], embedding.phrases.present)}
 
     def text_rows(self, texts: PhraseBatch) -> Rows:
         """Which rows of the text tower's output are the phrases of each graph."""
         return Rows(texts.number, texts.present)
 
-    def paired_slots(self, images: Float[Tensor, "n p d"], texts: TextCode) -> Layer:
+    def paired_slots(self, images: Float[Tensor, "n p d"], texts: TextEmbedding) -> Layer:
         """For each phrase of graph i, the patch of image i that fits it best (n, k, d)."""
         best = (texts.vectors[texts.phrases.number] @ images.transpose(1, 2)).argmax(-1)
         return Layer(images.take_along_dim(best[..., None], dim=1), texts.phrases.present)
 
-    def paired(self, images: Float[Tensor, "n p d"], texts: TextCode) -> Float[Tensor, " n"]:
+    def paired(self, images: Float[Tensor, "n p d"], texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with graph i."""
         phrases = texts.vectors[texts.phrases.number]
         return mean_over_phrases((phrases @ images.transpose(1, 2)).amax(-1), texts.phrases.present)

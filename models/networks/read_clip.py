@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from menagerie.models.networks.clip import CaptionReader, CodedScorer
+from menagerie.models.networks.clip import CaptionReader, EmbeddedScorer
 from menagerie.models.networks.cs_clip import negclip_loss
 from menagerie.models.networks.likelihoods import shifted, within
 from menagerie.models.networks.words import TokenBatch, TokenReader, sliced
@@ -54,8 +54,8 @@ class FurtherReader(TokenReader):
         return super().__call__(texts, generator) if generator else CaptionReader.__call__(self, texts)
 
 
-class TextCode(NamedTuple):
-    """The code of m texts in training."""
+class TextEmbedding(NamedTuple):
+    """The embedding of m texts in training."""
 
     vectors: Float[Tensor, "m d"]
     """Unit vectors."""
@@ -81,7 +81,7 @@ class CaptionDecoder(nn.Module):
         return self.head(self.norm(states[:, 0]))
 
 
-class ReadCLIPScorer(CodedScorer):
+class ReadCLIPScorer(EmbeddedScorer):
     """CLIP trained with READ-CLIP's losses."""
 
     config_class = ReadCLIPConfig
@@ -95,16 +95,16 @@ class ReadCLIPScorer(CodedScorer):
         heads = tower.model.transformer.resblocks[0].attn.num_heads
         self.decoder = CaptionDecoder(tower.width, heads, self.config.decoder_layers, tokenizer.vocab_size)
 
-    def encode_texts(self, texts: Read) -> Float[Tensor, "m d"] | TextCode:
-        """Unit vectors of the captions; in training a code that also has what the decoder needs."""
+    def encode_texts(self, texts: Read) -> Float[Tensor, "m d"] | TextEmbedding:
+        """Unit vectors of the captions; in training an embedding that also has what the decoder needs."""
         if isinstance(texts, Tensor):
             return super().encode_texts(texts)
         tower = self.towers.text
         ends = tower.tokens(F.pad(texts.ids, (0, self.texts.context - texts.ids.shape[1]))).pooled
-        return TextCode(F.normalize(tower.project(ends), dim=-1), ends, texts)
+        return TextEmbedding(F.normalize(tower.project(ends), dim=-1), ends, texts)
 
     def loss(
-        self, images: Float[Tensor, "n d"], texts: TextCode, targets: Targets, recipe: Recipe
+        self, images: Float[Tensor, "n d"], texts: TextEmbedding, targets: Targets, recipe: Recipe
     ) -> Float[Tensor, ""]:
         """NegCLIP's loss, plus the weighted D and P of the images' other captions."""
         scale, n, vectors = self.logit_scale(), len(images), texts.vectors

@@ -72,15 +72,15 @@ class SPAROScorer(ReadOutScorer):
             text.drop_last_block(drawn=not self.towers_config.pretrained)
         return tuple(read_out(tower.width, self.config) for tower in (image, text))
 
-    def image_parts(self, code: Float[Tensor, "n lv"], tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: Float[Tensor, "n lv"], tokens: Layer | None) -> dict[str, Layer]:
         """The slots (n, l, v); none in variants that project all slots as one vector."""
         if self.config.attention != "sparo" and not self.config.slot_projection:
             return {}
-        return {"slots": Layer(code.unflatten(1, (self.config.slots, self.config.dim)))}
+        return {"slots": Layer(embedding.unflatten(1, (self.config.slots, self.config.dim)))}
 
-    def text_parts(self, code: Float[Tensor, "m lv"], tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: Float[Tensor, "m lv"], tokens: Layer | None) -> dict[str, Layer]:
         """The slots (m, l, v), as for images."""
-        return self.image_parts(code, tokens)
+        return self.image_parts(embedding, tokens)
 
     def image_attention(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n l t"]:
         """The weights of every slot over CLS and patches."""

@@ -49,7 +49,7 @@ def reader_of(towers: Towers) -> TokenReader:
     return TokenReader(towers.tokenizer, towers.context, towers.text.end_token)
 
 
-# Scores of n images with c texts each, from the images' code and texts' code of shape (n, c, ...).
+# Scores of n images with c texts each, from the images' embedding and texts' embedding of shape (n, c, ...).
 GroupScore = Callable[[Tensors, Tensors], Float[Tensor, "n c"]]
 
 
@@ -77,16 +77,16 @@ def some_pairs(
     return torch.cat(parts)
 
 
-def rows_of(code: Tensors, numbers: Int64[Tensor, "*b"]) -> Tensors:
-    """Return the rows of a code that have these numbers."""
-    return mapped(code, lambda tensor: tensor[numbers])
+def rows_of(embedding: Tensors, numbers: Int64[Tensor, "*b"]) -> Tensors:
+    """Return the rows of an embedding that have these numbers."""
+    return mapped(embedding, lambda tensor: tensor[numbers])
 
 
-def sliced(code: Tensors, start: int, end: int) -> Tensors:
-    """Return the rows of a code from `start` to before `end`."""
-    return mapped(code, lambda tensor: tensor[start:end])
+def sliced(embedding: Tensors, start: int, end: int) -> Tensors:
+    """Return the rows of an embedding from `start` to before `end`."""
+    return mapped(embedding, lambda tensor: tensor[start:end])
 
 
-def repeated(code: Tensors, n: int) -> Tensors:
-    """Repeat a code of texts for each of n images, without copying."""
-    return mapped(code, lambda tensor: tensor.expand(n, *tensor.shape))
+def repeated(embedding: Tensors, n: int) -> Tensors:
+    """Repeat an embedding of texts for each of n images, without copying."""
+    return mapped(embedding, lambda tensor: tensor.expand(n, *tensor.shape))

@@ -21,8 +21,8 @@ def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""
 
     If several processes take the step together, return this process's share of the loss.
     """
-    codes = encode(scorer, pixels_of(scorer, batch), batch.texts, recipe)
-    loss, ranks = scorer.loss(*codes, batch.targets, recipe), ranks_of_step()
+    embeddings = encode(scorer, pixels_of(scorer, batch), batch.texts, recipe)
+    loss, ranks = scorer.loss(*embeddings, batch.targets, recipe), ranks_of_step()
     if ranks and scorer.sharing.images == "gathered":
         return loss / ranks.share.count  # all have computed the whole
     return loss

@@ -20,13 +20,12 @@ from menagerie.models.texts import Tensors, leaves, mapped
 
 
 def encode(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], texts: Tensors, recipe: Recipe) -> tuple[Tensors, Tensors]:
-    """Return the codes of images and of texts, in float32 even if they are computed in bfloat16.
+    """Return the embeddings of images and of texts, in float32 even if they are computed in bfloat16.
 
     Similarities in bfloat16 would tie, because their differences are as small as its rounding (docs/training.md).
 
-    If several processes take the step together, each encodes its share. The code of texts is then that of all texts,
-    and if `scorer.sharing.images` is "gathered", that of images is of all images too.
-    """
+    If several processes take the step together, each encodes its share. The embedding of texts is then that of all
+    texts, and if `scorer.sharing.images` is "gathered", that of images is of all images too."""
     low, ranks = recipe.precision == "bf16", ranks_of_step()
     by_rows = ranks is not None and scorer.sharing.texts == "rows"
     if by_rows:
@@ -36,25 +35,26 @@ def encode(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], texts: Tensors, rec
         torch.autocast(scorer.device.type, torch.bfloat16) if low else nullcontext(),
         dealing() if ranks and not by_rows else nullcontext(),
     ):
-        codes = in_parts(scorer, pixels, recipe.accumulate), scorer.encode_texts(texts)
-    images, code = (mapped(code, in_full) for code in codes) if low else codes
+        embeddings = in_parts(scorer, pixels, recipe.accumulate), scorer.encode_texts(texts)
+    images, embedding = (mapped(embedding, in_full) for embedding in embeddings) if low else embeddings
     if by_rows:
-        code = gathered(ranks, code, rows_in(texts), total)
+        embedding = gathered(ranks, embedding, rows_in(texts), total)
     if ranks and scorer.sharing.images == "gathered":
         images = gathered(ranks, images, len(pixels), len(pixels) * ranks.share.count)
-    return images, code
+    return images, embedding
 
 
-def rows_in(code: Tensors) -> int:
-    """Number of rows of a code's tensors."""
-    return len(next(leaves(code)))
+def rows_in(embedding: Tensors) -> int:
+    """Number of rows of an embedding's tensors."""
+    return len(next(leaves(embedding)))
 
 
-def gathered(ranks: Ranks, code: Tensors, own: int, total: int) -> Tensors:
-    """Return all `total` rows of a code, of which this process has `own`; raises if a tensor has another number."""
-    if any(len(part) != own for part in leaves(code)):
-        raise UserError(f"a scorer whose codes have no row for each of {own} images or texts can't share them out")
-    return mapped(code, lambda part: ranks.gathered(part, total))
+def gathered(ranks: Ranks, embedding: Tensors, own: int, total: int) -> Tensors:
+    """Return all `total` rows of an embedding, of which this process has `own`; raises if a tensor has another
+    number."""
+    if any(len(part) != own for part in leaves(embedding)):
+        raise UserError(f"a scorer whose embeddings have no row for each of {own} images or texts can't share them out")
+    return mapped(embedding, lambda part: ranks.gathered(part, total))
 
 
 def in_full(part: Tensor) -> Tensor:

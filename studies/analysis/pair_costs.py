@@ -1,6 +1,6 @@
 """Measures the scores of all images with all texts, forward and backward, for `studies/throughput.py pairs`.
 
-Image codes are noise, and each text has words of its own, so that no phrase occurs twice: the most costly case.
+Image embeddings are noise, and each text has words of its own, so that no phrase occurs twice: the most costly case.
 Training scores all pairs at once up to a bound of memory, and in chunks beyond it (menagerie.models.chunks). Up to
 `at_once` images, both ways are measured.
 """
@@ -53,9 +53,9 @@ class Pass(NamedTuple):
 
     seconds: float
     gib: float
-    """Peak memory in GiB beyond that of the codes, gradients included."""
+    """Peak memory in GiB beyond that of the embeddings, gradients included."""
     results: list["torch.Tensor"]
-    """The scores, then the gradients of the codes."""
+    """The scores, then the gradients of the embeddings."""
 
 
 class Cost(NamedTuple):
@@ -66,11 +66,11 @@ class Cost(NamedTuple):
     scores: float = math.nan
     """Largest difference from the scores computed all at once, over the largest of these."""
     gradients: float = math.nan
-    """The same for the gradients of the codes."""
+    """The same for the gradients of the embeddings."""
 
 
-def codes_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Tensors", "Tensors"]:
-    """Return a scorer, random image codes, and its codes of texts, `count` of each."""
+def embeddings_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Tensors", "Tensors"]:
+    """Return a scorer, random image embeddings, and its embeddings of texts, `count` of each."""
     import torch
 
     from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -93,14 +93,14 @@ def codes_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Tensors"
 
 
 def one_pass(scorer: "Scorer", images: "Tensors", texts: "Tensors") -> Pass:
-    """Score all pairs, and compute the gradients of the codes from fixed gradients of the scores."""
+    """Score all pairs, and compute the gradients of the embeddings from fixed gradients of the scores."""
     import torch
 
     from menagerie.models.texts import leaves, mapped
 
     images, texts = (
-        mapped(code, lambda part: part.detach().clone().requires_grad_() if part.is_floating_point() else part)
-        for code in (images, texts)
+        mapped(embedding, lambda part: part.detach().clone().requires_grad_() if part.is_floating_point() else part)
+        for embedding in (images, texts)
     )
     on_gpu = scorer.device.type == "cuda"
     if on_gpu:
@@ -126,14 +126,14 @@ def costs(config: Pairs, model: str, count: int) -> dict[str, Cost]:
 
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("highest")
-    one_pass(*codes_of(config, model, SETTLED))
-    codes, both = codes_of(config, model, count), count <= config.at_once
+    one_pass(*embeddings_of(config, model, SETTLED))
+    embeddings, both = embeddings_of(config, model, count), count <= config.at_once
     chunks.MOST_BYTES = 0 if both else chunks.MOST_BYTES
-    chunked = one_pass(*codes)
+    chunked = one_pass(*embeddings)
     found = {"in chunks": Cost(*chunked[:2])}
     if both:
         chunks.MOST_BYTES = 1 << 60
-        whole = one_pass(*codes)
+        whole = one_pass(*embeddings)
         scores, *gradients = (
             ((one - other).abs().max() / other.abs().max()).item()
             for one, other in zip(chunked.results, whole.results, strict=True)

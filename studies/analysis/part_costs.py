@@ -69,15 +69,15 @@ def passes(scorer: "Scorer", captions: list["Caption"], side: int) -> list[Calla
     import torch
 
     texts = scorer.read([c.text for c in captions], [c.graph for c in captions])
-    pixels, codes = torch.zeros(len(captions), 3, side, side, device=scorer.device), {}
+    pixels, embeddings = torch.zeros(len(captions), 3, side, side, device=scorer.device), {}
 
     def images() -> None:
-        codes["images"] = scorer.encode_images(pixels)
+        embeddings["images"] = scorer.encode_images(pixels)
 
     def read() -> None:
-        codes["texts"] = scorer.encode_texts(texts)
+        embeddings["texts"] = scorer.encode_texts(texts)
 
-    return [images, read, lambda: scorer.similarity(codes["images"], codes["texts"])]
+    return [images, read, lambda: scorer.similarity(embeddings["images"], embeddings["texts"])]
 
 
 def parameters(scorer: "Scorer") -> dict[str, int]:

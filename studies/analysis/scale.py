@@ -2,9 +2,8 @@
 
 A step takes seconds = constant + operations / rate. Both numbers are fitted to short trainings of small towers, and
 checked on a training of larger towers. On N devices each encodes 1/N of a batch, compares its images with all texts,
-and exchanges gradients and the texts' codes in a ring. It sends 2 (N - 1) / N of the gradients, which are added up, and
-(N - 1) / N of the codes, which are gathered.
-"""
+and exchanges gradients and the texts' embeddings in a ring. It sends 2 (N - 1) / N of the gradients, which are added
+up, and (N - 1) / N of the embeddings, which are gathered."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,8 +106,8 @@ def fitted(steps: list[tuple[float, float]]) -> tuple[float, float]:
     return float(constant), float(operations.max() / most)
 
 
-def code_size(scorer: "Scorer", captions: list["Caption"]) -> int:
-    """Numbers in the code of a text."""
+def embedding_size(scorer: "Scorer", captions: list["Caption"]) -> int:
+    """Numbers in the embedding of a text."""
     import torch
 
     from menagerie.models.texts import mapped
@@ -126,8 +125,8 @@ class Counts(NamedTuple):
     multiplications: tuple[int, int, int]
     """Of `COUNTED` images, of as many texts, and of comparing them."""
     weights: int
-    code: int
-    """Numbers in a text's code."""
+    embedding: int
+    """Numbers in a text's embedding."""
 
 
 def counts(row: Row, resolution: int) -> Counts:
@@ -135,7 +134,7 @@ def counts(row: Row, resolution: int) -> Counts:
     captions = distinct_captions(2, COUNTED)
     scorer = build(row, resolution, captions)
     products = multiplications(scorer, captions, resolution)
-    return Counts(products, sum(parameters(scorer).values()), code_size(scorer, captions[:2]))
+    return Counts(products, sum(parameters(scorer).values()), embedding_size(scorer, captions[:2]))
 
 
 def cost(config: Scale, counted: Counts, devices: int) -> Cost:
@@ -143,7 +142,7 @@ def cost(config: Scale, counted: Counts, devices: int) -> Cost:
     images, texts, compared = counted.multiplications
     share = config.batch / devices
     whole = (images + texts) * share / COUNTED + compared * share * config.batch / COUNTED**2
-    numbers = 2 * counted.weights + config.batch * counted.code
+    numbers = 2 * counted.weights + config.batch * counted.embedding
     return Cost(OPERATIONS * whole, FLOAT * numbers * (devices - 1) / devices)
 
 

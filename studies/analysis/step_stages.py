@@ -1,8 +1,7 @@
 """Measures where the time of a training step goes: images, texts, comparison, update (`studies/throughput.py stages`).
 
-Codes are cut out of the step's graph, so that the backward pass of each stage is timed by itself. Models take their
-steps in turns, so that whatever else the machine does slows all of them alike.
-"""
+Embeddings are cut out of the step's graph, so that the backward pass of each stage is timed by itself. Models take
+their steps in turns, so that whatever else the machine does slows all of them alike."""
 
 import time
 from collections.abc import Iterator
@@ -36,20 +35,20 @@ class Stages(Timed):
     """Scorers by name; ratios are to the first."""
 
 
-def cut(code: "Tensors") -> "Tensors":
-    """Detach a code from its graph, so that it collects a gradient of its own."""
+def cut(embedding: "Tensors") -> "Tensors":
+    """Detach an embedding from its graph, so that it collects a gradient of its own."""
     from menagerie.models.texts import mapped
 
-    return mapped(code, lambda part: part.detach().requires_grad_() if part.requires_grad else part)
+    return mapped(embedding, lambda part: part.detach().requires_grad_() if part.requires_grad else part)
 
 
-def continue_backward(code: "Tensors", its_cut: "Tensors") -> None:
-    """Run the backward pass through what made a code, from the gradient that its cut has collected."""
+def continue_backward(embedding: "Tensors", its_cut: "Tensors") -> None:
+    """Run the backward pass through what made an embedding, from the gradient that its cut has collected."""
     import torch
 
     from menagerie.models.texts import leaves
 
-    pairs = list(zip(leaves(code), leaves(its_cut), strict=True))
+    pairs = list(zip(leaves(embedding), leaves(its_cut), strict=True))
     ends = [(part, end.grad) for part, end in pairs if isinstance(end, torch.Tensor) and end.grad is not None]
     torch.autograd.backward([part for part, _ in ends], [gradient for _, gradient in ends])
 

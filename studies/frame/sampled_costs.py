@@ -156,7 +156,7 @@ def scoring(scorer: Scorer, data: Captioned) -> tuple[float, float]:
     items = np.resize(np.arange(len(data)), BLOCK)
     with in_use(scorer):
         start = time.perf_counter()
-        code = encode(scorer, data.images(items))
+        embedding = encode(scorer, data.images(items))
         encoded = time.perf_counter()
-        scorer.paired(code, encode_texts(scorer, data.captions(items, items))).cpu()
+        scorer.paired(embedding, encode_texts(scorer, data.captions(items, items))).cpu()
     return (encoded - start) / BLOCK, (time.perf_counter() - encoded) / BLOCK

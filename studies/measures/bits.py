@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
     from menagerie.models.texts import Tensors
     from menagerie.models.towers.features import Features
-    from menagerie.studies.codes.axes import ProbeAxes
+    from menagerie.studies.embeddings.axes import ProbeAxes
     from menagerie.studies.runs.data import Material
 
 IMAGE, TEXT, BOTH = "image", "text", "image and text"
 MEAN, ALL = "mean", "all tokens"
-CODE, SCORE = "code", "score"
+EMBEDDING, SCORE = "embedding", "score"
 BLOCK = 64  # images or texts that are encoded at once
 Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
-"""A function of a part's name, a layer, what is read of it, its codes (v, p, q, d) and their axes; it yields rows."""
+"""A function of a part's name, a layer, what is read of it, its embeddings (v, p, q, d) and their axes; it yields
+rows."""
 
 
 @dataclass(frozen=True)
 class Bits(ProbeMeasure):
     """Rows of (part, layer, read, measure, value, chance, refused): what probes read from the mean token of each layer
-    of images and of texts, and from all tokens of images side by side; the geometry of codes, unless `relation`;
+    of images and of texts, and from all tokens of images side by side; the geometry of embeddings, unless `relation`;
     and the bits of scores, s(x, c) - s(x, c') for an image x, its caption c and the false caption c'."""
 
     version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
@@ -78,8 +79,8 @@ def image_rows(
 
     wanted = [(layer, MEAN) for layer in layers] + [(TOKENS, ALL)] * (TOKENS in layers)
     found = read_layers(lambda some: scorer.features(data.images(some), layers), len(data), wanted)
-    for (layer, read), codes in found.items():
-        yield from probe(IMAGE, layer, read, codes[numbers], axes)
+    for (layer, read), embeddings in found.items():
+        yield from probe(IMAGE, layer, read, embeddings[numbers], axes)
 
 
 def text_rows(
@@ -92,7 +93,7 @@ def text_rows(
 ) -> Iterator[Row]:
     """Yield what probes read from each of these layers of texts. The two orders of mention count as different views, so
     that a probe of "left" can't read what is named first."""
-    from menagerie.studies.codes.axes import ProbeAxes
+    from menagerie.studies.embeddings.axes import ProbeAxes
 
     wanted = [(layer, MEAN) for layer in layers]
     found = [read_layers(partial(read_captions, scorer, data, layers=layers), len(data), wanted) for data in both]
@@ -114,7 +115,7 @@ def read_captions(
 def read_layers(
     encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
-    """Return codes by layer and what is read of it: the mean token, or all tokens side by side, as many for each
+    """Return embeddings by layer and what is read of it: the mean token, or all tokens side by side, as many for each
     image."""
     parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK) if parts else ():
@@ -125,25 +126,27 @@ def read_layers(
     return {place: np.concatenate(blocks) for place, blocks in parts.items()}
 
 
-def probed(part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: "ProbeAxes") -> Iterator[Row]:
-    """Yield what probes read of a layer, and the geometry of its code."""
-    from menagerie.studies.codes.geometry import geometry
-    from menagerie.studies.codes.probes import bound
+def probed(
+    part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: "ProbeAxes"
+) -> Iterator[Row]:
+    """Yield what probes read of a layer, and the geometry of its embedding."""
+    from menagerie.studies.embeddings.geometry import geometry
+    from menagerie.studies.embeddings.probes import bound
 
-    yield from named(part, layer, read, bound(codes, axes))
-    if layer == CODE:
-        yield from named(part, layer, read, geometry(codes, axes))
+    yield from named(part, layer, read, bound(embeddings, axes))
+    if layer == EMBEDDING:
+        yield from named(part, layer, read, geometry(embeddings, axes))
 
 
 def named(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[Row]:
-    from menagerie.studies.codes.measured import rows
+    from menagerie.studies.embeddings.measured import rows
 
     yield from ({"part": part, "layer": layer, "read": read} | row for row in rows(found))
 
 
 def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
     """Yield the bits of scores, and the share of true captions that score above the false one (a tie is one half)."""
-    from menagerie.studies.codes.bits import told
+    from menagerie.studies.embeddings.bits import told
 
     yield from named(BOTH, SCORE, SCORE, told(margins_of(scorer, both)))
 

@@ -22,17 +22,17 @@ from menagerie.generators.captions.templates import (
     template_of,
     write_caption,
 )
-from menagerie.studies.codes.conditions import NEGATED, NEGATION, PARTS, by_codes, by_scores
+from menagerie.studies.embeddings.conditions import NEGATED, NEGATION, PARTS, by_embeddings, by_scores
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.bits import CODE, MEAN, read_layers
+from menagerie.studies.measures.bits import EMBEDDING, MEAN, read_layers
 from menagerie.studies.measures.on_probes import ProbeMeasure, lacking, scenes_of
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.models.scorer import Scorer
     from menagerie.models.towers.features import Features
-    from menagerie.studies.codes.axes import ProbeAxes
-    from menagerie.studies.codes.measured import Measured
+    from menagerie.studies.embeddings.axes import ProbeAxes
+    from menagerie.studies.embeddings.measured import Measured
     from menagerie.studies.runs.data import Material
 
 LEFT, RIGHT = PREDICATES["left/right"]
@@ -42,11 +42,11 @@ Named = dict[str, Caption]
 
 @dataclass(frozen=True)
 class Conditions(ProbeMeasure):
-    """Rows of (by, condition, part, measure, value, chance, refused): by scores, and by codes if the scorer has one
-    vector for each image and each text. Captions are worded as in the scorer's training; a condition is refused if its
-    texts have words that no training text has."""
+    """Rows of (by, condition, part, measure, value, chance, refused): by scores, and by embeddings if the scorer has
+    one vector for each image and each text. Captions are worded as in the scorer's training; a condition is refused if
+    its texts have words that no training text has."""
 
-    version: ClassVar[int] = 2  # ties between codes
+    version: ClassVar[int] = 2  # ties between embeddings
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         data, _ = self.opened(scorer)
@@ -58,8 +58,8 @@ class Conditions(ProbeMeasure):
         scores = {name: its[numbers] for name, its in scored(scorer, data, texts, names).items()}
         for found in by_scores(scores, axes, unsaid):
             yield row("scores", *found)
-        if CODE in scorer.layers and CODE in scorer.text_layers:
-            yield from code_rows(scorer, data, texts if NEGATION not in unsaid else [], axes, numbers)
+        if EMBEDDING in scorer.layers and EMBEDDING in scorer.text_layers:
+            yield from embedding_rows(scorer, data, texts if NEGATION not in unsaid else [], axes, numbers)
 
 
 def row(by: str, condition: str, part: str, measure: str, its: "Measured") -> Row:
@@ -68,7 +68,7 @@ def row(by: str, condition: str, part: str, measure: str, its: "Measured") -> Ro
 
 
 def texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
-    """The texts of each scene, by their names in `menagerie.studies.codes.conditions.SAYS`."""
+    """The texts of each scene, by their names in `menagerie.studies.embeddings.conditions.SAYS`."""
     animals = sorted({obj.animal for scene in scenes for obj in scene.objects})
     return [texts_of(scene, animals, template, seed) for scene in scenes]
 
@@ -152,22 +152,24 @@ def scored(
     return dict(zip(names, scores.T, strict=True))
 
 
-def code_rows(
+def embedding_rows(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], axes: "ProbeAxes", numbers: np.ndarray
 ) -> Iterator[Row]:
-    """Yield the conditions between codes of images, and those between codes of texts if there are texts."""
-    wanted = [(CODE, MEAN)]
-    images = read_layers(lambda some: scorer.features(data.images(some), [CODE]), len(data), wanted)[CODE, MEAN]
-    codes = {}
+    """Yield the conditions between embeddings of images, and those between embeddings of texts if there are texts."""
+    wanted = [(EMBEDDING, MEAN)]
+    images = read_layers(lambda some: scorer.features(data.images(some), [EMBEDDING]), len(data), wanted)[
+        EMBEDDING, MEAN
+    ]
+    embeddings = {}
     for name in NEGATED if texts else ():
         encode = partial(encoded, scorer, [its[name] for its in texts])
-        codes[name] = read_layers(encode, len(data), wanted)[CODE, MEAN][numbers]
-    for found in by_codes(images[numbers], codes, axes):
-        yield row("codes", *found)
+        embeddings[name] = read_layers(encode, len(data), wanted)[EMBEDDING, MEAN][numbers]
+    for found in by_embeddings(images[numbers], embeddings, axes):
+        yield row("embeddings", *found)
 
 
 def encoded(scorer: "Scorer", texts: Sequence[Caption], some: range) -> "Features":
     from menagerie.models.texts import Texts
 
     captions, graphs = zip(*(texts[k] for k in some), strict=True)
-    return scorer.text_features(Texts(captions, graphs), [CODE])
+    return scorer.text_features(Texts(captions, graphs), [EMBEDDING])

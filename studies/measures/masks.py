@@ -23,7 +23,7 @@ from menagerie.studies.frame.claims import Verdict, verdict
 from menagerie.studies.frame.estimate import Estimate, estimates
 from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Rows
-from menagerie.studies.measures.codes import ITEM, Coded, accuracy, coded, tasks_of
+from menagerie.studies.measures.embeddings import ITEM, Embedded, accuracy, embedded, tasks_of
 from menagerie.studies.runs.data import Material
 
 # As the paper trains them; it names no batch, and starts nowhere: here at the same weight for all.
@@ -41,7 +41,7 @@ their accuracy changes for each percent of itself that the trained task's accura
 lose half of what it gains; `–`: it gains less than {LEAST_GAIN:g} point, and of so little a share says nothing."""
 
 
-def trained_mask(items: Coded, seed: int) -> Float[np.ndarray, " parts"]:
+def trained_mask(items: Embedded, seed: int) -> Float[np.ndarray, " parts"]:
     """Train a mask, with weights between 0 and 1. Of its states at the start and after each epoch, return the one that
     scores the most true texts above false ones; of equal states the first.
 
@@ -97,8 +97,8 @@ class Masks(Measure):
     tests: tuple[str, ...]
 
     def rows(self, scorer: Scorer, material: Material, seed: int) -> Iterator[dict[str, Any]]:
-        validation = coded(scorer, material.tests, ("validation",)).of_tasks(self.tasks)
-        tests = coded(scorer, material.tests, self.tests)
+        validation = embedded(scorer, material.tests, ("validation",)).of_tasks(self.tasks)
+        tests = embedded(scorer, material.tests, self.tests)
         values = masked(validation, tests, self.slots, self.tasks, seed)
         for items, columns in zip((validation, tests), values, strict=True):
             yield from items.rows(columns)
@@ -107,7 +107,9 @@ class Masks(Measure):
 Columns = dict[str, Float[np.ndarray, " _"]]
 
 
-def masked(validation: Coded, tests: Coded, slots: int, tasks: Sequence[str], seed: int) -> tuple[Columns, Columns]:
+def masked(
+    validation: Embedded, tests: Embedded, slots: int, tasks: Sequence[str], seed: int
+) -> tuple[Columns, Columns]:
     """Return the values of all items before and after each mask, for validation and for tests. Tasks without items in
     validation have no masks."""
     found: tuple[Columns, Columns] = ({}, {})

@@ -1,4 +1,4 @@
-"""What measures on a probe set share: its images, its file, and its scenes in the order of codes."""
+"""What measures on a probe set share: its images, its file, and its scenes in the order of embeddings."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from menagerie.generators.storage.folder import SplitFolder
     from menagerie.models.library.pictures import FramedSplit
     from menagerie.models.scorer import Scorer
-    from menagerie.studies.codes.axes import ProbeAxes
+    from menagerie.studies.embeddings.axes import ProbeAxes
 
 NAMES = ("animal", "texture")  # of an object
 
@@ -70,7 +70,7 @@ class ProbeMeasure(Measure):
 def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
     """Return the axes of a probe set, and the number of each scene's record, of shape (v, p, q)."""
     from menagerie.generators.splits.probe_scenes import from_left
-    from menagerie.studies.codes.axes import axes_of
+    from menagerie.studies.embeddings.axes import axes_of
 
     scenes = data.records.scenes
     objects = list(map(from_left, scenes))

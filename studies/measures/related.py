@@ -12,11 +12,11 @@ from menagerie.generators.captions.templates import TEMPLATES, Caption, content_
 from menagerie.generators.splits.probe import RIGHT_FIRST
 from menagerie.generators.splits.probe_scenes import from_left
 from menagerie.models.library.pictures import FramedSplit
-from menagerie.studies.codes.axes import ProbeAxes
-from menagerie.studies.codes.bits import told
-from menagerie.studies.codes.linear import one_core, readable
-from menagerie.studies.codes.measured import rows
-from menagerie.studies.codes.probes import left_margins
+from menagerie.studies.embeddings.axes import ProbeAxes
+from menagerie.studies.embeddings.bits import told
+from menagerie.studies.embeddings.linear import one_core, readable
+from menagerie.studies.embeddings.measured import rows
+from menagerie.studies.embeddings.probes import left_margins
 from menagerie.studies.frame.measure import Row
 
 TEMPLATE = TEMPLATES["relation"]
@@ -39,10 +39,10 @@ class RelatedSplit(FramedSplit):
 
 @one_core
 def which_is_left(
-    part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: ProbeAxes
+    part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> Iterator[Row]:
     """Yield the bits that a layer holds of which object is left, and the share of scenes that probes tell rightly; a
     tie is one half. For each animal a probe says whether the animal is left."""
-    axes.check(codes)
-    margins, _ = left_margins(readable(codes), axes)
+    axes.check(embeddings)
+    margins, _ = left_margins(readable(embeddings), axes)
     yield from ({"part": part, "layer": layer, "read": read} | row for row in rows(told(margins)))

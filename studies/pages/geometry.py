@@ -9,14 +9,14 @@ import numpy as np
 
 from menagerie.studies.analysis.ranks import Correlation, correlation
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.codes.conditions import ALL, BINDING, CATEGORISATION, CONDITIONS, EVERY, INDEPENDENT
-from menagerie.studies.codes.ideal import IdealCode, least_margins
+from menagerie.studies.embeddings.conditions import ALL, BINDING, CATEGORISATION, CONDITIONS, EVERY, INDEPENDENT
+from menagerie.studies.embeddings.ideal import IdealEmbedding, least_margins
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import EXPECTED, Verdict, claims, sentence
 from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.bits import BOTH, IMAGE, TEXT
-from menagerie.studies.measures.code_geometry import EDITED
+from menagerie.studies.measures.embedding_geometry import EDITED
 from menagerie.studies.pages.geometry_cells import (
     ACCURACY,
     NAMED,
@@ -35,12 +35,12 @@ from menagerie.studies.pages.probes import mean_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from menagerie.studies.measures.code_geometry import CodeGeometry
     from menagerie.studies.measures.conditions import Conditions
+    from menagerie.studies.measures.embedding_geometry import EmbeddingGeometry
 
 WEIGHTS = (0.0, 0.1, 0.3, 0.5, 1.0, 2.0)
 CORRELATED = ("measure", "expected", "all runs", "within a setting", "within a setting and model", "p", "outcome")
-PARTS_BY = {"scores": "Their parts, by scores", "codes": "Between images, and between texts: by codes"}
+PARTS_BY = {"scores": "Their parts, by scores", "embeddings": "Between images, and between texts: by embeddings"}
 ALIGNED: Mapping[str, tuple[str, str]] = {
     "text: binding share": (TEXT, "share"),
     "image: binding share": (IMAGE, "share"),
@@ -60,7 +60,7 @@ class Page:
     def __init__(
         self,
         records: Records,
-        measures: "tuple[CodeGeometry, Conditions]",
+        measures: "tuple[EmbeddingGeometry, Conditions]",
         place: Mapping[str, Any],
         images: tuple[str, int],
     ) -> None:
@@ -157,7 +157,9 @@ class Page:
         """Yield verdicts on what Kang et al. claim, as far as this study has the runs."""
         least = min(by_hand(1.0).values())
         ideal = "contradicted" if least > 0 else "confirmed"
-        yield said("ideal", "code made by hand, weight 1", "least margin of all", ideal, -1, f"{least:+.2f}, exact")
+        yield said(
+            "ideal", "embedding made by hand, weight 1", "least margin of all", ideal, -1, f"{least:+.2f}, exact"
+        )
         outcome = judged(self.traded, -1, self.traded.p)
         yield said("trade", "all runs", "percent of scenes", outcome, -1, str(self.traded))
         for name in CONDITIONS[1:]:
@@ -175,8 +177,8 @@ class Page:
 
 @cache  # pages are drawn after every run
 def by_hand(weight: float) -> dict[str, float]:
-    """Return the least margin of each condition for the code made by hand with this weight of conjunctions."""
-    return least_margins(IdealCode(weight))
+    """Return the least margin of each condition for the embedding made by hand with this weight of conjunctions."""
+    return least_margins(IdealEmbedding(weight))
 
 
 def correlation_row(its: Tested) -> tuple[str, ...]:
@@ -204,13 +206,13 @@ def line(text: str) -> str:
 
 
 CLAIMED = {
-    "ideal": "No space of codes with cosines as scores meets all conditions at once",
+    "ideal": "No space of embeddings with cosines as scores meets all conditions at once",
     "trade": "What does most for categorisation can't bind: who categorises better binds worse",
     "dcsm": "Maps of all patches and words (DCSM) meet the condition more often than CLIP",
 }
 DOTS = """A dot is a training run. Upwards: accuracy on swaps of unseen pairs; dotted: chance. To the right: a measure
-of the run's codes, on scenes in views that no training used. The first measure was chosen beforehand, on other runs; it
-reads texts alone, and no accuracy."""
+of the run's embeddings, on scenes in views that no training used. The first measure was chosen beforehand, on other
+runs; it reads texts alone, and no accuracy."""
 CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on Fisher's scale.
 Their spread is that of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no
 spread and so no interval; its p is from permutations of these runs. Models of a seed share their splits, so intervals
@@ -221,20 +223,20 @@ CONDITIONS_SAY = """Percent of scenes in which all parts of a condition hold, wi
 that of scores in random order. The conditions are those of Kang et al. 2025 for images of two objects, with captions as
 training has them. All: every condition that a model's captions have words for holds. If independent: the product of
 their shares. All models are compared at one setting of the grid."""
-TRADE_OFF = """As inequalities the conditions don't contradict one another: a code made by hand meets all. The code that
-does most for categorisation is the sum of its concepts, and it binds nothing."""
-CURVE_SAYS = """Left: margins between codes of images, in cosines. To the right: by how much an image is nearer to its
-swap than to an image of another object. Upwards: by how much it is nearer to another view of itself than to its swap. A
-dot is a training run of a scorer with one vector, in the mean over scenes. The curve is the code made by hand; the
-number at a point is its weight of conjunctions. Right: percent of scenes in which each condition holds, by scores of
-images with texts. A dot is a training run of any scorer; dotted: chance."""
+TRADE_OFF = """As inequalities the conditions don't contradict one another: an embedding made by hand meets all. The
+embedding that does most for categorisation is the sum of its concepts, and it binds nothing."""
+CURVE_SAYS = """Left: margins between embeddings of images, in cosines. To the right: by how much an image is nearer to
+its swap than to an image of another object. Upwards: by how much it is nearer to another view of itself than to its
+swap. A dot is a training run of a scorer with one vector, in the mean over scenes. The curve is the embedding made by
+hand; the number at a point is its weight of conjunctions. Right: percent of scenes in which each condition holds, by
+scores of images with texts. A dot is a training run of any scorer; dotted: chance."""
 BY_HAND = """The least margin of each condition over all scenes; where it is above 0 the condition holds everywhere.
-Codes are unit vectors of object + attribute + weight (object with attribute) + weight (object with place), of 6 objects
-and 4 attributes."""
+Embeddings are unit vectors of object + attribute + weight (object with attribute) + weight (object with place), of 6
+objects and 4 attributes."""
 CLAIMS = """The first is a proof by example and needs no records. Paper and study differ in models, images and sizes.
 Ours are trained from scratch for a fixed number of steps, and may end before curves are flat."""
 EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps right once
 a matrix between image and text is fitted on other pairs, which is what LABCLIP could repair. Edits: of the scenes
-judged rightly, the share that flips to the swapped caption when the image's code is moved by the mean codes of its
-compositions, of compositions of other animals, or of textures in places. Chance: it is moved as far in a random
+judged rightly, the share that flips to the swapped caption when the image's embedding is moved by the mean embeddings
+of its compositions, of compositions of other animals, or of textures in places. Chance: it is moved as far in a random
 direction."""

@@ -34,7 +34,7 @@ class Predictor(NamedTuple):
     """Sign of the correlation that is expected: 1 or -1."""
 
 
-NAMED = Predictor("binding share of the text's code", TEXT, "share", 1)
+NAMED = Predictor("binding share of the text's embedding", TEXT, "share", 1)
 NEXT = (
     Predictor("gap between images and texts", BOTH, "gap", -1),
     Predictor("swaps right after one matrix", BOTH, "after", 1),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.codes.conditions import (
+from menagerie.studies.embeddings.conditions import (
     ALL,
     BINDING,
     CATEGORISATION,
@@ -109,8 +109,8 @@ class Held:
 
     @property
     def margins(self) -> "pd.DataFrame":
-        """A row for each cell, with its mean margins between codes of images."""
-        return self.by_cell("codes", "margin", (OTHER_ATTRIBUTES, OTHER_VIEW))
+        """A row for each cell, with its mean margins between embeddings of images."""
+        return self.by_cell("embeddings", "margin", (OTHER_ATTRIBUTES, OTHER_VIEW))
 
     def by_cell(self, by: str, measure: str, parts: tuple[str, ...]) -> "pd.DataFrame":
         rows = self.frame[(self.frame["measure"] == measure) & (self.frame["by"] == by)]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from menagerie.studies.codes.ideal import IdealCode, pair_margins
+from menagerie.studies.embeddings.ideal import IdealEmbedding, pair_margins
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.parts import OwnFigure
 
@@ -50,7 +50,7 @@ class Dots(OwnFigure):
 @dataclass(frozen=True)
 class TradeOff(OwnFigure):
     """Two panels with categorisation along x and attribute binding along y. One shows margins, with a curve for the
-    codes made by hand; the other shows shares of scenes."""
+    embeddings made by hand; the other shows shares of scenes."""
 
     margins: "pd.DataFrame"
     shares: "pd.DataFrame"
@@ -65,7 +65,7 @@ class TradeOff(OwnFigure):
         return [*ideal, *(row for frame in cells for row in frame.to_dict("records"))]
 
     def of_hand(self, weight: float) -> dict[str, float]:
-        return dict(zip((self.across, self.up), pair_margins(IdealCode(weight)), strict=True))
+        return dict(zip((self.across, self.up), pair_margins(IdealEmbedding(weight)), strict=True))
 
     def figure(self) -> "Figure | None":
         if not len(self.shares):
@@ -86,7 +86,7 @@ class TradeOff(OwnFigure):
         return figure
 
     def draw_curve(self, axis: "Axes") -> None:
-        """Draw the codes made by hand as a curve, with the weight beside some of them."""
+        """Draw the embeddings made by hand as a curve, with the weight beside some of them."""
         points = [tuple(self.of_hand(weight).values()) for weight in CURVE]
         axis.plot(*zip(*points, strict=True), color="0.3", linewidth=1.2)
         for weight in MARKED:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 STAGES = {
     ("image", "tokens", "all tokens"): "all patches",
-    ("image", "code", "mean"): "image code",
-    ("text", "code", "mean"): "text code",
+    ("image", "embedding", "mean"): "image embedding",
+    ("text", "embedding", "mean"): "text embedding",
     ("image and text", "score", "score"): "score",
 }
 """The names of the stages at which binding may be lost, by part, layer, and what is read of the layer."""
-IMAGE_CODE, TEXT_CODE = ("image", "code", "mean"), ("text", "code", "mean")
+IMAGE_EMBEDDING, TEXT_EMBEDDING = ("image", "embedding", "mean"), ("text", "embedding", "mean")
 SIDES = {("image", "mean"): "images", ("text", "mean"): "texts"}
 LAYERS_SAYS = """Which animal has which texture is exactly 1 bit. A linear probe reads it from the mean token of each
 layer, on pairs of animals that the probe wasn't trained on; 0 is chance. A line joins the layers that a model has.
@@ -32,9 +32,9 @@ Bands are 95 % intervals over seeds. A probe at 0 may miss binding that is store
 STEPS_SAYS = """The same over training. At step 0 weights are random: what patches hold there is in the pixels already.
 “All patches” are the last layer's tokens side by side. The score's bits are those of the difference between the scores
 of the true caption and of the swapped one."""
-LOOSE = """Bits of probes are a lower bound, a loose one in noise: of codes made by hand that tell 0.87 bits probes read
-0.61 with 8 animals and 3 textures, 0.78 with 20 and 4, and less the wider a code is. So compare within one probe
-set."""
+LOOSE = """Bits of probes are a lower bound, a loose one in noise: of embeddings made by hand that tell 0.87 bits probes
+read 0.61 with 8 animals and 3 textures, 0.78 with 20 and 4, and less the wider an embedding is. So compare within one
+probe set."""
 TABLE_SAYS = f"""Bits: a probe reads the texture of each animal. Bits by place: two probes read which animal stands on
 the left side and which texture, and are combined. Means over seeds with 95 % intervals. {LOOSE}"""
 
@@ -125,23 +125,23 @@ def by_seed(rows: "pd.DataFrame", keys: Sequence[str]) -> dict[Any, Mean]:
 
 
 def sentence(name: str, rows: "pd.DataFrame") -> str:
-    """Say how much of the one bit each stage holds, and whether the image's or the text's code holds less."""
+    """Say how much of the one bit each stage holds, and whether the image's or the text's embedding holds less."""
     means = by_seed(rows, ("part", "layer", "read"))
     held = [f"{stage} {means[place]}" for place, stage in STAGES.items() if place in means]
-    codes = [means.get(place) for place in (IMAGE_CODE, TEXT_CODE)]
-    return f"{name}, bits (of 1, chance 0) on which animal has which texture: {', '.join(held)}.{narrow(*codes)}"
+    embeddings = [means.get(place) for place in (IMAGE_EMBEDDING, TEXT_EMBEDDING)]
+    return f"{name}, bits (of 1, chance 0) on which animal has which texture: {', '.join(held)}.{narrow(*embeddings)}"
 
 
 def narrow(image: Mean | None, text: Mean | None) -> str:
-    """Say which code holds fewer bits, or, if their intervals don't tell, that it is undecided; empty if one is
+    """Say which embedding holds fewer bits, or, if their intervals don't tell, that it is undecided; empty if one is
     missing."""
     if image is None or text is None:
         return ""
     if text.high < image.low:
-        return " Binding is lost in the text's code."
+        return " Binding is lost in the text's embedding."
     if image.high < text.low:
-        return " Binding is lost in the image's code."
-    return " Whether the image's code or the text's holds less is undecided."
+        return " Binding is lost in the image's embedding."
+    return " Whether the image's embedding or the text's holds less is undecided."
 
 
 def table(last: "pd.DataFrame", names: Mapping[str, str]) -> list[tuple[str, ...]]:
@@ -212,7 +212,7 @@ def drawn(panels: Panels, along: str, names: Mapping[str, str]) -> "Figure | Non
         axis.set_title(title, fontsize=9)
         dress(axis)
         places = list(dict.fromkeys(x for line in lines.values() for x in line))
-        places.sort(key=lambda place: place == "code")  # after what scorers add of their own
+        places.sort(key=lambda place: place == "embedding")  # after what scorers add of their own
         numeric = all(isinstance(x, int) for x in places)
         for model, line in lines.items():
             points = sorted((place if numeric else places.index(place), its) for place, its in line.items())

@@ -29,7 +29,7 @@ from menagerie.studies.frame.layout import latex_of
 from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Bars, Curves, Facts, Heading, Lines, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.measures.codes import Selection, selection_points, selection_table, selection_verdicts
+from menagerie.studies.measures.embeddings import Selection, selection_points, selection_table, selection_verdicts
 from menagerie.studies.measures.masks import MaskRow, Masks, mask_table, mask_verdicts, masks_in
 from menagerie.studies.pages.slot_pictures import AGREE, MOST, SlotPictures
 

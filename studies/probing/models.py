@@ -33,14 +33,14 @@ NOTHING_LEFT_OUT = "Bits are of all scenes of the probe set: none is left out."
 
 @dataclass(frozen=True)
 class ProbeModels(ScoringStudy):
-    """Inside the codes of models as they are"""
+    """Inside the embeddings of models as they are"""
 
     called: ClassVar[str] = "models"
     on: ClassVar[str] = "probed on"
     written_by: ClassVar[str] = "menagerie.studies.pages.probes"
 
     judge: Annotated[JudgeOptions, tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=JudgeOptions)
-    """Options of models that answer questions. They aren't used here: such models have no codes."""
+    """Options of models that answer questions. They aren't used here: such models have no embeddings."""
     world: Annotated[str, DATA, FIRST] = ""
     """World of the probe set; empty takes the one that the models were trained in, or pug."""
     resolution: Annotated[int, DATA, FIRST, Range(0, SIDE.high)] = 0
@@ -51,14 +51,14 @@ class ProbeModels(ScoringStudy):
     probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
     """Textures of the probe set; empty: all of the world."""
     layers: Annotated[tuple[str, ...], WHAT, FIRST, Several()] = ()
-    """Layers to read, such as stem "block 6" tokens code; empty: all. Scores are read too."""
+    """Layers to read, such as stem "block 6" tokens embedding; empty: all. Scores are read too."""
 
     @cached_property
     def tested(self) -> "Sequence[Model]":
         from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import models_of
 
-        return models_of(self.models, self.code, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
+        return models_of(self.models, self.embedding, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
 
     @cached_property
     def probe_set(self) -> ProbeRecipe:

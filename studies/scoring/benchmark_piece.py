@@ -25,8 +25,8 @@ from menagerie.generators.benchmarks.photographs import PhotographSet, by_task
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.models.contract import attempt
-from menagerie.models.evaluation.code_store import CodeFolder
-from menagerie.models.evaluation.codes import Codes
+from menagerie.models.evaluation.embedding_store import EmbeddingFolder
+from menagerie.models.evaluation.embeddings import Embeddings
 from menagerie.models.evaluation.scoring import Encode, score_items, score_pool, too_many
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
@@ -91,10 +91,10 @@ class BenchmarkPiece(Piece):
     subject: Subject
     skip: bool
     """Whether words that a model doesn't know are left out."""
-    codes: Path | None = field(default=None, kw_only=True)
-    """Folder in which codes of images are kept; None keeps none."""
-    codes_limit: int = field(default=0, kw_only=True)
-    """Largest size of these codes together, in bytes."""
+    embeddings: Path | None = field(default=None, kw_only=True)
+    """Folder in which embeddings of images are kept; None keeps none."""
+    embeddings_limit: int = field(default=0, kw_only=True)
+    """Largest size of these embeddings together, in bytes."""
     first: FirstPass | None = field(default=None, kw_only=True)
     """The model that ranks the candidates first, for pools with too many pairs for a model that reads each pair."""
     had: str = field(default="", kw_only=True, compare=False)
@@ -105,20 +105,20 @@ class BenchmarkPiece(Piece):
     def questions(self) -> int:
         return questions_to(self.tested.source, [self.subject.bench])
 
-    def prepared(self) -> tuple[LoadedScorer, Codes] | Judge:
-        """Return the model with its codes of images, or the judge."""
+    def prepared(self) -> tuple[LoadedScorer, Embeddings] | Judge:
+        """Return the model with its embeddings of images, or the judge."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
         loaded = super().prepared()
         if isinstance(loaded, Judge):
             return loaded
-        return loaded, attempt(self.model, "fails", lambda: self.codes_of(loaded, self.tested))
+        return loaded, attempt(self.model, "fails", lambda: self.embeddings_of(loaded, self.tested))
 
-    def codes_of(self, loaded: LoadedScorer, model: Model) -> Codes:
-        """Return a model's codes of images, which are kept in the folder `codes` if there is one."""
-        folder = CodeFolder(self.codes, self.codes_limit) if self.codes else None
-        return Codes(loaded.scorer, model.weights, loaded.framing.resolution, folder)
+    def embeddings_of(self, loaded: LoadedScorer, model: Model) -> Embeddings:
+        """Return a model's embeddings of images, which are kept in the folder `embeddings` if there is one."""
+        folder = EmbeddingFolder(self.embeddings, self.embeddings_limit) if self.embeddings else None
+        return Embeddings(loaded.scorer, model.weights, loaded.framing.resolution, folder)
 
-    def score(self, prepared: tuple[LoadedScorer, Codes] | Judge, report: Callable[[int], None]) -> None:
+    def score(self, prepared: tuple[LoadedScorer, Embeddings] | Judge, report: Callable[[int], None]) -> None:
         """Score all records, and write their scores and then the result."""
         began = time.perf_counter()
         reranker = None
@@ -132,7 +132,7 @@ class BenchmarkPiece(Piece):
             scorer, space = model.scorer, model.scorer.texts
             bench = self.subject.bench.framed(*model.framing)
             words, skipped = readable(bench, space.words, space.context, self.skip, self.model)
-            reranker = self.first and Reranker(self.first, words, self.device, self.codes_of)
+            reranker = self.first and Reranker(self.first, words, self.device, self.embeddings_of)
         cut = attempt(self.model, "fails", lambda: cut_record(scorer, words.texts))
         results = attempt(self.model, "fails", lambda: rated(rater, words, report, reranker))
         write_csv(self.folder / FILE, SCORES, score_rows(results))
@@ -191,10 +191,10 @@ def piece_of(model: Model, subject: Subject, skip: bool, **how: Any) -> Benchmar
 
 
 def rated(
-    rater: Codes | Judge, bench: PhotographSet, report: Callable[[int], None], reranker: Reranker | None = None
+    rater: Embeddings | Judge, bench: PhotographSet, report: Callable[[int], None], reranker: Reranker | None = None
 ) -> list[Result]:
-    """Return the results of all tests of a benchmark, by a scorer's codes or by a judge. `report` receives numbers of
-    images as a scorer's codes of them are made."""
+    """Return the results of all tests of a benchmark, by a scorer's embeddings or by a judge. `report` receives numbers
+    of images as a scorer's embeddings of them are made."""
     if isinstance(rater, Judge):
         of_items, of_pool = partial(score_items, rater), partial(judged_pool, rater, bench)
     else:
@@ -227,14 +227,14 @@ def guessed(result: Result, level: np.float32) -> Result:
 
 
 def scored_pool(
-    codes: Codes, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
+    embeddings: Embeddings, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
 ) -> Iterator[Result]:
     """Yield the tests of a pool. If it has too many pairs for the scorer, only the best candidates are scored, or,
     without `reranker`, this raises."""
-    if reranker and too_many(codes.scorer, pool):
-        scores = reranker(codes.scorer, pool, encode)
+    if reranker and too_many(embeddings.scorer, pool):
+        scores = reranker(embeddings.scorer, pool, encode)
         return bench.results(pool, scores.by_image, scores.by_text)
-    return bench.results(pool, score_pool(codes.scorer, pool, encode))
+    return bench.results(pool, score_pool(embeddings.scorer, pool, encode))
 
 
 def tasks_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.models.evaluation import scoring
-from menagerie.models.evaluation.codes import Codes
+from menagerie.models.evaluation.embeddings import Embeddings
 from menagerie.models.evaluation.reranking import Reranked, reranked
 from menagerie.models.evaluation.scoring import Encode, passes_of, score_pool
 from menagerie.models.judges.judge import Judge
@@ -43,24 +43,28 @@ class Reranker:
     """The first pass on the pools of a benchmark, whose texts are as the tested model reads them."""
 
     def __init__(
-        self, first: FirstPass, bench: PhotographSet, device: str, codes_of: Callable[[LoadedScorer, Model], Codes]
+        self,
+        first: FirstPass,
+        bench: PhotographSet,
+        device: str,
+        embeddings_of: Callable[[LoadedScorer, Model], Embeddings],
     ) -> None:
-        self.first, self.bench, self.device, self.codes_of = first, bench, device, codes_of
+        self.first, self.bench, self.device, self.embeddings_of = first, bench, device, embeddings_of
         self.record: dict[str, Mapping[str, Any]] = {}
         """For each pool, the record of what was ranked again, for the result."""
 
     def __call__(self, scorer: Scorer, pool: Pool, encode: Encode) -> Reranked:
         """Rank each query's best candidates of the first pass again by `scorer`."""
-        codes, bench = self._opened
-        first = score_pool(codes.scorer, pool, partial(codes.encode, bench, report=lambda images: None))
+        embeddings, bench = self._opened
+        first = score_pool(embeddings.scorer, pool, partial(embeddings.encode, bench, report=lambda images: None))
         ranking = reranked(scorer, pool, encode, first, self.first.top)
         numbers = {"top": self.first.top, "pairs": ranking.pairs, "of": passes_of(pool)}
         self.record[pool.name] = {"model": self.first.model.label, **numbers}
         return ranking
 
     @cached_property
-    def _opened(self) -> tuple[Codes, PhotographSet]:
-        """The first model's codes of images, and the benchmark as that model reads it. Raises if that model reads
+    def _opened(self) -> tuple[Embeddings, PhotographSet]:
+        """The first model's embeddings of images, and the benchmark as that model reads it. Raises if that model reads
         pairs itself, or doesn't know a word."""
         model = self.first.model
         loaded = load(model, self.device)
@@ -68,7 +72,7 @@ class Reranker:
             raise UserError(f"--rerank {model.label} reads pairs itself; name a model that has vectors")
         space, bench = loaded.scorer.texts, self.bench.framed(*loaded.framing)
         readable(bench, space.words, space.context, False, f"--rerank {model.label}")
-        return self.codes_of(loaded, model), bench
+        return self.embeddings_of(loaded, model), bench
 
 
 def reranked_pools(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import read_split
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
-from menagerie.models.evaluation.code_store import CodeFolder, Shelf
+from menagerie.models.evaluation.embedding_store import EmbeddingFolder, Shelf
 from menagerie.models.judges.answers import AnswerStore
 from menagerie.models.judges.questions import Answer
 from menagerie.models.kept_states import keep_state
@@ -256,15 +256,15 @@ def read_whole_split(path: Path) -> Any:
 
 
 def shelf(folder: Path) -> Shelf:
-    return Shelf(CodeFolder(folder, 1 << 20), "model", 12)
+    return Shelf(EmbeddingFolder(folder, 1 << 20), "model", 12)
 
 
-def make_codes(folder: Path) -> Path:
+def make_embeddings(folder: Path) -> Path:
     shelf(folder).put({key: bytes([k] * 12) for k, key in enumerate(IMAGES)})
-    return next(folder.rglob("*.codes"))
+    return next(folder.rglob("*.embeddings"))
 
 
-def read_codes(path: Path) -> Any:
+def read_embeddings(path: Path) -> Any:
     kept = shelf(path.parents[1])
     return {key: row.hex() for key in IMAGES if (row := kept.get(key)) is not None}
 
@@ -389,7 +389,13 @@ OURS = [
         ("menagerie.envs.render.atlas",),
         is_part,
     ),
-    FileKind("codes of images", make_codes, read_codes, ("menagerie.models.evaluation.code_store",), is_part),
+    FileKind(
+        "embeddings of images",
+        make_embeddings,
+        read_embeddings,
+        ("menagerie.models.evaluation.embedding_store",),
+        is_part,
+    ),
     FileKind("parsed captions", make_parses, read_parses, ("menagerie.envs.core.kept_answers",), is_part),
     FileKind("answers of judges", make_answers, read_answers, ("menagerie.models.judges.answers",), is_part),
     FileKind("index of a tar shard", make_index, read_shard_index, ("menagerie.generators.sources.shard_index",)),

@@ -22,11 +22,11 @@ COMPILED = replace(RECIPE, compile=True)
 
 
 class Branching(CLIPScorer):
-    """Reads a number of its code, which a graph can't."""
+    """Reads a number of its embedding, which a graph can't."""
 
     def encode_texts(self, texts: Tensors) -> torch.Tensor:
-        code = super().encode_texts(texts)
-        return code if code.sum().item() > 0 else -code
+        embedding = super().encode_texts(texts)
+        return embedding if embedding.sum().item() > 0 else -embedding
 
 
 def gradient(scorer: torch.nn.Module, batch: Tensors, recipe: object) -> tuple[float, torch.Tensor]:

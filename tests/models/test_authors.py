@@ -10,10 +10,10 @@ import torch
 from open_clip.loss import CoCaLoss
 
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.networks.coca import ImageCode as CoCaImages
-from menagerie.models.networks.coca import TextCode as CoCaTexts
-from menagerie.models.networks.likelihoods import WordCode
-from menagerie.models.networks.own_negatives import ImageCode, TextCode
+from menagerie.models.networks.coca import ImageEmbedding as CoCaImages
+from menagerie.models.networks.coca import TextEmbedding as CoCaTexts
+from menagerie.models.networks.likelihoods import WordEmbedding
+from menagerie.models.networks.own_negatives import ImageEmbedding, TextEmbedding
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
@@ -71,8 +71,8 @@ def test_fsc_clip_has_the_authors_loss_without_the_start_token(case, monkeypatch
     monkeypatch.setattr(model, "starts", 1)
     images, captions, false, patches, words = tensors(case, "images", "captions", "false", "patches", "words")
     present = torch.arange(words.shape[1]) < torch.tensor(case["lengths"])[:, None]
-    texts = TextCode(torch.cat([captions, false]), words, present)
-    loss = model.loss(ImageCode(images, patches), texts, targets(len(words), case["owner"]), Recipe())
+    texts = TextEmbedding(torch.cat([captions, false]), words, present)
+    loss = model.loss(ImageEmbedding(images, patches), texts, targets(len(words), case["owner"]), Recipe())
     assert_theirs(loss, (images, captions, false, patches, words, scale), case)
 
 
@@ -100,7 +100,7 @@ def from_logits(name, monkeypatch, **options):
 def words_of(case, logits):
     ids = torch.tensor(case["ids"])
     tokens = TokenBatch(ids, (ids > 0).sum(1), torch.ones(len(ids), 2))
-    return WordCode(tokens, logits, torch.zeros(len(ids), dtype=torch.float64))
+    return WordEmbedding(tokens, logits, torch.zeros(len(ids), dtype=torch.float64))
 
 
 @pytest.mark.parametrize("case", AUTHORS["captioner"]["cases"])
@@ -137,11 +137,11 @@ def read(name, captions, **options):
 
 def test_fsc_clips_words_on_patches_are_read_without_the_start_token():
     """Only there: InfoNCE reads the end token."""
-    model, code = read("fsc-clip", ["red cat", "white dog", "red dog", "white cat"])
-    code = TextCode(code.vectors, code.words.detach().requires_grad_(), code.present)
+    model, embedding = read("fsc-clip", ["red cat", "white dog", "red dog", "white cat"])
+    embedding = TextEmbedding(embedding.vectors, embedding.words.detach().requires_grad_(), embedding.present)
     given = Targets(torch.eye(2, 4, dtype=torch.bool), None, 2, torch.tensor([0, 1]))
-    loss = model.loss(model.encode_images(drawn_images(2)), code, given, Recipe())
-    (slopes,) = torch.autograd.grad(loss, code.words)
+    loss = model.loss(model.encode_images(drawn_images(2)), embedding, given, Recipe())
+    (slopes,) = torch.autograd.grad(loss, embedding.words)
     assert slopes.abs().sum(-1).bool().tolist() == [[False, True, True, True, *[False] * 4]] * 4
 
 
@@ -149,15 +149,15 @@ def test_fsc_clips_words_on_patches_are_read_without_the_start_token():
 def test_decoders_do_not_predict_the_start_token(name):
     """Among equally likely words a token's loss is the logarithm of their number, however unlikely the start is."""
     options = {} if name == "captioner" else {"decoder_layers": 1}
-    model, code = read(name, ["red cat", "a white dog", "cat"], **options)
+    model, embedding = read(name, ["red cat", "a white dog", "cat"], **options)
     decoder = model.decoder if name == "read-clip" else model
     with torch.no_grad():
         decoder.head.bias[model.reader.tokenizer([""], 2)[0, 0]] = -30
     if name == "read-clip":
-        loss = model.decoding_loss(code.ends, code.tokens)
+        loss = model.decoding_loss(embedding.ends, embedding.tokens)
     else:
         seen = model.encode_images(drawn_images(N))
-        parts = (seen, code) if name == "captioner" else (seen.seen, code.words)
+        parts = (seen, embedding) if name == "captioner" else (seen.seen, embedding.words)
         loss = model.caption_loss(*parts, targets(N, []))
         scores = model.generative_pairs(*parts)
         assert scores.tolist() == pytest.approx([-loss.item()] * N, rel=1e-5)

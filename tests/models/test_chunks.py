@@ -95,7 +95,7 @@ def test_the_backward_pass_by_hand_is_the_derivative():
 
 
 def test_memory_grows_with_the_chunk_alone(monkeypatch):
-    """Twice the images keep no more between the passes than their codes and scores."""
+    """Twice the images keep no more between the passes than their embeddings and scores."""
     model = scorer("oc-clip")
     text = texts(model, ALONE * 8)
     assert isinstance(text.graphs, GraphBatch)

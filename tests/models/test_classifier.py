@@ -69,10 +69,10 @@ def test_its_loss_is_a_softmax_over_the_classes(model):
     graphs = [SAME[0], SceneGraph(("red giant tortoise",)), SAME[1]]
     pixels = images(3)
     with torch.no_grad():
-        codes = model.encode_images(pixels)
+        embeddings = model.encode_images(pixels)
         targets = Targets(torch.eye(3, dtype=torch.bool), None, 3)
-        found = model.loss(codes, read(model, graphs), targets, Recipe())
-        logits = model.logit_scale() * codes @ F.normalize(model.classes, dim=-1).T
+        found = model.loss(embeddings, read(model, graphs), targets, Recipe())
+        logits = model.logit_scale() * embeddings @ F.normalize(model.classes, dim=-1).T
     labels = [[0, 3], [2], [0, 3]]
     expected = [
         sum(F.cross_entropy(row[None], torch.tensor([label])) for label in own) / len(own)

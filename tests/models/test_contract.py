@@ -118,7 +118,7 @@ BROKEN = {
         "        self.more = torch.nn.Linear(1, 2 if self.config.wide else 1)\n",
         "its option wide changes weights",
     ),
-    "a text code without a row for each text": (
+    "a text embedding without a row for each text": (
         "class Bad(Mine):\n    pairs_only = True\n"
         "    def encode_texts(self, t):\n        return super().encode_texts(t), torch.zeros(1)\n"
         "    def similarity(self, i, t):\n        return i @ t[0].T\n",

@@ -32,8 +32,8 @@ def exact(**options):
     return scorer
 
 
-def coded(scorer, n=4):
-    """Pixels, and the codes of as many images and of all texts."""
+def embedded(scorer, n=4):
+    """Pixels, and the embeddings of as many images and of all texts."""
     pixels = scorers.images(n).double()
     read = scorer.reader(Texts(TEXTS, GRAPHS))
     return pixels, scorer.encode_images(pixels), scorer.encode_texts(read)
@@ -90,7 +90,7 @@ def convolved(maps, kernels, biases):
 @torch.no_grad()
 def test_the_score_is_that_of_loops(options):
     scorer = exact(**options)
-    pixels, images, texts = coded(scorer, 2)
+    pixels, images, texts = embedded(scorer, 2)
     scores = scorer.similarity(images, texts)
     for i, image in enumerate(pixels):
         for j, text in enumerate(TEXTS):
@@ -145,7 +145,7 @@ def test_the_place_of_every_functional_word_in_a_closed_vocabulary():
 @torch.no_grad()
 def test_what_stands_behind_the_end_changes_nothing():
     scorer = exact()
-    _, images, texts = coded(scorer)
+    _, images, texts = embedded(scorer)
     read = scorer.reader(Texts(TEXTS, GRAPHS))
     behind = torch.arange(read.ids.shape[1]) > read.ids.argmax(1, keepdim=True)
     assert behind.any()
@@ -164,7 +164,7 @@ def test_blocks_of_maps_give_the_same_scores_and_gradients(monkeypatch):
         monkeypatch.setattr(dcsm, "BLOCK", most * 17 * scorer.columns)
         scorer.zero_grad()
         sizes.clear()
-        _, images, texts = coded(scorer, 3)
+        _, images, texts = embedded(scorer, 3)
         scores = scorer.similarity(images, texts)
         (scores * weights).sum().backward()
         assert max(sizes) <= most

@@ -1,4 +1,5 @@
-"""Features by name: the layers of every scorer, against the libraries' own intermediates and the scorers' own codes."""
+"""Features by name: the layers of every scorer, against the libraries' own intermediates and the scorers' own
+embeddings."""
 
 import pytest
 import torch
@@ -46,11 +47,11 @@ def test_every_scorer_has_its_towers_layers_first_and_its_vector_last(any_scorer
     assert {tuple(features[name].shape) for name in TOWER} == {(3, 17, 32)}
     assert any_scorer.grid == (4, 4)
     with torch.no_grad():
-        code = any_scorer.eval().encode_images(any_scorer.pixel_scale(images()))
-    assert ("code" in features) == (isinstance(code, torch.Tensor) and code.ndim == 2)
-    if "code" in features:
-        assert list(features)[-1] == "code"
-        assert torch.equal(features["code"][:, 0], code)
+        embedding = any_scorer.eval().encode_images(any_scorer.pixel_scale(images()))
+    assert ("embedding" in features) == (isinstance(embedding, torch.Tensor) and embedding.ndim == 2)
+    if "embedding" in features:
+        assert list(features)[-1] == "embedding"
+        assert torch.equal(features["embedding"][:, 0], embedding)
     assert any_scorer.layers == tuple(features)
     assert any_scorer.text_layers == tuple(any_scorer.text_features(TEXTS))
 
@@ -74,14 +75,14 @@ def test_it_leaves_the_mode_and_keeps_no_gradients_or_hooks(any_scorer):
 def test_dropout_is_off():
     model = scorer("clip").train()
     model.model.visual.transformer.resblocks[0].attn.dropout = 0.5
-    assert torch.equal(model.features(images())["code"], model.features(images())["code"])
+    assert torch.equal(model.features(images())["embedding"], model.features(images())["embedding"])
 
 
 def test_layers_are_what_open_clip_gives():
     """Two blocks. The tokens are those that CLS and the end token are taken from."""
     model = scorer("clip", MINI).eval()
     seen = model.features(images())
-    assert list(seen) == ["stem", "block 1", "block 2", "tokens", "code"]
+    assert list(seen) == ["stem", "block 1", "block 2", "tokens", "embedding"]
     pixels = model.pixel_scale(images())
     with torch.no_grad():
         given = model.model.visual.forward_intermediates(pixels, output_fmt="NLC", output_extra_tokens=True)
@@ -91,7 +92,7 @@ def test_layers_are_what_open_clip_gives():
         stem = model.model.visual.transformer.resblocks[0](seen["stem"])
         same(seen["block 1"], stem)
         same(seen["tokens"], model.towers.image.tokens(pixels).states)
-        same(nn.functional.normalize(seen["tokens"][:, 0] @ model.model.visual.proj, dim=-1), seen["code"][:, 0])
+        same(nn.functional.normalize(seen["tokens"][:, 0] @ model.model.visual.proj, dim=-1), seen["embedding"][:, 0])
 
 
 def test_layers_of_texts_are_what_open_clip_gives_and_padding_is_zero():
@@ -107,7 +108,7 @@ def test_layers_of_texts_are_what_open_clip_gives_and_padding_is_zero():
         same(seen[f"block {k + 1}"][tokens.present], states[tokens.present])
     ends = seen["tokens"][range(4), [length - 1 for length in lengths]]
     same(ends, tokens.pooled)
-    same(nn.functional.normalize(ends @ model.model.text_projection, dim=-1), seen["code"][:, 0])
+    same(nn.functional.normalize(ends @ model.model.text_projection, dim=-1), seen["embedding"][:, 0])
     same(seen.mean("stem")[2], seen["stem"][2, : lengths[2]].mean(0))
 
 
@@ -117,16 +118,16 @@ def test_gap_has_the_tokens_that_it_averages_and_fdt_those_before_the_norm():
         assert torch.equal(seen["tokens"], seen["block 1"])
     model = scorer("clip-gap").eval()
     mean = model.towers.image.norm(model.features(images())["tokens"].mean(1))
-    same(nn.functional.normalize(model.towers.image.project(mean), dim=-1), model.features(images())["code"][:, 0])
+    same(nn.functional.normalize(model.towers.image.project(mean), dim=-1), model.features(images())["embedding"][:, 0])
 
 
-def test_what_scorers_add_is_what_their_codes_are_made_of():
+def test_what_scorers_add_is_what_their_embeddings_are_made_of():
     model = scorer("fdt").eval()
     for seen in (model.features(images()), model.text_features(TEXTS)):
         same(seen["weights"].sum(-1), torch.ones(len(seen["weights"]), 1))
-        same(nn.functional.normalize(seen["weights"] @ model.codes, dim=-1), seen["code"])
+        same(nn.functional.normalize(seen["weights"] @ model.embeddings, dim=-1), seen["embedding"])
     sparo = scorer("sparo").features(images())
-    same(sparo["slots"].flatten(1), sparo["code"][:, 0])
+    same(sparo["slots"].flatten(1), sparo["embedding"][:, 0])
     mixed = scorer("sparo", attention="separate", slot_projection=False)
     assert "slots" not in mixed.layers
     assert "slots" in scorer("sparo", attention="separate").layers
@@ -138,10 +139,10 @@ def test_what_scorers_add_is_what_their_codes_are_made_of():
 def test_oc_clips_keys_values_and_slots_are_its_own():
     model = scorer("oc-clip").eval()
     pixels = images(4)
-    code, read = model.encode_images(model.pixel_scale(pixels)), model.read(CAPTIONS, GRAPHS)
+    embedding, read = model.encode_images(model.pixel_scale(pixels)), model.read(CAPTIONS, GRAPHS)
     seen, texts = model.features(pixels), model.encode_texts(read)
-    same(seen["keys"], code.keys.detach())
-    same(seen["values"], code.values.detach())
+    same(seen["keys"], embedding.keys.detach())
+    same(seen["values"], embedding.values.detach())
     same(seen["tokens"][:, 1:], model.towers.image.patches(model.pixel_scale(pixels)).detach())
     slots = model.slots(pixels, TEXTS)
     assert slots.present["slots"].sum(1).tolist() == [len(graph.nodes) for graph in GRAPHS]
@@ -149,7 +150,7 @@ def test_oc_clips_keys_values_and_slots_are_its_own():
     cosines = nn.functional.cosine_similarity(slots["slots"], phrases, dim=-1)
     nodes = [graph for graph in range(4) if not GRAPHS[graph].edges]  # whose score is the mean of its nodes' cosines
     means = cosines.sum(1) / slots.present["slots"].sum(1)
-    torch.testing.assert_close(means[nodes], model.paired(code, texts).detach()[nodes], atol=1e-5, rtol=0)
+    torch.testing.assert_close(means[nodes], model.paired(embedding, texts).detach()[nodes], atol=1e-5, rtol=0)
 
 
 def test_a_graphs_tokens_are_those_of_its_phrases_one_after_the_other():
@@ -171,8 +172,8 @@ def test_slots_are_what_texts_are_compared_with(name):
     slots, texts = model.slots(images(4), TEXTS), model.text_features(TEXTS)
     compared = texts["phrases" if name == "filip-phrases" else "whole"]
     cosines = nn.functional.cosine_similarity(slots["slots"], compared, dim=-1)
-    code = model.encode_images(model.pixel_scale(images(4)))
-    scores = model.paired(code, model.encode_texts(model.read(CAPTIONS, GRAPHS))).detach()
+    embedding = model.encode_images(model.pixel_scale(images(4)))
+    scores = model.paired(embedding, model.encode_texts(model.read(CAPTIONS, GRAPHS))).detach()
     torch.testing.assert_close(cosines.sum(1) / slots.present["slots"].sum(1), scores, atol=1e-5, rtol=0)
 
 
@@ -198,10 +199,10 @@ def test_a_pretrained_image_tower_of_timm():
 def test_a_tower_without_blocks_has_its_vector_alone():
     torch.manual_seed(0)
     model = build_scorer("clip", TowerConfig("RN50", resolution=32), TextSpace(context=20))
-    assert model.layers == ("code",)
+    assert model.layers == ("embedding",)
     assert model.grid is None
     assert len(model.text_layers) == 15
-    with pytest.raises(UserError, match="unknown image layer of CLIPScorer 'block 1'; known: code"):
+    with pytest.raises(UserError, match="unknown image layer of CLIPScorer 'block 1'; known: embedding"):
         model.features(images(1), "block 1")
 
 
@@ -211,7 +212,7 @@ def test_hugging_faces_layers_are_its_hidden_states(kind, tmp_path):
     loaded = load_scorer(tmp_path)
     model, pixels = loaded.scorer.model, loaded.scorer.pixel_scale(images())
     seen, texts = loaded.features(images()), loaded.text_features(WORDS)
-    assert list(seen) == list(texts) == ["stem", "block 1", "tokens", "code"]
+    assert list(seen) == list(texts) == ["stem", "block 1", "tokens", "embedding"]
     assert loaded.grid == (4, 4)
     read = loaded.scorer.read(WORDS, [NO_GRAPH] * 2)
     with torch.no_grad():
@@ -228,8 +229,8 @@ def test_hugging_faces_layers_are_its_hidden_states(kind, tmp_path):
         same(seen["tokens"][:, 0], vision.pooler_output)
     else:
         same(seen["tokens"], vision.last_hidden_state)
-    same(seen["code"][:, 0], loaded.embed(images()))
-    same(texts["code"][:, 0], loaded.embed(captions=WORDS))
+    same(seen["embedding"][:, 0], loaded.embed(images()))
+    same(texts["embedding"][:, 0], loaded.embed(captions=WORDS))
 
 
 OWN = """
@@ -239,7 +240,7 @@ from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.towers.features import Layer
 
 class Mine(CLIPScorer):
-    def image_parts(self, code, tokens):
+    def image_parts(self, embedding, tokens):
         return {"squares": Layer(tokens.states.square())}
 
 class Twice(CLIPScorer):
@@ -247,11 +248,11 @@ class Twice(CLIPScorer):
         return F.normalize(super().encode_images(pixels) + super().encode_images(pixels.flip(3)), dim=-1)
 
 class Neighbours(CLIPScorer):
-    def image_parts(self, code, tokens):
+    def image_parts(self, embedding, tokens):
         return {"odd": Layer(tokens.states - tokens.states.mean(0))}
 
 class Fewer(CLIPScorer):
-    def image_parts(self, code, tokens):
+    def image_parts(self, embedding, tokens):
         return {"few": Layer(tokens.states[:1])}
 """
 
@@ -273,7 +274,7 @@ def test_a_tower_that_reads_other_rows_gives_no_layers(own):
     """They can't be told to be those of the images; its vector can."""
     check_contract(own("Twice"), NANO, {})
     model = build(own("Twice"), NANO, {})
-    assert model.layers == ("code",)
+    assert model.layers == ("embedding",)
     with pytest.raises(UserError, match=r"Twice: 'block 1' can't be told apart by image"):
         model.features(images(), "block 1")
 

@@ -20,7 +20,7 @@ def unit(generator, *shape):
 
 
 @pytest.fixture
-def codes():
+def embeddings():
     """Unit vectors of patches and words, as leaves of the graph; the last two texts belong to no image."""
     generator = torch.Generator().manual_seed(0)
     patches, words = unit(generator, N, P, D).requires_grad_(), unit(generator, M, T, D).requires_grad_()
@@ -44,9 +44,9 @@ def loop(patches, words, i, j):
 
 @pytest.mark.parametrize("block", [1, 1 << 25])
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_the_score_is_a_loop_over_patches_and_words(symmetric, block, codes, monkeypatch):
+def test_the_score_is_a_loop_over_patches_and_words(symmetric, block, embeddings, monkeypatch):
     monkeypatch.setattr(filip, "MOST_COSINES", block)
-    model, (patches, words) = model_of(symmetric), codes
+    model, (patches, words) = model_of(symmetric), embeddings
     scores = model.similarity(patches, words)
     for i in range(N):
         for j in range(M):
@@ -56,9 +56,9 @@ def test_the_score_is_a_loop_over_patches_and_words(symmetric, block, codes, mon
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_the_loss_and_its_gradients_are_a_loop(symmetric, codes):
+def test_the_loss_and_its_gradients_are_a_loop(symmetric, embeddings):
     """Images choose by patches among all texts, texts by words among images; one pair is neither right nor wrong."""
-    model, (patches, words) = model_of(symmetric), codes
+    model, (patches, words) = model_of(symmetric), embeddings
     masked = torch.zeros(N, M, dtype=torch.bool)
     masked[2, 0] = True
     loss = model.loss(patches, words, Targets(torch.eye(N, M, dtype=torch.bool), masked, N), Recipe())
@@ -76,9 +76,9 @@ def test_the_loss_and_its_gradients_are_a_loop(symmetric, codes):
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_with_few_negatives_the_loss_is_a_loop_over_those_drawn(symmetric, codes):
+def test_with_few_negatives_the_loss_is_a_loop_over_those_drawn(symmetric, embeddings):
     """An equal caption, the third's, is never one of the first image's."""
-    model, (patches, words) = model_of(symmetric, negatives=2), codes
+    model, (patches, words) = model_of(symmetric, negatives=2), embeddings
     same = torch.eye(N, M, dtype=torch.bool)
     same[0, 2] = same[2, 0] = True
     targets = Targets(same, None, N)
@@ -102,8 +102,8 @@ def test_with_few_negatives_the_loss_is_a_loop_over_those_drawn(symmetric, codes
 def test_slots_are_the_patches_that_the_score_is_made_of():
     model = model_of(False).float()
     with torch.no_grad():
-        code = model.encode_images(images(4)), model.encode_texts(model.read(CAPTIONS, GRAPHS))
-        slots, present = model.paired_slots(*code)
-        cosines = (slots * code[1].vectors).sum(-1)
+        embedding = model.encode_images(images(4)), model.encode_texts(model.read(CAPTIONS, GRAPHS))
+        slots, present = model.paired_slots(*embedding)
+        cosines = (slots * embedding[1].vectors).sum(-1)
         means = (cosines * present).sum(1) / present.sum(1)
-        torch.testing.assert_close(means, model.paired(*code), atol=1e-6, rtol=0)
+        torch.testing.assert_close(means, model.paired(*embedding), atol=1e-6, rtol=0)

@@ -14,7 +14,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.networks.flair import ImageCode, TextCode, TextConditionedPooling
+from menagerie.models.networks.flair import ImageEmbedding, TextConditionedPooling, TextEmbedding
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.models.training.feed import Feed
@@ -112,9 +112,9 @@ def test_both_losses_are_loops(pooling, each, negatives):
     with torch.no_grad():
         model.log_scale.fill_(math.log(scale))
         model.bias.fill_(bias)
-    images = ImageCode(torch.from_numpy(whole), torch.from_numpy(patches))
+    images = ImageEmbedding(torch.from_numpy(whole), torch.from_numpy(patches))
     targets = Targets(torch.from_numpy(right), torch.from_numpy(masked), own)
-    loss = model.loss(images, TextCode(torch.from_numpy(vectors), torch.from_numpy(draw)), targets, Recipe())
+    loss = model.loss(images, TextEmbedding(torch.from_numpy(vectors), torch.from_numpy(draw)), targets, Recipe())
 
     def term(i, j, score):
         logit = scale * score + bias
@@ -136,12 +136,12 @@ def test_the_score_of_a_pair_is_by_the_texts_own_pooling():
     model = scorer("flair")
     rng = np.random.default_rng(0)
     graphs = [graph(rng, 2) for _ in range(3)]
-    code, text = model.encode_images(images(2)), texts(model, graphs)
-    together = model.similarity(code, text)
+    embedding, text = model.encode_images(images(2)), texts(model, graphs)
+    together = model.similarity(embedding, text)
     for i in range(2):
         for j in range(3):
             vector = text.vectors[j]
-            seen = model.pooling(vector[None, None], code.patches[i : i + 1])[0, 0]
+            seen = model.pooling(vector[None, None], embedding.patches[i : i + 1])[0, 0]
             torch.testing.assert_close(together[i, j], torch.cosine_similarity(seen, vector, dim=0))
 
 

@@ -12,8 +12,8 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.networks.c2lip import TextCode
-from menagerie.models.networks.own_negatives import ImageCode
+from menagerie.models.networks.c2lip import TextEmbedding
+from menagerie.models.networks.own_negatives import ImageEmbedding
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.tokenizers import text_space
@@ -45,8 +45,8 @@ def test_c2lip_is_a_loop():
     same = table(11, *((i, i) for i in range(N)), *((i, 5 + k) for k, i in enumerate(owner[1:].tolist())))
     masked = table(11, (0, 2), (3, 7), (1, 9))  # a caption true of the first image; the phrases' last two
     model = scorer("c2lip", phrase_weight=0.7, patch_weight=0.3).double()
-    code = TextCode(texts, phrases, number)
-    found = model.loss(ImageCode(images, patches), code, Targets(same, masked, N, owner, 6), RECIPE)
+    embedding = TextEmbedding(texts, phrases, number)
+    found = model.loss(ImageEmbedding(images, patches), embedding, Targets(same, masked, N, owner, 6), RECIPE)
     scale, bias = model.logit_scale(), model.bias
 
     def judged(cosine, right):
@@ -104,8 +104,8 @@ def test_read_clip_is_a_loop():
     model = drawn_model("read-clip", towers="micro", decoder_layers=2, decode_weight=0.6, paraphrase_weight=0.3)
     same = table(10, *((i, i) for i in range(N)), *((i, N + i) for i in range(N)), (2, 3), (3, 6))
     given = Targets(same, table(10, (1, 6), (3, 8)), 8, torch.tensor([0, 2]))
-    code = model.encode_texts(batch(model, CAPTIONS + OTHERS + FALSE, padding=CAT))
-    found = model.loss(model.encode_images(pixels(N)), code, given, RECIPE)
+    embedding = model.encode_texts(batch(model, CAPTIONS + OTHERS + FALSE, padding=CAT))
+    found = model.loss(model.encode_images(pixels(N)), embedding, given, RECIPE)
     images, scale, tower = model.encode_images(pixels(N)), model.logit_scale(), model.towers.text
     ids = batch(model, CAPTIONS + OTHERS + FALSE).ids
     texts, ends = normalize(tower.pooled(ids), dim=-1), tower.tokens(ids).pooled
@@ -127,12 +127,12 @@ def test_read_clip_is_a_loop():
 
 def test_the_first_decoding_is_a_guess_and_its_way_back_the_vector_alone():
     model = scorer("read-clip").double().train()
-    code = model.encode_texts(batch(model, [[1, 2], [3, 2]]))
-    ends = code.ends.detach().requires_grad_()
-    loss = model.decoding_loss(ends, code.tokens)
+    embedding = model.encode_texts(batch(model, [[1, 2], [3, 2]]))
+    ends = embedding.ends.detach().requires_grad_()
+    loss = model.decoding_loss(ends, embedding.tokens)
     assert loss.item() == pytest.approx(math.log(model.decoder.head.out_features))
     torch.nn.init.normal_(model.decoder.head.weight)
-    model.decoding_loss(ends, code.tokens).backward()
+    model.decoding_loss(ends, embedding.tokens).backward()
     assert ends.grad.abs().sum() > 0
     assert all(parameter.grad is None for parameter in model.model.parameters())
 

@@ -140,7 +140,7 @@ def test_infonce_with_all_negatives_is_that_of_clip():
     """Where no two captions are equal."""
     model = drawn_model("fusion", towers="nano", objective="infonce", hard=False, negatives=0)
     texts = [TEXTS[k] for k in (0, 1, 2, 4, 5)]
-    images, code = model.encode_images(pixels(N)), model.encode_texts(batch(model, texts))
+    images, embedding = model.encode_images(pixels(N)), model.encode_texts(batch(model, texts))
     plain = Targets(torch.eye(N, dtype=torch.bool), None, N)
-    expected = contrastive_loss(model.similarity(images, code), torch.ones((), dtype=torch.float64), plain)
-    torch.testing.assert_close(model.loss(images, code, plain, Recipe()), expected, atol=1e-12, rtol=1e-12)
+    expected = contrastive_loss(model.similarity(images, embedding), torch.ones((), dtype=torch.float64), plain)
+    torch.testing.assert_close(model.loss(images, embedding, plain, Recipe()), expected, atol=1e-12, rtol=1e-12)

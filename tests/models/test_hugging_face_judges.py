@@ -97,7 +97,7 @@ def test_clip_is_no_judge_and_a_judge_is_no_scorer(folder, tmp_path):
         assert judges_named(name, JudgeOptions()) == []
         assert isinstance(find_source(name), HuggingFace)
     for name in (folder, f"hf:{folder}", "chat:http://127.0.0.1:9/v1#m"):
-        with pytest.raises(UserError, match="answers questions, and has neither layers nor codes"):
+        with pytest.raises(UserError, match="answers questions, and has neither layers nor embeddings"):
             load_scorer(name)
 
 

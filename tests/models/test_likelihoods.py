@@ -28,7 +28,7 @@ EYE = Targets(torch.eye(len(TEXTS), dtype=torch.bool), None, len(TEXTS))
 FUSIONS = ("early", "late", "prefix")
 
 
-def codes(model, n=2, texts=TEXTS, **given):
+def embeddings(model, n=2, texts=TEXTS, **given):
     return model.encode_images(pixels(n)), model.encode_texts(batch(model, texts, **given))
 
 
@@ -38,14 +38,14 @@ def codes(model, n=2, texts=TEXTS, **given):
 def test_likelihoods_are_loops_over_words(fusion, tokens):
     """Padding of any id, and other texts, have no part in them."""
     model = drawn_model("captioner", fusion=fusion, tokens=tokens, per_token=False)
-    found = model.similarity(*codes(model, padding=CAT))
+    found = model.similarity(*embeddings(model, padding=CAT))
     for i, image in enumerate(pixels(2)):
         for j, text in enumerate(TEXTS):
             expected = log_likelihood(model, image_tokens(model, image), text)
             assert found[i, j].item() == pytest.approx(expected.item(), abs=1e-9)
     model.config = type(model.config)(fusion=fusion, tokens=tokens)
     lengths = torch.tensor([len(text) for text in TEXTS])
-    torch.testing.assert_close(model.similarity(*codes(model)), found / lengths, atol=1e-10, rtol=1e-10)
+    torch.testing.assert_close(model.similarity(*embeddings(model)), found / lengths, atol=1e-10, rtol=1e-10)
 
 
 @torch.no_grad()
@@ -58,8 +58,8 @@ def test_the_likelihoods_of_all_captions_sum_to_one(name, options):
     model = drawn_model(name, prior="noise", **options)
     texts = [[*body, END] for length in range(4) for body in product(range(END), repeat=length)]
     texts += [list(body) for body in product(range(END), repeat=4)]
-    images, code = codes(model, 2, texts)
-    seen, words = (images.seen, code.words) if name == "coca" else (images, code)
+    images, embedding = embeddings(model, 2, texts)
+    seen, words = (images.seen, embedding.words) if name == "coca" else (images, embedding)
     words = mapped(words, lambda part: part.expand(2, *part.shape))
     one = torch.ones(2, dtype=torch.float64)
     torch.testing.assert_close(model.log_likelihood(seen, words).exp().sum(1), one, atol=1e-10, rtol=0)
@@ -78,7 +78,7 @@ def test_the_prior_is_a_mean_of_probabilities(prior, fusion):
     model.keep_references(kept)
     seen = {"noise": model.noise, "images": model.pixel_scale(kept[:]).double()}.get(prior)
     of_prior = [model.null.expand(16, -1)] if seen is None else [image_tokens(model, image) for image in seen]
-    found = model.similarity(*codes(model))
+    found = model.similarity(*embeddings(model))
     for j, text in enumerate(TEXTS[:2]):
         blind = torch.stack([log_likelihood(model, image, text) for image in of_prior]).exp().mean().log()
         for i, image in enumerate(pixels(2)):
@@ -92,7 +92,7 @@ def test_a_prior_changes_choices_between_texts_and_never_between_images():
     scores = []
     for alpha in (0.0, 1.0, 5.0):
         plain.config = type(plain.config)(alpha=alpha)
-        scores.append(plain.similarity(*codes(plain, 5)))
+        scores.append(plain.similarity(*embeddings(plain, 5)))
     for other in scores[1:]:
         assert torch.equal(other.argsort(0), scores[0].argsort(0))
     assert not torch.equal(scores[2].argsort(1), scores[0].argsort(1))
@@ -132,7 +132,7 @@ def behind(model, tokens, whole, length):
 
 def test_the_first_loss_is_that_of_a_guess():
     model = scorer("captioner").double()
-    loss = model.loss(*codes(model, 4), EYE, Recipe()).item()
+    loss = model.loss(*embeddings(model, 4), EYE, Recipe()).item()
     assert loss == pytest.approx(torch.tensor(float(model.head.out_features)).log().item())
 
 
@@ -148,7 +148,7 @@ def coca_likelihood(model, tokens, text):
 def test_coca_has_both_scores_and_the_weighted_sum_of_both_losses():
     model = drawn_model("coca", decoder_layers=2, contrast_weight=0.7, caption_weight=1.3, null_share=0.0)
     model.config = type(model.config)(**vars(model.config) | {"score": "likelihood", "per_token": False})
-    images, texts = codes(model, 4)
+    images, texts = embeddings(model, 4)
     likelihoods = [[coca_likelihood(model, image_tokens(model, image), text) for text in TEXTS] for image in pixels(4)]
     expected = torch.stack([torch.stack(row) for row in likelihoods])
     torch.testing.assert_close(model.similarity(images, texts), expected, atol=1e-9, rtol=1e-9)
@@ -185,7 +185,7 @@ def test_training_keeps_images_for_the_prior(data, tmp_path):
 def test_a_prior_is_computed_once_for_each_text(monkeypatch):
     model, seen = scorer("captioner"), []
     plain = model.log_prior
-    monkeypatch.setattr(model, "log_prior", lambda code: seen.append(len(code.states)) or plain(code))
+    monkeypatch.setattr(model, "log_prior", lambda embedding: seen.append(len(embedding.states)) or plain(embedding))
     with torch.no_grad():
         texts = model.encode_texts(
             mapped(batch(model, TEXTS), lambda part: part.float() if part.is_floating_point() else part)

@@ -17,7 +17,7 @@ from menagerie.models.evaluation.scoring import encoded, score_items, score_pool
 from tests.helpers.scorers import caption, graph, scorer
 
 IMAGES, TEXTS = 13, 11
-KINDS = ("clip", "oc-clip", "flair", "fusion", "captioner")  # the codes of all but the first are no vectors
+KINDS = ("clip", "oc-clip", "flair", "fusion", "captioner")  # the embeddings of all but the first are no vectors
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +49,11 @@ def scores(model, pixels, pool):
 
 @torch.no_grad()
 def directly(model, pixels, texts):
-    codes = model.encode_images(model.pixel_scale(pixels)), model.encode_texts(model.read(*zip(*texts, strict=True)))
-    return model.similarity(*codes).numpy()
+    embeddings = (
+        model.encode_images(model.pixel_scale(pixels)),
+        model.encode_texts(model.read(*zip(*texts, strict=True))),
+    )
+    return model.similarity(*embeddings).numpy()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -76,8 +79,8 @@ def test_phrasings_are_averaged(kind, pixels):
     found = scores(model, pixels, pool_of(map(tuple, tasks)))
     if kind == "clip":
         with torch.no_grad():
-            codes = [model.encode_texts(model.read(*zip(*task, strict=True))) for task in tasks]
-            means = torch.stack([normalize(normalize(code, dim=1).mean(0), dim=0) for code in codes])
+            embeddings = [model.encode_texts(model.read(*zip(*task, strict=True))) for task in tasks]
+            means = torch.stack([normalize(normalize(embedding, dim=1).mean(0), dim=0) for embedding in embeddings])
             expected = model.similarity(model.encode_images(model.pixel_scale(pixels)), means).numpy()
     else:
         expected = np.stack([directly(model, pixels, task).mean(1) for task in tasks], 1)
@@ -105,7 +108,9 @@ def test_the_best_candidates_of_each_query_are_ranked_again(kind, pixels, monkey
     pool = pool_of((text,) for text in texts)
     whole, first = directly(model, pixels, texts), directly(scorer("clip"), pixels, texts)
     paired = model.paired
-    monkeypatch.setattr(model, "paired", lambda *codes: read.append(len(codes[1].tokens.ids)) or paired(*codes))
+    monkeypatch.setattr(
+        model, "paired", lambda *embeddings: read.append(len(embeddings[1].tokens.ids)) or paired(*embeddings)
+    )
     found = again(model, pixels, pool, first, top)
     pairs = set()
     for order, scores, before in ((found.by_image, whole, first), (found.by_text.T, whole.T, first.T)):
@@ -154,8 +159,8 @@ def test_readers_of_pairs_encode_each_text_of_a_benchmark_once(kind, encoded_tex
     found = score_items(model, Shown(pixels, items))
     assert sum(seen) == encoded_texts
     with torch.no_grad():
-        code = model.encode_images(model.pixel_scale(pixels)), encode(read(*zip(*texts, strict=True)))
-        expected = model.similarity(*code).numpy()
+        embedding = model.encode_images(model.pixel_scale(pixels)), encode(read(*zip(*texts, strict=True)))
+        expected = model.similarity(*embedding).numpy()
     for item, scored in zip(items, found, strict=True):
         columns = [texts.index(text) for text in item.texts]
         np.testing.assert_allclose(scored, expected[list(item.images)][:, columns], atol=1e-5)

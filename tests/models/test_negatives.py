@@ -148,7 +148,7 @@ def test_negclips_loss_is_a_loop_over_rows_and_columns():
     generator = torch.Generator().manual_seed(0)
     n, m = 6, 11
     images, texts = (torch.randn(k, 5, generator=generator, dtype=torch.float64) for k in (n, m))
-    images, texts = (torch.nn.functional.normalize(code, dim=-1) for code in (images, texts))
+    images, texts = (torch.nn.functional.normalize(embedding, dim=-1) for embedding in (images, texts))
     with torch.no_grad():
         model.log_scale.fill_(np.log(9.0))
     loss = model.loss(images, texts, Targets(torch.eye(n, m, dtype=torch.bool), None, n), Recipe())

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from menagerie.models.networks.own_negatives import ImageCode, TextCode, text_loss
+from menagerie.models.networks.own_negatives import ImageEmbedding, TextEmbedding, text_loss
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from tests.helpers.loss_loops import info_nce, same_gradients, unit
@@ -89,7 +89,7 @@ def test_fsc_clip_is_a_loop(gamma, smoothing, vectors):
     model = scorer("fsc-clip", global_weight=0.4, patch_weight=0.6, gamma=gamma, smoothing=smoothing).double()
     scale, given = model.logit_scale(), targets()
     present = torch.arange(T) < torch.tensor(LENGTHS)[:, None]
-    found = model.loss(ImageCode(images, patches), TextCode(texts, words, present), given, Recipe())
+    found = model.loss(ImageEmbedding(images, patches), TextEmbedding(texts, words, present), given, Recipe())
     expected = info_nce(scale, images, texts[:N], given.same, given.masked)
     for i in set(OWNER):
         rows = [i, *(N + k for k, owner in enumerate(OWNER) if owner == i)]
@@ -103,10 +103,10 @@ def test_a_choice_among_equals_is_that_of_a_guess():
     """With gamma 0 and without smoothing: ln 2 for each image with one false caption."""
     model = scorer("fsc-clip", global_weight=1.0, patch_weight=0.0, gamma=0.0, smoothing=0.0).double()
     image = torch.eye(2, 3, dtype=torch.float64)
-    code = ImageCode(image, image[:, None].expand(-1, 2, -1))
+    embedding = ImageEmbedding(image, image[:, None].expand(-1, 2, -1))
     text = torch.cat([image, image])
-    texts = TextCode(text, text[:, None], torch.ones(4, 1, dtype=torch.bool))
+    texts = TextEmbedding(text, text[:, None], torch.ones(4, 1, dtype=torch.bool))
     plain = Targets(torch.eye(2, 4, dtype=torch.bool), None, 2)
-    more = model.loss(code, texts, plain._replace(owner=torch.tensor([0, 1])), Recipe())
-    without = model.loss(code, texts, plain, Recipe())
+    more = model.loss(embedding, texts, plain._replace(owner=torch.tensor([0, 1])), Recipe())
+    without = model.loss(embedding, texts, plain, Recipe())
     assert (more - without).item() == pytest.approx(math.log(2))

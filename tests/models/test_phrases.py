@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.models.networks.phrases import TextCode, phrases_of
+from menagerie.models.networks.phrases import TextEmbedding, phrases_of
 from tests.helpers.scorers import caption, graph, images, scorer, texts
 
 NAMES = ("clip-phrases", "filip-phrases")
@@ -32,9 +32,9 @@ def test_an_edge_is_a_phrase_with_both_its_nodes():
 def test_the_sum_of_phrases_is_that_of_phrases_encoded_alone():
     model = scorer("clip-phrases")
     found = texts(model, GRAPHS)
-    for code, its in zip(found, GRAPHS, strict=True):
+    for embedding, its in zip(found, GRAPHS, strict=True):
         expected = F.normalize(vectors(model, phrases_of(its)).sum(0), dim=0)
-        torch.testing.assert_close(code, expected, atol=1e-5, rtol=0)
+        torch.testing.assert_close(embedding, expected, atol=1e-5, rtol=0)
     pixels = images(3)
     expected = F.normalize(model.model.encode_image(pixels), dim=-1) @ found.T
     torch.testing.assert_close(model.similarity(model.encode_images(pixels), found), expected, atol=1e-6, rtol=0)
@@ -56,8 +56,8 @@ def test_late_interaction_takes_the_best_patch_of_each_phrase():
 def test_of_two_phrases_each_may_take_the_same_patch():
     """Nothing competes: doubling the vector of a phrase changes nothing, which competition would share out."""
     model = scorer("filip-phrases")
-    patches, code = model.encode_images(images(2)), texts(model, [SceneGraph(("red cat", "white dog"))])
-    same = TextCode(code.vectors[:1].expand(2, -1), code.phrases)
+    patches, embedding = model.encode_images(images(2)), texts(model, [SceneGraph(("red cat", "white dog"))])
+    same = TextEmbedding(embedding.vectors[:1].expand(2, -1), embedding.phrases)
     alone = texts(model, [SceneGraph(("red cat",))])
     torch.testing.assert_close(model.similarity(patches, same), model.similarity(patches, alone))
 
@@ -80,8 +80,8 @@ def test_phrases_without_an_order_and_edges_with_one(name):
 def test_scores_are_cosines_and_captions_are_not_read(name):
     model, rng = scorer(name), np.random.default_rng(0)
     graphs = [graph(rng, 1 + k % 3, relation=k % 3 == 1) for k in range(8)]
-    codes = model.encode_images(images(8))
+    embeddings = model.encode_images(images(8))
     read = (model.read(captions, graphs) for captions in (list(map(caption, graphs)), ["a dog"] * 8))
-    first, second = (model.similarity(codes, model.encode_texts(its)) for its in read)
+    first, second = (model.similarity(embeddings, model.encode_texts(its)) for its in read)
     assert torch.equal(first, second)
     assert first.abs().max() <= 1 + 1e-6

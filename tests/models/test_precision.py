@@ -1,4 +1,5 @@
-"""bf16 changes codes by their rounding and nothing after them; parts and recomputation don't change the gradient."""
+"""bf16 changes embeddings by their rounding and nothing after them; parts and recomputation don't change the
+gradient."""
 
 from copy import deepcopy
 from dataclasses import replace

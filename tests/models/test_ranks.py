@@ -136,7 +136,7 @@ def test_they_have_the_losses_and_gradients_of_one_process(several, expected):
     assert {case: far for case, far in apart.items() if far > 1e-9} == {}
 
 
-def test_codes_in_half_precision_are_those_of_one_process(several, expected):
+def test_embeddings_in_half_precision_are_those_of_one_process(several, expected):
     assert expected[-1].dtype == torch.bfloat16
     for *_, found in several:
         assert found.dtype == torch.bfloat16

@@ -33,8 +33,8 @@ def test_its_loss_starts_where_the_paper_says(batch):
     """At cosines of 0, whatever the temperature: 10.00005 + (B - 1) 4.5e-5."""
     model = build_scorer("siglip", TOWERS, TEXTS).double()
     assert model.logit_scale().item() == pytest.approx(10)
-    codes = torch.eye(2 * batch, dtype=torch.float64)
-    loss = model.loss(codes[:batch], codes[batch:], eye(batch), Recipe()).item()
+    embeddings = torch.eye(2 * batch, dtype=torch.float64)
+    loss = model.loss(embeddings[:batch], embeddings[batch:], eye(batch), Recipe()).item()
     assert loss == pytest.approx(10.00005 + (batch - 1) * 4.5e-5, rel=1e-5)
     assert loss == pytest.approx(softplus(10) + (batch - 1) * softplus(-10), rel=1e-6)
 
@@ -45,7 +45,7 @@ def test_its_loss_is_a_loop_over_pairs():
     generator, random = torch.Generator().manual_seed(0), np.random.default_rng(0)
     n, m = 5, 8
     images, texts = (torch.randn(k, 6, generator=generator, dtype=torch.float64) for k in (n, m))
-    images, texts = (torch.nn.functional.normalize(code, dim=-1) for code in (images, texts))
+    images, texts = (torch.nn.functional.normalize(embedding, dim=-1) for embedding in (images, texts))
     same = np.eye(n, m, dtype=bool)
     same[1, 3] = True
     masked = (random.random((n, m)) < 0.2) & ~same

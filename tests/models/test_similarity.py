@@ -42,9 +42,9 @@ def truths(graphs):
 def test_similarity_is_equation_2():
     """Spelt out for one image and one graph with slots from its own attention."""
     model, one = scorer("oc-clip"), GRAPHS[2]
-    code, text = model.encode_images(images(1)), texts(model, [one])
-    attention = model.attention(code, text)[0] + 1e-8
-    slots = attention / attention.sum(-1, keepdim=True) @ code.values[0]
+    embedding, text = model.encode_images(images(1)), texts(model, [one])
+    attention = model.attention(embedding, text)[0] + 1e-8
+    slots = attention / attention.sum(-1, keepdim=True) @ embedding.values[0]
     cosine = torch.nn.functional.cosine_similarity
     nodes = sum(cosine(text.phrases[i], slots[i], dim=0) for i in range(4))
     relation = text.predicates[0]
@@ -52,7 +52,7 @@ def test_similarity_is_equation_2():
         torch.cat([relation, slots[1]])
     )
     expected = (1.5 * nodes + 0.5 * cosine(relation, predicted, dim=0)) / (1.5 * 4 + 0.5)
-    torch.testing.assert_close(model.similarity(code, text)[0, 0], expected)
+    torch.testing.assert_close(model.similarity(embedding, text)[0, 0], expected)
 
 
 def test_default_tokens_matter():
@@ -97,11 +97,11 @@ def test_a_relation_scorer_sees_who_is_subject(relation):
 def test_column_zero_of_the_altered_is_the_true_similarity():
     model = scorer("oc-clip")
     read = model.reader(Texts([caption(g) for g in GRAPHS], GRAPHS), torch.Generator().manual_seed(0))
-    code, text = model.encode_images(images(5)), model.encode_texts(read)
-    local = model.altered_similarities(code, text)
+    embedding, text = model.encode_images(images(5)), model.encode_texts(read)
+    local = model.altered_similarities(embedding, text)
     has_edges = [bool(g.edges) for g in GRAPHS]
     assert local.shape == (sum(has_edges), 3)
-    torch.testing.assert_close(local[:, 0], model.similarity(code, text).diagonal()[has_edges])
+    torch.testing.assert_close(local[:, 0], model.similarity(embedding, text).diagonal()[has_edges])
     assert (local[:, 0] != local[:, 1]).all()
 
 
@@ -115,16 +115,16 @@ def shuffled(n_nodes, edges, n=1):
 def test_swapped_edges_are_the_other_way_round():
     """And each arrangement is in the column of its name."""
     model, one = scorer("oc-clip"), GRAPHS[2]
-    code = model.encode_images(images(1))
+    embedding = model.encode_images(images(1))
     read = model.reader(Texts([""], [one]), torch.Generator().manual_seed(0))
-    computed = model.altered_similarities(code, model.encode_texts(read))[0]
+    computed = model.altered_similarities(embedding, model.encode_texts(read))[0]
     edges = [one.edges, (one.edges[0]._replace(subject=1, object=0),)]
     drawn = read.shuffled
     edges.append((one.edges[0]._replace(subject=int(drawn.subjects), object=int(drawn.objects)),))
-    expected = [model.similarity(code, texts(model, [SceneGraph(one.nodes, own)]))[0, 0] for own in edges]
+    expected = [model.similarity(embedding, texts(model, [SceneGraph(one.nodes, own)]))[0, 0] for own in edges]
     torch.testing.assert_close(computed, torch.stack(expected))
     for name, column in (("swapped", 1), ("shuffled", 2)):
-        alone = model.altered_similarities(code, model.encode_texts(read), (name,))[0]
+        alone = model.altered_similarities(embedding, model.encode_texts(read), (name,))[0]
         torch.testing.assert_close(alone, computed[[0, column]])
 
 
@@ -188,8 +188,8 @@ def test_an_alternative_that_does_not_exist_is_no_part_of_the_local_loss():
     two = SceneGraph(("red cat", "white dog"), (Edge("to the left of", 0, 1),))
     both = SceneGraph((*two.nodes, "city"), (two.edges[0], two.edges[0]._replace(subject=1, object=0)))
     read = model.reader(Texts([""] * 2, [two, both]), torch.Generator().manual_seed(0))
-    code, text = model.encode_images(images(2)), model.encode_texts(read)
-    computed = model.altered_similarities(code, text)
+    embedding, text = model.encode_images(images(2)), model.encode_texts(read)
+    computed = model.altered_similarities(embedding, text)
     assert computed.isneginf().tolist() == [[False, False, True], [False, True, False]]
     local_relation_loss(computed, model.logit_scale()).backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
@@ -222,8 +222,8 @@ def test_the_first_loss_of_early_fusion_is_that_of_chance():
     losses = []
     for seed in range(5):
         model = scorer("fusion", seed)
-        codes = model.encode_images(images(len(graphs))), texts(model, graphs)
-        losses.append(model.loss(*codes, targets(graphs), Recipe()).item())
+        embeddings = model.encode_images(images(len(graphs))), texts(model, graphs)
+        losses.append(model.loss(*embeddings, targets(graphs), Recipe()).item())
     assert abs(np.mean(losses) / (np.log(2) + np.log(32)) - 1) < 0.15
 
 

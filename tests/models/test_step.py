@@ -64,14 +64,14 @@ def faked(scorer, batch, mode):
         return weights, moved(fake(batch, mode), "cuda")
 
 
-def fake(code, mode):
+def fake(embedding, mode):
     """Every tensor of a batch as a fake one on the CPU."""
-    if isinstance(code, torch.Tensor):
-        return mode.from_tensor(code)
-    if isinstance(code, tuple):
-        parts = [fake(part, mode) for part in code]
-        return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)
-    return code
+    if isinstance(embedding, torch.Tensor):
+        return mode.from_tensor(embedding)
+    if isinstance(embedding, tuple):
+        parts = [fake(part, mode) for part in embedding]
+        return type(embedding)(*parts) if hasattr(embedding, "_fields") else tuple(parts)
+    return embedding
 
 
 class Step(torch.nn.Module):
@@ -153,11 +153,11 @@ def test_batches_are_the_same_for_any_number_of_workers(name, spatial):
         assert torch.equal(one, other)
 
 
-def flat(code):
+def flat(embedding):
     """All tensors in a batch, in order."""
-    if isinstance(code, torch.Tensor):
-        return [code]
-    return [tensor for part in code for tensor in flat(part)] if isinstance(code, tuple | list) else []
+    if isinstance(embedding, torch.Tensor):
+        return [embedding]
+    return [tensor for part in embedding for tensor in flat(part)] if isinstance(embedding, tuple | list) else []
 
 
 def test_negatives_are_texts_without_an_image(spatial):

@@ -273,8 +273,8 @@ def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
     """A constant scorer gets one half by ties alone, and the tie rate says so."""
     model = fresh(name, data)
 
-    def constant(code, texts):
-        return torch.zeros(len(next(leaves(code))))
+    def constant(embedding, texts):
+        return torch.zeros(len(next(leaves(embedding))))
 
     monkeypatch.setattr(model, "paired", constant)
     tasks, _ = score_subset(model, SplitDataset(data.split, "unseen_pairs"))
@@ -353,8 +353,8 @@ def test_records_that_a_task_does_not_suit_are_not_counted(tmp_path):
 def direct(model, data, indices, captions):
     """Scores of images and captions, straight from the scorer: the diagonal of all pairs."""
     texts, graphs = zip(*captions, strict=True)
-    code = model.encode_images(model.pixel_scale(data.images(indices)))
-    return model.similarity(code, model.encode_texts(model.read(texts, graphs))).diagonal().numpy()
+    embedding = model.encode_images(model.pixel_scale(data.images(indices)))
+    return model.similarity(embedding, model.encode_texts(model.read(texts, graphs))).diagonal().numpy()
 
 
 @pytest.mark.parametrize("name", ["clip", "oc-clip"])

@@ -9,7 +9,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import holds
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.probe import ProbeRecipe
-from menagerie.studies.codes.conditions import (
+from menagerie.studies.embeddings.conditions import (
     ALL,
     BINDING,
     CATEGORISATION,
@@ -21,16 +21,16 @@ from menagerie.studies.codes.conditions import (
     PARTS,
     PLACE,
     SAYS,
-    by_codes,
+    by_embeddings,
     by_scores,
     chance,
     held,
 )
-from menagerie.studies.codes.ideal import IdealCode, pair_margins
+from menagerie.studies.embeddings.ideal import IdealEmbedding, pair_margins
 from menagerie.studies.measures.conditions import texts_of_all
 from menagerie.studies.measures.on_probes import scenes_of
-from tests.studies.known_codes import axes as known_axes
-from tests.studies.known_codes import code
+from tests.studies.known_embeddings import axes as known_axes
+from tests.studies.known_embeddings import embedding
 
 TEMPLATE = TEMPLATES["conjunction"]
 
@@ -114,11 +114,11 @@ def test_both_a_scene_and_its_counterfactual_have_to_be_right():
         assert (found == (right & turned)).all()
 
 
-def test_codes_of_objects_tell_a_swap_from_another_view_and_those_of_concepts_do_not():
+def test_embeddings_of_objects_tell_a_swap_from_another_view_and_those_of_concepts_do_not():
     made = known_axes()
     told = {}
     for kind in ("object", "concept", "place"):
-        rows = by_codes(code(kind, made), {}, made)
+        rows = by_embeddings(embedding(kind, made), {}, made)
         told[kind] = {its.condition: its.measured.value for its in rows if its.measure == "holds"}
         assert {*told[kind]} == {CATEGORISATION, BINDING, PLACE}
     assert told["object"][BINDING] > 0.95
@@ -139,7 +139,7 @@ def test_texts_that_deny_are_near_what_they_do_not_name():
     for texts, right in ((good, (0.9, 1)), (bad, (0, 0.1))):
         rows = [
             its.measured.value
-            for its in by_codes(images, texts, made)
+            for its in by_embeddings(images, texts, made)
             if (its.condition, its.measure) == (NEGATION, "holds")
         ]
         assert len(rows) == 2
@@ -147,7 +147,7 @@ def test_texts_that_deny_are_near_what_they_do_not_name():
 
 
 def test_the_margins_of_a_pair_trade_categorisation_for_binding():
-    both = np.array([pair_margins(IdealCode(weight)) for weight in (0.0, 0.3, 1.0, 3.0)])
+    both = np.array([pair_margins(IdealEmbedding(weight)) for weight in (0.0, 0.3, 1.0, 3.0)])
     assert both[0, 1] == pytest.approx(0)
     assert (np.diff(both[:, 1]) > 0).all()
     assert (np.diff(both[:, 0]) < 0).all()

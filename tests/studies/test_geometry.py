@@ -10,7 +10,15 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.studies.codes.conditions import ALL, BINDING, CATEGORISATION, CONDITIONS, EVERY, INDEPENDENT, NEGATION
+from menagerie.studies.embeddings.conditions import (
+    ALL,
+    BINDING,
+    CATEGORISATION,
+    CONDITIONS,
+    EVERY,
+    INDEPENDENT,
+    NEGATION,
+)
 from menagerie.studies.frame.measure import write_rows
 from menagerie.studies.frame.records import Records
 from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
@@ -62,7 +70,7 @@ def test_only_cells_among_which_the_measure_was_chosen_took_part():
 
 
 def geometry_rows(share, others):
-    place = {"layer": "code", "read": "mean", "chance": 0.0, "refused": ""}
+    place = {"layer": "embedding", "read": "mean", "chance": 0.0, "refused": ""}
     yield place | {"part": NAMED.part, "measure": NAMED.measure, "value": share}
     for its, value in zip(NEXT, others, strict=True):
         yield place | {"part": its.part, "measure": its.measure, "value": value}
@@ -102,7 +110,7 @@ def stored(tmp_path_factory):
 
 def test_a_correlation_that_is_planted_is_found_and_others_are_not(stored):
     found = cells(stored, stored.measured(STUDY.geometry))
-    assert len(found) == 24, "DCSM has no text code"
+    assert len(found) == 24, "DCSM has no text embedding"
     first, *others = predicted(found)
     assert first.over_all.value > 0.8
     assert first.over_all.clusters == 8, "a model with a seed"
@@ -128,7 +136,7 @@ def test_both_measures_are_taken_of_each_run(tmp_path):
     assert told.loc[("clip", "0.0"), "value"] == ""
     assert "'no'" in told.loc[("clip", "0.0"), "refused"]
     assert all(0 <= float(told.loc[(model, "0.5"), "value"]) <= 1 for model in ("clip", "oc-clip"))
-    assert {*tables["conditions"].query("by == 'codes'")["model"]} == {"clip"}
+    assert {*tables["conditions"].query("by == 'embeddings'")["model"]} == {"clip"}
     lacking = tables["geometry"].query("model == 'oc-clip'")
     assert lacking["refused"].str.contains("no single vector").all()
     assert {*tables["geometry"].query("model == 'clip'")["part"]} == {"image", "text", "image and text", "edited image"}

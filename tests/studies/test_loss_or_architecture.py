@@ -34,11 +34,13 @@ def test_pooled_late_interaction_is_clip():
     pooled.load_state_dict(clip.state_dict())
     captions = ["a red cat", "a white dog and a red cat", "a grass pig", "a red crow"]
     seen, read = images(4), clip.read(captions, [SceneGraph(())] * 4)
-    codes = [(model.encode_images(seen), model.encode_texts(read)) for model in (clip, pooled)]
-    one, other = (model.similarity(*code) for model, code in zip((clip, pooled), codes, strict=True))
+    embeddings = [(model.encode_images(seen), model.encode_texts(read)) for model in (clip, pooled)]
+    one, other = (model.similarity(*embedding) for model, embedding in zip((clip, pooled), embeddings, strict=True))
     assert torch.allclose(one, other, atol=1e-6)
     targets = Targets(torch.eye(4, dtype=torch.bool), None, 4)
-    losses = [model.loss(*code, targets, Recipe()) for model, code in zip((clip, pooled), codes, strict=True)]
+    losses = [
+        model.loss(*embedding, targets, Recipe()) for model, embedding in zip((clip, pooled), embeddings, strict=True)
+    ]
     assert torch.allclose(*losses, atol=1e-6)
 
 

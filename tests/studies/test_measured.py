@@ -68,7 +68,11 @@ def lowest(scores, task):
 
 
 BITS = "bits-"  # how files of bits begin
-STAGES = {"all patches": ("image", "tokens"), "image code": ("image", "code"), "text code": ("text", "code")}
+STAGES = {
+    "all patches": ("image", "tokens"),
+    "image embedding": ("image", "embedding"),
+    "text embedding": ("text", "embedding"),
+}
 STAGES["score"] = ("image and text", "score")
 
 

@@ -47,7 +47,7 @@ def test_a_finished_cell_has_the_probes_that_its_study_took_and_others_have_thei
     assert ours[1:] == read_records(taken)[1:]
     places = {(row["part"], row["layer"], row["read"]) for row in small[1:]}
     assert {("image", "block 1", "mean"), ("text", "block 1", "mean"), ("image and text", "score", "score")} <= places
-    assert ("image", "code", "mean") in places, "images of 32 px are framed for a model that reads 48"
+    assert ("image", "embedding", "mean") in places, "images of 32 px are framed for a model that reads 48"
     Running(study, tmp_path).publish()
     records = Records(tuple(study.plan(Records((), tmp_path))), tmp_path)
     said = [part.text for part in study.page(records) if hasattr(part, "text")]

@@ -26,8 +26,8 @@ def test_the_mean_of_seeds_has_an_interval_of_students_t():
 
 
 PLACES = {
-    ("image", "stem", "mean"): 0.1, ("image", "code", "mean"): 0.8, ("image", "tokens", "all tokens"): 0.9,
-    ("text", "code", "mean"): 0.3, ("image and text", "score", "score"): 0.35,
+    ("image", "stem", "mean"): 0.1, ("image", "embedding", "mean"): 0.8, ("image", "tokens", "all tokens"): 0.9,
+    ("text", "embedding", "mean"): 0.3, ("image and text", "score", "score"): 0.35,
 }  # fmt: skip
 
 
@@ -45,11 +45,11 @@ def test_figures_and_the_table_hold_the_means_over_seeds(rows):
     last = rows[rows["step"] == 20]
     layers = BitLines("layers", by_layer(last), ("of", "layer"), {}).numbers()
     assert [(row["of"], row["layer"], round(row["value"], 3)) for row in layers] == [
-        ("images", "stem", 0.11), ("images", "code", 0.81), ("texts", "code", 0.31),
+        ("images", "stem", 0.11), ("images", "embedding", 0.81), ("texts", "embedding", 0.31),
     ]  # fmt: skip
     steps = BitLines("steps", by_step(rows), ("stage", "step"), {}).numbers()
     assert [(row["stage"], row["step"], round(row["value"], 3)) for row in steps][:4] == [
-        ("all patches", 10, 0.46), ("all patches", 20, 0.91), ("image code", 10, 0.41), ("image code", 20, 0.81),
+        ("all patches", 10, 0.46), ("all patches", 20, 0.91), ("image embedding", 10, 0.41), ("image embedding", 20, 0.81),
     ]  # fmt: skip
     assert len(table(last, {"clip": "CLIP"})) == len(PLACES)
 
@@ -129,7 +129,9 @@ def test_each_layer_is_read_at_each_state(tmp_path):
         bits = found[(found["model"] == model) & (found["measure"] == "bits") & (found["step"] == "")]
         read = set(zip(bits["part"], bits["layer"], bits["read"], strict=True))
         assert {("image", "stem", "mean"), ("text", "tokens", "mean"), ("image", "tokens", "all tokens")} <= read
-        assert (("image", "code", "mean") in read) == (model == "clip"), "OC-CLIP scores pairs, and has no one vector"
+        assert (("image", "embedding", "mean") in read) == (model == "clip"), (
+            "OC-CLIP scores pairs, and has no one vector"
+        )
         assert bits["value"].astype(float).between(0, 1).all()
     words = found[(found["model"] == "clip") & (found["layer"] == "stem") & (found["part"] == "text")]
     held = words[words["measure"] == "bits"]["value"].astype(float)

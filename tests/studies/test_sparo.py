@@ -14,12 +14,12 @@ from menagerie.models.registry import specs
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
 from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.records import Records
-from menagerie.studies.measures.codes import (
+from menagerie.studies.measures.embeddings import (
     ALL,
     BEST,
     RANDOM,
     WORST,
-    Coded,
+    Embedded,
     Record,
     selected,
     selection_points,
@@ -55,13 +55,13 @@ def items(products, task="swap", subset="validation", squares=None):
     products = np.asarray(products, np.float32)
     records = [Record(subset, task, f"scene {k}", "a caption", f"pair {k}") for k in range(len(products))]
     squares = np.ones((len(products), products.shape[-1]), np.float32) if squares is None else squares
-    return Coded(records, products, squares)
+    return Embedded(records, products, squares)
 
 
 def joined(*parts):
     """Several items as one."""
     records = [record for part in parts for record in part.records]
-    return Coded(records, *(np.concatenate([part[k] for part in parts]) for k in (1, 2)))
+    return Embedded(records, *(np.concatenate([part[k] for part in parts]) for k in (1, 2)))
 
 
 def slots_that_are_right(right, n=40, seed=0):

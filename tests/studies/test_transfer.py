@@ -223,25 +223,25 @@ def scores_in(out):
     }
 
 
-def test_a_run_in_one_go_without_codes_is_the_same(folder):
-    """As the one that was killed and kept codes: the same numbers and scores, byte by byte."""
-    done = run_here([*SCORE, "clip", "--out", "runs/whole", "--codes-limit", "0"], folder, page=False)
+def test_a_run_in_one_go_without_embeddings_is_the_same(folder):
+    """As the one that was killed and kept embeddings: the same numbers and scores, byte by byte."""
+    done = run_here([*SCORE, "clip", "--out", "runs/whole", "--embeddings-limit", "0"], folder, page=False)
     assert done.returncode == 1, done.stderr
     whole, all_ = folder / "runs/whole", folder / "runs/all"
     ours = {name: scores for name, scores in scores_in(all_).items() if name[0] == "clip"}
     assert scores_in(whole) == ours
     assert len(ours) == 3
     assert rows_of(whole) == [row for row in rows_of(all_) if row["model"] == "clip"]
-    assert list((folder / "codes").glob("*/*.codes"))
-    assert not list(folder.rglob("runs/*/codes"))
+    assert list((folder / "embeddings").glob("*/*.embeddings"))
+    assert not list(folder.rglob("runs/*/embeddings"))
 
 
 def test_images_of_another_benchmark_are_not_encoded_again(folder, monkeypatch):
     """Word orders are about the images of retrieval."""
-    from menagerie.models.evaluation import codes
+    from menagerie.models.evaluation import embeddings
 
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(codes.Codes, "_made", lambda *_: pytest.fail("an image is encoded again"))
+    monkeypatch.setattr(embeddings.Embeddings, "_made", lambda *_: pytest.fail("an image is encoded again"))
     spec = load("coco-order")
     tagged = replace(spec, build=lambda place: spec.build(replace(place, tag=tiny_tags)))
     monkeypatch.setattr(registry, "load", lambda name: tagged)

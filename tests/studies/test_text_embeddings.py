@@ -1,4 +1,4 @@
-"""The study of remedies for text codes: its rows, the share of a lead, its page, and the question of places."""
+"""The study of remedies for text embeddings: its rows, the share of a lead, its page, and the question of places."""
 
 import csv
 import sys
@@ -13,7 +13,7 @@ from menagerie.studies.frame.measure import write_rows
 from menagerie.studies.frame.parts import Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.related import RelatedSplit, which_is_left
-from menagerie.studies.pages.text_codes import (
+from menagerie.studies.pages.text_embeddings import (
     UNDECIDED,
     Recovered,
     export,
@@ -22,9 +22,9 @@ from menagerie.studies.pages.text_codes import (
     remedies,
     sections_of,
 )
-from menagerie.studies.text_codes import PRESETS
+from menagerie.studies.text_embeddings import PRESETS
 from tests.command import ROOT, run_here
-from tests.studies.known_codes import axes, code
+from tests.studies.known_embeddings import axes, embedding
 from tests.studies.stored import stored_run
 
 SKILLS = {"CLIP": 0.6, "deeper text tower": 0.6, "swapped captions": 0.8, "OC-CLIP": 0.95}
@@ -37,7 +37,7 @@ def stored(out, skills, bits=None):
     for arm in study.arms:
         row = arm.labels["row"]
         stored_run(out, arm.cell.model, arm.cell.seed, dict(arm.labels), skills[row], pairs=12, name=arm.id)
-        held = {"part": "text", "layer": "code", "read": "mean", "measure": "bits", "value": (bits or {}).get(row)}
+        held = {"part": "text", "layer": "embedding", "read": "mean", "measure": "bits", "value": (bits or {}).get(row)}
         write_rows(out / "cells" / arm.id, study.bits["binding"], None, [held] if row in (bits or {}) else [])
     return study, Records(tuple(study.arms), out)
 
@@ -71,7 +71,7 @@ def test_what_a_remedy_recovers_is_told_from_chance(tmp_path):
     assert drawn.figure() is not None
     assert {row["row"] for row in drawn.numbers()} == {NONE, SOME}
     (held,) = (part for part in every if getattr(part, "name", "") == "held-binding")
-    text = {row[0]: row[held.header.index("text code")] for row in held.rows}
+    text = {row[0]: row[held.header.index("text embedding")] for row in held.rows}
     assert (text["CLIP"][:4], text[SOME][:4], text[ALL]) == ("0.10", "0.30", "–")
     export(study, records)
     rows = {row["row"]: row for row in csv.DictReader((tmp_path / "remedies.csv").open())}
@@ -101,24 +101,24 @@ def test_rows_take_equal_steps_on_both_grids_and_change_one_thing():
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("place", 1.0), ("concept", 0.0), ("object", 0.0)])
-def test_a_code_with_places_of_its_own_tells_which_object_is_left_and_no_other_does(kind, bits):
+def test_a_embedding_with_places_of_its_own_tells_which_object_is_left_and_no_other_does(kind, bits):
     made = axes(animals=5)
-    codes = code(kind, made, width=16)
-    found = {row["measure"]: row["value"] for row in which_is_left("text", "code", "mean", codes, made)}
+    embeddings = embedding(kind, made, width=16)
+    found = {row["measure"]: row["value"] for row in which_is_left("text", "embedding", "mean", embeddings, made)}
     assert found["bits"] == pytest.approx(bits, abs=0.02)
     assert found["scene"] == pytest.approx((1 + bits) / 2, abs=0.15)
 
 
 def test_cells_of_the_spatial_grid_are_asked_which_object_is_left(tmp_path):
     given = ["--splits", "spatial", "--rows", SOME, "--upper", SOME, "--steps", "2", "--workers", "1", "--out", "out"]
-    command = [sys.executable, str(ROOT / "studies/text_codes.py"), "--preset", "smoke", *given]
+    command = [sys.executable, str(ROOT / "studies/text_embeddings.py"), "--preset", "smoke", *given]
     done = run_here(command, tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((tmp_path / "out" / "bits.csv").open()))
     read = {(row["part"], row["layer"], row["read"]) for row in rows if row["measure"] == "bits"}
     assert read == {
-        ("image", "tokens", "mean"), ("image", "tokens", "all tokens"), ("image", "code", "mean"),
-        ("text", "tokens", "mean"), ("text", "code", "mean"), ("image and text", "score", "score"),
+        ("image", "tokens", "mean"), ("image", "tokens", "all tokens"), ("image", "embedding", "mean"),
+        ("text", "tokens", "mean"), ("text", "embedding", "mean"), ("image and text", "score", "score"),
     }  # fmt: skip
     (file,) = tmp_path.glob("store/*/probe-*.h5")
     for subset, word in (("left_first", "left"), ("right_first", "right")):

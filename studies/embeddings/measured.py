@@ -10,12 +10,12 @@ from jaxtyping import Float
 
 @dataclass(frozen=True)
 class Measured:
-    """The result of a measure on a code."""
+    """The result of a measure on an embedding."""
 
     value: float | None
     """The number; None where it is refused."""
     chance: float | None
-    """The number for a code that knows nothing of what is measured."""
+    """The number for an embedding that knows nothing of what is measured."""
     refused: str = ""
     """Why there is no number."""
 

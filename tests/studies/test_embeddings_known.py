@@ -1,21 +1,21 @@
-"""Codes made by hand, of 20 animals and 4 textures, and what each measure must say of them."""
+"""Embeddings made by hand, of 20 animals and 4 textures, and what each measure must say of them."""
 
 from functools import cache
 
 import numpy as np
 import pytest
 
-from menagerie.studies.codes.alignment import alignment
-from menagerie.studies.codes.axes import composition_means
-from menagerie.studies.codes.bits import bits
-from menagerie.studies.codes.edits import edits
-from menagerie.studies.codes.geometry import geometry
-from menagerie.studies.codes.ideal import IdealCode, least_margins
-from menagerie.studies.codes.measured import rows
-from menagerie.studies.codes.probes import bound, control
-from menagerie.studies.codes.products import products
-from menagerie.studies.codes.unbound import unbound
-from tests.studies.known_codes import axes, code, shown
+from menagerie.studies.embeddings.alignment import alignment
+from menagerie.studies.embeddings.axes import composition_means
+from menagerie.studies.embeddings.bits import bits
+from menagerie.studies.embeddings.edits import edits
+from menagerie.studies.embeddings.geometry import geometry
+from menagerie.studies.embeddings.ideal import IdealEmbedding, least_margins
+from menagerie.studies.embeddings.measured import rows
+from menagerie.studies.embeddings.probes import bound, control
+from menagerie.studies.embeddings.products import products
+from menagerie.studies.embeddings.unbound import unbound
+from tests.studies.known_embeddings import axes, embedding, shown
 
 DIGITS = 0.0055  # two digits
 REFUSED = "D is under 4 standard errors"
@@ -33,8 +33,8 @@ MADE = cache(axes)
     ],
 )
 def test_the_table(kind, scene, of_bits, by_place, share, compositions, placed):
-    """A linear probe at chance is no code without binding: by place the fourth has all."""
-    z = code(kind, MADE())
+    """A linear probe at chance is no embedding without binding: by place the fourth has all."""
+    z = embedding(kind, MADE())
     probed, shaped = bound(z, MADE()), geometry(z, MADE())
     said = (probed.scene, probed.bits, probed.place_bits, shaped.share, shaped.compositions, shaped.placed_compositions)
     for measured, known in zip(said, (scene, of_bits, by_place, share, compositions, placed), strict=True):
@@ -56,10 +56,10 @@ def test_the_table(kind, scene, of_bits, by_place, share, compositions, placed):
     [("object", 8, 4, 1, 1, 18), ("place", 8, 4, 0, 1, 3), ("place", 8, 3, 0, 1, 2), ("object", 6, 3, 1, 1, 9)],
 )
 def test_noise_changes_no_fit_of_a_small_set(kind, animals, textures, compositions, placed, components):
-    """Noise twice as large as what compositions add to a code; without it the numbers are the true ones."""
+    """Noise twice as large as what compositions add to an embedding; without it the numbers are the true ones."""
     made = MADE(animals, textures)
     for noise, near, few in ((0, 0.02, 0), (2, 0.06, 2)):
-        found = geometry(code(kind, made, noise), made)
+        found = geometry(embedding(kind, made, noise), made)
         assert found.compositions.value == pytest.approx(compositions, abs=near)
         assert found.placed_compositions.value == pytest.approx(placed, abs=near)
         assert found.components.value == pytest.approx(components, abs=few)
@@ -72,7 +72,7 @@ def test_noise_changes_no_fit_of_a_small_set(kind, animals, textures, compositio
 def test_bits_in_noise_are_a_loose_bound(animals, textures, width, noise, read):
     """The page says how loose."""
     made = MADE(animals, textures)
-    z = code("object", made, 0, width)
+    z = embedding("object", made, 0, width)
     half = (z - z[:, :, made.swaps]) / 2
     drawn = noise * np.random.default_rng(2).normal(size=z.shape)
     assert bits(((half + drawn) * half).sum(-1)).value == pytest.approx(0.87, abs=0.01)  # by the likelihood ratio
@@ -80,7 +80,7 @@ def test_bits_in_noise_are_a_loose_bound(animals, textures, width, noise, read):
 
 
 def test_products_on_compositions_that_the_fit_lacks():
-    found = products(composition_means(code("product", MADE()), MADE()).mean(0), (1, 3))
+    found = products(composition_means(embedding("product", MADE()), MADE()).mean(0), (1, 3))
     assert found.sum.value == pytest.approx(0.19, abs=DIGITS)
     assert found.ranks[3].value == pytest.approx(1.00, abs=DIGITS)
     assert found.sum.value < found.ranks[1].value < 0.9
@@ -116,13 +116,13 @@ def spaces(animals):
     whole = whole - whole.mean(0, keepdims=True) - whole.mean(1, keepdims=True) + whole.mean((0, 1))
     turn = np.linalg.qr(random.normal(size=(64, 64)))[0]
 
-    def coded(compositions):
+    def embedded(compositions):
         parts = np.broadcast_arrays(animal[:, None], texture, compositions)
         z = shown(made, *[np.concatenate(parts, -1)] * 2)
         z = z + 0.05 * random.normal(size=(2, *z.shape))
         return z / np.linalg.norm(z, axis=-1, keepdims=True)
 
-    return made, coded(whole), coded(whole), coded(whole @ turn)
+    return made, embedded(whole), embedded(whole), embedded(whole @ turn)
 
 
 def test_a_matrix_turns_the_texts_back():
@@ -144,24 +144,24 @@ def test_texts_that_are_not_turned_need_no_matrix():
 def test_edits_by_compositions_alone_flip():
     made, images, texts, _ = spaces(20)
 
-    def margins(codes):
-        return (codes * (texts - texts[:, :, made.swaps])).sum(-1)
+    def margins(embeddings):
+        return (embeddings * (texts - texts[:, :, made.swaps])).sum(-1)
 
     found = edits(images, made, margins)
     assert [measured.value for measured in found] == [1, 0, 0]
     assert found.compositions.chance == 0
-    refused = edits(images, made, lambda codes: -1 - 0 * margins(codes))
+    refused = edits(images, made, lambda embeddings: -1 - 0 * margins(embeddings))
     assert "no scene is judged rightly" in refused.compositions.refused
 
 
 def test_what_is_in_a_scene_is_known_without_what_belongs_to_what():
     made = axes(8)
-    found = unbound(code("concept", made), made)
+    found = unbound(embedding("concept", made), made)
     assert found.entropy.value == pytest.approx(np.log2(28 * 6))
     assert found.bits.value == pytest.approx(found.entropy.value, abs=DIGITS)
     nothing = unbound(np.random.default_rng(0).normal(size=(2, 56, 12, 8)), made)
     assert nothing.bits.value == pytest.approx(0, abs=DIGITS)
-    textures = code("concept", made) - code("concept", made).mean(2, keepdims=True)
+    textures = embedding("concept", made) - embedding("concept", made).mean(2, keepdims=True)
     assert unbound(textures, made).animals.value == pytest.approx(0, abs=0.05)
     assert unbound(textures, made).textures.value == pytest.approx(np.log2(6), abs=DIGITS)
 
@@ -173,7 +173,7 @@ def test_a_probe_that_learns_scenes_by_heart_has_no_selectivity():
     assert found.true.value > 0.9
     assert found.dealt.value > 0.9
     assert found.selectivity.value == pytest.approx(0, abs=0.05)
-    assert control(code("object", made), made).selectivity.value > 0.3
+    assert control(embedding("object", made), made).selectivity.value > 0.3
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,14 @@ def test_a_probe_that_learns_scenes_by_heart_has_no_selectivity():
 )
 def test_categorisation_against_binding(weight, known):
     """All conditions hold at once as soon as conjunctions have any weight."""
-    margins = least_margins(IdealCode(weight))
+    margins = least_margins(IdealEmbedding(weight))
     assert tuple(margins.values()) == pytest.approx(known, abs=DIGITS)
     assert margins["attribute binding"] == pytest.approx(known[1], abs=0.0005 if weight == 0.1 else DIGITS)
     assert (min(margins.values()) > 1e-9) == (weight > 0)
 
 
 def test_rows_of_a_table():
-    z = code("concept", MADE())
+    z = embedding("concept", MADE())
     found = {row["measure"]: row for row in rows(geometry(z, MADE()))}
     assert found["compositions"]["value"] is None
     assert REFUSED in found["compositions"]["refused"]

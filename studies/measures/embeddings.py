@@ -58,7 +58,7 @@ class Record(NamedTuple):
     animals: str
 
 
-class Coded(NamedTuple):
+class Embedded(NamedTuple):
     """n items, each of an image, a true text and a false one."""
 
     records: list[Record]
@@ -68,15 +68,15 @@ class Coded(NamedTuple):
     squares: Float[np.ndarray, "n d"]
     """The squares of the elements of the image's vector."""
 
-    def of_tasks(self, tasks: Iterable[str]) -> "Coded":
+    def of_tasks(self, tasks: Iterable[str]) -> "Embedded":
         wanted = set(tasks)
         return self.chosen(np.array([record.task in wanted for record in self.records], bool))
 
-    def chosen(self, mask: Bool[np.ndarray, " n"]) -> "Coded":
+    def chosen(self, mask: Bool[np.ndarray, " n"]) -> "Embedded":
         numbers = np.flatnonzero(mask)
-        return Coded([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
+        return Embedded([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
 
-    def in_parts(self, parts: int) -> "Coded":
+    def in_parts(self, parts: int) -> "Embedded":
         """Return the same items with `products` and `squares` summed in each of `parts` equal parts of the vectors."""
         n, texts, width = self.products.shape
         products = self.products.reshape(n, texts, parts, width // parts).sum(-1)
@@ -93,11 +93,11 @@ class Coded(NamedTuple):
             yield record._asdict() | dict(zip(values, numbers, strict=True))
 
 
-def coded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> Coded:
+def embedded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> Embedded:
     """Return the binary items of some tests. Raises if the scorer hasn't one vector for each image and each text."""
     each = [of_test(scorer, name, tests[name]) for name in names if binary(tests[name])]
     records = [record for part in each for record in part.records]
-    return Coded(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
+    return Embedded(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
 
 
 def binary(test: Benchmark) -> list[Item]:
@@ -105,15 +105,15 @@ def binary(test: Benchmark) -> list[Item]:
     return [item for item in test.items if (len(item.images), len(item.texts), item.true) == (1, 2, 1)]
 
 
-def of_test(scorer: Scorer, name: str, test: Benchmark) -> Coded:
+def of_test(scorer: Scorer, name: str, test: Benchmark) -> Embedded:
     items = binary(test)
     numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
     texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts))}
-    images, codes = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
-    image_codes = images[[numbers[item.images[0]] for item in items]]
-    both = codes[[[texts[text] for text in item.texts] for item in items]]
+    images, embeddings = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
+    image_embeddings = images[[numbers[item.images[0]] for item in items]]
+    both = embeddings[[[texts[text] for text in item.texts] for item in items]]
     records = [Record(name, item.task, item.record, item.texts[0].text, item.cluster) for item in items]
-    return Coded(records, image_codes[:, None] * both, image_codes**2)
+    return Embedded(records, image_embeddings[:, None] * both, image_embeddings**2)
 
 
 @torch.no_grad()
@@ -147,10 +147,10 @@ def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -
         raise UserError(f"scores of {model} are not the products of its vectors, which masks need; {WITHOUT}")
 
 
-def vectors(scorer: Scorer, codes: Iterable[object]) -> Float[np.ndarray, "n d"]:
-    """The codes of several blocks as one array."""
-    rows = list(codes)
-    if not all(isinstance(code, Tensor) and code.ndim == 2 for code in rows):
+def vectors(scorer: Scorer, embeddings: Iterable[object]) -> Float[np.ndarray, "n d"]:
+    """The embeddings of several blocks as one array."""
+    rows = list(embeddings)
+    if not all(isinstance(embedding, Tensor) and embedding.ndim == 2 for embedding in rows):
         raise UserError(f"{type(scorer).__name__} has no single vector for an image or a text; {WITHOUT}")
     return torch.cat(rows).float().cpu().numpy()
 
@@ -177,17 +177,17 @@ class Selection(Measure):
     tests: tuple[str, ...]
 
     def rows(self, scorer: Scorer, material: Material, seed: int) -> Iterator[dict[str, Any]]:
-        validation, tests = (coded(scorer, material.tests, names) for names in (("validation",), self.tests))
+        validation, tests = (embedded(scorer, material.tests, names) for names in (("validation",), self.tests))
         return selected(validation.in_parts(self.slots), tests.in_parts(self.slots), self.random_halves, seed)
 
 
-def selected(validation: Coded, tests: Coded, random_halves: int, seed: int) -> Iterator[dict[str, Any]]:
+def selected(validation: Embedded, tests: Embedded, random_halves: int, seed: int) -> Iterator[dict[str, Any]]:
     chosen = selections(validation, tests.products.shape[-1], random_halves, seed)
     return tests.rows({SEPARATOR.join(kept): tests.values(weights).mean(1) for kept, weights in chosen.items()})
 
 
 def selections(
-    validation: Coded, slots: int, random_halves: int, seed: int
+    validation: Embedded, slots: int, random_halves: int, seed: int
 ) -> dict[Kept, Float[np.ndarray, "slots halves"]]:
     """Return the weights of slots for each selection. If there are several columns, their mean accuracy counts."""
     draws = generator(seed, "halves of slots")
@@ -200,7 +200,7 @@ def selections(
     return found
 
 
-def slot_accuracies(validation: Coded, tasks: Sequence[str]) -> Float[np.ndarray, " slots"]:
+def slot_accuracies(validation: Embedded, tasks: Sequence[str]) -> Float[np.ndarray, " slots"]:
     items = validation.of_tasks(tasks)
     return items.values(np.eye(items.products.shape[-1], dtype=items.products.dtype)).mean(0)
 

@@ -1,4 +1,4 @@
-"""Codes of images on disk: a row of bytes for each image's fingerprint, up to a limit in bytes.
+"""Embeddings of images on disk: a row of bytes for each image's fingerprint, up to a limit in bytes.
 
 A file holds records of equal length for several images: fingerprint, digest, row. Files appear whole, so several
 processes can share a folder, and killed ones do no harm. A damaged record, or one of another model, fails its digest
@@ -17,13 +17,13 @@ from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.reading import Inaccessible, check_regular, open_file, read_bytes
 
-SUFFIX = ".codes"
+SUFFIX = ".embeddings"
 DIGEST = 32  # bytes of a SHA-256
 ROOM = 8  # a process recounts the files after adding a `ROOM`th of the limit; as much is freed at once
 
 
-class CodeFolder:
-    """The codes of all models below one folder, at most `limit` bytes in total."""
+class EmbeddingFolder:
+    """The embeddings of all models below one folder, at most `limit` bytes in total."""
 
     def __init__(self, folder: Path, limit: int) -> None:
         """Make the folder if needed; raise if it can't be made."""
@@ -31,8 +31,9 @@ class CodeFolder:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(
-                f"codes of images can't be kept in {folder} ({error.strerror}); choose another --codes, or keep none "
-                "by --codes-limit 0"
+                f"embeddings of images can't be kept in {folder} ({error.strerror}); choose another --embeddings, or "
+                f"keep none "
+                "by --embeddings-limit 0"
             ) from error
         self.folder, self.limit = folder, limit
         self._left = 0  # bytes that may be added before files are counted again, because other processes add files too
@@ -70,9 +71,9 @@ def last_used(path: Path) -> tuple[int, int, Path] | None:
 
 
 class Shelf:
-    """The stored rows of one model: the code of each image, in `width` bytes."""
+    """The stored rows of one model: the embedding of each image, in `width` bytes."""
 
-    def __init__(self, files: CodeFolder, owner: str, width: int) -> None:
+    def __init__(self, files: EmbeddingFolder, owner: str, width: int) -> None:
         """`owner` is a name for everything that decides the rows except the images."""
         self._files, self._folder, self._length = files, files.folder / owner, 2 * DIGEST + width
         self._owner = owner.encode()
@@ -112,7 +113,7 @@ class Shelf:
         try:
             self._files.add(path, content)
         except OSError as error:
-            warnings.warn(f"codes of images can't be kept in {self._folder}: {error.strerror}", stacklevel=2)
+            warnings.warn(f"embeddings of images can't be kept in {self._folder}: {error.strerror}", stacklevel=2)
             return
         self._places |= {bytes.fromhex(key): (path, n * self._length) for n, key in enumerate(rows)}
 

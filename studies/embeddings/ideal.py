@@ -1,7 +1,7 @@
-"""A code made by hand that satisfies all conditions on an ideal CLIP, and the trade-off between them.
+"""An embedding made by hand that satisfies all conditions on an ideal CLIP, and the trade-off between them.
 
 As inequalities, the conditions (Kang et al. 2025, Is CLIP ideal? No. Can we fix it? Yes!) don't contradict one another.
-But the code that is best for categorisation is the sum of concepts alone, and that one contradicts binding.
+But the embedding that is best for categorisation is the sum of concepts alone, and that one contradicts binding.
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ Vector = Float[np.ndarray, " d"]
 
 
 @dataclass(frozen=True)
-class IdealCode:
-    """A code for images and texts alike: the unit vector of object + attribute + weight (object with attribute) +
+class IdealEmbedding:
+    """An embedding for images and texts alike: the unit vector of object + attribute + weight (object with attribute) +
     weight (object with place), summed over all that a scene shows. Each object, attribute and combination has a
     direction of its own. "no x" is the sum of all objects less 2 x."""
 
@@ -59,7 +59,7 @@ def unit(vector: Vector) -> Vector:
     return vector / np.linalg.norm(vector)
 
 
-def least_margins(code: IdealCode) -> dict[str, float]:
+def least_margins(embedding: IdealEmbedding) -> dict[str, float]:
     """Return the smallest margin of each condition over all scenes of up to two objects. If it is positive, the
     condition holds in all of them."""
     conditions = {
@@ -68,55 +68,59 @@ def least_margins(code: IdealCode) -> dict[str, float]:
         "place": place,
         "negation": negation,
     }
-    triples = list(permutations(range(code.objects), 3))
-    return {name: min(float(m) for triple in triples for m in of(code, *triple)) for name, of in conditions.items()}
+    triples = list(permutations(range(embedding.objects), 3))
+    return {
+        name: min(float(m) for triple in triples for m in of(embedding, *triple)) for name, of in conditions.items()
+    }
 
 
-def pair_margins(code: IdealCode) -> tuple[float, float]:
+def pair_margins(embedding: IdealEmbedding) -> tuple[float, float]:
     """Return two margins for an image of two objects with attributes: by how much its swap is nearer than the swap with
     another object in it, and by how much the image itself is nearer than its swap. They are the same for every
     image."""
-    image, swap = code.of((0, 0, None), (1, 1, None)), code.of((0, 1, None), (1, 0, None))
-    other = code.of((2, 1, None), (1, 0, None))
+    image, swap = embedding.of((0, 0, None), (1, 1, None)), embedding.of((0, 1, None), (1, 0, None))
+    other = embedding.of((2, 1, None), (1, 0, None))
     return float(image @ swap - image @ other), float(1 - image @ swap)
 
 
-def categorisation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which codes that share an object are nearer than codes that don't, whatever their attributes
-    and places."""
-    one, two, three = (code.of((obj, None, None)) for obj in (x, y, z))
-    both = code.of((x, None, None), (y, None, None))
+def categorisation(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
+    """Yield the margins by which embeddings that share an object are nearer than embeddings that don't, whatever their
+    attributes and places."""
+    one, two, three = (embedding.of((obj, None, None)) for obj in (x, y, z))
+    both = embedding.of((x, None, None), (y, None, None))
     yield 1 - one @ two
     yield both @ one - both @ three
-    yield code.of((x, None, LEFT)) @ code.of((x, None, RIGHT)) - one @ two
-    for a, b in permutations(range(code.attributes), 2):
-        yield code.of((x, a, None)) @ code.of((x, b, None)) - one @ two
+    yield embedding.of((x, None, LEFT)) @ embedding.of((x, None, RIGHT)) - one @ two
+    for a, b in permutations(range(embedding.attributes), 2):
+        yield embedding.of((x, a, None)) @ embedding.of((x, b, None)) - one @ two
 
 
-def attribute_binding(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which a code is nearer to an object with the right attribute than to the object with another
-    one, alone and beside another object."""
-    for a, b in permutations(range(code.attributes), 2):
-        one, other = code.of((x, a, None)), code.of((x, b, None))
-        scene, swap = code.of((x, a, None), (y, b, None)), code.of((x, b, None), (y, a, None))
+def attribute_binding(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
+    """Yield the margins by which an embedding is nearer to an object with the right attribute than to the object with
+    another one, alone and beside another object."""
+    for a, b in permutations(range(embedding.attributes), 2):
+        one, other = embedding.of((x, a, None)), embedding.of((x, b, None))
+        scene, swap = embedding.of((x, a, None), (y, b, None)), embedding.of((x, b, None), (y, a, None))
         yield 1 - one @ other
-        yield (one - other) @ code.attribute(a)
+        yield (one - other) @ embedding.attribute(a)
         yield 1 - scene @ swap
         yield scene @ (one - other)
 
 
-def place(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
+def place(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
     """Yield the margins by which a scene is nearer to what has an object in the same place than to the same with places
     exchanged."""
-    scene, mirror = code.of((x, None, LEFT), (y, None, RIGHT)), code.of((x, None, RIGHT), (y, None, LEFT))
+    scene, mirror = embedding.of((x, None, LEFT), (y, None, RIGHT)), embedding.of((x, None, RIGHT), (y, None, LEFT))
     yield 1 - scene @ mirror
-    yield scene @ code.of((x, None, LEFT), (z, None, RIGHT)) - scene @ code.of((x, None, RIGHT), (z, None, LEFT))
+    yield scene @ embedding.of((x, None, LEFT), (z, None, RIGHT)) - scene @ embedding.of(
+        (x, None, RIGHT), (z, None, LEFT)
+    )
 
 
-def negation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
+def negation(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
     """Yield the margins by which x is nearer to "no y" than to "no x", "no x" is nearer to "no y" than x to y, and "no
     x" is nearer to y than to x."""
-    one, two = code.of((x, None, None)), code.of((y, None, None))
-    yield one @ code.no(y) - one @ code.no(x)
-    yield code.no(x) @ code.no(y) - one @ two
-    yield two @ code.no(x) - one @ code.no(x)
+    one, two = embedding.of((x, None, None)), embedding.of((y, None, None))
+    yield one @ embedding.no(y) - one @ embedding.no(x)
+    yield embedding.no(x) @ embedding.no(y) - one @ two
+    yield two @ embedding.no(x) - one @ embedding.no(x)

@@ -1,18 +1,17 @@
-"""What is a better text code worth? Remedies of CLIP's text, as shares of OC-CLIP's lead over CLIP.
+"""What is a better text embedding worth? Remedies of CLIP's text, as shares of OC-CLIP's lead over CLIP.
 
 Where the text's vector holds less binding than the image's, mend the text: a deeper or wider tower, phrases that are
 read alone or have a vector each, captions that say more or less, false captions in the loss. Each row is CLIP with one
 object changed, or OC-CLIP, which is the upper row. All take the same steps and images, on both grids.
 
-    python studies/text_codes.py --preset smoke      # tiny, under 90 seconds on 2 cores
-    python studies/text_codes.py                     # laptop: 12 animals, 32 px, three seeds, about an hour
-    python studies/text_codes.py --rows "wider text tower" "model=sparo" OC-CLIP
+    python studies/text_embeddings.py --preset smoke      # tiny, under 90 seconds on 2 cores
+    python studies/text_embeddings.py                     # laptop: 12 animals, 32 px, three seeds, about an hour
+    python studies/text_embeddings.py --rows "wider text tower" "model=sparo" OC-CLIP
 
 Rows by name are in studies/analysis/ablations.toml; one of your own is a line of configuration. Measured are swaps on
-unseen pairs, and how much image code, text code and score hold of exactly one bit: which animal has which texture, or
-on the spatial grid which of two objects is left (studies/measures/bits.py). Ends with `report.html`, `remedies.csv`,
-`bits.csv`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
-"""
+unseen pairs, and how much image embedding, text embedding and score hold of exactly one bit: which animal has which
+texture, or on the spatial grid which of two objects is left (studies/measures/bits.py). Ends with `report.html`,
+`remedies.csv`, `bits.csv`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,16 +35,16 @@ if TYPE_CHECKING:
 
 # Between the recipes that tuning chose for CLIP and for OC-CLIP on twelve animals (studies/recipes/twelve.json).
 RECIPE = Recipe(steps=1000, learning_rate=8e-4, weight_decay=0.3, singles_share=0.5)
-READ = ("tokens", "code")
-"""Layers that are probed: all patches, and the codes."""
+READ = ("tokens", "embedding")
+"""Layers that are probed: all patches, and the embeddings."""
 
 
 @dataclass(frozen=True)
-class TextCodes(AblationStudy):
-    """What is a better text code worth?"""
+class TextEmbeddings(AblationStudy):
+    """What is a better text embedding worth?"""
 
     model: Annotated[str, MODEL, FIRST] = "clip"
-    """The model whose text code is changed."""
+    """The model whose text embedding is changed."""
     cell: Annotated[str, DATA, FIRST] = "breadth"
     """Preset of binding_grid.py and spatial_grid.py: resolution, steps, numbers of scenes."""
     upper: Annotated[str, MODEL, FIRST] = "OC-CLIP"
@@ -63,7 +62,7 @@ class TextCodes(AblationStudy):
 
     @property
     def title(self) -> str:
-        return "What is a better text code worth?"
+        return "What is a better text embedding worth?"
 
     def narrowed(self, grid: SplitStudy) -> SplitStudy:
         if self.base or self.split:
@@ -119,23 +118,23 @@ class TextCodes(AblationStudy):
         return [self.probed[arm.labels["split"]]]
 
     def page(self, records: "Records") -> "Iterable[Part]":
-        from menagerie.studies.pages.text_codes import parts
+        from menagerie.studies.pages.text_embeddings import parts
 
         return parts(self, records)
 
     def export(self, records: "Records") -> None:
-        from menagerie.studies.pages.text_codes import export
+        from menagerie.studies.pages.text_embeddings import export
 
         super().export(records)
         export(self, records)
 
 
-PRESETS: dict[str, TextCodes] = {
-    "smoke": TextCodes(
+PRESETS: dict[str, TextEmbeddings] = {
+    "smoke": TextEmbeddings(
         **{"rows": ("swapped captions", "OC-CLIP"), "cell": "smoke", "seeds": 1, "steps": 30},
         **{"world": "tiny", "pairs": 0.5, "architecture": "nano"},
     ),
-    "laptop": TextCodes(steps=1000),
+    "laptop": TextEmbeddings(steps=1000),
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Products: whether the codes of compositions that a fit never saw follow from those of others."""
+"""Products: whether the embeddings of compositions that a fit never saw follow from those of others."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.codes.linear import one_core, ridge
-from menagerie.studies.codes.measured import Measured, refused
+from menagerie.studies.embeddings.linear import one_core, ridge
+from menagerie.studies.embeddings.measured import Measured, refused
 
 STARTS = 3  # random ones, of which the best on the compositions of the fit is taken
 SWEEPS = 80
@@ -22,16 +22,16 @@ class Products(NamedTuple):
     sum: Measured
     """R2 of the sum alpha_animal + tau_texture."""
     ranks: dict[int, Measured]
-    """R2 of that sum plus a product, by the number of the product's terms. Its highest isn't the code's rank: a product
-    of one term among 8 animals and 4 textures has 0.99, 0.56 and 0.60 at ranks 1, 2 and 3."""
+    """R2 of that sum plus a product, by the number of the product's terms. Its highest isn't the embedding's rank: a
+    product of one term among 8 animals and 4 textures has 0.99, 0.56 and 0.60 at ranks 1, 2 and 3."""
 
 
 @one_core
 def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) -> Products:
-    """Fit the codes of compositions by sums and by sum + sum_r A_ar B_tr C_r, alternating least squares.
+    """Fit the embeddings of compositions by sums and by sum + sum_r A_ar B_tr C_r, alternating least squares.
 
     Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503). `omega` are
-    means over scenes (`composition_means`, over both places), or codes of single objects.
+    means over scenes (`composition_means`, over both places), or embeddings of single objects.
     """
     animals, textures = omega.shape[:2]
     if textures < 3 or animals < textures:
@@ -46,7 +46,7 @@ def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) 
         for rank in missed:
             missed[rank] += ((y - fitted(y, kept, rank))[~kept] ** 2).sum()
     if varied <= 0:
-        none = refused("all compositions have one code", 0.0)
+        none = refused("all compositions have one embedding", 0.0)
         return Products(none, dict.fromkeys(ranks, none))
     return Products(
         Measured(1 - missed[0] / varied, 0.0), {rank: Measured(1 - missed[rank] / varied, 0.0) for rank in ranks}
@@ -54,7 +54,7 @@ def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) 
 
 
 def fitted(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int) -> Float[np.ndarray, "a t d"]:
-    """Predict the codes of all compositions by a fit of the kept ones."""
+    """Predict the embeddings of all compositions by a fit of the kept ones."""
     if not rank:
         return added(y, kept)
     found = (alternated(y, kept, rank, seed) for seed in range(STARTS))
@@ -62,7 +62,7 @@ def fitted(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: i
 
 
 def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float[np.ndarray, "a t d"]:
-    """Predict each composition's code by the sum of its animal's and its texture's code, fitted to the kept
+    """Predict each composition's embedding by the sum of its animal's and its texture's embedding, fitted to the kept
     compositions."""
     animals, textures, width = y.shape
     x = np.concatenate([np.repeat(np.eye(animals), textures, 0), np.tile(np.eye(textures), (animals, 1))], 1)
@@ -73,7 +73,7 @@ def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float
 def alternated(
     y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int, seed: int
 ) -> Float[np.ndarray, "a t d"]:
-    """Predict the codes of all compositions by a sum and a product. In turn, each is fitted to what the other
+    """Predict the embeddings of all compositions by a sum and a product. In turn, each is fitted to what the other
     leaves."""
     sum_, random = added(y, kept), np.random.default_rng(seed)
     scale = np.sqrt(((y - sum_)[kept] ** 2).mean()) + 1e-12

@@ -1,4 +1,5 @@
-"""Codes of images that are kept on disk: the same bytes as without, encoded once, whatever happens to their files."""
+"""Embeddings of images that are kept on disk: the same bytes as without, encoded once, whatever happens to their
+files."""
 
 import os
 import subprocess
@@ -11,8 +12,8 @@ import torch
 from PIL import Image
 
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
-from menagerie.models.evaluation.code_store import DIGEST, CodeFolder, Shelf
-from menagerie.models.evaluation.codes import Codes, form_of
+from menagerie.models.evaluation.embedding_store import DIGEST, EmbeddingFolder, Shelf
+from menagerie.models.evaluation.embeddings import Embeddings, form_of
 from menagerie.models.evaluation.scoring import BLOCK, score_items
 from tests.helpers.scorers import scorer
 
@@ -44,13 +45,13 @@ def counting(model, monkeypatch):
     return seen
 
 
-def scores(codes, bench, reported=None):
+def scores(embeddings, bench, reported=None):
     """The scores of all records, as bytes."""
 
     def encode(blocks):
-        return codes.encode(bench, blocks, (reported if reported is not None else []).append)
+        return embeddings.encode(bench, blocks, (reported if reported is not None else []).append)
 
-    return np.array(score_items(codes.scorer, bench, encode=encode)).tobytes()
+    return np.array(score_items(embeddings.scorer, bench, encode=encode)).tobytes()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -59,38 +60,38 @@ def test_scores_are_the_same_bytes_and_images_are_encoded_once(kind, photographs
     model = scorer(kind)
     every = bench_of(photographs)
     some = bench_of(photographs, [*range(60, 30, -1), *range(10, 20), 65])
-    plain = Codes(model, "weights", SIDE)
+    plain = Embeddings(model, "weights", SIDE)
     expected = [scores(plain, bench) for bench in (some, every)]
     seen = counting(model, monkeypatch)
-    codes = Codes(model, "weights", SIDE, CodeFolder(tmp_path, ROOMY))
-    assert codes.shelf is not None, f"the codes of {kind} can't be kept"
+    embeddings = Embeddings(model, "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY))
+    assert embeddings.shelf is not None, f"the embeddings of {kind} can't be kept"
     assert seen == [BLOCK]
     reported = []
-    assert [scores(codes, bench, reported) for bench in (some, every)] == expected
+    assert [scores(embeddings, bench, reported) for bench in (some, every)] == expected
     assert sum(reported) == 41 + IMAGES
     assert seen == [BLOCK] * (1 + 2 + 1), "41 images are two blocks, and the other 29 one"
-    again = Codes(model, "weights", SIDE, CodeFolder(tmp_path, ROOMY))
+    again = Embeddings(model, "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY))
     assert [scores(again, bench) for bench in (every, some)] == expected[::-1]
     assert seen == [BLOCK] * (4 + 1), "noise alone is encoded again"
 
 
 def test_an_image_that_several_blocks_need_is_encoded_once(photographs, monkeypatch):
     model, bench = scorer("clip"), bench_of(photographs)
-    codes = Codes(model, "weights", SIDE)
+    embeddings = Embeddings(model, "weights", SIDE)
     seen = counting(model, monkeypatch)
-    first, second = codes.encode(bench, [(0, 1), (1, 0, 2)], lambda images: None)
+    first, second = embeddings.encode(bench, [(0, 1), (1, 0, 2)], lambda images: None)
     assert seen == [BLOCK]
     assert torch.equal(second[:2], first.flip(0))
 
 
 def test_an_identity_is_of_all_that_decides(photographs, tmp_path, monkeypatch):
     """Other weights, another name of theirs, another way to read images, other parts of them: each is encoded anew."""
-    files = CodeFolder(tmp_path, ROOMY)
+    files = EmbeddingFolder(tmp_path, ROOMY)
     model = scorer("clip")
-    scores(Codes(model, "weights", SIDE, files), bench_of(photographs))
+    scores(Embeddings(model, "weights", SIDE, files), bench_of(photographs))
     for other, weights in ((scorer("clip", seed=1), "weights"), (model, "others")):
         seen = counting(other, monkeypatch)
-        scores(Codes(other, weights, SIDE, files), bench_of(photographs))
+        scores(Embeddings(other, weights, SIDE, files), bench_of(photographs))
         assert len(seen) == 1 + 3
     bench = bench_of(photographs)
     assert len({bench.fingerprint(k) for k in range(IMAGES)}) == IMAGES
@@ -122,8 +123,8 @@ def test_a_file_that_changed_is_another_image(photographs, tmp_path):
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty", "gone"])
 def test_damaged_files_are_made_anew(damage, photographs, tmp_path, monkeypatch):
     model, bench = scorer("oc-clip"), bench_of(photographs)
-    expected = scores(Codes(model, "weights", SIDE, CodeFolder(tmp_path, ROOMY)), bench)
-    for k, path in enumerate(sorted(tmp_path.glob("*/*.codes"))):
+    expected = scores(Embeddings(model, "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY)), bench)
+    for k, path in enumerate(sorted(tmp_path.glob("*/*.embeddings"))):
         content = bytearray(path.read_bytes())
         content[(k * 9973 + DIGEST * k) % len(content)] ^= 64
         if damage == "gone":
@@ -131,10 +132,10 @@ def test_damaged_files_are_made_anew(damage, photographs, tmp_path, monkeypatch)
         else:
             path.write_bytes({"flip": content, "cut": content[: len(content) // 2], "empty": b""}[damage])
     seen = counting(model, monkeypatch)
-    assert scores(Codes(model, "weights", SIDE, CodeFolder(tmp_path, ROOMY)), bench) == expected
+    assert scores(Embeddings(model, "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY)), bench) == expected
     assert len(seen) > 1
     seen.clear()
-    assert scores(Codes(model, "weights", SIDE, CodeFolder(tmp_path, ROOMY)), bench) == expected
+    assert scores(Embeddings(model, "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY)), bench) == expected
     assert seen == [BLOCK], "they are whole again"
 
 
@@ -150,44 +151,44 @@ class TestShelf:
         return f"{k:064x}"
 
     def test_rows_of_another_model_are_not_taken(self, tmp_path):
-        one, other = (Shelf(CodeFolder(tmp_path, ROOMY), owner, 4) for owner in ("one", "other"))
+        one, other = (Shelf(EmbeddingFolder(tmp_path, ROOMY), owner, 4) for owner in ("one", "other"))
         one.put({self.name(1): b"abcd"})
         other.put({self.name(2): b"efgh"})
-        (path,) = tmp_path.glob("one/*.codes")
+        (path,) = tmp_path.glob("one/*.embeddings")
         path.rename(tmp_path / "other" / path.name)
-        other = Shelf(CodeFolder(tmp_path, ROOMY), "other", 4)
+        other = Shelf(EmbeddingFolder(tmp_path, ROOMY), "other", 4)
         assert other.get(self.name(1)) is None
         assert other.get(self.name(2)) == b"efgh"
 
     def test_what_was_used_longest_ago_goes_first(self, tmp_path):
         size = 2 * DIGEST + 100
-        files = CodeFolder(tmp_path, 16 * size)
+        files = EmbeddingFolder(tmp_path, 16 * size)
         for k in range(16):
             Shelf(files, f"model {k % 2}", 100).put({self.name(k): self.row(k)})
-            for path in tmp_path.glob("*/*.codes"):
+            for path in tmp_path.glob("*/*.embeddings"):
                 os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns - 10**9))
         used = Shelf(files, "model 0", 100)
         assert used.get(self.name(0)) == self.row(0)
         shelf = Shelf(files, "model 0", 100)
         for k in range(16, 20):
             shelf.put({self.name(k): self.row(k)})
-            assert sum(path.stat().st_size for path in tmp_path.glob("*/*.codes")) <= 16 * size
+            assert sum(path.stat().st_size for path in tmp_path.glob("*/*.embeddings")) <= 16 * size
         fresh = Shelf(files, "model 0", 100)
         assert fresh.get(self.name(0)) == self.row(0)
         assert self.name(2) not in fresh
         assert all(fresh.get(self.name(k)) == self.row(k) for k in range(16, 20))
 
     def test_what_another_process_deleted_is_no_row(self, tmp_path):
-        files = CodeFolder(tmp_path, ROOMY)
+        files = EmbeddingFolder(tmp_path, ROOMY)
         shelf = Shelf(files, "model", 100)
         shelf.put({self.name(k): self.row(k) for k in range(3)})
-        for path in tmp_path.glob("*/*.codes"):
+        for path in tmp_path.glob("*/*.embeddings"):
             path.unlink()
         assert shelf.get(self.name(0)) is None
         assert self.name(1) not in shelf
 
     def test_a_disk_that_is_full_is_a_warning(self, tmp_path, monkeypatch):
-        files = CodeFolder(tmp_path, ROOMY)
+        files = EmbeddingFolder(tmp_path, ROOMY)
         shelf = Shelf(files, "model", 100)
 
         def full(path, content):
@@ -202,8 +203,8 @@ class TestShelf:
 WRITER = """
 import sys
 from pathlib import Path
-from menagerie.models.evaluation.code_store import CodeFolder, Shelf
-shelf = Shelf(CodeFolder(Path(sys.argv[1]), 60000), "model", 1000)
+from menagerie.models.evaluation.embedding_store import EmbeddingFolder, Shelf
+shelf = Shelf(EmbeddingFolder(Path(sys.argv[1]), 60000), "model", 1000)
 for k in range(int(sys.argv[2]), int(sys.argv[2]) + 150):
     shelf.put({f"{k % 170:064x}": bytes([k % 170]) * 1000})
     for other in range(170):
@@ -216,21 +217,21 @@ def test_processes_share_a_folder_and_may_be_killed(tmp_path):
     """Three write, read and delete the same rows, one of them is killed."""
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     processes = [subprocess.Popen([*command, str(start)], stderr=subprocess.PIPE) for start in (0, 20, 40)]
-    while not list(tmp_path.glob("*/*.codes")):
+    while not list(tmp_path.glob("*/*.embeddings")):
         assert processes[0].poll() is None, processes[0].communicate()
     processes[0].kill()
     for process in processes[1:]:
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors.decode()
     processes[0].communicate()
-    shelf = Shelf(CodeFolder(tmp_path, 60000), "model", 1000)
+    shelf = Shelf(EmbeddingFolder(tmp_path, 60000), "model", 1000)
     found = [row for k in range(170) if (row := shelf.get(f"{k:064x}"))]
     assert found
     assert all(len(set(row)) == 1 for row in found)
 
 
 class TestForms:
-    """Which codes can be taken apart."""
+    """Which embeddings can be taken apart."""
 
     @staticmethod
     def changed(monkeypatch, change):
@@ -242,34 +243,34 @@ class TestForms:
     @pytest.mark.parametrize(
         "change",
         [
-            lambda code: {"vectors": code},
-            lambda code: (code, None),
-            lambda code: (code, torch.arange(BLOCK)),
-            lambda code: (code, torch.tensor(1.0)),
-            lambda code: code + torch.rand(()) * torch.arange(len(code))[:, None],
-            lambda code: code - code.mean(0) * torch.arange(len(code))[:, None],
-            lambda code: code * float("nan"),
-            lambda code: (),
+            lambda embedding: {"vectors": embedding},
+            lambda embedding: (embedding, None),
+            lambda embedding: (embedding, torch.arange(BLOCK)),
+            lambda embedding: (embedding, torch.tensor(1.0)),
+            lambda embedding: embedding + torch.rand(()) * torch.arange(len(embedding))[:, None],
+            lambda embedding: embedding - embedding.mean(0) * torch.arange(len(embedding))[:, None],
+            lambda embedding: embedding * float("nan"),
+            lambda embedding: (),
         ],
     )
     def test_others_are_not_kept(self, change, monkeypatch, tmp_path):
-        codes = Codes(self.changed(monkeypatch, change), "weights", SIDE, CodeFolder(tmp_path, ROOMY))
-        assert codes.shelf is None
+        embeddings = Embeddings(self.changed(monkeypatch, change), "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY))
+        assert embeddings.shelf is None
 
     def test_images_are_then_encoded_as_they_come(self, photographs, monkeypatch):
-        model = self.changed(monkeypatch, lambda code: [code])
+        model = self.changed(monkeypatch, lambda embedding: [embedding])
         monkeypatch.setattr(model, "paired", lambda images, texts: (images[0] * texts).sum(-1))
         bench, reported = bench_of(photographs), []
-        assert scores(Codes(model, "weights", SIDE), bench, reported)
+        assert scores(Embeddings(model, "weights", SIDE), bench, reported)
         assert reported == [BLOCK, BLOCK, IMAGES - 2 * BLOCK]
 
     def test_rows_come_back_as_they_were(self, monkeypatch):
-        def several(code):
-            return code.bfloat16(), (code > 0, code[:, 0].double()), code[:, :6].reshape(-1, 2, 3)
+        def several(embedding):
+            return embedding.bfloat16(), (embedding > 0, embedding[:, 0].double()), embedding[:, :6].reshape(-1, 2, 3)
 
         form = form_of(self.changed(monkeypatch, several), SIDE)
-        code = several(torch.randn(5, 32))
-        parts = (code[0], *code[1], code[2])
+        embedding = several(torch.randn(5, 32))
+        parts = (embedding[0], *embedding[1], embedding[2])
         rows = [tuple(part[k] for part in parts) for k in range(5)]
         kept = [
             form.from_bytes(b"".join(p.reshape(-1).view(torch.uint8).numpy().tobytes() for p in row)) for row in rows

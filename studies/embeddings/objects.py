@@ -1,4 +1,5 @@
-"""Codes of objects from codes of patches, and whether the codes of two patches tell that they are of one object."""
+"""Embeddings of objects from embeddings of patches, and whether the embeddings of two patches tell that they are of one
+object."""
 
 from typing import NamedTuple
 
@@ -7,9 +8,9 @@ from jaxtyping import Bool, Float, Int, Num
 from scipy.optimize import minimize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.codes.axes import ProbeAxes
-from menagerie.studies.codes.linear import one_core
-from menagerie.studies.codes.measured import Measured, refused
+from menagerie.studies.embeddings.axes import ProbeAxes
+from menagerie.studies.embeddings.linear import one_core
+from menagerie.studies.embeddings.measured import Measured, refused
 
 FOLDS = 3
 SCENES = 1500  # drawn
@@ -33,7 +34,7 @@ def shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarra
 def mask_means(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"]
 ) -> Num[np.ndarray, "v p q 2 d"]:
-    """Return the mean code of the patches of each object, weighted by how much of each patch is of the object."""
+    """Return the mean embedding of the patches of each object, weighted by how much of each patch is of the object."""
     weights = shares(masks, tokens.shape[3])
     sizes = weights.sum(3, keepdims=True)
     if not sizes.all():
@@ -68,9 +69,8 @@ def same_composition(
     object. It is trained on other pairs of animals. Each patch has over half of its pixels on an object; half of the
     pairs are of one object.
 
-    A left and a right object can be told apart by places alone, without any code. If places tell more than 95 %, the
-    measure is refused: it needs scenes whose objects overlap, or stand anywhere.
-    """
+    A left and a right object can be told apart by places alone, without any embedding. If places tell more than 95 %,
+    the measure is refused: it needs scenes whose objects overlap, or stand anywhere."""
     axes.check(tokens)
     drawn = pairs_of_patches(shares(masks, tokens.shape[3]), seed)
     fold = axes.folds(FOLDS)[drawn.scenes[1]]

@@ -1,15 +1,15 @@
-"""Unbound bits: what a code tells of which animals and which textures a scene has, whatever belongs to what."""
+"""Unbound bits: what an embedding tells of which animals and which textures a scene has, whatever belongs to what."""
 
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Num
 
-from menagerie.studies.codes.axes import ProbeAxes
-from menagerie.studies.codes.bits import set_bits
-from menagerie.studies.codes.linear import held_out, one_core, readable
-from menagerie.studies.codes.measured import Measured
-from menagerie.studies.codes.probes import FOLDS
+from menagerie.studies.embeddings.axes import ProbeAxes
+from menagerie.studies.embeddings.bits import set_bits
+from menagerie.studies.embeddings.linear import held_out, one_core, readable
+from menagerie.studies.embeddings.measured import Measured
+from menagerie.studies.embeddings.probes import FOLDS
 
 
 class Unbound(NamedTuple):
@@ -24,15 +24,15 @@ class Unbound(NamedTuple):
 
 
 @one_core
-def unbound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Unbound:
+def unbound(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Unbound:
     """Return the entropy of the bag less its held-out cross-entropy, on pairs of animals that training lacks.
 
     A multinomial logistic reader, trained on both animals of each scene, scores animals. The likelihood of two
     different animals is proportional to exp(b (sum of their scores)), with b >= 0 fitted to the test. Textures are read
     alike. The result is a lower bound, as in 2606.03976.
     """
-    axes.check(codes)
-    x = readable(codes)
+    axes.check(embeddings)
+    x = readable(embeddings)
     folds = np.broadcast_to(axes.folds(FOLDS)[:, None], x.shape[1:3])
     found = [told(x, axes.animals, folds), told(x.swapaxes(1, 2), axes.textures, folds.T)]
     (animals, of_animals), (textures, of_textures) = found

@@ -1,4 +1,4 @@
-"""Traps of measures of codes: each has a code that falls into it without the remedy."""
+"""Traps of measures of embeddings: each has an embedding that falls into it without the remedy."""
 
 import re
 
@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.codes.axes import ProbeAxes, axes_of, in_both_orders
-from menagerie.studies.codes.geometry import geometry
-from menagerie.studies.codes.linear import held_out, readable
-from menagerie.studies.codes.objects import mask_means, same_composition, shares
-from menagerie.studies.codes.probes import bound, control, shared
-from tests.studies.known_codes import WIDTH, axes, code, of_share, shown
+from menagerie.studies.embeddings.axes import ProbeAxes, axes_of, in_both_orders
+from menagerie.studies.embeddings.geometry import geometry
+from menagerie.studies.embeddings.linear import held_out, readable
+from menagerie.studies.embeddings.objects import mask_means, same_composition, shares
+from menagerie.studies.embeddings.probes import bound, control, shared
+from tests.studies.known_embeddings import WIDTH, axes, embedding, of_share, shown
 
 MADE = axes(10)
 
 
 def test_what_does_not_carry_over_to_other_pairs_is_not_counted():
-    """A code without noise has the bit of each scene that it was made of, and so has every text's."""
-    z = code("scene", MADE, noise=0)
+    """An embedding without noise has the bit of each scene that it was made of, and so has every text's."""
+    z = embedding("scene", MADE, noise=0)
     assert control(z, MADE).true.value > 0.95, "on the pairs of its training"
     found = bound(z, MADE)
     assert found.bits.value < 0.01
@@ -26,7 +26,7 @@ def test_what_does_not_carry_over_to_other_pairs_is_not_counted():
 
 
 def test_random_splits_of_scenes_leak():
-    z = readable(code("scene", MADE, width=128)).reshape(-1, 128)
+    z = readable(embedding("scene", MADE, width=128)).reshape(-1, 128)
     shape = MADE.backgrounds.shape
     left, texture, fold = (
         np.broadcast_to(x, shape).reshape(-1)
@@ -64,7 +64,7 @@ def test_backgrounds_are_no_part_of_what_views_agree_on():
     drawn = axes(10, views=1, backgrounds=2).backgrounds
     made = ProbeAxes(MADE.animals, MADE.textures, np.concatenate([drawn, 1 - drawn]))
     place = 3 * np.random.default_rng(2).normal(size=(2, 64))
-    z = code("object", made) + place[made.backgrounds]
+    z = embedding("object", made) + place[made.backgrounds]
     mean = z.mean((1, 2), keepdims=True)
     assert np.prod(z - mean, 0).sum(-1).mean() < 0
     assert geometry(z, made).share.value == pytest.approx(0.5, abs=0.02)
@@ -87,11 +87,11 @@ def test_backgrounds_take_no_variance_of_few_quartets_away(animals, textures, ba
     assert np.mean(found) == pytest.approx(0.3, abs=0.006)
 
 
-def test_codes_without_noise_differ_by_rounding_alone():
-    z = code("concept", MADE, noise=0)[:1].repeat(2, 0)
+def test_embeddings_without_noise_differ_by_rounding_alone():
+    z = embedding("concept", MADE, noise=0)[:1].repeat(2, 0)
     scaled = z * 1e3 + 1e-4 * np.random.default_rng(0).normal(size=z.shape[1:])
-    for codes in (z, scaled):
-        found = geometry(codes, MADE)
+    for embeddings in (z, scaled):
+        found = geometry(embeddings, MADE)
         assert "under 4 standard errors" in found.compositions.refused
         assert "under 4 standard errors" in found.components.refused
         assert found.share.value == pytest.approx(0, abs=1e-6)
@@ -100,7 +100,8 @@ def test_codes_without_noise_differ_by_rounding_alone():
 
 
 def patches(anywhere):
-    """Masks of 6 x 6 patches of 2 x 2 pixels, each object in 6 of them, and the code of its composition in each."""
+    """Masks of 6 x 6 patches of 2 x 2 pixels, each object in 6 of them, and the embedding of its composition in
+    each."""
     made, random = axes(4, 3), np.random.default_rng(0)
     scenes = (2, 12, 6)
     columns = np.arange(36) % 6
@@ -135,18 +136,18 @@ def test_the_same_object_where_objects_stand_anywhere():
 
 def test_probes_of_texts_read_the_order_of_mention():
     """Words of the first object in some coordinates, of the second in others: in both orders left is not the first."""
-    z = code("place", MADE)
+    z = embedding("place", MADE)
     assert bound(z, MADE).place_bits.value > 0.99
     both, made = in_both_orders(z, MADE)
     assert both.shape == (4, 90, 12, 64)
     found = bound(both, made)
     assert found.place_bits.value == pytest.approx(0, abs=0.01)
     assert found.animal_left.value < 0.55
-    whole = bound(in_both_orders(code("object", MADE), MADE)[0], made)
+    whole = bound(in_both_orders(embedding("object", MADE), MADE)[0], made)
     assert whole.bits.value == pytest.approx(1, abs=0.01), "what belongs to what is told in both"
 
 
-def test_shared_probes_of_codes_for_each_object():
+def test_shared_probes_of_embeddings_for_each_object():
     """Textures that all animals share carry over to other compositions; a vector of its own for each composition
     doesn't."""
     made, random = axes(8), np.random.default_rng(0)

@@ -1,10 +1,10 @@
-"""Codes made by hand, of which it is known what belongs to what and how."""
+"""Embeddings made by hand, of which it is known what belongs to what and how."""
 
 from itertools import permutations
 
 import numpy as np
 
-from menagerie.studies.codes.axes import ProbeAxes
+from menagerie.studies.embeddings.axes import ProbeAxes
 
 WIDTH, NOISE = 64, 0.1
 
@@ -18,8 +18,8 @@ def axes(animals=20, textures=4, views=2, backgrounds=5, seed=0):
     return ProbeAxes(p, q, drawn[:, a[:, None], b[:, None], t, u])
 
 
-def code(kind, made, noise=NOISE, width=WIDTH):
-    """Codes by name, such as "object": a vector of its own for each composition."""
+def embedding(kind, made, noise=NOISE, width=WIDTH):
+    """Embeddings by name, such as "object": a vector of its own for each composition."""
     random = np.random.default_rng(1)
     animals, textures = made.kinds
     animal, texture = random.normal(size=(animals, 1, width)), random.normal(size=(textures, width))
@@ -36,22 +36,23 @@ def code(kind, made, noise=NOISE, width=WIDTH):
     }
     if kind == "place":
         left = np.arange(width) % 2 == 0
-        codes = shown(made, np.where(left, alone, 0), np.where(left, 0, alone))
+        embeddings = shown(made, np.where(left, alone, 0), np.where(left, 0, alone))
     else:
-        codes = shown(made, objects[kind], objects[kind])
+        embeddings = shown(made, objects[kind], objects[kind])
     if kind == "scene":
-        codes = codes + signs(made, random, width)
-    return codes + noise * random.normal(size=(len(made.backgrounds), *codes.shape))
+        embeddings = embeddings + signs(made, random, width)
+    return embeddings + noise * random.normal(size=(len(made.backgrounds), *embeddings.shape))
 
 
 def shown(made, left, right):
-    """The sum of the codes of the left and of the right composition."""
+    """The sum of the embeddings of the left and of the right composition."""
     (a, b), (t, u) = made.animals.T, made.textures.T
     return left[a[:, None], t] + right[b[:, None], u]
 
 
 def of_share(made, share, random, width=WIDTH):
-    """The same code in all views, of concepts and of vectors for each scene, which have this share of its variance."""
+    """The same embedding in all views, of concepts and of vectors for each scene, which have this share of its
+    variance."""
     alone = random.normal(size=(made.kinds[0], 1, width)) + random.normal(size=(made.kinds[1], width))
     parts = {1 - share: shown(made, alone, alone), share: signs(made, random, width)}
     centred = {part: z - z.mean((0, 1)) for part, z in parts.items()}

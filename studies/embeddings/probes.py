@@ -6,18 +6,18 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
-from menagerie.studies.codes.axes import ProbeAxes
-from menagerie.studies.codes.bits import bits, exclusive_or
-from menagerie.studies.codes.linear import held_out, one_core, readable
-from menagerie.studies.codes.measured import Measured, share_right
+from menagerie.studies.embeddings.axes import ProbeAxes
+from menagerie.studies.embeddings.bits import bits, exclusive_or
+from menagerie.studies.embeddings.linear import held_out, one_core, readable
+from menagerie.studies.embeddings.measured import Measured, share_right
 
 FOLDS = 3
 
 
 class Bound(NamedTuple):
-    """What probes tell of the textures of animals. A code on which a linear probe is at chance may still bind: one that
-    gives each place coordinates of its own has 0 `bits` but 1 `place_bits`. Where chance is one half a tie counts one
-    half."""
+    """What probes tell of the textures of animals. An embedding on which a linear probe is at chance may still bind:
+    one that gives each place coordinates of its own has 0 `bits` but 1 `place_bits`. Where chance is one half a tie
+    counts one half."""
 
     right: Measured
     """Share of objects whose own texture scores highest of all."""
@@ -39,15 +39,15 @@ class Bound(NamedTuple):
 
 
 @one_core
-def bound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
+def bound(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
     """Read the texture of each animal by a multinomial logistic probe for this animal, trained on other pairs of
     animals.
 
     The scene's margin is the sum over both objects of the logit of the object's texture less that of the other's.
     Probes are as in Koishigarina et al. (2502.03566), with swaps and mirrors kept together; bits are after 2606.03976.
     """
-    axes.check(codes)
-    x = readable(codes)
+    axes.check(embeddings)
+    x = readable(embeddings)
     margin, right, above = texture_margins(texture_logits(x, axes), axes)
     animal, texture = left_margins(x, axes)
     both = exclusive_or(animal, texture)
@@ -78,7 +78,7 @@ def texture_logits(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np
 def of_rows(
     x: Float[np.ndarray, "*n d"], y: Int[np.ndarray, "*n"], fold: Int[np.ndarray, "..."], classes: int
 ) -> Float[np.ndarray, "*n classes"]:
-    """Return held-out logits of codes with any leading axes."""
+    """Return held-out logits of embeddings with any leading axes."""
     folds = np.broadcast_to(fold, y.shape).reshape(-1)
     return held_out(x.reshape(-1, x.shape[-1]), y.reshape(-1), folds, classes).reshape(*y.shape, classes)
 
@@ -131,12 +131,12 @@ class Control(NamedTuple):
 
 
 @one_core
-def control(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -> Control:
+def control(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -> Control:
     """Run the control task of Hewitt and Liang (1909.03368): each object of each (p, q) is dealt a random texture, the
     same in all views, so that only what identifies a scene tells it."""
-    axes.check(codes, least=2)
-    x, textures = readable(codes), axes.kinds[1]
-    dealt = np.random.default_rng(seed).integers(textures, size=(*codes.shape[1:3], 2))
+    axes.check(embeddings, least=2)
+    x, textures = readable(embeddings), axes.kinds[1]
+    dealt = np.random.default_rng(seed).integers(textures, size=(*embeddings.shape[1:3], 2))
     shares = [in_other_views(x, axes, labels) for labels in (np.broadcast_to(axes.textures, dealt.shape), dealt)]
     true, by_heart = shares
     return Control(Measured(true, 1 / textures), Measured(by_heart, 1 / textures), Measured(true - by_heart, 0.0))
@@ -166,14 +166,14 @@ class Shared(NamedTuple):
 
 
 @one_core
-def shared(codes: Num[np.ndarray, "v p q 2 d"], axes: ProbeAxes) -> Shared:
-    """Read textures from a code for each object, left and right: the patches of its mask, or a slot.
+def shared(embeddings: Num[np.ndarray, "v p q 2 d"], axes: ProbeAxes) -> Shared:
+    """Read textures from an embedding for each object, left and right: the patches of its mask, or a slot.
 
     Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503).
     """
-    axes.check(codes)
-    x, textures = readable(codes), axes.kinds[1]
-    y = np.broadcast_to(axes.textures, codes.shape[:4])
+    axes.check(embeddings)
+    x, textures = readable(embeddings), axes.kinds[1]
+    y = np.broadcast_to(axes.textures, embeddings.shape[:4])
     by_composition = (axes.animals[:, None] + axes.textures) % textures
     found = []
     for fold in (axes.folds(FOLDS)[:, None, None], by_composition):

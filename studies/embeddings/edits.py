@@ -1,4 +1,4 @@
-"""Edits: whether a code that is moved from a scene towards its swap is judged as the swap."""
+"""Edits: whether an embedding that is moved from a scene towards its swap is judged as the swap."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -7,13 +7,13 @@ import numpy as np
 from jaxtyping import Float, Num
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.codes.axes import ProbeAxes, composition_means
-from menagerie.studies.codes.measured import Measured, refused
+from menagerie.studies.embeddings.axes import ProbeAxes, composition_means
+from menagerie.studies.embeddings.measured import Measured, refused
 
 FOLDS = 2
 COMPOSITIONS, OTHERS, PLACES, RANDOM = "compositions", "others", "places", "random"
 Margins = Callable[[Num[np.ndarray, "v p q d"]], Float[np.ndarray, "v p q"]]
-"""From codes to margins: s(x, c) - s(x, c') for each scene x, its caption c and the swapped one c'."""
+"""From embeddings to margins: s(x, c) - s(x, c') for each scene x, its caption c and the swapped one c'."""
 
 
 class Edits(NamedTuple):
@@ -21,24 +21,24 @@ class Edits(NamedTuple):
     direction of the same length."""
 
     compositions: Measured
-    """Codes moved by the mean codes of the scene's compositions in their places."""
+    """Embeddings moved by the mean embeddings of the scene's compositions in their places."""
     others: Measured
-    """Codes moved by the mean codes of compositions of two other animals."""
+    """Embeddings moved by the mean embeddings of compositions of two other animals."""
     places: Measured
-    """Codes moved by the mean codes of textures in their places, over all animals."""
+    """Embeddings moved by the mean embeddings of textures in their places, over all animals."""
 
 
-def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
-    """Measure how often edits flip a judgement. An edit adds omega_target - omega_source to a code z for each of two
-    objects, where omega is the mean code of a composition or a texture in a place, in scenes of other pairs of animals.
+def edits(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
+    """Measure how often edits flip a judgement. An edit adds omega_target - omega_source to an embedding z for each of
+    two objects, where omega is the mean embedding of a composition or a texture in a place, in scenes of other pairs of
+    animals.
 
-    Give codes of several parts, such as keys and values of all patches, as one vector each. Uselis et al. (2605.31503)
-    ask how vectors of compositions are made; this is our causal test of such vectors.
-    """
-    axes.check(codes)
-    right = margins(codes) > 0
+    Give embeddings of several parts, such as keys and values of all patches, as one vector each. Uselis et al.
+    (2605.31503) ask how vectors of compositions are made; this is our causal test of such vectors."""
+    axes.check(embeddings)
+    right = margins(embeddings) > 0
     flipped = {}
-    for name, moved in edited(codes, axes, seed):
+    for name, moved in edited(embeddings, axes, seed):
         flipped[name] = ((margins(moved) < 0) & right).sum() / max(1, right.sum())
     if not right.any():
         return Edits(*[refused("no scene is judged rightly before the edit")] * 3)
@@ -46,14 +46,14 @@ def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, 
 
 
 def edited(
-    codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0
+    embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0
 ) -> Iterator[tuple[str, Num[np.ndarray, "v p q d"]]]:
-    """Yield the name of each edit and the codes after it, one edit at a time, because codes may be large."""
+    """Yield the name of each edit and the embeddings after it, one edit at a time, because embeddings may be large."""
     if axes.kinds[0] < 4:
         raise UserError(f"edits by compositions of two other animals need 4 animals, not {axes.kinds[0]}")
     random = np.random.default_rng(seed)
     folds = axes.folds(FOLDS)
-    means = [composition_means(codes, axes, folds != fold) for fold in range(FOLDS)]
+    means = [composition_means(embeddings, axes, folds != fold) for fold in range(FOLDS)]
     others = np.array(
         [random.choice(np.setdiff1d(np.arange(axes.kinds[0]), pair), 2, replace=False) for pair in axes.animals]
     )
@@ -64,13 +64,13 @@ def edited(
         RANDOM: lambda p: as_long(exchange(means[folds[p]], axes, axes.animals[p]), random),
     }
     for name, way in ways.items():
-        yield name, codes + np.stack([way(p) for p in range(len(folds))]).astype(codes.dtype)
+        yield name, embeddings + np.stack([way(p) for p in range(len(folds))]).astype(embeddings.dtype)
 
 
 def exchange(
     means: Num[np.ndarray, "2 a t d"], axes: ProbeAxes, animals: Num[np.ndarray, " 2"]
 ) -> Num[np.ndarray, "q d"]:
-    """Return by how much codes change when two animals exchange textures, for each pair of textures."""
+    """Return by how much embeddings change when two animals exchange textures, for each pair of textures."""
     (left, right), (t, u) = animals, axes.textures.T
     return means[0, left, u] - means[0, left, t] + means[1, right, t] - means[1, right, u]
 

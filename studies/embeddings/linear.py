@@ -1,4 +1,4 @@
-"""Linear readers of codes: standardised codes, logistic regressions with parts held out."""
+"""Linear readers of embeddings: standardised embeddings, logistic regressions with parts held out."""
 
 import numpy as np
 from jaxtyping import Float, Int, Num
@@ -6,15 +6,15 @@ from threadpoolctl import threadpool_limits
 
 from menagerie.envs.core.errors import UserError
 
-WIDEST = 128  # dimensions of codes that are read as they are; of wider ones, as many principal components
+WIDEST = 128  # dimensions of embeddings that are read as they are; of wider ones, as many principal components
 one_core = threadpool_limits.wrap(limits=1)  # small matrices: several threads mostly wait for one another
 PENALTY = 1e-2  # of the mean loss, times half of the squared weights
 
 
-def readable(codes: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float[np.ndarray, "*n e"]:
-    """Scale codes to mean 0 and variance 1 in each dimension; dimensions that don't vary become 0. Codes wider than
-    `widest` are first reduced to `widest` principal components."""
-    flat = codes.reshape(-1, codes.shape[-1])
+def readable(embeddings: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float[np.ndarray, "*n e"]:
+    """Scale embeddings to mean 0 and variance 1 in each dimension; dimensions that don't vary become 0. Embeddings
+    wider than `widest` are first reduced to `widest` principal components."""
+    flat = embeddings.reshape(-1, embeddings.shape[-1])
     flat = flat - flat.mean(0)
     if flat.shape[1] > widest:
         from sklearn.utils.extmath import randomized_svd
@@ -24,8 +24,8 @@ def readable(codes: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float[np.n
         flat = flat @ directions.T
     flat = flat.astype(np.float64)
     spread = flat.std(0)
-    alive = spread > 1e-6 * spread.max()  # a dead unit's rounding is no code
-    return np.where(alive, flat / np.where(alive, spread, 1), 0).reshape(*codes.shape[:-1], -1)
+    alive = spread > 1e-6 * spread.max()  # a dead unit's rounding is no embedding
+    return np.where(alive, flat / np.where(alive, spread, 1), 0).reshape(*embeddings.shape[:-1], -1)
 
 
 def held_out(

@@ -1,5 +1,5 @@
-"""The page of remedies for text codes: how much of the upper row's lead each recovers, and what codes and scores
-hold."""
+"""The page of remedies for text embeddings: how much of the upper row's lead each recovers, and what embeddings and
+scores hold."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ UNDECIDED = "undecided"
 SHARES = """How much of {upper}'s lead over {base} on swaps of unseen pairs each remedy recovers, in percent: 0 is
 {base}, 100 is {upper}. Dots are means over seeds, lines 95 % intervals over new seeds and their animal pairs. A remedy
 whose interval includes 0 is undecided. A split has none where the interval of the lead itself includes 0."""
-HELD = """Swaps: chance is 50 %. At the right bits, of exactly 1, that a linear probe reads from codes, or that the
+HELD = """Swaps: chance is 50 %. At the right bits, of exactly 1, that a linear probe reads from embeddings, or that the
 difference of two scores tells; chance is 0. On the binding split the bit is which animal has which texture, on the
-spatial split which of two objects is on the left. Rows whose texts have no one vector have no text code. Means over
-seeds with 95 % intervals."""
+spatial split which of two objects is on the left. Rows whose texts have no one vector have no text embedding. Means
+over seeds with 95 % intervals."""
 ALIKE = """All remedies take the same steps and as many images. Steps are few: where accuracy would still rise with
 more, one that learns faster looks better than it would in the end. Remedies that change captions are tested on captions
 of their own kind."""
@@ -101,7 +101,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
         says = " ".join(SHARES.format(base=next(iter(every.values())).base, upper=study.upper).split())
         yield Recovered("recovered", rows, says=says)
     yield Paragraph(" ".join(ALIKE.split()))
-    yield Heading("What codes hold")
+    yield Heading("What embeddings hold")
     for split, section in every.items():
         held = table(section, study.bits[split], {remedy.row: remedy for remedy in found_of[split][1]})
         yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {' '.join(f'{HELD} {LOOSE}'.split())}")
@@ -118,9 +118,7 @@ def sentence(base: str, upper: str, split: str, lead: Estimate | None, rows: Seq
     if lead is None:
         return f"{where} {base} and {upper} aren't both finished."
     if not (lead.known and lead.low > 0):
-        return (
-            f"{where} {upper} isn't decidedly above {base} ({lead} points). So what text codes are worth is undecided."
-        )
+        return f"{where} {upper} isn't decidedly above {base} ({lead} points). So what text embeddings are worth is undecided."
     sure = sorted((its for its in rows if its.share and its.outcome != UNDECIDED), key=lambda its: -its.share.value)
     said = [f"{its.row} {its.outcome} {of_lead(its.share)}" for its in sure]
     said += [f"{len(rows) - len(sure)} of {len(rows)} remedies are undecided"] * (len(sure) < len(rows))

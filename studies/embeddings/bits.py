@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.codes.measured import Measured, share_right
+from menagerie.studies.embeddings.measured import Measured, share_right
 
 SCALES = (-9.0, 9.0)  # natural logarithms of the scales that are tried, where margins are 1 in the mean
 

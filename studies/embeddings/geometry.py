@@ -1,7 +1,7 @@
-"""Geometry: how much of a code says what belongs to what, and in what form.
+"""Geometry: how much of an embedding says what belongs to what, and in what form.
 
-D is a scene's code less its swap's. Products are taken between two views, so that the noise of a single view drops out.
-"""
+D is a scene's embedding less its swap's. Products are taken between two views, so that the noise of a single view drops
+out."""
 
 from typing import NamedTuple
 
@@ -9,17 +9,17 @@ import numpy as np
 from jaxtyping import Float, Num
 from scipy.special import gammaln
 
-from menagerie.studies.codes.axes import ProbeAxes
-from menagerie.studies.codes.linear import one_core, ridge
-from menagerie.studies.codes.measured import Measured, refused
+from menagerie.studies.embeddings.axes import ProbeAxes
+from menagerie.studies.embeddings.linear import one_core, ridge
+from menagerie.studies.embeddings.measured import Measured, refused
 
 FOLDS = 5
 PENALTY = 1.0  # of additive fits: that of one scene
 SURE = 4  # standard errors that D must be from 0
 EXPLAINED = 0.95
 LEAST_KEPT = 0.5  # of the variance between quartets, without that between backgrounds
-ROUNDING = 1e-9  # of a code's mean square: less is no code
-Codes = Float[np.ndarray, "v p q d"]
+ROUNDING = 1e-9  # of an embedding's mean square: less is no embedding
+Embeddings = Float[np.ndarray, "v p q d"]
 
 
 class Geometry(NamedTuple):
@@ -30,13 +30,13 @@ class Geometry(NamedTuple):
     of backgrounds. S is the share of V that comes from which object has which texture. It is refused where backgrounds
     have too few quartets (a scene, its swap and their mirrors) to tell V."""
     compositions: Measured
-    """R2 of D as a sum of one code for each composition, the same in both places: how well a fit predicts D of other
-    pairs of animals. 1 for such a sum, and below 0 where a fit tells nothing, the more so the smaller the probe set
-    is."""
+    """R2 of D as a sum of one embedding for each composition, the same in both places: how well a fit predicts D of
+    other pairs of animals. 1 for such a sum, and below 0 where a fit tells nothing, the more so the smaller the probe
+    set is."""
     placed_compositions: Measured
-    """The same with one code for each composition in each place."""
+    """The same with one embedding for each composition in each place."""
     concepts: Measured
-    """R2 of codes as animals + textures + background, which predicts D = 0."""
+    """R2 of embeddings as animals + textures + background, which predicts D = 0."""
     components: Measured
     """k95: how many principal components hold 95 % of what views agree on of D; chance is their number for a D that is
     spread evenly."""
@@ -47,13 +47,13 @@ class Geometry(NamedTuple):
 
 
 @one_core
-def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
-    """Measure the geometry of codes. The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2,
-    k95 and |cos| are as in 2602.24264; sums over compositions are as in Uselis et al. (2605.31503). For codes of more
-    than some hundred dimensions, give their principal components, but not those of `readable`: it scales them, which
-    changes the geometry."""
-    axes.check(codes, least=2)
-    z = codes.astype(np.float64)
+def geometry(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
+    """Measure the geometry of embeddings. The share is ours; sums of concepts are those of Trager et al. (2302.14383);
+    R2, k95 and |cos| are as in 2602.24264; sums over compositions are as in Uselis et al. (2605.31503). For embeddings
+    of more than some hundred dimensions, give their principal components, but not those of `readable`: it scales them,
+    which changes the geometry."""
+    axes.check(embeddings, least=2)
+    z = embeddings.astype(np.float64)
     z = z - z.mean((1, 2), keepdims=True)
     d = differences(z, axes)
     power = agreed(d)
@@ -73,8 +73,8 @@ def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
     )
 
 
-def differences(z: Codes, axes: ProbeAxes) -> Float[np.ndarray, "v p h d"]:
-    """Return D, the code of each scene less that of its swap, for one order of each pair of textures."""
+def differences(z: Embeddings, axes: ProbeAxes) -> Float[np.ndarray, "v p h d"]:
+    """Return D, the embedding of each scene less that of its swap, for one order of each pair of textures."""
     return z[:, :, axes.half] - z[:, :, axes.swaps[axes.half]]
 
 
@@ -93,7 +93,7 @@ def unsure_reason(power: Float[np.ndarray, "p h"], axes: ProbeAxes, size: float)
     return f"views don't agree on what a swap changes: D is under {SURE} standard errors from 0"
 
 
-def share(z: Codes, power: Float[np.ndarray, "p h"], axes: ProbeAxes) -> Measured:
+def share(z: Embeddings, power: Float[np.ndarray, "p h"], axes: ProbeAxes) -> Measured:
     """Return S. Subtracting the means of backgrounds takes part of the variance between quartets away, for which V is
     corrected. Within quartets no background differs."""
     kept = kept_without_backgrounds(axes)
@@ -110,25 +110,25 @@ def share(z: Codes, power: Float[np.ndarray, "p h"], axes: ProbeAxes) -> Measure
     return Measured(power.mean() / (4 * varied), 0.0)
 
 
-def of_quartets(z: Codes, axes: ProbeAxes) -> Codes:
-    """Return, for each scene, the mean code of its quartet in the view."""
+def of_quartets(z: Embeddings, axes: ProbeAxes) -> Embeddings:
+    """Return, for each scene, the mean embedding of its quartet in the view."""
     both = (z + z[:, :, axes.swaps]) / 2
     return (both + both[:, axes.mirrors]) / 2
 
 
-def less_backgrounds(z: Codes, axes: ProbeAxes) -> Codes:
-    """Subtract from each code the mean code of its background in the view. Backgrounds are drawn anew for each view, so
-    that their products across views are noise, which once made S negative."""
+def less_backgrounds(z: Embeddings, axes: ProbeAxes) -> Embeddings:
+    """Subtract from each embedding the mean embedding of its background in the view. Backgrounds are drawn anew for
+    each view, so that their products across views are noise, which once made S negative."""
     without = z.copy()
-    for codes, drawn in zip(without, axes.backgrounds, strict=True):
+    for embeddings, drawn in zip(without, axes.backgrounds, strict=True):
         for background in np.unique(drawn):
-            codes[drawn == background] -= codes[drawn == background].mean(0)
+            embeddings[drawn == background] -= embeddings[drawn == background].mean(0)
     return without
 
 
 def kept_without_backgrounds(axes: ProbeAxes) -> float:
     """Return the share of the variance between quartets, as far as views agree on it, that `less_backgrounds` leaves
-    in the mean over all ways to deal codes to quartets.
+    in the mean over all ways to deal embeddings to quartets.
 
     For Q quartets it is the mean of tr(P1 P2) / (Q - 1) over pairs of views, where P subtracts the means of a view's B
     backgrounds. It is (Q - B) / (Q - 1) if all views have the same backgrounds, and about its square if they don't.
@@ -143,7 +143,7 @@ def kept_without_backgrounds(axes: ProbeAxes) -> float:
     return float((traces.sum() - traces.trace()) / (views * (views - 1)) / max(1, quartets - 1))
 
 
-def size_of(z: Codes) -> float:
+def size_of(z: Embeddings) -> float:
     return float((z**2).sum(-1).mean())
 
 
@@ -191,7 +191,7 @@ def counted(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
     )
 
 
-def concepts(z: Codes, axes: ProbeAxes) -> Measured:
+def concepts(z: Embeddings, axes: ProbeAxes) -> Measured:
     """Return R2 of mu + sum(alpha_animal + tau_texture) + beta_background, fitted in one view on other pairs of animals
     and judged in the other views. R2 is of all that varies there, noise included."""
     x, folds = counted(axes), axes.folds(FOLDS)
@@ -204,12 +204,12 @@ def concepts(z: Codes, axes: ProbeAxes) -> Measured:
             missed += ((others - np.delete(x[:, test], view, 0) @ weights) ** 2).sum()
             varied += (others**2).sum()
     if not varied:
-        return refused("all scenes have one code", 0.0)
+        return refused("all scenes have one embedding", 0.0)
     return Measured(1 - missed / varied, 0.0)
 
 
-def directions(z: Codes, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Float[np.ndarray, "t d"]]:
-    """Return the fitted codes of each animal and of each texture, less the mean over animals and over textures."""
+def directions(z: Embeddings, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Float[np.ndarray, "t d"]]:
+    """Return the fitted embeddings of each animal and of each texture, less the mean over animals and over textures."""
     weights = ridge(flat(counted(axes)), flat(z), PENALTY)
     animals, textures = axes.kinds
     alpha, tau = weights[:animals], weights[animals : animals + textures]
@@ -222,7 +222,7 @@ def cosine(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Me
     chance = float(np.exp(gammaln(width / 2) - gammaln((width + 1) / 2)) / np.sqrt(np.pi))
     sizes = [np.linalg.norm(x, axis=1, keepdims=True) for x in (alpha, tau)]
     if not all((size > 0).all() for size in sizes):
-        return refused("an animal or a texture moves no code", chance)
+        return refused("an animal or a texture moves no embedding", chance)
     return Measured(np.abs((alpha / sizes[0]) @ (tau / sizes[1]).T).mean(), chance)
 
 
@@ -230,7 +230,7 @@ def leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Meas
     span = min(len(tau) - 1, tau.shape[1])
     chance = span / tau.shape[1]
     if not (alpha.any() and tau.any()):
-        return refused("animals or textures move no code", chance)
+        return refused("animals or textures move no embedding", chance)
     basis = np.linalg.svd(tau, full_matrices=False)[2][:span]
     return Measured(((alpha @ basis.T) ** 2).sum() / (alpha**2).sum(), chance)
 

@@ -18,9 +18,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.codes.alignment import units
-from menagerie.studies.codes.axes import ProbeAxes
-from menagerie.studies.codes.measured import Measured, refused, share_right
+from menagerie.studies.embeddings.alignment import units
+from menagerie.studies.embeddings.axes import ProbeAxes
+from menagerie.studies.embeddings.measured import Measured, refused, share_right
 
 CATEGORISATION, BINDING, PLACE, NEGATION = "categorisation", "attribute binding", "place", "negation"
 CONDITIONS = (CATEGORISATION, BINDING, PLACE, NEGATION)
@@ -151,7 +151,7 @@ def chance(parts: Iterable[Part]) -> float:
     return prod(1 / (1 + below) for below in Counter(upper).values())
 
 
-def by_codes(
+def by_embeddings(
     images: Num[np.ndarray, "v p q d"], texts: Mapping[str, Num[np.ndarray, "v p q d"]], axes: ProbeAxes
 ) -> Iterator[Found]:
     """Yield the conditions between images, each in one view and compared with images in the next view. If there are

@@ -1,11 +1,11 @@
-"""Encodes each image once per scorer, and keeps the codes on disk for other benchmarks and later commands.
+"""Encodes each image once per scorer, and keeps the embeddings on disk for other benchmarks and later commands.
 
-The last bits of a code may depend on how many images are encoded together. So images are always encoded in full blocks,
-and a row is kept for each image. This requires that the code's tensors have a row per image, and that a row doesn't
-depend on its place in the block. A block of noise checks both for each scorer; if either fails, nothing is kept, and
-images are encoded in the blocks that are asked for.
+The last bits of an embedding may depend on how many images are encoded together. So images are always encoded in full
+blocks, and a row is kept for each image. This requires that the embedding's tensors have a row per image, and that a
+row doesn't depend on its place in the block. A block of noise checks both for each scorer; if either fails, nothing is
+kept, and images are encoded in the blocks that are asked for.
 
-The key of a row is everything that decides it: the scorer's weights; the code of that noise, which changes with
+The key of a row is everything that decides it: the scorer's weights; the embedding of that noise, which changes with
 anything else in the encoding, from a user's class to the processor; and the image's `fingerprint`.
 """
 
@@ -21,7 +21,7 @@ from torch import Tensor
 
 from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks.photographs import PhotographSet
-from menagerie.models.evaluation.code_store import CodeFolder, Shelf
+from menagerie.models.evaluation.embedding_store import EmbeddingFolder, Shelf
 from menagerie.models.evaluation.scoring import BLOCK, Block, encode, encoded
 from menagerie.models.scorer import Scorer, moved
 from menagerie.models.texts import Tensors, leaves, mapped
@@ -30,10 +30,10 @@ Report = Callable[[int], None]
 Row = tuple[Tensor, ...]  # tensors of one image, on the CPU
 
 
-class Codes:
-    """Computes a scorer's codes of images, and keeps them in `folder` if there is one."""
+class Embeddings:
+    """Computes a scorer's embeddings of images, and keeps them in `folder` if there is one."""
 
-    def __init__(self, scorer: Scorer, weights: str, resolution: int, folder: CodeFolder | None = None) -> None:
+    def __init__(self, scorer: Scorer, weights: str, resolution: int, folder: EmbeddingFolder | None = None) -> None:
         """`weights` identifies the scorer; `resolution` is that of its images."""
         self.scorer = scorer.eval()
         self.form: Form | None = form_of(scorer, resolution)
@@ -42,11 +42,11 @@ class Codes:
             self.shelf = Shelf(folder, digest({"weights": weights, "noise": self.form.noise}), self.form.width)
 
     def encode(self, bench: PhotographSet, blocks: Sequence[Block], report: Report) -> Iterator[Tensors]:
-        """Yield the code of each block of images, after calling `report` with the block's number of images."""
+        """Yield the embedding of each block of images, after calling `report` with the block's number of images."""
         if self.form is None:
-            for block, code in zip(blocks, encoded(self.scorer, bench.images, blocks), strict=True):
+            for block, embedding in zip(blocks, encoded(self.scorer, bench.images, blocks), strict=True):
                 report(len(set(block)))
-                yield code
+                yield embedding
             return
         coming = Counter(chain.from_iterable(map(dict.fromkeys, blocks)))  # blocks that still need an image
         ready: dict[int, Row] = {}
@@ -92,12 +92,12 @@ class Codes:
 
 
 class Form(NamedTuple):
-    """The structure of a scorer's code of images: tensors with a row for each image."""
+    """The structure of a scorer's embedding of images: tensors with a row for each image."""
 
     empty: Tensors
-    """The code of zero images."""
+    """The embedding of zero images."""
     noise: str
-    """Digest of the code of a fixed block of noise."""
+    """Digest of the embedding of a fixed block of noise."""
 
     @property
     def width(self) -> int:
@@ -105,7 +105,7 @@ class Form(NamedTuple):
         return sum(part[0] for part in self._parts())
 
     def stacked(self, rows: Sequence[Row]) -> Tensors:
-        """Compose the code of several images from their rows."""
+        """Compose the embedding of several images from their rows."""
         columns = iter([torch.stack(column) for column in zip(*rows, strict=True)])
         return mapped(self.empty, lambda _: next(columns))
 
@@ -124,23 +124,25 @@ class Form(NamedTuple):
 
 
 def form_of(scorer: Scorer, resolution: int) -> Form | None:
-    """Find the structure of a scorer's code of images. Return None if it has no rows, or if a row depends on its place.
+    """Find the structure of a scorer's embedding of images. Return None if it has no rows, or if a row depends on its
+    place.
 
     It encodes one block of noise whose second half is the first half reversed.
     """
     size, generator = (BLOCK // 2, 3, resolution, resolution), torch.Generator().manual_seed(0)
     half = torch.randint(0, 256, size, generator=generator, dtype=torch.uint8)
-    code = encode(scorer, torch.cat([half, half.flip(0)]))
-    parts = list(leaves(code))
+    embedding = encode(scorer, torch.cat([half, half.flip(0)]))
+    parts = list(leaves(embedding))
     if not parts or not all(map(has_rows, parts)):
         return None
     hashed = hashlib.sha256(repr([(part.dtype, part.shape) for part in parts]).encode())
     hashed.update(to_bytes(tuple(part.cpu() for part in parts)))
-    return Form(mapped(code, lambda part: part.new_empty((0, *part.shape[1:]), device="cpu")), hashed.hexdigest())
+    return Form(mapped(embedding, lambda part: part.new_empty((0, *part.shape[1:]), device="cpu")), hashed.hexdigest())
 
 
 def has_rows(part: Any) -> bool:
-    """Whether a part of the code of that noise is a tensor with a row per image, and rows of equal images are equal."""
+    """Whether a part of the embedding of that noise is a tensor with a row per image, and rows of equal images are
+    equal."""
     right = isinstance(part, Tensor) and part.ndim and len(part) == BLOCK and part[0].numel()
     return bool(right and part.equal(part.flip(0)))
 

@@ -1,5 +1,5 @@
-"""What the axes of codes mean: z[view, p, q, ...] is the code of a scene in a view, p an ordered pair of animals (left,
-right), q an ordered pair of different textures (of the left, of the right)."""
+"""What the axes of embeddings mean: z[view, p, q, ...] is the embedding of a scene in a view, p an ordered pair of
+animals (left, right), q an ordered pair of different textures (of the left, of the right)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,17 +80,17 @@ class ProbeAxes:
         """Return the pairs p that an animal is in, and whether it is left (0) or right (1) there."""
         return np.nonzero(self.animals == animal)
 
-    def check(self, codes: Num[np.ndarray, "v p q *rest"], least: int = 1) -> None:
-        """Raise `UserError` unless codes fit these axes, are finite, and have at least `least` views."""
-        if codes.shape[1:3] != (len(self.animals), len(self.textures)):
+    def check(self, embeddings: Num[np.ndarray, "v p q *rest"], least: int = 1) -> None:
+        """Raise `UserError` unless embeddings fit these axes, are finite, and have at least `least` views."""
+        if embeddings.shape[1:3] != (len(self.animals), len(self.textures)):
             shape = (len(self.backgrounds), len(self.animals), len(self.textures))
-            raise UserError(f"codes {codes.shape} don't fit the probe set's views, pairs and pairs {shape}")
-        if len(codes) != len(self.backgrounds):
-            raise UserError(f"codes of {len(codes)} views don't fit backgrounds of {len(self.backgrounds)}")
-        if len(codes) < least:
-            raise UserError(f"codes of {least} views are needed, and there are those of {len(codes)}")
-        if not np.isfinite(codes).all():
-            raise UserError("a code of the probe set isn't finite")
+            raise UserError(f"embeddings {embeddings.shape} don't fit the probe set's views, pairs and pairs {shape}")
+        if len(embeddings) != len(self.backgrounds):
+            raise UserError(f"embeddings of {len(embeddings)} views don't fit backgrounds of {len(self.backgrounds)}")
+        if len(embeddings) < least:
+            raise UserError(f"embeddings of {least} views are needed, and there are those of {len(embeddings)}")
+        if not np.isfinite(embeddings).all():
+            raise UserError("an embedding of the probe set isn't finite")
 
 
 def turned(pairs: Int[np.ndarray, "n 2"]) -> Int[np.ndarray, " n"]:
@@ -106,8 +106,8 @@ def axes_of(
     backgrounds: Shaped[np.ndarray, " n"],
 ) -> tuple[ProbeAxes, Int[np.ndarray, "v p q"]]:
     """Return the axes of a list of scenes, and `numbers`: which scene of the list is at each (view, p, q). With the
-    codes of the list, `codes[numbers]` is z[view, p, q, ...]. Animals, textures, views and backgrounds are names or
-    numbers.
+    embeddings of the list, `embeddings[numbers]` is z[view, p, q, ...]. Animals, textures, views and backgrounds are
+    names or numbers.
 
     Raises `UserError` unless each view holds each pair of animals with each pair of textures once.
     """
@@ -126,35 +126,35 @@ def axes_of(
 
 
 def in_both_orders(
-    codes: Num[np.ndarray, "v p q *rest"], axes: ProbeAxes
+    embeddings: Num[np.ndarray, "v p q *rest"], axes: ProbeAxes
 ) -> tuple[Num[np.ndarray, "w p q *rest"], ProbeAxes]:
-    """Add codes of texts that name the right object first, as further views; `codes` are of texts that name the left
-    object first. A probe of "left" then can't read what is named first.
+    """Add embeddings of texts that name the right object first, as further views; `embeddings` are of texts that name
+    the left object first. A probe of "left" then can't read what is named first.
 
     A text such as "a blue dog and a red cat" is also the text of the scene in which both objects are exchanged, so its
-    code is taken from there. This doesn't hold for texts that name places.
+    embedding is taken from there. This doesn't hold for texts that name places.
     """
-    axes.check(codes)
-    other = codes[:, axes.mirrors][:, :, axes.swaps]
+    axes.check(embeddings)
+    other = embeddings[:, axes.mirrors][:, :, axes.swaps]
     twice = np.concatenate([axes.backgrounds, axes.backgrounds])
-    return np.concatenate([codes, other]), ProbeAxes(axes.animals, axes.textures, twice)
+    return np.concatenate([embeddings, other]), ProbeAxes(axes.animals, axes.textures, twice)
 
 
 def composition_means(
-    codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, kept: Bool[np.ndarray, " p"] | None = None
+    embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, kept: Bool[np.ndarray, " p"] | None = None
 ) -> Num[np.ndarray, "2 a t d"]:
-    """Return the mean code, over all views, of the scenes that have a composition (animal, texture) in a place, left or
-    right. Only kept pairs of animals count. Raises unless these have each animal in both places."""
+    """Return the mean embedding, over all views, of the scenes that have a composition (animal, texture) in a place,
+    left or right. Only kept pairs of animals count. Raises unless these have each animal in both places."""
     chosen = np.ones(len(axes.animals), bool) if kept is None else kept
     animals, textures = axes.kinds
-    mean = codes.mean(0)
+    mean = embeddings.mean(0)
     means = []
     for place in (0, 1):
         by_animal = np.tensordot(averaging(axes.animals[:, place], chosen, animals), mean, 1)
         by_composition = np.tensordot(
             averaging(axes.textures[:, place], np.ones(len(axes.textures), bool), textures), by_animal, (1, 1)
         )
-        means.append(by_composition.swapaxes(0, 1).astype(codes.dtype))
+        means.append(by_composition.swapaxes(0, 1).astype(embeddings.dtype))
     return np.stack(means)
 
 

@@ -1,4 +1,4 @@
-"""Alignment: how far images' and texts' codes agree on what a swap changes, and what one matrix could mend."""
+"""Alignment: how far images' and texts' embeddings agree on what a swap changes, and what one matrix could mend."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.codes.axes import ProbeAxes
-from menagerie.studies.codes.bits import bits
-from menagerie.studies.codes.geometry import differences
-from menagerie.studies.codes.linear import one_core
-from menagerie.studies.codes.measured import Measured, refused, share_right
+from menagerie.studies.embeddings.axes import ProbeAxes
+from menagerie.studies.embeddings.bits import bits
+from menagerie.studies.embeddings.geometry import differences
+from menagerie.studies.embeddings.linear import one_core
+from menagerie.studies.embeddings.measured import Measured, refused, share_right
 
 FOLDS = 5
 PENALTY = 1e-3
@@ -21,16 +21,17 @@ Units = Float[np.ndarray, "v p q d"]
 
 
 class Alignment(NamedTuple):
-    """How well codes agree: x is an image's code, t its text's and t' the swapped text's, all unit vectors."""
+    """How well embeddings agree: x is an image's embedding, t its text's and t' the swapped text's, all unit
+    vectors."""
 
     gap: Measured
     """|mean image - mean text|^2, the gap of Liang et al. (2203.02053); chance is that of means at right angles."""
     cosine: Measured
-    """Mean cos(D_image, D_text), where D is a code less its swap's."""
+    """Mean cos(D_image, D_text), where D is an embedding less its swap's."""
     before: Measured
     """Share of swaps right, x'(t - t') > 0. A tie counts one half."""
     after: Measured
-    """Share of swaps right with a matrix between the codes, x'(I + A)(t - t') > 0."""
+    """Share of swaps right with a matrix between the embeddings, x'(I + A)(t - t') > 0."""
     bits: Measured
     """Bits that the margins x'(t - t') tell."""
     bits_after: Measured
@@ -38,12 +39,12 @@ class Alignment(NamedTuple):
 
 @one_core
 def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Alignment:
-    """Measure how far codes of images and texts agree. The matrix A is fitted with the logistic loss on other pairs of
-    animals: it shows what LABCLIP (Koishigarina et al., 2502.03566) could repair."""
-    for codes in (images, texts):
-        axes.check(codes)
+    """Measure how far embeddings of images and texts agree. The matrix A is fitted with the logistic loss on other
+    pairs of animals: it shows what LABCLIP (Koishigarina et al., 2502.03566) could repair."""
+    for embeddings in (images, texts):
+        axes.check(embeddings)
     if images.shape != texts.shape:
-        raise UserError(f"codes of images {images.shape} and of texts {texts.shape} aren't of one space")
+        raise UserError(f"embeddings of images {images.shape} and of texts {texts.shape} aren't of one space")
     x, t = units(images), units(texts)
     d = t - t[:, :, axes.swaps]
     before, after = (x * d).sum(-1), mapped(x, d, axes)
@@ -57,11 +58,11 @@ def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q 
     )
 
 
-def units(codes: Num[np.ndarray, "v p q d"]) -> Units:
-    sizes = np.linalg.norm(codes.astype(np.float64), axis=-1, keepdims=True)
+def units(embeddings: Num[np.ndarray, "v p q d"]) -> Units:
+    sizes = np.linalg.norm(embeddings.astype(np.float64), axis=-1, keepdims=True)
     if not sizes.all():
-        raise UserError("a code of the probe set is 0 and has no direction")
-    return codes / sizes
+        raise UserError("an embedding of the probe set is 0 and has no direction")
+    return embeddings / sizes
 
 
 def gap(x: Units, t: Units) -> Measured:
@@ -74,7 +75,7 @@ def cosine(x: Units, t: Units, axes: ProbeAxes) -> Measured:
     sizes = np.linalg.norm(one, axis=-1) * np.linalg.norm(two, axis=-1)
     moved = sizes > 1e-12
     if not moved.any():
-        return refused("a swap changes no code", 0.0)
+        return refused("a swap changes no embedding", 0.0)
     return Measured(((one * two).sum(-1)[moved] / sizes[moved]).mean(), 0.0)
 
 

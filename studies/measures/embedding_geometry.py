@@ -1,0 +1,85 @@
+"""The geometry and the alignment of a scorer's embeddings, and edits of embeddings, on a probe set, as a measure of
+finished runs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from menagerie.studies.embeddings.alignment import alignment, units
+from menagerie.studies.embeddings.axes import ProbeAxes
+from menagerie.studies.embeddings.edits import edits
+from menagerie.studies.embeddings.geometry import geometry
+from menagerie.studies.embeddings.measured import Measured, refused
+from menagerie.studies.frame.measure import Row
+from menagerie.studies.measures.bits import BOTH, EMBEDDING, IMAGE, MEAN, TEXT, named, read_captions, read_layers
+from menagerie.studies.measures.on_probes import ProbeMeasure, lacking, scenes_of
+
+if TYPE_CHECKING:
+    from menagerie.models.scorer import Scorer
+    from menagerie.models.towers.features import Features
+    from menagerie.studies.runs.data import Material
+
+EDITED = "edited image"
+SHARE = "share"  # the text's binding share S, which is to predict unseen pairs
+
+
+@dataclass(frozen=True)
+class EmbeddingGeometry(ProbeMeasure):
+    """Rows of (part, layer, read, measure, value, chance, refused), as those of `Bits`: of the embeddings of images and
+    of texts, of both together, and of image embeddings that are edited. A single refused row if a scorer has no such
+    embeddings, or if the captions have words that no training text has."""
+
+    version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
+
+    def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
+        both = self.opened(scorer)
+        axes, numbers = scenes_of(both[0])
+        captions = (text for data in both for text in data.records.captions)
+        if reason := without_embeddings(scorer) or lacking(captions, material.texts):
+            yield from named(TEXT, EMBEDDING, MEAN, Refused(refused(reason)))
+            return
+
+        def embeddings_of(encode: "Callable[[range], Features]") -> np.ndarray:
+            return read_layers(encode, numbers.size, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN][numbers]
+
+        images = embeddings_of(lambda some: scorer.features(both[0].images(some), [EMBEDDING]))
+        texts = [embeddings_of(partial(read_captions, scorer, data, layers=[EMBEDDING])) for data in both]
+        yield from embedding_rows(images, texts, axes)
+
+
+class Refused(NamedTuple):
+    """Stands in place of all measures where they are refused."""
+
+    share: Measured
+
+
+def without_embeddings(scorer: "Scorer") -> str:
+    """Return the reason why there are no embeddings to measure; "" if there are some."""
+    if EMBEDDING in scorer.layers and EMBEDDING in scorer.text_layers:
+        return ""
+    return f"{type(scorer).__name__} has no single vector for each image and each text"
+
+
+def embedding_rows(
+    images: Float[np.ndarray, "v p q d"], texts: Sequence[Float[np.ndarray, "v p q d"]], axes: ProbeAxes
+) -> Iterator[Row]:
+    """Yield what is measured of embeddings of images, and of texts in both orders of mention. The orders are further
+    views, each with the same images."""
+    twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * len(texts)))
+    told, shown = np.concatenate(texts), np.concatenate([images] * len(texts))
+    yield from named(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
+    yield from named(TEXT, EMBEDDING, MEAN, geometry(told, twice))
+    if images.shape != texts[0].shape:
+        reason = (
+            f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text aren't of one space"
+        )
+        yield from named(BOTH, EMBEDDING, MEAN, Refused(refused(reason)))
+        return
+    yield from named(BOTH, EMBEDDING, MEAN, alignment(shown, told, twice))
+    unit = units(texts[0])
+    swapped = unit - unit[:, :, axes.swaps]
+    yield from named(EDITED, EMBEDDING, MEAN, edits(images, axes, lambda moved: (moved * swapped).sum(-1)))
