@@ -118,7 +118,8 @@ def sentence(base: str, upper: str, split: str, lead: Estimate | None, rows: Seq
     if lead is None:
         return f"{where} {base} and {upper} aren't both finished."
     if not (lead.known and lead.low > 0):
-        return f"{where} {upper} isn't decidedly above {base} ({lead} points). So what text embeddings are worth is undecided."
+        undecided = "So what text embeddings are worth is undecided."
+        return f"{where} {upper} isn't decidedly above {base} ({lead} points). {undecided}"
     sure = sorted((its for its in rows if its.share and its.outcome != UNDECIDED), key=lambda its: -its.share.value)
     said = [f"{its.row} {its.outcome} {of_lead(its.share)}" for its in sure]
     said += [f"{len(rows) - len(sure)} of {len(rows)} remedies are undecided"] * (len(sure) < len(rows))

@@ -49,7 +49,8 @@ def test_figures_and_the_table_hold_the_means_over_seeds(rows):
     ]  # fmt: skip
     steps = BitLines("steps", by_step(rows), ("stage", "step"), {}).numbers()
     assert [(row["stage"], row["step"], round(row["value"], 3)) for row in steps][:4] == [
-        ("all patches", 10, 0.46), ("all patches", 20, 0.91), ("image embedding", 10, 0.41), ("image embedding", 20, 0.81),
+        ("all patches", 10, 0.46), ("all patches", 20, 0.91),
+        ("image embedding", 10, 0.41), ("image embedding", 20, 0.81),
     ]  # fmt: skip
     assert len(table(last, {"clip": "CLIP"})) == len(PLACES)
 
