@@ -102,7 +102,7 @@ def check_phrasing(text: str) -> None:
     """Raise unless a user's phrasing has the placeholders that a caption needs, and besides these only lower-case
     words."""
     fields = sorted(re.findall(r"{([^{}]*)}", text))
-    if fields not in (["place", "objects"], ["background", "objects"]):
+    if fields not in (["objects", "place"], ["background", "objects"]):
         raise UserError(f"the phrasing {text!r} must have {{objects}}, and {{place}} or {{background}}, each once")
     if not re.fullmatch(r"[a-z]+( [a-z]+)*", re.sub(r"{(objects|place|background)}", "word", text)):
         raise UserError(f"the phrasing {text!r} must be lower-case words with single spaces between them")

@@ -69,7 +69,7 @@ def smoke_words(steps: Iterable[int], records: Iterable[int] = ()) -> str:
 def records_in(results: Sequence[Mapping[str, Any]]) -> list[int]:
     """Return the numbers of records of all finished runs: in each test, by task, and in each benchmark."""
     parts = [tasks.values() for result in results for tasks in result.get("subsets", {}).values()]
-    whole = [sum(group["n"] for group in result["groups"].values()) for result in results if "groups" in result]
+    whole = [sum(task["n"] for task in result["tasks"].values()) for result in results if "tasks" in result]
     return [scores["n"] for tasks in parts for scores in tasks] + whole
 
 

@@ -27,7 +27,7 @@ BINDING = BindingRecipe(**SMALL, pairs=0.75, hard_negatives=0.5, negated=0.3)
 SIZED = replace(BINDING, world="tiny-sizes", negated=0.0)
 COMPOSITIONS = BindingRecipe(**SMALL | {"world": "eight"}, pairs=0.4, compositions=0.75)
 RULED = BindingRecipe(**SMALL, pairs=1.0, hold_out=("texture=red & animal=penguin",), negated=0.5)
-GROUPED = BindingRecipe(**SMALL, hold_out=("animal=birds & texture=red",), groups=("birds={penguin}",))
+IN_SETS = BindingRecipe(**SMALL, hold_out=("animal=birds & texture=red",), sets=("birds={penguin}",))
 SPATIAL = SpatialRecipe(**SMALL, pairs=0.5, hard_negatives=0.5)
 ORDERS = replace(SPATIAL, hard_negatives=0.0)
 RULED_ORDERS = SpatialRecipe(**SMALL, pairs=1.0, hold_out=("relation=above & first=rabbit",))
@@ -218,8 +218,8 @@ def another_of_the_first(rows: np.ndarray) -> np.ndarray:
     return np.where(np.arange(len(rows)) == has[0], rows[has[1]], rows)
 
 
-def groups(change: Callable[[np.ndarray], np.ndarray]) -> Plant:
-    return lambda split: with_columns(split, "left_first", group=change(split.subsets["left_first"].groups))
+def pairs(change: Callable[[np.ndarray], np.ndarray]) -> Plant:
+    return lambda split: with_columns(split, "left_first", pair=change(split.subsets["left_first"].pairs))
 
 
 def shown(name: str, change: Callable[[Scene], Scene]) -> Plant:
@@ -287,7 +287,7 @@ SPLIT_FAULTS = [
     Fault("another fraction", SPATIAL, claimed(pairs=0.4), NAMED),
     Fault("another template", COUNTING, claimed(template="statement-conjunction"), NAMED),
     Fault("fewer views", MULTI_OBJECT, claimed(views=1), "every view of train is one from 0 to 0"),
-    Fault("other groups", GROUPED, claimed(groups=["birds={penguin, rabbit}"]), "no rule holds out any scene of train"),
+    Fault("other sets", IN_SETS, claimed(sets=["birds={penguin, rabbit}"]), "no rule holds out any scene of train"),
     Fault(
         "a held-out object denied", RULED, denied(lambda _: Object("penguin", "red", "center")), "train denies nothing"
     ),
@@ -325,9 +325,9 @@ SPLIT_FAULTS = [
     Fault("a probe trained on", PROBE, put("train", "left_first"), "a probe set has nothing in train"),
     Fault("the other order", PROBE, put("left_first", "right_first"), "captions of left_first mention objects"),
     Fault("a view of training", PROBE, claimed(first_view=16), "no training can use the views"),
-    Fault("one group", PROBE, groups(lambda its: its * 0), "groups of left_first are pairs of animals"),
+    Fault("one pair", PROBE, pairs(lambda its: its * 0), "pairs of left_first are pairs of animals"),
     Fault(
-        "a group torn", PROBE, groups(lambda its: np.where(np.arange(len(its)) == 7, 1 - its[7] // 2, its)), "groups"
+        "a pair torn", PROBE, pairs(lambda its: np.where(np.arange(len(its)) == 7, 1 - its[7] // 2, its)), "pairs"
     ),
     Fault("entropies", PROBE, claimed(entropies=ENTROPY), "entropies are those of"),
     Fault("less than a bit", PROBE, lambda split: only(split, one_assignment, "left_first"), "entropies are those of"),

@@ -24,7 +24,7 @@ class Made:
     """The scenes and texts of a recipe."""
 
     def __init__(self, recipe: SplitRecipe) -> None:
-        self.recipe, self.world = recipe, with_sets(load_world(recipe.world), recipe.groups)
+        self.recipe, self.world = recipe, with_sets(load_world(recipe.world), recipe.sets)
         self.subsets = recipe.subsets()
         self.train = self.subsets["train"]
         self.tests = {name: self.subsets[name] for name in recipe.all_tests}
@@ -220,7 +220,7 @@ def check_probe(its: Made) -> None:
     """With a scene there are its swap, its mirror and the mirror's swap; both tests show the same."""
     left, right = its.tests.values()
     assert left == right
-    groups = dict(zip(left, its.recipe.groups_of(left), strict=True))
+    groups = dict(zip(left, its.recipe.exchanged_pairs(left), strict=True))
     assert all(groups[its.recipe.swap(scene)] == group for scene, group in groups.items())
     assert set(Counter((s.view, compositions(s), pairs([s]).pop()) for s in left).values()) == {2}
 

@@ -89,16 +89,16 @@ def test_tasks_are_there_for_every_number_of_objects():
     for n in range(2, 7):
         others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
         others |= {"swap all"} | ({"two mentioned"} if n == 2 else set())
-        assert set(asked_of("long")[f"seen_{n}"].groups) == {"swap", *MULTI_OBJECT_TASKS, FOUR_WAY} - others
+        assert set(asked_of("long")[f"seen_{n}"].tasks) == {"swap", *MULTI_OBJECT_TASKS, FOUR_WAY} - others
         for kind in ("seen", "unseen"):
             apart = {"order", *(f"assignment of {k}" for k in (2, 3, 4))} | ({"swap all"} if n <= 3 else set())
             apart |= {"two mentioned"} if n == 2 else set()
-            assert set(asked_of("short")[f"{kind}_{n}"].groups) == {"swap", *MULTI_OBJECT_TASKS, FOUR_WAY} - apart
+            assert set(asked_of("short")[f"{kind}_{n}"].tasks) == {"swap", *MULTI_OBJECT_TASKS, FOUR_WAY} - apart
 
 
 @pytest.mark.parametrize(("name", "subset"), [(name, test) for name in RECIPES for test in RECIPES[name].tests])
 def test_known_results(name, subset):
-    for task in asked_of(name)[subset].groups:
+    for task in asked_of(name)[subset].tasks:
         if task != FOUR_WAY:
             check_known(name, subset, task)
 

@@ -79,7 +79,7 @@ def test_captions_mention_both_orders():
 @pytest.mark.parametrize(("recipe", "number"), [(SMALL, 3), (MULTI_OBJECT, None)])
 def test_groups_keep_swaps_and_mirrors_together(recipe, number):
     r = in_memory(recipe).subsets["left_first"]
-    group = dict(zip(r.scenes, r.groups, strict=True))
+    group = dict(zip(r.scenes, r.pairs, strict=True))
     assert number in (None, len(set(group.values())))
     for scene in r.scenes:
         assert len({group[one] for one in quartet(scene)}) == 1
@@ -118,6 +118,6 @@ def test_a_world_of_cut_outs(tmp_path):
     textures = len(load_world(world).textures)
     assert len(split.subsets["left_first"]) == 2 * 2 * len(list(permutations(range(textures), 2)))
     assert split.recipe["entropies"]["which"] == log2(comb(textures, 2))
-    assert split.subsets["left_first"].groups.tolist() == [0] * len(split.subsets["left_first"])
+    assert split.subsets["left_first"].pairs.tolist() == [0] * len(split.subsets["left_first"])
     assert [finding for finding in audit(path, world_file=tmp_path / "mine.toml") if not finding.holds] == []
     assert path.name == split_name(recipe)

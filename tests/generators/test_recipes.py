@@ -28,7 +28,7 @@ from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import read_split
-from tests.generators.recipe_contract import Made, alone, cells, check_all, made, many, pairs, plain
+from tests.generators.recipe_contract import Made, alone, check_all, compositions, made, many, pairs, plain
 from tests.helpers.splits import in_memory, make_split
 
 EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "8"))  # random recipes; 500 before a release
@@ -47,10 +47,10 @@ PLAIN = {
 WITHOUT = {
     "binding": (),
     "spatial": ("conjunction",),
-    "dependence": ("hard_negatives", "hold_out", "groups"),
-    "counting": ("hard_negatives", "hold_out", "groups", "conjunction", "mention_order"),
+    "dependence": ("hard_negatives", "hold_out", "sets"),
+    "counting": ("hard_negatives", "hold_out", "sets", "conjunction", "mention_order"),
     "multi-object": ("pairs", "test_pairs", "validation", "least_visible"),
-    "probe": (*OF_TRAINING, "hold_out", "groups", "mention_order", "least_visible"),
+    "probe": (*OF_TRAINING, "hold_out", "sets", "mention_order", "least_visible"),
 }
 
 
@@ -149,7 +149,7 @@ def others_alone(its: Made, before: Made) -> bool:
 
 
 def unseen_compositions(its: Made, before: Made) -> bool:
-    shown = {cell for scene in its.train for cell in cells(scene)}
+    shown = {cell for scene in its.train for cell in compositions(scene)}
     return (
         len(shown) == 60
         and its.recipe.tests[-2:] == ("one_unseen_composition", "two_unseen_compositions")
@@ -160,7 +160,7 @@ def unseen_compositions(its: Made, before: Made) -> bool:
 def covers_less(its: Made, before: Made) -> bool:
     """Cells are nested; unseen in tests are the same ones at every coverage."""
     half = made(replace(its.recipe, coverage=0.5))
-    some, more = sorted(({c for s in one.train for c in cells(s)} for one in (its, half)), key=len)
+    some, more = sorted(({c for s in one.train for c in compositions(s)} for one in (its, half)), key=len)
     return some <= more and its.subsets["unseen_3"] == half.subsets["unseen_3"]
 
 

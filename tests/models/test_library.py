@@ -366,4 +366,4 @@ def test_benchmarks_are_framed(data):
     assert other.images([0, 1]).shape == (2, 3, 48, 48)
     assert seen == [2]
     assert torch.equal(same.images([0, 1]), inner.images([0, 1]))
-    assert (other.items, other.groups) == (inner.items, inner.tasks)
+    assert (other.items, other.tasks) == (inner.items, inner.tasks)

@@ -81,7 +81,7 @@ def test_a_group_that_just_counts_counts_in_every_part(tmp_path):
 
     def both(of):
         found = bench.headlines([bench.items[k] for k in of], [outcomes[k] for k in of])
-        return {**found, "alone": summarise([outcomes[k] for k in of if bench.items[k].group == "red_big"])}
+        return {**found, "alone": summarise([outcomes[k] for k in of if bench.items[k].task == "red_big"])}
 
     found = intervals(range(len(outcomes)), both)
     assert found["macro over attributes"] == found["alone"]

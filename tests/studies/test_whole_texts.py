@@ -28,7 +28,7 @@ def test_texts_that_differ_behind_the_context_are_named_in_results_and_report(tm
     done = run_here([sys.executable, str(ROOT / "studies/transfer.py"), *options], tmp_path)
     assert done.returncode == 0, done.stderr
     (result,) = map(json.loads, (tmp_path / "out/results.jsonl").open())
-    assert (result["groups"][path.stem]["official"], result["groups"][path.stem]["tie_rate"]) == (0, 1)
+    assert (result["tasks"][path.stem]["official"], result["tasks"][path.stem]["tie_rate"]) == (0, 1)
     texts = {its[key] for file in (path, *others) for its in json.loads(file.read_text()).values() for key in long}
     assert result["cut"] == {"texts": 2, "of": len(texts), "context": 77, "first": long["caption"]}
     report = (tmp_path / "out/report.html").read_text()
