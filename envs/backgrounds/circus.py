@@ -42,7 +42,7 @@ def _kerb(rays: Rays, picture: np.ndarray) -> np.ndarray:
     return paint(picture, kerb & star, color(0.85, 0.62, 0.10) * 0.9)
 
 
-def _surround(rays: Rays) -> np.ndarray:
+def _tent_and_lamps(rays: Rays) -> np.ndarray:
     picture = _kerb(rays, _tent(rays))
     for side in (-1, 1):
         beam = np.exp(-(((rays.azimuth + side * (0.24 - rays.height * 0.55)) / 0.05) ** 2))
@@ -57,7 +57,7 @@ def _sawdust(rays: Rays) -> np.ndarray:
 
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
-    backdrop = draw_ground(rays, light, rays.to_ring(_RING), _surround, _sawdust)
+    backdrop = draw_ground(rays, light, rays.to_ring(_RING), _tent_and_lamps, _sawdust)
     lamp = np.exp(-(backdrop.points[..., 0] ** 2 + (backdrop.points[..., 1] - 0.3) ** 2) / 9)
     spot, on_ground = 0.55 + 0.6 * lamp, backdrop.direct.any(-1)
     backdrop.ambient = paint(backdrop.ambient, on_ground, tinted(backdrop.ambient, spot))

@@ -11,7 +11,7 @@ from menagerie.envs.drawing.background import (
     fraction,
     ground_noise,
     paint,
-    scatter,
+    random_at,
     smoothstep,
     tinted,
 )
@@ -30,7 +30,7 @@ def _houses(rays: Rays, picture: np.ndarray, index: int) -> np.ndarray:
     point = rays.at(rays.to_wall(depth))
     x, z = point[..., 0] + 1.7 * index, point[..., 2]
     house, across = np.floor(x / width), fraction(x / width)
-    random = scatter(house, np.full_like(house, index))
+    random = random_at(house, np.full_like(house, index))
     roof = tallest * (0.45 + 0.55 * random)
     tint = in_planes([1 + 0.25 * fraction(random * 3.3), np.ones_like(random), 1 - 0.2 * fraction(random * 5.1)])
     colors = tinted(color(*walls), 0.7 + 0.5 * fraction(random * 7.7)) * tint
@@ -39,7 +39,7 @@ def _houses(rays: Rays, picture: np.ndarray, index: int) -> np.ndarray:
     window = (np.abs(fraction(column) - 0.52) < 0.27) & (np.abs(fraction(floor) - 0.52) < 0.27)
     window &= (np.abs(across - 0.5) < 0.44) & (z < roof - 0.4)
     glass = color(0.05, 0.09, 0.14) + tinted(color(0.07, 0.09, 0.11), smoothstep(0, 8, z))
-    lamps = scatter(np.floor(column), np.floor(floor)) > 0.8
+    lamps = random_at(np.floor(column), np.floor(floor)) > 0.8
     colors = paint(colors, window, glass)
     colors = paint(colors, window & lamps, color(0.75, 0.62, 0.32))
     return paint(picture, (z < roof) & (z > -0.2), colors)

@@ -60,7 +60,7 @@ def _water(rays: Rays) -> np.ndarray:
     return deep + tinted(color(0.02, 0.07, 0.07), strength)
 
 
-def _sand(rays: Rays) -> np.ndarray:
+def _seabed(rays: Rays) -> np.ndarray:
     distance, fine, wide = rays.to_ground(), ground_noise(rays, 0.5), ground_noise(rays, 0.06)
     ripples = np.sin(rays.at(distance)[..., 1] * 6 + 2 * wide[..., 0]) * _nearness(distance)
     return tinted(color(0.46, 0.42, 0.30), 1 + 0.06 * fine[..., 2] + 0.10 * ripples)
@@ -72,7 +72,7 @@ def _nearness(distance: np.ndarray) -> np.ndarray:
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
     water, waves = _water(rays), ground_noise(rays, 0.11)
-    backdrop = draw_ground(rays, light, np.full_like(rays.height, 1e4), lambda some: water[some.rows], _sand)
+    backdrop = draw_ground(rays, light, np.full_like(rays.height, 1e4), lambda some: water[some.rows], _seabed)
     caustics = np.exp(-np.abs(waves[..., 0] + 0.6 * waves[..., 1]) * 5) * _nearness(rays.to_ground())
     backdrop.direct = tinted(backdrop.direct, 0.75 + 1.1 * caustics)
     set_props(backdrop, rays, light, _PROPS)

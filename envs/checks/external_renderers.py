@@ -19,7 +19,7 @@ from menagerie.envs.checks.physics import client
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera, view_of
-from menagerie.envs.drawing.placement import place
+from menagerie.envs.drawing.placement import pose_in_slot
 from menagerie.envs.drawing.shading import albedo
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.shapes.mesh import animal_mesh
@@ -36,7 +36,7 @@ class ExternalRendering(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def painted(animal: str, texture: str):
+def textured_mesh(animal: str, texture: str):
     """Return the animal's mesh in metres at the origin, with its texture as vertex colours."""
     import trimesh
 
@@ -50,7 +50,7 @@ def painted(animal: str, texture: str):
 
 def object_matrix(obj: Object, view: int) -> Float32[np.ndarray, "4 4"]:
     """Return the 4 x 4 matrix that moves an object from the origin to its place in the world; both are in metres."""
-    pose, matrix = place(obj.animal, obj.slot, view, obj.size), np.eye(4, dtype=np.float32)
+    pose, matrix = pose_in_slot(obj.animal, obj.slot, view, obj.size), np.eye(4, dtype=np.float32)
     matrix[:3, :3], matrix[:3, 3] = pose.rotation * pose.scale, pose.position
     return matrix
 
@@ -81,7 +81,7 @@ class Pyrender:
         self.size, self._pyrender = size, pyrender
         plate = trimesh.creation.box((2 * GROUND, 2 * GROUND, 0.02)).apply_translation((0, 0, -0.01))
         self._ground = pyrender.Mesh.from_trimesh(plate)  # takes shadows, its top at height 0
-        self._mesh = lru_cache(maxsize=256)(lambda *name: pyrender.Mesh.from_trimesh(painted(*name)))
+        self._mesh = lru_cache(maxsize=256)(lambda *name: pyrender.Mesh.from_trimesh(textured_mesh(*name)))
 
     def _scene(self, scene: Scene):
         pyrender, view = self._pyrender, view_of(scene.view)
@@ -127,7 +127,7 @@ class TinyRenderer:
         self._shape = lru_cache(maxsize=512)(self._new_shape)
 
     def _new_shape(self, animal: str, texture: str, scale: float) -> int:
-        path, mesh = self._folder / f"{animal.replace(' ', '_')}.obj", painted(animal, texture)
+        path, mesh = self._folder / f"{animal.replace(' ', '_')}.obj", textured_mesh(animal, texture)
         if not path.exists():
             mesh.export(path, include_color=False)
         color = mesh.visual.vertex_colors[:, :3].mean(0) / 255
@@ -139,7 +139,7 @@ class TinyRenderer:
     def _put(self, obj: Object, view: int) -> int:
         from scipy.spatial.transform import Rotation  # Bullet takes x, y, z, w, as scipy gives them
 
-        pose = place(obj.animal, obj.slot, view, obj.size)
+        pose = pose_in_slot(obj.animal, obj.slot, view, obj.size)
         turn = Rotation.from_matrix(pose.rotation).as_quat()
         shape = self._shape(obj.animal, obj.texture, pose.scale)
         return self._bullet.createMultiBody(0, -1, shape, basePosition=pose.position, baseOrientation=turn)

@@ -82,7 +82,7 @@ def solid(name: str):
     return trimesh.Trimesh((mesh.vertices - mesh.origin) * mesh.scale, mesh.faces)
 
 
-def decomposed(bullet, name: str, folder: Path) -> Path:
+def convex_parts(bullet, name: str, folder: Path) -> Path:
     """Return the path of an OBJ file of the animal's convex parts (V-HACD), which is written if it is missing."""
     path = folder / f"{name.replace(' ', '_')}.obj"
     if not path.exists():
@@ -108,7 +108,7 @@ def settle(bullet, name: str, folder: Path) -> Settled:
         return UPRIGHT
     mesh = solid(name)
     center = mesh.center_mass
-    body = add(bullet, decomposed(bullet, name, folder), mass=1.0, center=center)
+    body = add(bullet, convex_parts(bullet, name, folder), mass=1.0, center=center)
     bullet.changeDynamics(body, -1, lateralFriction=1.0, rollingFriction=0.02, spinningFriction=0.02)
     # Bullet's base position is the centre of mass.
     bullet.resetBasePositionAndOrientation(body, center + np.array([0, 0, DROP]), (0, 0, 0, 1))
@@ -148,7 +148,7 @@ def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
     for places, relation in RELATIONS.items():
         slots = tuple(any_facing(place) for place in places)
         bodies = {
-            (name, k): add(bullet, decomposed(bullet, name, folder), slot.widest)
+            (name, k): add(bullet, convex_parts(bullet, name, folder), slot.widest)
             for name in names
             for k, slot in enumerate(slots)
         }
@@ -168,7 +168,7 @@ def any_facing(place: str) -> Slot:
     return replace(SLOTS[place], yaws=tuple(yaw for slot in facings(place) for yaw in SLOTS[slot].yaws))
 
 
-def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list[str]:
+def pose_problems(stored: dict[str, Settled], settled: dict[str, Settled]) -> list[str]:
     """Return a line for each animal that has fallen over, or whose stored pose is missing or isn't the settled one."""
     lines = []
     for name, pose in settled.items():
@@ -195,7 +195,7 @@ def run(config: Config) -> int:
             print(f"{name:<16} {settled[name]}", flush=True)
         if config.write:
             write_poses(read_poses() | settled)
-        problems = differences(read_poses(), settled)
+        problems = pose_problems(read_poses(), settled)
         for pair, distance in (contacts(bullet, names, folder) if len(names) > 1 else {}).items():
             print(f"nearest in {pair}: {distance:.3f} m")
             if distance <= 0:

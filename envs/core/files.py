@@ -35,7 +35,7 @@ class Unwritable(UserError, OSError):
         self.errno = number
 
 
-def unwritable(path: Path, error: OSError) -> Unwritable:
+def unwritable_error(path: Path, error: OSError) -> Unwritable:
     """Make the error for a `path` that can't be written; it says what to do."""
     number = error.errno or 0
     what = f"{path} can't be written ({error.strerror or error}){way_out(number)}"
@@ -57,7 +57,7 @@ def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
         places = (temporary or path, *path.parents)
         ours = error.errno in OF_THE_DISK if error.filename is None else Path(str(error.filename)) in places
         if ours:
-            raise unwritable(path, error) from error
+            raise unwritable_error(path, error) from error
         raise
 
 
@@ -113,7 +113,7 @@ def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]
         csv.writer(file, lineterminator="\n").writerows((header, *rows))
 
 
-def check_place(option: str, folder: Path | None) -> None:
+def check_folder(option: str, folder: Path | None) -> None:
     """Raise if an option's folder can't be made because it, or a folder above it, is a file."""
     if folder is None:
         return

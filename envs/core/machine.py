@@ -54,7 +54,7 @@ SAID = (
 )
 
 
-def lacking(error: BaseException) -> str:
+def describe_shortage(error: BaseException) -> str:
     """Say what the machine lacks, if that caused an error, and what to do about it; empty for other errors."""
     text = " ".join(str(error).split())
     small = text.lower()
@@ -74,7 +74,7 @@ def way_out(number: int) -> str:
     return f"; {WAYS[number]}" if number in WAYS else ""
 
 
-def described(error: OSError) -> str:
+def describe_system_error(error: OSError) -> str:
     """One line about an error of the system that nobody handled; other `OSError`s as they say it themselves."""
     if not error.errno or not error.strerror or isinstance(error, ConnectionError | socket.gaierror):
         return str(error)
@@ -136,15 +136,15 @@ class Process(NamedTuple):
     @classmethod
     def of(cls, number: int) -> "Process":
         """Identify the process that has this number now."""
-        return cls(number, started(number))
+        return cls(number, start_time(number))
 
     @property
     def lives(self) -> bool:
         """Whether the process still runs on this system."""
-        return is_running(self.number) and started(self.number) == self.started
+        return is_running(self.number) and start_time(self.number) == self.started
 
 
-def started(number: int) -> str:
+def start_time(number: int) -> str:
     """The start time of a process in the system's own units; empty if it has ended or the system doesn't give it."""
     with contextlib.suppress(OSError, IndexError):
         state, *fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()

@@ -41,7 +41,7 @@ class Unfit(ValueError):
     """Raised for a picture that isn't allowed."""
 
 
-def reason(error: Exception) -> str:
+def picture_error(error: Exception) -> str:
     """Why a picture can't be used: decoders raise exceptions of many types, which are named."""
     return str(error) if isinstance(error, Unfit) else f"{type(error).__name__}: {error!s:.200}"
 
@@ -92,7 +92,7 @@ def orientation_of(picture: Image.Image) -> int:
     return found if found in range(1, 9) else UPRIGHT
 
 
-def upright(picture: Image.Image) -> Image.Image:
+def turn_upright(picture: Image.Image) -> Image.Image:
     """Check a picture, rotate or mirror it as its EXIF orientation says, if that can be read, and convert it to RGB."""
     check_picture(picture)
     picture.load()  # PNGs may have their EXIF behind the pixels
@@ -105,4 +105,4 @@ def upright(picture: Image.Image) -> Image.Image:
 def read_upright(file: Path | bytes) -> Image.Image:
     """A photograph, upright and in RGB. Raises as `open_picture` does."""
     with open_picture(file) as picture:
-        return upright(picture)
+        return turn_upright(picture)

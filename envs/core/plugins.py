@@ -76,7 +76,7 @@ def imported_beside(path: Path) -> dict[str, Path]:
     return {name: file for name, file in files.items() if name != "__main__"}
 
 
-def exported(module: str, name: str) -> Any:
+def load_constant(module: str, name: str) -> Any:
     """The value called `name` in a module of this package, in a folder to which users may add files.
 
     Raises a `UserError` that names the file if the value is missing, or if the module can't build it (a wrong field).
@@ -112,7 +112,7 @@ class Exports:
         """The export called `name`; raises for an unknown name, and suggests the nearest."""
         found = self._found()
         module, attribute = found[choose(self.kind, name, sorted(found))]
-        return exported(f"{self.package}.{module}", attribute)
+        return load_constant(f"{self.package}.{module}", attribute)
 
     def _found(self) -> dict[str, tuple[str, str]]:
         """Module and attribute of each export, by the export's name."""

@@ -103,12 +103,12 @@ def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
 def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
     """Read a text in UTF-8."""
     try:
-        return decoded(read_bytes(path, most))
+        return decode_text(read_bytes(path, most))
     except UnicodeError as error:
         raise Unreadable(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
 
 
-def decoded(content: bytes) -> str:
+def decode_text(content: bytes) -> str:
     """A text from its bytes, as `read_text` reads them. Raises `UnicodeError` for anything else."""
     text = content.decode("utf-8-sig")
     if "\0" in text:
@@ -162,7 +162,7 @@ def split_json(content: bytes, name: object, kind: type) -> Iterator[tuple[str, 
 def read_json(path: Path, shape: Any = None, most: int = LARGEST_RECORD) -> Any:
     """Read a JSON file, and check its shape if one is given: a `Struct` of msgspec, dict[str, float], ..."""
     content = parse_json(read_text(path, most), path)
-    return content if shape is None else shaped(content, shape, path)
+    return content if shape is None else check_shape(content, shape, path)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def check_depth(content: Any, name: object) -> None:
     raise Unreadable(f"{name} nests deeper than {DEEPEST} levels")
 
 
-def shaped(content: Any, shape: Any, name: object) -> Any:
+def check_shape(content: Any, shape: Any, name: object) -> Any:
     """Return `content` if it has the `shape`, a type that msgspec knows; else raise, naming the unknown key or wrong
     type."""
     import msgspec

@@ -78,18 +78,18 @@ def stamps_folder(given: Path | None) -> Path:
 
 def stamps(folder: Path) -> list[Stamp]:
     """Return all photographs that have a name, sorted by name and path."""
-    found = list(named(folder))
+    found = list(named_stamps(folder))
     names = {stamp.name for stamp in found}
-    return sorted(stamp._replace(name=kind_of(stamp.name, names)) for stamp in found)
+    return sorted(stamp._replace(name=general_name(stamp.name, names)) for stamp in found)
 
 
-def named(folder: Path) -> Iterator[Stamp]:
+def named_stamps(folder: Path) -> Iterator[Stamp]:
     """Yield each photograph that has a name."""
     for path, inside in pictures_below(folder, (".png",)):
         left_out = set(inside.parts) & set(LEFT_OUT) or inside.as_posix() in DRAWN
         if left_out or not is_photograph(path):
             continue
-        if name := _NAME_OF.get(inside.as_posix()) or name_of(path):
+        if name := _NAME_OF.get(inside.as_posix()) or name_from_text(path):
             yield Stamp(name, path, inside.parts[0] == ANIMALS, inside.as_posix())
 
 
@@ -117,7 +117,7 @@ def is_photograph(path: Path) -> bool:
         return False
 
 
-def name_of(path: Path) -> str:
+def name_from_text(path: Path) -> str:
     """Return the name in the first line of a picture's text file, in lower case and without words for the object's
     state. Empty if there is no such file or that line is a longer sentence."""
     text = path.with_suffix(".txt")
@@ -127,7 +127,7 @@ def name_of(path: Path) -> str:
     return " ".join([word for word in words if word not in MANNERS] or words)
 
 
-def kind_of(name: str, names: set[str]) -> str:
+def general_name(name: str, names: set[str]) -> str:
     """Return the last word of a name if `names` has it and it names the same kind: "tiger" for "sumatran tiger"; else
     the whole name."""
     last = name.split()[-1]
@@ -141,7 +141,7 @@ def own_stamps(folder: Path) -> list[Stamp]:
     found = []
     for path, inside in pictures_below(folder, CUTOUT_ENDINGS):
         given = inside.parts[0] if len(inside.parts) > 1 else re.sub(r"[-_ ]*\d+$", "", path.stem)
-        if not (name := words(given)):
+        if not (name := as_words(given)):
             raise UserError(f"{path}: {given!r} is no name for captions; rename it in letters, as snow_leopard-2.png")
         found.append(Stamp(name, path, True, inside.as_posix()))
     if (objects := len({stamp.name for stamp in found})) < LEAST:
@@ -160,8 +160,8 @@ def background_pictures(folder: Path) -> dict[str, list[Path]]:
         raise UserError(f"--backgrounds {folder} is no folder; give one with photographs (.png, .jpg, .webp)")
     used: dict[str, list[Path]] = {}
     for path, inside in pictures_below(folder, ENDINGS):
-        name = words(inside.parts[0] if len(inside.parts) > 1 else path.stem)
-        name = name or words(folder.resolve().name) or "scenery"
+        name = as_words(inside.parts[0] if len(inside.parts) > 1 else path.stem)
+        name = name or as_words(folder.resolve().name) or "scenery"
         pictures = used.get(name, [])
         if len(pictures) == MOST_PICTURES:
             print(f"left out: {path}, as {name!r} has {MOST_PICTURES} pictures; move it to another folder")
@@ -177,7 +177,7 @@ def background_pictures(folder: Path) -> dict[str, list[Path]]:
     return used
 
 
-def words(name: str) -> str:
+def as_words(name: str) -> str:
     """Return a file's or folder's name as lower-case words; empty if it isn't made of letters."""
     spaced = name.lower().replace("_", " ").replace("-", " ")
     return spaced if NAME.fullmatch(spaced) else ""

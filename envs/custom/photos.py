@@ -65,7 +65,7 @@ def run(config: Config) -> None:
     header = HEADER.format(origin=origin)
     for name, photographs in worlds(config, usable).items():
         for suffix, natural in (("", False), ("-natural", True)):
-            write_world(config.folder / f"{name}{suffix}.toml", header, photographs, scenery, natural)
+            write_photo_world(config.folder / f"{name}{suffix}.toml", header, photographs, scenery, natural)
         world = load_own_world(config.folder / f"{name}.toml")
         print(f"{config.folder / name}.toml: {len(world.animals)} objects, {len(photographs)} photographs")
 
@@ -107,7 +107,7 @@ def drawable(stamps: Sequence["Stamp"], resolution: int) -> list["Stamp"]:
     return usable
 
 
-def write_world(
+def write_photo_world(
     path: Path, header: str, stamps: Sequence["Stamp"], scenery: Mapping[str, Sequence[Path]], natural: bool
 ) -> None:
     """Write a world file, and copies of all its pictures in folders beside it."""
@@ -119,16 +119,16 @@ def write_world(
     animals = {stamp.name for stamp in stamps if stamp.is_animal}
     lines += ["", "[sets]", f"animals = {json.dumps(sorted(animals))}"] if animals != set(pictures) else []
     for name, copies in sorted(pictures.items()):
-        lines += ["", f'[animal."{name}"]', f"cutouts = {json.dumps(copied(path.parent, copies))}"]
+        lines += ["", f'[animal."{name}"]', f"cutouts = {json.dumps(copy_pictures(path.parent, copies))}"]
         lines += ['texture = "own"'] if natural else []
     for name, paths in sorted(scenery.items()):
         start = f"{BACKGROUNDS}/{name.replace(' ', '_')}"
         copies = {f"{start}-{number}{picture.suffix.lower()}": picture for number, picture in enumerate(paths, 1)}
-        lines += ["", f'[background."{name}"]', f"image = {json.dumps(copied(path.parent, copies))}"]
+        lines += ["", f'[background."{name}"]', f"image = {json.dumps(copy_pictures(path.parent, copies))}"]
     write_text(path, "\n".join(lines) + "\n")
 
 
-def copied(folder: Path, copies: Mapping[str, Path]) -> list[str]:
+def copy_pictures(folder: Path, copies: Mapping[str, Path]) -> list[str]:
     """Copy pictures to their new paths in `folder`; returns those paths."""
     for place, path in copies.items():
         with whole_file(folder / place) as temporary:

@@ -130,7 +130,7 @@ def paint(picture: np.ndarray, where: Bool[np.ndarray, "h w"], colors: np.ndarra
     return painted
 
 
-def scatter(*keys: np.ndarray) -> np.ndarray:
+def random_at(*keys: np.ndarray) -> np.ndarray:
     """Return a fixed pseudo-random number in 0..1 for each combination of whole numbers."""
     total = sum(key * factor for key, factor in zip(keys, (127.1, 311.7, 74.7), strict=False))
     return fraction(np.abs(np.sin(total.astype(np.float64))) * 43758.5453).astype(np.float32)

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float32
 
-from menagerie.envs.shapes.vectors import transform, unit
+from menagerie.envs.shapes.vectors import normalize, transform
 
 FIELD_OF_VIEW = 29.0  # degrees, across the whole image
 TARGET = np.array([0.0, 0.0, 1.02], np.float32)  # metres: where every camera looks
@@ -96,7 +96,7 @@ class Camera:
         """Return the unit direction through the middle of every sample."""
         offset = ((np.arange(self.size) + 0.5 - self.size / 2) / self.focal).astype(np.float32)
         across, down = np.meshgrid(offset, offset)
-        return unit(transform(self.axes.T, np.stack([across, -down, np.ones_like(across)], -1)))
+        return normalize(transform(self.axes.T, np.stack([across, -down, np.ones_like(across)], -1)))
 
 
 def supersampling(resolution: int) -> int:

@@ -7,12 +7,12 @@ from jaxtyping import Float32
 
 from menagerie.envs.drawing.camera import Camera
 from menagerie.envs.drawing.cutout import LUMINANCE, Cutout, Photograph
-from menagerie.envs.drawing.placement import place
+from menagerie.envs.drawing.placement import pose_in_slot
 from menagerie.envs.drawing.raster import EMPTY, Samples
 from menagerie.envs.drawing.shading import Skin
 from menagerie.envs.drawing.shadows import CENTER, REACH, TEXELS, ShadowMap, light_axes, light_space, occupied
 from menagerie.envs.shapes.texture import Texture
-from menagerie.envs.shapes.vectors import unit
+from menagerie.envs.shapes.vectors import normalize
 
 FAINTEST = 1 / 255  # alpha below which nothing is drawn
 # Contact shadow: its darkness, its reach from the card, and the height below which parts of the card cast it.
@@ -26,7 +26,7 @@ PROFILE = 64  # positions along the card's width at which contact is computed
 
 
 @dataclass(frozen=True, eq=False)
-class Card:
+class Billboard:
     """A cut-out photograph in the world, on a flat upright rectangle."""
 
     photograph: Photograph
@@ -63,14 +63,14 @@ class Card:
         return self.photograph.lookup(side + np.float32(0.5), up, spacing * per_metre)
 
 
-def card_of(cutout: Cutout, name: str, slot: str, view: int, size: str = "") -> Card:
+def make_billboard(cutout: Cutout, name: str, slot: str, view: int, size: str = "") -> Billboard:
     """Return the card of a cut-out in a slot in a view."""
-    pose = place(f"{name} cut-out", slot, view, size)  # no built-in animal has this name, so no tilt applies
+    pose = pose_in_slot(f"{name} cut-out", slot, view, size)  # no built-in animal has this name, so no tilt applies
     photograph = cutout.shown(name, view)
     width, height = (side * pose.scale for side in cutout.metres(photograph))
     turn = np.radians(cutout.stand(pose).yaw)
     x, y, z = pose.position
-    return Card(
+    return Billboard(
         photograph,
         np.array([x, y, z + cutout.hover * pose.scale], np.float32),
         np.array([np.cos(turn), np.sin(turn), 0], np.float32),
@@ -81,7 +81,7 @@ def card_of(cutout: Cutout, name: str, slot: str, view: int, size: str = "") -> 
     )
 
 
-def seen_by(camera: Camera, card: Card, side: int) -> tuple[Samples, Float32[np.ndarray, "n 3"]]:
+def trace_billboard(camera: Camera, card: Billboard, side: int) -> tuple[Samples, Float32[np.ndarray, "n 3"]]:
     """Project a card into a camera whose pixels have `side` x `side` samples. Returns every sample in a window of whole
     pixels around the card, and the photograph's linear colours there."""
     screen = camera.project(card.corners)
@@ -110,40 +110,40 @@ def seen_by(camera: Camera, card: Card, side: int) -> tuple[Samples, Float32[np.
         depth.reshape(-1),
         body,
         world,
-        np.broadcast_to(unit(card.normal + np.array([0, 0, LEAN], np.float32)), world.shape).astype(np.float32),
-        unit(camera.eye - world),
+        np.broadcast_to(normalize(card.normal + np.array([0, 0, LEAN], np.float32)), world.shape).astype(np.float32),
+        normalize(camera.eye - world),
         ambient(card, body),
         alpha.reshape(-1),
     )
     return samples, colors.reshape(-1, 3)
 
 
-def ambient(card: Card, body: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
+def ambient(card: Billboard, body: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
     """Return the share of the sky's light at points of the card, whose lower part the ground darkens."""
     up = np.clip(body[:, 2] * card.scale / card.height / FOOT, 0, 1)
     return (np.float32(0.7) + np.float32(0.3) * up).astype(np.float32)
 
 
-def card_skin(colors: Float32[np.ndarray, "n 3"]) -> Skin:
+def matte_skin(colors: Float32[np.ndarray, "n 3"]) -> Skin:
     """Return a surface of these linear colours, without highlights."""
     none = np.zeros(len(colors), np.float32)
     return Skin(colors.astype(np.float32), none, none)
 
 
-def brightness(card: Card, colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
+def brightness(card: Billboard, colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
     """Return the luminance of colours relative to the photograph's mean, with reduced contrast."""
     share = np.maximum(colors @ LUMINANCE, 0) / np.float32(card.photograph.luminance)
     return np.clip(share ** np.float32(CONTRAST), 0, BRIGHTEST).astype(np.float32)
 
 
-def painted(
+def textured_colors(
     texture: Texture, body: Float32[np.ndarray, "n 3"], relative: Float32[np.ndarray, " n"]
 ) -> Float32[np.ndarray, "n 3"]:
     """Return a texture's colours at points in metres, multiplied by the photograph's `relative` brightness there."""
     return np.clip(texture.colors(body) * relative[:, None], 0, 1)
 
 
-def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
+def billboard_shadow(card: Billboard, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
     """Return the card's shadow map."""
     corners = light_space(card.corners, sun)
     low = np.maximum(np.floor(corners[:, :2].min(0)), 0).astype(int)
@@ -158,7 +158,7 @@ def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
 
 
 def contact(
-    card: Card, light_points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]
+    card: Billboard, light_points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]
 ) -> Float32[np.ndarray, "*n"]:
     """Return the share of the sun that the contact shadow at the card's feet leaves on ground points (in light
     space)."""
@@ -174,7 +174,7 @@ def contact(
     return shares
 
 
-def feet(card: Card) -> Float32[np.ndarray, " places"]:
+def feet(card: Billboard) -> Float32[np.ndarray, " places"]:
     """Return how near the card comes to the ground, 0..1 (1: on the ground) and smoothed, at `PROFILE` positions along
     its width and a quarter of the width beyond on both sides."""
     middle = (np.arange(PROFILE) + 0.5) / PROFILE * 1.5 - 0.75

@@ -55,7 +55,7 @@ class Photograph:
         """The pixels, and copies each half the size of the one before, down to one pixel along the shorter side."""
         levels = [self.pixels]
         while min(levels[-1].shape[:2]) > 1:
-            levels.append(halved(levels[-1]))
+            levels.append(halve(levels[-1]))
         return tuple(levels)
 
     def lookup(
@@ -73,7 +73,7 @@ class Photograph:
         return bilinear(self.levels[wanted], column.astype(np.float32), row.astype(np.float32), "clear")
 
 
-def halved(pixels: Float32[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h2 w2 4"]:
+def halve(pixels: Float32[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h2 w2 4"]:
     """Return the means of 2 x 2 pixels; beyond an odd edge all is transparent."""
     height, width = pixels.shape[:2]
     even = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)))

@@ -28,13 +28,13 @@ def read_pixels(
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return the pixels of the picture in the file `path`, of which `content` is the path or the bytes, in Pillow's
     `mode`. The size is checked before any pixel is unpacked; a side has `least` to `MOST_SIDE` pixels."""
-    from menagerie.envs.core.pictures import UPRIGHT, Limits, open_picture, orientation_of, reason
+    from menagerie.envs.core.pictures import UPRIGHT, Limits, open_picture, orientation_of, picture_error
 
     try:
         with open_picture(content, Limits(formats, (least, MOST_SIDE))) as picture:
             orientation, pixels = orientation_of(picture), np.asarray(picture.convert(mode))
     except Exception as error:  # decoders raise exceptions of many types
-        raise UserError(f"{path} can't be read as a picture ({reason(error)}); give another") from error
+        raise UserError(f"{path} can't be read as a picture ({picture_error(error)}); give another") from error
     if orientation != UPRIGHT:
         raise Turned(
             f"{path} lies turned in its file (EXIF orientation {orientation}), and would be drawn so; save it upright, "

@@ -20,7 +20,7 @@ from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import shade
 from menagerie.envs.drawing.shadows import ground_shadow, visibility
 from menagerie.envs.render.compositor import SHADOWS
-from menagerie.envs.render.stage import EntryKey, Ground, Standing, ground, standing
+from menagerie.envs.render.stage import EntryKey, Ground, Renderable, ground, renderable
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class _Window(NamedTuple):
         return rows * self.width + columns
 
 
-def to_bytes(display: np.ndarray) -> np.ndarray:
+def to_uint8(display: np.ndarray) -> np.ndarray:
     """Convert values in 0..1 to uint8."""
     return (display * np.float32(255) + np.float32(0.5)).astype(np.uint8)
 
@@ -97,14 +97,14 @@ def build_entry(
 ) -> Entry:
     """Render the entry of `key` for all the given textures and backgrounds. `cutouts` maps the world's cut-outs to
     their hashes."""
-    obj, view = standing(key, resolution, cutouts or {}), view_of(key.view)
+    obj, view = renderable(key, resolution, cutouts or {}), view_of(key.view)
     samples, window = obj.samples, _window(obj.samples, supersampling(resolution))
     coverage = window.mean(samples, np.ones(len(samples.rows), np.float32))
     share = np.maximum(coverage, np.float32(1e-6))
     masks = _ground_shadows([ground(name, resolution, view) for name in backgrounds], obj, window)
     return Entry(
         corner=np.array([window.top, window.left], np.int64),
-        alpha=to_bytes(coverage),
+        alpha=to_uint8(coverage),
         depth=window.mean(samples, samples.depth) / share,
         light=window.mean(samples, obj.light_points) / share[..., None],
         colors=_layers(obj, view.sun, textures, backgrounds, window),
@@ -122,7 +122,7 @@ def _window(samples: Samples, side: int) -> _Window:
 
 
 def _layers(
-    obj: Standing,
+    obj: Renderable,
     sun: Float32[np.ndarray, "3"],
     textures: Sequence[str],
     backgrounds: Sequence[str],
@@ -163,7 +163,7 @@ def _sum_up(colors, sunlit, alpha, pixels, share, out):  # pragma: no cover
 
 
 def _ground_shadows(
-    grounds: Sequence[Ground], obj: Standing, window: _Window
+    grounds: Sequence[Ground], obj: Renderable, window: _Window
 ) -> list[tuple[tuple[int, int, int, int], UInt8[np.ndarray, "h w"]]]:
     """Return the shadow of an object on each background: its box (row, column, height, width), and the share of the sun
     in it, 0..255."""
@@ -192,4 +192,4 @@ def _cut(mask: UInt8[np.ndarray, "h w"]) -> tuple[tuple[int, int, int, int], UIn
 def backdrop(background: str, sight: int, resolution: int) -> UInt8[np.ndarray, "2 h w 3"]:
     """Return a background's lit and unlit picture, as the camera and sun of number `sight` show it."""
     drawn, side = ground(background, resolution, VIEWS[sight]), supersampling(resolution)
-    return np.array([to_bytes(average(picture, side)) for picture in (drawn.lit, drawn.unlit)])
+    return np.array([to_uint8(average(picture, side)) for picture in (drawn.lit, drawn.unlit)])

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from menagerie.envs.core.figures import short
+from menagerie.envs.core.figures import short_name
 from menagerie.envs.core.options import docstring
 from menagerie.models.registry import is_own, scorer_class, spec_of
 
@@ -37,7 +37,7 @@ TERMS: dict[str, str] = {
 
 def models_explained(models: Sequence[str]) -> dict[str, str]:
     """A line for each model, by its name in tables: what it does, and its paper."""
-    return {short(model): explained_as(model) for model in models}
+    return {short_name(model): explained_as(model) for model in models}
 
 
 def explained_as(model: str) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import UInt8
 from matplotlib.figure import Figure
 
-from menagerie.envs.core.figures import picture, short, write_png
+from menagerie.envs.core.figures import image_uri, short_name, write_png
 from menagerie.envs.core.files import file_name
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
@@ -35,7 +35,7 @@ def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
         write_png(file, sheet)
         to_csv(file.with_suffix(".csv"), pd.DataFrame([its[1:] for its in part.pictures], columns=Picture._fields[1:]))
     return [
-        its._asdict() | {"uri": picture(its.image, kind="jpeg" if max(its.image.shape) > SMALL else "png")}
+        its._asdict() | {"uri": image_uri(its.image, kind="jpeg" if max(its.image.shape) > SMALL else "png")}
         for its in part.pictures
     ]
 
@@ -102,7 +102,7 @@ def scored(records: Records) -> list[dict[str, Any]]:
     runs: dict[str, Source] = {}
     for arm, file in found:
         if file == found[0][1] and (records.folder(arm) / FILE).exists():
-            runs.setdefault(short(arm.cell.model), Source(arm.cell.seed, records.folder(arm), file))
+            runs.setdefault(short_name(arm.cell.model), Source(arm.cell.seed, records.folder(arm), file))
     return samples(tuple(list(runs.items())[:COMPARED])) if runs else []
 
 

@@ -18,7 +18,7 @@ import msgspec
 import menagerie
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers, writing
-from menagerie.envs.core.identity import differences, plain
+from menagerie.envs.core.identity import as_json, describe_differences
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.provenance import commit, without_passwords
@@ -77,7 +77,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 
     Options of scorers are compared for models that both have. Those of further models are added to the record.
     """
-    file, wanted = out / CONFIG, plain(asdict(config))
+    file, wanted = out / CONFIG, as_json(asdict(config))
     if not file.exists():
         write_record(file, {"config": wanted, "id": secrets.token_hex(8), **provenance()}, indent=1)
         return
@@ -89,7 +89,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
     before, now = recorded.get("scorers", {}), wanted.get("scorers", {})
     one_sided = {f"scorers.{flag}" for flag in before.keys() ^ now.keys()}
     named_so = {"pretrained": config.pretrained} if same_weights(recorded, config) else {}
-    if others := differences(recorded | named_so, config, ignored | one_sided):
+    if others := describe_differences(recorded | named_so, config, ignored | one_sided):
         if {path.name for path in out.iterdir()} <= {CONFIG, LOCK}:  # nothing was made yet
             file.unlink()
             return claim(out, config, ignored)

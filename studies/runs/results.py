@@ -10,12 +10,12 @@ from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import (
     FILES,
     RESULT,
-    check_file,
-    damaged,
+    check_digest,
+    damaged_result,
     file_digest,
-    noted_in,
     read_record,
     read_records,
+    recorded_digest,
     result_in,
     write_record,
 )
@@ -76,7 +76,7 @@ def read_result(folder: Path) -> dict[str, Any] | None:
     """Read the result in a folder; None if there is none yet."""
     result = result_in(folder, Result)
     if result is not None and not result.keys() & {"subsets", "tasks"}:
-        raise damaged(folder / RESULT, "it has no numbers")
+        raise damaged_result(folder / RESULT, "it has no numbers")
     return result
 
 
@@ -85,8 +85,8 @@ def checked_file(folder: Path, name: str) -> Path:
 
     A file without a recorded digest isn't checked.
     """
-    if digest := noted_in(read_result(folder) or {}, name):
-        check_file(folder / name, digest)
+    if digest := recorded_digest(read_result(folder) or {}, name):
+        check_digest(folder / name, digest)
     return folder / name
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.catalog import load_background
-from menagerie.envs.checks.against_direct import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
+from menagerie.envs.checks.against_direct import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare_with_direct, psnr
 from menagerie.envs.checks.direct import render_directly
 from menagerie.envs.drawing.camera import VIEWS
 from menagerie.envs.drawing.raster import Samples
@@ -13,7 +13,7 @@ from menagerie.envs.render.compositor import LIGHT_BOX
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.shapes.vectors import dot, unit
+from menagerie.envs.shapes.vectors import dot, normalize
 from menagerie.envs.slots import SLOTS, Slot
 from tests.envs.conftest import RESOLUTION
 
@@ -21,7 +21,7 @@ from tests.envs.conftest import RESOLUTION
 def test_agrees_with_the_direct_renderer(renderer, scenes):
     images, masks = renderer.render(scenes)
     rows = zip(scenes, images, masks, renderer.areas(scenes), strict=True)
-    results = [compare(*row, renderer.world) for row in rows]
+    results = [compare_with_direct(*row, renderer.world) for row in rows]
     assert np.mean([result.whole for result in results]) >= WHOLE_MEAN
     assert np.mean([result.touched for result in results]) >= TOUCHED_MEAN
     assert min(result.touched for result in results) >= TOUCHED_WORST
@@ -32,7 +32,7 @@ def test_objects_are_lit_as_the_ground_is():
     """The compiled shader has the formulas of `Light` and `tonemap`."""
     random = np.random.default_rng(0)
     albedo, (specular, highlight, ambient) = random.random((99, 3), np.float32), random.random((3, 99), np.float32)
-    sun, normals = VIEWS[0].sun, unit(random.standard_normal((99, 3), np.float32))
+    sun, normals = VIEWS[0].sun, normalize(random.standard_normal((99, 3), np.float32))
     samples = Samples(*[None] * 5, normals, None, ambient, None)
     lights = [load_background(name).light for name in ("desert", "city")]
     for colors, light in zip(shade(samples, Skin(albedo, specular, highlight), lights, sun), lights, strict=True):
@@ -108,7 +108,7 @@ def test_four_objects_in_one_scene(monkeypatch, world):
     scene = Scene("city", objects)
     renderer = Renderer(world, RESOLUTION)
     (image,), (mask,) = renderer.render([scene])
-    result = compare(scene, image, mask, *renderer.areas([scene]), world)
+    result = compare_with_direct(scene, image, mask, *renderer.areas([scene]), world)
     assert set(np.unique(mask)) == {0, 1, 2, 3, 4}
     assert result.touched >= TOUCHED_WORST
 

@@ -10,7 +10,7 @@ from menagerie.envs.catalog import load_animal, load_background, load_texture, n
 from menagerie.envs.custom.limits import measures
 from menagerie.envs.drawing.background import Rays
 from menagerie.envs.drawing.camera import Camera
-from menagerie.envs.drawing.placement import place, read_poses
+from menagerie.envs.drawing.placement import pose_in_slot, read_poses
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.shapes.animal import TAGS
@@ -115,17 +115,17 @@ def test_worlds_name_only_what_exists():
 
 
 def test_views_differ_within_the_slots_bounds():
-    poses = [place("rabbit", "left", view) for view in range(50)]
+    poses = [pose_in_slot("rabbit", "left", view) for view in range(50)]
     assert len({pose.yaw for pose in poses}) == 50
     slot = SLOTS["left"]
     for pose in poses:
         assert abs(pose.yaw - slot.yaws[0]) <= slot.yaw_range
         assert abs(pose.scale / slot.scale - 1) <= slot.scale_range + 1e-9
         assert abs(pose.position[0] - slot.position[0]) <= slot.shift_range[0]
-    assert place("rabbit", "left", 3) == place("rabbit", "left", 3)
+    assert pose_in_slot("rabbit", "left", 3) == pose_in_slot("rabbit", "left", 3)
 
 
 def test_a_single_animal_faces_both_ways():
     """Like the animals of pairs; else no single-object scene would show an animal facing left."""
-    facing_right = [place("rabbit", "center", view).yaw > -90 for view in range(40)]
+    facing_right = [pose_in_slot("rabbit", "center", view).yaw > -90 for view in range(40)]
     assert 8 < sum(facing_right) < 32

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.checks.against_direct import HIDDEN_APART, TOUCHED_WORST, UNCOVERED, compare
+from menagerie.envs.checks.against_direct import HIDDEN_APART, TOUCHED_WORST, UNCOVERED, compare_with_direct
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.custom.limits import measures
 from menagerie.envs.drawing.camera import VIEWS, view_of
-from menagerie.envs.drawing.card import card_of, contact
-from menagerie.envs.drawing.placement import place
+from menagerie.envs.drawing.card import contact, make_billboard
+from menagerie.envs.drawing.placement import pose_in_slot
 from menagerie.envs.render.entry import build_entry
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Object, Scene
@@ -105,7 +105,9 @@ def test_views_share_out_the_photographs(folder):
     shown = [cutout.photographs.index(cutout.shown("lion", view)) for view in range(40)]
     assert 10 < sum(shown) < 30
     for slot in ("left", "above"):
-        assert card_of(cutout, "lion", slot, 3).photograph is cutout.photographs[shown[3]], "the same in all slots"
+        assert make_billboard(cutout, "lion", slot, 3).photograph is cutout.photographs[shown[3]], (
+            "the same in all slots"
+        )
     width, height = zip(*(cutout.metres(photograph) for photograph in cutout.photographs), strict=True)
     assert [max(sides) for sides in zip(width, height, strict=True)] == pytest.approx([1.4, 1.4])
 
@@ -129,7 +131,9 @@ def test_the_ground_is_darker_at_its_feet(folder):
     world, view = one(folder), view_of(0)
     cutout = load_cutout(dict(world.cutouts)["lion"])
     points = ground("desert", SIDE, view).light_points
-    standing, floating = (contact(card_of(cutout, "lion", slot, 0), points, view.sun) for slot in ("left", "above"))
+    standing, floating = (
+        contact(make_billboard(cutout, "lion", slot, 0), points, view.sun) for slot in ("left", "above")
+    )
     assert standing.min() < 0.6
     assert (standing < 0.9).mean() < 0.03, "near them only"
     assert floating.min() == 1
@@ -145,7 +149,7 @@ def test_the_compositor_agrees_with_the_direct_renderer(folder, slots):
         scene = Scene("city", (Object("lion", "grass", slots[0]), Object(other, "red", slots[1])), 2)
         renderer = Renderer(world, SIDE)
         images, masks = renderer.render([scene])
-        result = compare(scene, images[0], masks[0], *renderer.areas([scene]), world)
+        result = compare_with_direct(scene, images[0], masks[0], *renderer.areas([scene]), world)
         assert result.touched > TOUCHED_WORST
         assert result.masks_differ < 0.05
         assert not result.cut
@@ -158,7 +162,7 @@ def test_cut_outs_and_bodies_hide_one_another_in_layouts(folder):
     objects = tuple(Object(animal, "red", place) for animal, place in places.items())
     scene, renderer = Scene("city", objects, 2), Renderer(world, SIDE)
     images, masks = renderer.render([scene])
-    result = compare(scene, images[0], masks[0], *renderer.areas([scene]), world)
+    result = compare_with_direct(scene, images[0], masks[0], *renderer.areas([scene]), world)
     assert result.touched > TOUCHED_WORST
     assert result.hidden_apart < HIDDEN_APART
     assert result.false_relations == 0
@@ -181,7 +185,7 @@ def test_it_stands_where_others_do_and_faces_the_camera(folder):
     cutout = load_cutout(dict(one(folder).cutouts)["lion"])
     for slot in SLOTS:
         for view in range(6):
-            card, pose = card_of(cutout, "lion", slot, view), place("lion cut-out", slot, view)
+            card, pose = make_billboard(cutout, "lion", slot, view), pose_in_slot("lion cut-out", slot, view)
             assert card.foot == pytest.approx(pose.position)
             assert card.across[0] > np.cos(np.radians(21)), "hardly squeezed"
             assert card.flipped == (abs(pose.yaw) > 90)

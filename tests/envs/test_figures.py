@@ -17,7 +17,7 @@ from menagerie.envs.core.figures import (
     svg,
     write_figure,
 )
-from menagerie.envs.core.pages import foldable, shade, used
+from menagerie.envs.core.pages import accuracy_style, foldable, terms_in
 
 
 def drawn():
@@ -72,15 +72,15 @@ def test_a_dozen_models_look_different():
 def test_cells_have_the_colour_of_figures(text, accuracy):
     colour = "" if accuracy is None else colour_of(accuracy)
     expected = f' style="background: {colour}; color: {ink(colour)}"' if colour else ""
-    assert str(shade(text)) == expected
+    assert str(accuracy_style(text)) == expected
 
 
 @pytest.mark.parametrize("chance", [25.0, 100 / 6, 50.0])
 def test_chance_has_the_same_colour_in_every_task(chance):
-    assert str(shade(f"{chance:.10f}", chance)) == str(shade("50.0"))
-    assert str(shade("100.0", chance)) == str(shade("100.0"))
-    assert str(shade("0.0", chance)) == str(shade("0.0"))
-    assert str(shade("100.0", 100.0)) == str(shade("50.0"))
+    assert str(accuracy_style(f"{chance:.10f}", chance)) == str(accuracy_style("50.0"))
+    assert str(accuracy_style("100.0", chance)) == str(accuracy_style("100.0"))
+    assert str(accuracy_style("0.0", chance)) == str(accuracy_style("0.0"))
+    assert str(accuracy_style("100.0", 100.0)) == str(accuracy_style("50.0"))
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ def test_short_names_are_kept_whole_and_intervals_apart_from_their_numbers():
 def test_a_page_explains_the_terms_that_it_uses():
     terms = {"hard negative": "a", "cell": "b", "tower": "c", "world": "d"}
     page = '<p class="tower">hard_negatives of 2 <b>cells</b>; worldly</p>'
-    assert used(page, terms) == {"hard negative": "a", "cell": "b"}
+    assert terms_in(page, terms) == {"hard negative": "a", "cell": "b"}

@@ -11,7 +11,7 @@ import tyro
 
 from menagerie.envs.core.command_help import chosen_command, read_options
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.options import DATA, FIRST, OTHER, PLACE, Option, options_of
+from menagerie.envs.core.options import DATA, FIRST, OTHER, PLACE, Option, list_options
 from tests.flags import flags_read
 
 
@@ -50,12 +50,12 @@ class Derived(Outer):
 
 def option(name: str, value: object = None) -> Option:
     """The one option of `Derived` called so."""
-    (one,) = (one for one in options_of(Derived, value) if one.usage.split()[0].rstrip(",") == name)
+    (one,) = (one for one in list_options(Derived, value) if one.usage.split()[0].rstrip(",") == name)
     return one
 
 
 def test_every_field_is_written_as_tyro_reads_it():
-    written = " ".join(one.usage for one in options_of(Outer) if one.usage != "FILE")
+    written = " ".join(one.usage for one in list_options(Outer) if one.usage != "FILE")
     flags = set(re.findall(r"--[\w.-]+", written))
     assert flags == flags_read(Outer)
     assert {"--no-open", "--inside.depth", "--inside.direction", "--direction"} < flags

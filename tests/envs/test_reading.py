@@ -21,7 +21,7 @@ from menagerie.envs.core.reading import (
     read_toml,
 )
 from menagerie.envs.core.records import (
-    check_file,
+    check_digest,
     file_digest,
     read_record,
     read_records,
@@ -137,12 +137,12 @@ def test_a_file_is_hashed_once_while_it_stays(tmp_path, monkeypatch):
     path.write_bytes(b"abc")
     monkeypatch.setattr(records, "open_file", lambda *args: opened.append(args) or open_file(*args))
     digest = file_digest(path)
-    check_file(path, digest)
+    check_digest(path, digest)
     assert len(opened) == 1
     path.write_bytes(b"abcd")
     with pytest.raises(Unreadable, match="was changed since it was written"):
-        check_file(path, digest)
+        check_digest(path, digest)
     assert len(opened) == 1, "another size says enough"
     path.write_bytes(b"abd")
     with pytest.raises(Unreadable, match="was changed since it was written"):
-        check_file(path, digest)
+        check_digest(path, digest)

@@ -5,7 +5,7 @@ import pytest
 
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.renderer import Pictures
-from menagerie.envs.render.row import NOISE, RowRenderer, columns_of, pattern, renderer_of
+from menagerie.envs.render.row import NOISE, RowRenderer, name_pattern, object_columns, renderer_of
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import WORLDS
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
@@ -24,7 +24,7 @@ def test_objects_stand_in_the_row_as_their_slots_say(name):
     animals, (texture, *_), (background, *_) = world.animals[:2], world.textures, world.backgrounds
     objects = tuple(Object(animal, texture, slot) for animal, slot in zip(animals, ("left", "right"), strict=True))
     scenes = [Scene(background, objects, view) for view in range(300)]
-    columns = [columns_of(scene, world.row) for scene in scenes]
+    columns = [object_columns(scene, world.row) for scene in scenes]
     assert all(left < right for left, right in columns)
     assert {column for both in columns for column in both} == set(world.row.places)
     masks = renderer_of(world, SIDE).render(scenes[:20]).masks
@@ -41,10 +41,10 @@ def test_a_column_has_the_mean_of_two_patterns_and_the_rest_the_background():
     scene = pair()
     (image,), (mask,) = RowRenderer(WORLD, SIDE).render([scene])
     for number, obj in enumerate(scene.objects, start=1):
-        mean = (pattern("animal", obj.animal, SIDE) + pattern("texture", obj.texture, SIDE)) / 2
+        mean = (name_pattern("animal", obj.animal, SIDE) + name_pattern("texture", obj.texture, SIDE)) / 2
         shown = np.broadcast_to(mean[:, None], image.shape)[mask == number]
         assert np.abs(image[mask == number] - shown).max() <= NOISE + 0.5
-    ground = np.broadcast_to(pattern("background", "city", SIDE)[:, None], image.shape)[mask == 0]
+    ground = np.broadcast_to(name_pattern("background", "city", SIDE)[:, None], image.shape)[mask == 0]
     assert np.abs(image[mask == 0] - ground).max() <= NOISE + 0.5
 
 
