@@ -178,7 +178,7 @@ def run(config: Config) -> int:
     renderer = Renderer(world, config.resolution)
     images, masks = renderer.render(scenes)
     if config.external:
-        from menagerie.envs.checks.against_external import external_report
+        from menagerie.envs.checks.external_renderers import external_report
 
         rows = external_report(scenes, masks)
     else:

@@ -61,7 +61,7 @@ def client() -> Iterator[object]:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Keep the output of C code off the terminal."""
+    """Discard what C code prints inside this context."""
     kept = [os.dup(stream) for stream in (1, 2)]
     with open(os.devnull, "wb") as nowhere:
         for stream in (1, 2):
@@ -123,10 +123,11 @@ def settle(bullet, name: str, folder: Path) -> Settled:
 
 
 def closest(bullet, first: int, second: int, slots: tuple[Slot, Slot]) -> float:
-    """Return the least distance in metres of two animals in two slots, over the extremes of their views."""
+    """Return the least distance in metres of two bodies in two slots, over the extremes of shifts and yaws."""
     x, y, _ = np.asarray(slots[1].position) - np.asarray(slots[0].position)
     least = 9.0
-    for yaws in product(*(extreme_yaws(slot) for slot in slots)):
+    extremes = ([yaw + part * slot.yaw_range for yaw in slot.yaws for part in (-1, 0, 1)] for slot in slots)
+    for yaws in product(*extremes):
         for body, slot, yaw, sign in zip((first, second), slots, yaws, (1, -1), strict=True):
             shift = np.array([sign * np.sign(x), sign * np.sign(y), 0]) * (*slot.shift_range, 0)
             turn = bullet.getQuaternionFromEuler((0, 0, np.radians(yaw)))
@@ -136,17 +137,13 @@ def closest(bullet, first: int, second: int, slots: tuple[Slot, Slot]) -> float:
     return least
 
 
-def extreme_yaws(slot: Slot) -> tuple[float, ...]:
-    """Return the ends and the middle of a slot's yaws."""
-    return tuple(yaw + part * slot.yaw_range for yaw in slot.yaws for part in (-1, 0, 1))
-
-
 def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
     """Return the least distance in metres between two animals for each relation; the key names the relation and the two
     nearest animals."""
     least = {}
+    yaws = {place: tuple(yaw for slot in facings(place) for yaw in SLOTS[slot].yaws) for place in SLOTS}
     for places, relation in RELATIONS.items():
-        slots = tuple(any_facing(place) for place in places)
+        slots = tuple(replace(SLOTS[place], yaws=yaws[place]) for place in places)
         bodies = {
             (name, k): add(bullet, convex_parts(bullet, name, folder), slot.widest)
             for name in names
@@ -163,13 +160,9 @@ def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
     return least
 
 
-def any_facing(place: str) -> Slot:
-    """Return the slot at a place, with the yaws of all facings that are possible there."""
-    return replace(SLOTS[place], yaws=tuple(yaw for slot in facings(place) for yaw in SLOTS[slot].yaws))
-
-
 def pose_problems(stored: dict[str, Settled], settled: dict[str, Settled]) -> list[str]:
-    """Return a line for each animal that has fallen over, or whose stored pose is missing or isn't the settled one."""
+    """Describe, in a line each, the animals that have fallen over, and those whose stored pose is missing or isn't the
+    settled one."""
     lines = []
     for name, pose in settled.items():
         angle = np.degrees(np.arccos(np.clip(pose.rotation[2, 2], -1, 1)))

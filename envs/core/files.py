@@ -113,7 +113,7 @@ def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]
         csv.writer(file, lineterminator="\n").writerows((header, *rows))
 
 
-def check_folder(option: str, folder: Path | None) -> None:
+def check_option_folder(option: str, folder: Path | None) -> None:
     """Raise if an option's folder can't be made because it, or a folder above it, is a file."""
     if folder is None:
         return
@@ -164,25 +164,18 @@ def clear_once(folder: Path) -> None:
         clear_leftovers(folder)
 
 
-def place_compiled(package: Path) -> None:
-    """Choose a cache folder for numba if `NUMBA_CACHE` names none and no default can be written; children inherit it.
-
-    The folder is new each time and belongs to this user alone, because its files are executed.
-    """
+def set_numba_cache(package: Path) -> None:
+    """Give numba a new folder for compiled code if `NUMBA_CACHE` names none and neither `package` nor the user's cache
+    can be written; child processes inherit it. Only this user can write to it, because its files are executed."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"
     if os.environ.get(NUMBA_CACHE) or is_writable(package) or is_writable(cache):
         return
+    note = f"note: neither {package} nor {cache} can be written, so every command compiles anew; set {NUMBA_CACHE}"
     kept = contextlib.ExitStack()
-    try:
+    with contextlib.suppress(OSError):  # numba itself will complain if it is used
         os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
-    except OSError:  # numba itself will complain if it is used
-        return
-    atexit.register(kept.close)
-    print(
-        f"note: neither {package} nor {cache} can be written, so that every command compiles anew; set {NUMBA_CACHE} "
-        "to a folder of yours",
-        file=sys.stderr,
-    )
+        atexit.register(kept.close)
+        print(f"{note} to a folder of yours", file=sys.stderr)
 
 
 def is_writable(folder: Path) -> bool:

@@ -10,7 +10,7 @@ import tyro
 
 from menagerie.envs.core.command_help import by_group, help_requested, help_text, read_options
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import check_folder, write_text
+from menagerie.envs.core.files import check_option_folder, write_text
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, docstring, list_options
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
@@ -62,7 +62,7 @@ class Make:
         from menagerie.generators.storage.folder import SplitFolder
         from menagerie.generators.storage.pack import pack
 
-        check_folder("--store", self.store)
+        check_option_folder("--store", self.store)
         store = SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
         if self.dry_run:
             print_plan(self.recipe, store)

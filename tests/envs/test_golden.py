@@ -139,7 +139,7 @@ def test_pixels_are_those_of_their_version(now):
     assert moved == [], f"raise RENDER_VERSION in envs/render/__init__.py, if any of these is not new, and run {WRITE}"
 
 
-def test_one_pixel_of_one_ingredient_is_enough(now):
+def test_change_of_one_pixel_is_noticed(now):
     spoiled = {name: picture.copy() for name, picture in now.items()}
     spoiled["animal cat"][9, 9, 1] ^= 2
     assert changed(spoiled, now) == ["animal cat"]

@@ -16,7 +16,7 @@ def bullet():
         yield bullet
 
 
-def test_stored_poses_are_where_the_animals_come_to_rest(bullet, tmp_path):
+def test_stored_poses_are_the_settled_ones(bullet, tmp_path):
     settled = {name: physics.settle(bullet, name, tmp_path) for name in names("animals")}
     assert physics.pose_problems(read_poses(), settled) == []
 
@@ -27,7 +27,7 @@ def test_no_two_animals_touch_in_any_pair_of_slots(bullet, tmp_path):
     assert min(distances.values()) > 0.03
 
 
-def test_what_is_top_heavy_falls_over(bullet, tmp_path, monkeypatch):
+def test_top_heavy_body_is_reported_to_fall(bullet, tmp_path, monkeypatch):
     import trimesh
 
     foot, head = trimesh.creation.box((0.05, 0.05, 1.0)), trimesh.creation.box((0.8, 0.3, 0.3))
@@ -37,7 +37,7 @@ def test_what_is_top_heavy_falls_over(bullet, tmp_path, monkeypatch):
     assert any("falls over" in line for line in physics.pose_problems({"cat": settled}, {"cat": settled}))
 
 
-def test_a_pose_that_is_not_the_stored_one_is_reported():
+def test_pose_other_than_the_stored_one_is_reported():
     assert physics.pose_problems({"cat": Settled()}, {"cat": Settled(pitch=5.0)})
     assert physics.pose_problems({"cat": Settled()}, {"cat": Settled(lift=0.05)})
     assert "no stored pose" in physics.pose_problems({}, {"cat": Settled()})[0]
