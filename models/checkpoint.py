@@ -18,7 +18,8 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.reading import Unreadable, check_accessible, open_file
-from menagerie.envs.core.records import check_digest, file_digest, read_record, read_recorded_digest, write_record
+from menagerie.envs.core.records import check_digest, file_digest, read_record, write_record
+from menagerie.models.cell_results import read_recorded_digest
 from menagerie.models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig

@@ -10,7 +10,8 @@ import msgspec
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import copy_file
 from menagerie.envs.core.reading import Inaccessible, Unreadable
-from menagerie.envs.core.records import RESULT, check_digest, file_digest, read_record, write_record
+from menagerie.envs.core.records import check_digest, file_digest, read_record, write_record
+from menagerie.models.cell_results import RESULT
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer

@@ -124,9 +124,9 @@ def place_text(place: Mapping[str, Any]) -> str:
 def picture(path: Path, split: Path, row: Mapping[str, Any]) -> None:
     """Draw, for each scene whose maps `row` has, its image, the map of each query, and the attention to the default
     tokens. Write the picture to `path`."""
-    from menagerie.envs.core.figures import write_png
     from menagerie.generators.captions.phrases import phrase
     from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.studies.report.figures import write_png
 
     data = SplitDataset(split, row["subset"])
     images = data.images(row["shown"]).permute(0, 2, 3, 1).numpy()

@@ -8,8 +8,7 @@ version.
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -62,38 +61,6 @@ def defaults_version(kind: type) -> dict[str, int]:
 def digest(settings: object) -> str:
     """Return a hash of settings, twelve hexadecimal digits; values that JSON can't hold count as their text."""
     return hashlib.sha256(json.dumps(as_json(settings), sort_keys=True).encode()).hexdigest()[:12]
-
-
-def with_defaults(recorded: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """Fill in the defaults of the fields, nested ones too, that were added since a configuration was recorded."""
-    whole = dict(recorded)
-    for item in fields(config):
-        current, default = getattr(config, item.name), default_of(item)
-        if is_dataclass(current) and isinstance(before := recorded.get(item.name, {}), Mapping):
-            whole[item.name] = with_defaults(before, current)
-        elif item.name not in recorded:
-            whole[item.name] = as_json(current if default is MISSING else default)
-    return whole
-
-
-def describe_differences(
-    recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset(), place: str = ""
-) -> str:
-    """Describe how a recorded configuration differs from `config`: "recipe.steps (60 there, 40 now)"; empty if it
-    doesn't.
-
-    `ignored` names fields, or parts of fields such as "scorers.sparo".
-    """
-    wanted = as_json(asdict(config)) if is_dataclass(config) else as_json(config)
-    before = with_defaults(recorded, config) if is_dataclass(config) else recorded
-    found = []
-    for name in sorted(before.keys() | wanted.keys()):
-        one, other, where = before.get(name), wanted.get(name), place + name
-        if isinstance(one, Mapping) and isinstance(other, Mapping) and where not in ignored:
-            found.append(describe_differences(one, other, ignored, f"{where}."))
-        elif one != other and where not in ignored:
-            found.append(f"{where} ({one} there, {other} now)")
-    return ", ".join(filter(None, found))
 
 
 def seed_of(seed: int, *parts: object) -> int:

@@ -1,6 +1,5 @@
 """This machine: what its errors say in one line, with the way out, and which processes run."""
 
-import contextlib
 import errno
 import hashlib
 import io
@@ -11,7 +10,6 @@ import socket
 import traceback
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 SHARED = "/dev/shm"  # where Linux keeps locks and memory that processes share
 FULL = (
@@ -124,29 +122,3 @@ def is_running(process: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
-
-
-class Process(NamedTuple):
-    """A process, identified by its number and the time when it started, because numbers are reused."""
-
-    number: int
-    started: str = ""
-    """Start time in the system's own units; empty if the system doesn't give it."""
-
-    @classmethod
-    def of(cls, number: int) -> "Process":
-        """Identify the process that has this number now."""
-        return cls(number, start_time(number))
-
-    @property
-    def lives(self) -> bool:
-        """Whether the process still runs on this system."""
-        return is_running(self.number) and start_time(self.number) == self.started
-
-
-def start_time(number: int) -> str:
-    """The start time of a process in the system's own units; empty if it has ended or the system doesn't give it."""
-    with contextlib.suppress(OSError, IndexError):
-        state, *fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        return "" if state in "ZX" else fields[18]
-    return ""

@@ -5,9 +5,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from menagerie.envs.core.figures import short_name
 from menagerie.envs.core.options import docstring
 from menagerie.models.registry import is_own, scorer_class, spec_of
+from menagerie.studies.report.figures import short_name
 
 # The same texts as in docs/glossary.md (tests/studies/test_glossary.py); a page shows the terms that it uses.
 TERMS: dict[str, str] = {

@@ -11,8 +11,8 @@ from types import FrameType
 from typing import Any
 
 from menagerie.envs.core.errors import Stopped, UserError
-from menagerie.envs.core.machine import Process
 from menagerie.envs.core.processes import WAIT_SECONDS, call, end_after
+from menagerie.studies.cluster.process import Process
 
 # SIGTERM: preemption; SIGUSR2: sent by Slurm, for submitit, before the time limit.
 SIGNALS = (signal.SIGTERM, signal.SIGUSR2)

@@ -10,7 +10,6 @@ import pandas as pd
 from jaxtyping import UInt8
 from matplotlib.figure import Figure
 
-from menagerie.envs.core.figures import image_uri, short_name, write_png
 from menagerie.envs.core.files import file_name
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
@@ -20,6 +19,7 @@ from menagerie.studies.analysis.words import wrap
 from menagerie.studies.frame.layout import Key, called, key_of
 from menagerie.studies.frame.parts import Cases, Picture, Pictures
 from menagerie.studies.frame.records import Records
+from menagerie.studies.report.figures import image_uri, short_name, write_png
 from menagerie.studies.runs.evaluation import FILE
 
 SAMPLES = 5  # images in a row

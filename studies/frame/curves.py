@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from menagerie.envs.core.figures import chance_line, legend_above, short_name
 from menagerie.studies.frame.figures import STROKES, dress
+from menagerie.studies.report.figures import chance_line, legend_above, short_name
 from menagerie.studies.runs.training_log import read_training
 
 # Told apart by every common kind of colour vision (Okabe and Ito, 2008), on white; then by the stroke too.

@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.figures import short_name
 from menagerie.envs.core.files import write_text
-from menagerie.envs.core.pages import write_page
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
@@ -45,6 +43,8 @@ from menagerie.studies.frame.parts import (
 )
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.report.figures import short_name
+from menagerie.studies.report.pages import write_page
 from menagerie.studies.runs.cell import DIVERGED, Cell
 from menagerie.studies.runs.data import FRACTIONS, SplitData
 from menagerie.studies.runs.folder import where_it_ran

@@ -24,8 +24,9 @@ from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import as_json, describe_differences
+from menagerie.envs.core.identity import as_json
 from menagerie.studies.frame.storage import alone, opened
+from menagerie.studies.runs.differences import describe_differences
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.study import Arm, Known

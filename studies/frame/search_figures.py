@@ -11,7 +11,10 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.core.figures import (
+from menagerie.studies.frame.figures import DASHED, WIDEST, panel_axes
+from menagerie.studies.frame.parts import OwnFigure
+from menagerie.studies.frame.sampling import nearest, share_of, surrogate
+from menagerie.studies.report.figures import (
     ACCURACY,
     CHANCE,
     MOST_TOGETHER,
@@ -25,9 +28,6 @@ from menagerie.envs.core.figures import (
     panels_size,
     short_name,
 )
-from menagerie.studies.frame.figures import DASHED, WIDEST, panel_axes
-from menagerie.studies.frame.parts import OwnFigure
-from menagerie.studies.frame.sampling import nearest, share_of, surrogate
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

@@ -10,12 +10,12 @@ import tyro
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.identity import as_json
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
-from menagerie.envs.core.provenance import without_passwords
 from menagerie.envs.core.validation import FIRST_SEED, RUNS
 from menagerie.studies.frame.options import GROWS
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.command_line import EXECUTION, only
+from menagerie.studies.runs.passwords import without_passwords
 
 if TYPE_CHECKING:
     from pathlib import Path

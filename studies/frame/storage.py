@@ -20,9 +20,9 @@ from optuna.storages.journal import BaseJournalBackend
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import unwritable_error
 from menagerie.envs.core.locks import FileLock
-from menagerie.envs.core.provenance import error_without_passwords, without_passwords
 from menagerie.envs.core.reading import Unreadable, open_file, parse_json
 from menagerie.envs.core.records import KEY, MARK, text_digest
+from menagerie.studies.runs.passwords import error_without_passwords, without_passwords
 
 Place = str | BaseStorage
 """Where trials are kept: a journal file, a URL, or a storage of Optuna's."""

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from menagerie.envs.core.figures import short_name
 from menagerie.studies.analysis.spread import MANY_SHARED
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.estimate import Estimate
@@ -35,6 +34,7 @@ from menagerie.studies.photographs.trainings import (
     ZERO_SHOT,
     Training,
 )
+from menagerie.studies.report.figures import short_name
 
 # Tests in tables.
 TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}

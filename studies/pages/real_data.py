@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.core.figures import short_name
 from menagerie.envs.core.files import write_text
 from menagerie.models.carry_over import Carried
 from menagerie.studies.analysis.tables import DASH, described, pivot, print_table, to_csv, to_latex
@@ -18,6 +17,7 @@ from menagerie.studies.frame.records import Records, write_cells
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.real_training.cells import BENCHMARKS, NONE, TrainedOn
 from menagerie.studies.real_training.photographs import GROUP, OTHERS
+from menagerie.studies.report.figures import short_name
 from menagerie.studies.scoring import benchmark_page
 from menagerie.studies.scoring.benchmark_page import rows_of
 from menagerie.studies.scoring.benchmark_piece import PIECES

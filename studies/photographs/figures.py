@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from menagerie.envs.core.figures import COLOURS, chance_line, legend_above, line_style, short_name
 from menagerie.studies.frame.bars import draw_dot
 from menagerie.studies.frame.cases import sample_sheet
 from menagerie.studies.frame.estimate import Estimate, compared
@@ -26,6 +25,7 @@ from menagerie.studies.photographs.trainings import (
     WORTH,
     ZERO_SHOT,
 )
+from menagerie.studies.report.figures import COLOURS, chance_line, legend_above, line_style, short_name
 
 SCRATCH, TUNED = "from scratch", "after synthetic training"
 STROKES = {TUNED: "-", SCRATCH: "--"}

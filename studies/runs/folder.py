@@ -18,14 +18,16 @@ import msgspec
 import menagerie
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers, writing
-from menagerie.envs.core.identity import as_json, describe_differences
+from menagerie.envs.core.identity import as_json
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.machine import usable_cores
-from menagerie.envs.core.provenance import commit, without_passwords
+from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.runs.differences import describe_differences
 from menagerie.studies.runs.machine import processor
+from menagerie.studies.runs.passwords import without_passwords
 from menagerie.studies.runs.results import read_result
 
 CONFIG, LOCK = "config.json", ".lock"

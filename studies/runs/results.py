@@ -7,18 +7,8 @@ import msgspec
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_text
-from menagerie.envs.core.records import (
-    FILES,
-    RESULT,
-    check_digest,
-    damaged_result,
-    file_digest,
-    read_record,
-    read_records,
-    recorded_digest,
-    result_in,
-    write_record,
-)
+from menagerie.envs.core.records import check_digest, file_digest, read_record, read_records, write_record
+from menagerie.models.cell_results import FILES, RESULT, damaged_result, recorded_digest, result_in
 
 Numbers = dict[str, float | None]
 

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import as_json, describe_differences
+from menagerie.envs.core.identity import as_json
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import TextSpace
@@ -19,6 +19,7 @@ from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.frame.adaptive import Imagined
 from menagerie.studies.frame.claims import columns_of
 from menagerie.studies.frame.command import further
+from menagerie.studies.runs.differences import describe_differences
 from tests.command import ROOT, run_here
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]

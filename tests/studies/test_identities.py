@@ -9,14 +9,7 @@ import pytest
 
 from menagerie.envs.core import identity
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import (
-    as_json,
-    changed_fields,
-    describe_differences,
-    digest,
-    identity_of,
-    with_defaults,
-)
+from menagerie.envs.core.identity import as_json, changed_fields, digest, identity_of
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import split_name
 from menagerie.models.recipe import Recipe
@@ -26,6 +19,7 @@ from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.runs.command_line import EXECUTION
+from menagerie.studies.runs.differences import describe_differences, with_defaults
 from menagerie.studies.runs.folder import claim
 from tests.grid_cells import cells, chosen_alone, splits
 

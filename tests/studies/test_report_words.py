@@ -4,10 +4,10 @@ import ast
 
 import pandas as pd
 
-from menagerie.envs.core.pages import accuracy_style
 from menagerie.envs.core.records import write_record
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
 from menagerie.studies.analysis.words import records_in
+from menagerie.studies.report.pages import accuracy_style
 from menagerie.studies.runs.folder import where_it_ran
 from tests.command import ROOT
 

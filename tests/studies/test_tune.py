@@ -11,13 +11,13 @@ import optuna
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import with_defaults
 from menagerie.envs.core.records import read_record
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, tune
 from menagerie.studies.frame.cells import SEARCHED, SHIPPED, read_tuned
 from menagerie.studies.pages.tune import Searched, sentence
+from menagerie.studies.runs.differences import with_defaults
 from tests.command import GRID, ROOT, run_here
 from tests.forked import kill_when
 

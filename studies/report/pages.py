@@ -8,8 +8,8 @@ import jinja2
 import numpy as np
 from markupsafe import Markup, escape
 
-from menagerie.envs.core.figures import ACCURACY, colour_at, ink
 from menagerie.envs.core.files import write_text
+from menagerie.studies.report.figures import ACCURACY, colour_at, ink
 
 # Characters in paths and field names after which a line may be broken, and hyphenated words that must not be.
 JOINT = re.compile(r"(?<=[\w.])=?[/_:]+(?=\w)")

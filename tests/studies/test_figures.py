@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from menagerie.envs.core.figures import (
+from menagerie.studies.report.figures import (
     ACCURACY,
     DOTS_PER_INCH,
     colour_at,
@@ -17,7 +17,7 @@ from menagerie.envs.core.figures import (
     svg,
     write_figure,
 )
-from menagerie.envs.core.pages import accuracy_style, foldable, terms_in
+from menagerie.studies.report.pages import accuracy_style, foldable, terms_in
 
 
 def drawn():
