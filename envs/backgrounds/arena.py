@@ -11,7 +11,7 @@ from menagerie.envs.drawing.background import (
     ground_noise,
     paint,
     random_at,
-    tinted,
+    tint,
 )
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.texture import color
@@ -29,7 +29,7 @@ def _stands(along: np.ndarray, height: np.ndarray) -> np.ndarray:
     person = (across / 0.36) ** 2 + ((up + 0.1) / 0.42) ** 2 < 1
     clothes = in_planes([0.10 + 0.45 * random_at(seat, row, np.full_like(row, k)) for k in range(3)]) * 0.5
     crowd = paint(clothes, ~person, color(0.035, 0.04, 0.06))
-    return tinted(crowd, 1.1 - 0.07 * np.clip(height, 0, 9))
+    return tint(crowd, 1.1 - 0.07 * np.clip(height, 0, 9))
 
 
 def _stands_and_barrier(rays: Rays) -> np.ndarray:
@@ -41,7 +41,7 @@ def _stands_and_barrier(rays: Rays) -> np.ndarray:
     picture = paint(picture, low & ~blue, color(0.42, 0.05, 0.05))
     picture = paint(picture, low & (np.abs(height - _BARRIER + 0.12) < 0.08), color(0.75, 0.75, 0.72))
     glow = np.exp(-((fraction(along / 2.4) - 0.5) ** 2 * 60 + (height - 3.55) ** 2 * 30))
-    return paint(picture, height > 3.1, color(0.02, 0.022, 0.03) + tinted(color(1, 0.97, 0.88), 2 * glow))
+    return paint(picture, height > 3.1, color(0.02, 0.022, 0.03) + tint(color(1, 0.97, 0.88), 2 * glow))
 
 
 def _court(rays: Rays) -> np.ndarray:
@@ -49,7 +49,7 @@ def _court(rays: Rays) -> np.ndarray:
     x, y = ground[..., 0], ground[..., 1]
     plank = np.floor(x / 0.28)
     tone = random_at(plank, np.floor(y / 1.8 + plank * 0.37))
-    wood = tinted(color(0.50, 0.29, 0.13), 0.85 + 0.22 * tone + 0.03 * fine[..., 2])
+    wood = tint(color(0.50, 0.29, 0.13), 0.85 + 0.22 * tone + 0.03 * fine[..., 2])
     circle = np.abs(np.hypot(x, y - 0.5) - 2.6) < 0.05
     lines = circle | (np.abs(y - 1.9) < 0.05) | (np.abs(np.abs(x) - 5) < 0.05)
     return paint(wood, lines, color(0.8, 0.8, 0.78))

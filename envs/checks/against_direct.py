@@ -101,11 +101,11 @@ def compare_with_direct(
         bool(border.any()),
         direct.uncovered,
         float(np.abs(hidden - (1 - np.array(direct.uncovered))).max()),
-        contradicted(scene, direct.centers),
+        count_contradictions(scene, direct.centers),
     )
 
 
-def contradicted(scene: "Scene", centers: Sequence[Sequence[float]]) -> int:
+def count_contradictions(scene: "Scene", centers: Sequence[Sequence[float]]) -> int:
     """Count the stated relations whose first object isn't the left, upper or foremost one by its center."""
     relations = relations_of(scene)
     return sum(centers[first][AXES[name]] >= centers[second][AXES[name]] for name, first, second in relations)

@@ -13,7 +13,7 @@ from menagerie.envs.drawing.raster import EMPTY
 from menagerie.envs.drawing.shading import Light, mix, shade
 from menagerie.envs.drawing.shadows import TEXELS, ShadowMap, visibility
 from menagerie.envs.render.entry import to_uint8
-from menagerie.envs.render.stage import EntryKey, Renderable, camera, ground, renderable
+from menagerie.envs.render.renderables import EntryKey, Renderable, camera, ground, renderable
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from menagerie.envs.catalog import load_animal, load_background, load_texture
-from menagerie.envs.checks.physics import client
+from menagerie.envs.checks.physics import simulation
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera, average, supersampling, view_of
@@ -24,7 +24,7 @@ from menagerie.envs.drawing.placement import pose_in_slot
 from menagerie.envs.drawing.raster import trace
 from menagerie.envs.drawing.shading import albedo
 from menagerie.envs.drawing.shadows import light_axes
-from menagerie.envs.render.stage import EntryKey, camera, mesh_in_slot
+from menagerie.envs.render.renderables import EntryKey, camera, mesh_in_slot
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.shapes.mesh import animal_mesh
 
@@ -128,7 +128,7 @@ class TinyRenderer:
     def __init__(self, size: int) -> None:
         self.size, self._open = size, contextlib.ExitStack()
         self._folder = self._open.enter_context(scratch_folder())
-        self._bullet = self._open.enter_context(client())
+        self._bullet = self._open.enter_context(simulation())
         self._shape = lru_cache(maxsize=512)(self._new_shape)
 
     def _new_shape(self, animal: str, texture: str, scale: float) -> int:

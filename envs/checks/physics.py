@@ -42,7 +42,7 @@ class Config:
 
 
 @contextlib.contextmanager
-def client() -> Iterator[object]:
+def simulation() -> Iterator[object]:
     """Yield pybullet, connected to a new simulation that has a ground plane."""
     try:
         with silence():
@@ -181,7 +181,7 @@ def pose_problems(stored: dict[str, Settled], settled: dict[str, Settled]) -> li
 def run(config: Config) -> int:
     """Settle the animals, write or compare their poses, and look for contacts; returns 1 if something is wrong."""
     names = config.animals or catalog.names("animals")
-    with scratch_folder() as folder, client() as bullet:
+    with scratch_folder() as folder, simulation() as bullet:
         settled = {}
         for name in names:
             settled[name] = settle(bullet, name, folder)

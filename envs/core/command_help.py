@@ -47,7 +47,7 @@ def read_options(
     return config
 
 
-def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
+def choose_command(command: str, description: str, names: Iterable[str]) -> str:
     """Return the first argument, which names a command; without one, or with --help, print the commands and exit."""
     known = list(names)
     if len(sys.argv) < 2 or sys.argv[1] in HELP:
@@ -56,7 +56,7 @@ def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
     return choose("command", sys.argv[1], known)
 
 
-def started_as() -> str:
+def running_command() -> str:
     """The command that started the running study, without options: `menagerie tune`, or `python studies/tune.py`."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec and spec.name.startswith("menagerie.studies."):

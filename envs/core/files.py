@@ -17,12 +17,12 @@ from itertools import chain, count
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.machine import is_running, system_name, way_out
+from menagerie.envs.core.machine import is_running, remedy, system_name
 
 # Temporary files end in `.SYSTEM-PROCESS.tmp.SUFFIX`; temporary folders begin with this and `-SYSTEM-PROCESS-`.
 SCRATCH = "menagerie"
 # Errors of a write that concern the disk; their exceptions may name no file.
-OF_THE_DISK = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS}
+DISK_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS}
 NUMBA_CACHE = "NUMBA_CACHE_DIR"  # environment variable: the folder for numba's compiled code
 TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
 
@@ -38,7 +38,7 @@ class Unwritable(UserError, OSError):
 def unwritable_error(path: Path, error: OSError) -> Unwritable:
     """Make the error for a `path` that can't be written; it says what to do."""
     number = error.errno or 0
-    what = f"{path} can't be written ({error.strerror or error}){way_out(number)}"
+    what = f"{path} can't be written ({error.strerror or error}){remedy(number)}"
     return Unwritable(f"{what}; what was finished is kept", number)
 
 
@@ -46,7 +46,7 @@ def unwritable_error(path: Path, error: OSError) -> Unwritable:
 def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
     """Turn system errors in writing `path`, perhaps under a `temporary` name, into an `Unwritable` that names `path`.
 
-    An error that names no file counts as an error of the write if it is one of `OF_THE_DISK`. An error that names a
+    An error that names no file counts as an error of the write if it is one of `DISK_ERRORS`. An error that names a
     file counts if that is the file being written, or a folder above it.
     """
     try:
@@ -55,7 +55,7 @@ def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
         raise
     except OSError as error:
         places = (temporary or path, *path.parents)
-        ours = error.errno in OF_THE_DISK if error.filename is None else Path(str(error.filename)) in places
+        ours = error.errno in DISK_ERRORS if error.filename is None else Path(str(error.filename)) in places
         if ours:
             raise unwritable_error(path, error) from error
         raise

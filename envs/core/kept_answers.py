@@ -76,7 +76,7 @@ class KeptAnswers(ABC, Generic[Value]):
 
     def keep(self, key: str, value: Value) -> None:
         """Keep an answer, unless another process has kept one under this key by now. Raises `Unwritable`."""
-        line = seal(self.to_line(key, value), salt=self.folder.name).encode() + b"\n"
+        line = seal(self.to_line(key, value), context=self.folder.name).encode() + b"\n"
         with writing(self.path), FileLock(self.folder / "lock"), self.path.open("ab+") as file:
             self.read()
             if key in self._known:

@@ -7,7 +7,6 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
@@ -51,7 +50,7 @@ def run_once(path: Path, changed: int) -> ModuleType:
 
 def check_imports(path: Path) -> None:
     """Raise if a file that was run got another module than the one beside it."""
-    for name, source in imported_beside(path).items():
+    for name, source in local_imports(path).items():
         loaded = getattr(sys.modules.get(name), "__file__", None)
         if loaded and Path(loaded).resolve() != source:
             raise ImportError(f"{name} lies in {source}, but {loaded} was imported; rename your own")
@@ -62,10 +61,10 @@ def own_sources(path: Path) -> list[Path]:
 
     Only `import` statements are followed.
     """
-    return [path, *sorted(set(imported_beside(path).values()) - {path.resolve()})]
+    return [path, *sorted(set(local_imports(path).values()) - {path.resolve()})]
 
 
-def imported_beside(path: Path) -> dict[str, Path]:
+def local_imports(path: Path) -> dict[str, Path]:
     """The modules below a file's folder that the file imports, directly or not: paths by module name; runs nothing."""
     finder = ModuleFinder(path=[str(path.parent)])
     try:
@@ -74,18 +73,6 @@ def imported_beside(path: Path) -> dict[str, Path]:
         raise UserError(f"{path} can't be read ({type(error).__name__}: {error}); mend it and start again") from error
     files = {name: Path(module.__file__).resolve() for name, module in finder.modules.items() if module.__file__}
     return {name: file for name, file in files.items() if name != "__main__"}
-
-
-def load_constant(module: str, name: str) -> Any:
-    """The value called `name` in a module of this package, in a folder to which users may add files.
-
-    Raises a `UserError` that names the file if the value is missing, or if the module can't build it (a wrong field).
-    """
-    try:
-        return getattr(import_module(module), name)
-    except (TypeError, AttributeError, UserError) as error:
-        found = find_spec(module)
-        raise UserError(f"{found.origin if found else module} can't be used: {error}; mend it") from error
 
 
 @dataclass(frozen=True)
@@ -109,10 +96,14 @@ class Exports:
         return tuple(sorted(self._found()))
 
     def load(self, name: str) -> Any:
-        """The export called `name`; raises for an unknown name, and suggests the nearest."""
+        """Return the export called `name`. Raises a `UserError` for an unknown name, or if its file can't build it, as
+        with a wrong field."""
         found = self._found()
-        module, attribute = found[choose(self.kind, name, sorted(found))]
-        return load_constant(f"{self.package}.{module}", attribute)
+        stem, attribute = found[choose(self.kind, name, sorted(found))]
+        try:
+            return getattr(import_module(f"{self.package}.{stem}"), attribute)
+        except (TypeError, AttributeError, UserError) as error:
+            raise UserError(f"{self.folder / stem}.py can't be used: {error}; mend it") from error
 
     def _found(self) -> dict[str, tuple[str, str]]:
         """Module and attribute of each export, by the export's name."""

@@ -103,13 +103,13 @@ def in_child(function: Callable[..., Result], *arguments: object) -> Result:
     exceptions."""
     with ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as child:
         try:
-            return child.submit(call, function, *arguments).result()
+            return child.submit(call_in_worker, function, *arguments).result()
         except BrokenProcessPool as error:
             name = function.__name__
             raise UserError(f"the process of {name} has ended: killed, or out of memory; run it again") from error
 
 
-def call(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
+def call_in_worker(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
     """Call a function in this worker; raises the server's error if it couldn't load a module, and `UserError` if the
     machine lacks what the function or a module needs."""
     try:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.machine import way_out
+from menagerie.envs.core.machine import remedy
 
 LARGEST_TEXT = 1 << 30  # bytes of a file that is read as one text
 LARGEST_RECORD = 64 << 20  # bytes of JSON of ours
@@ -28,7 +28,7 @@ LARGEST_POINTER = 1024
 DEEPEST = 64  # levels of lists and tables
 KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device"}
 # Errors that concern the path or the bytes behind it. All others concern the system, and may be gone the next time.
-OF_THE_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.EINVAL, errno.ENXIO}
+FILE_ERRORS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.EINVAL, errno.ENXIO}
 
 IN_HDF5 = re.compile(r"\berrno = (\d+)")
 
@@ -48,11 +48,11 @@ def check_accessible(path: Path, error: BaseException) -> None:
     """Raise `Inaccessible`, which says what to do, if an error in reading `path` concerns the system and not the
     file."""
     if isinstance(error, MemoryError):
-        raise Inaccessible(f"{path} can't be read (there is not enough memory){way_out(errno.ENOMEM)}") from error
+        raise Inaccessible(f"{path} can't be read (there is not enough memory){remedy(errno.ENOMEM)}") from error
     named = IN_HDF5.search(str(error))  # h5py may raise other exceptions than `OSError`, whose text has the number
     number = error.errno if isinstance(error, OSError) and error.errno else int(named[1]) if named else 0
-    if number and number not in OF_THE_FILE:
-        raise Inaccessible(f"{path} can't be read ({os.strerror(number)}){way_out(number)}") from error
+    if number and number not in FILE_ERRORS:
+        raise Inaccessible(f"{path} can't be read ({os.strerror(number)}){remedy(number)}") from error
 
 
 @contextlib.contextmanager
@@ -207,7 +207,7 @@ def inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def raise_error(error: OSError) -> None:
+def raise_listing_error(error: OSError) -> None:
     raise error
 
 
@@ -215,7 +215,7 @@ def files_below(folder: Path) -> list[Path]:
     """The files below a folder, sorted, also those behind links to folders; none twice that a circle of links
     repeats."""
     found, seen = [], set()
-    for place, folders, files in os.walk(folder, followlinks=True, onerror=raise_error):
+    for place, folders, files in os.walk(folder, followlinks=True, onerror=raise_listing_error):
         folders.sort(key=lambda name: (os.path.islink(os.path.join(place, name)), name))  # a folder before links to it
         if (real := os.path.realpath(place)) in seen:
             folders.clear()
@@ -225,10 +225,10 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-LITTER = frozenset(("__MACOSX", ".DS_Store", ".AppleDouble", "Thumbs.db", "desktop.ini"))
+SYSTEM_FILES = frozenset(("__MACOSX", ".DS_Store", ".AppleDouble", "Thumbs.db", "desktop.ini"))
 BESIDE_FILES = "._"  # prefix of the files that macOS writes beside others: "._a.jpg"
 
 
-def is_litter(path: str | PurePath) -> bool:
+def is_system_file(path: str | PurePath) -> bool:
     """Whether a path, below a folder or in an archive, is an extra file of macOS or Windows, or in a folder of them."""
-    return any(part in LITTER or part.startswith(BESIDE_FILES) for part in PurePath(path).parts)
+    return any(part in SYSTEM_FILES or part.startswith(BESIDE_FILES) for part in PurePath(path).parts)

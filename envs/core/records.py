@@ -30,30 +30,30 @@ SEAL = re.compile(rf',?\s*"{KEY}":\s*"({MARK}[0-9a-f]{{{LETTERS}}})"\s*\}}\s*\Z'
 TAIL = 200  # characters at the end that hold the digest and no other key
 
 
-def seal(content: dict[str, Any], indent: int | None = None, salt: str = "") -> str:
-    """An object as JSON with its digest, which also covers the text `salt`, such as the record's owner."""
+def seal(content: dict[str, Any], indent: int | None = None, context: str = "") -> str:
+    """An object as JSON with its digest, which also covers the text `context`, such as the record's owner."""
     text = json.dumps(content, indent=indent)
     head = text[:-1].rstrip()
     gap = "" if head == "{" else "," + (" " if indent is None else "\n" + " " * indent)
-    return f'{head}{gap}"{KEY}": "{text_digest(head, salt)}"' + ("}" if indent is None else "\n}")
+    return f'{head}{gap}"{KEY}": "{text_digest(head, context)}"' + ("}" if indent is None else "\n}")
 
 
-def unseal(text: str, name: object, salt: str = "", shape: Any = None) -> Any:
+def unseal(text: str, name: object, context: str = "", shape: Any = None) -> Any:
     """Parse a record's text and remove its digest; raises `Unreadable` if that is missing or doesn't fit the text."""
     tail = text[-TAIL:]
     found = SEAL.search(tail)
     if not found:
         raise Unreadable(f"{name} has no digest of itself, as all have that this program writes")
-    if text_digest(text[: len(text) - len(tail) + found.start()], salt) != found[1]:
+    if text_digest(text[: len(text) - len(tail) + found.start()], context) != found[1]:
         raise Unreadable(f"{name} was changed since it was written")
     content = parse_json(text, name)
     del content[KEY]
     return content if shape is None else check_shape(content, shape, name)
 
 
-def text_digest(text: str, salt: str = "") -> str:
+def text_digest(text: str, context: str = "") -> str:
     """The digest of a text."""
-    return MARK + hashlib.sha256(f"{salt}{text}".encode()).hexdigest()[:LETTERS]
+    return MARK + hashlib.sha256(f"{context}{text}".encode()).hexdigest()[:LETTERS]
 
 
 def write_record(path: Path, content: dict[str, Any], indent: int | None = None, owner: str = "") -> None:
@@ -71,15 +71,15 @@ def write_records(path: Path, records: Iterable[dict[str, Any]]) -> None:
     """Write a file with an object on each line, whole or not at all. Every digest covers the number of objects, so that
     a lost line is noticed."""
     every = list(records)
-    salt = f"{len(every)} "
-    write_text(path, "".join(seal(content, salt=salt) + "\n" for content in every))
+    context = f"{len(every)} "
+    write_text(path, "".join(seal(content, context=context) + "\n" for content in every))
 
 
 def read_records(path: Path, shape: Any = dict[str, Any]) -> list[Any]:
     """Read the objects that `write_records` wrote; raises `Unreadable` if one was changed or is missing."""
     lines = read_text(path).splitlines()
-    salt = f"{len(lines)} "
-    return [unseal(line, f"{path} line {n}", salt, shape) for n, line in enumerate(lines, start=1)]
+    context = f"{len(lines)} "
+    return [unseal(line, f"{path} line {n}", context, shape) for n, line in enumerate(lines, start=1)]
 
 
 def file_digest(path: Path) -> str:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
+from menagerie.envs.drawing.billboard import make_billboard
 from menagerie.envs.drawing.camera import VIEWS, Camera, view_of
-from menagerie.envs.drawing.card import make_billboard
 from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import UPRIGHT, Pose, Settled, pose_in_slot, read_poses
 from menagerie.envs.drawing.raster import to_world

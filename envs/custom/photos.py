@@ -26,7 +26,7 @@ import tyro
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import copy_file, write_text
 from menagerie.envs.core.pictures import Limits, open_picture
-from menagerie.envs.core.reading import files_below, is_litter
+from menagerie.envs.core.reading import files_below, is_system_file
 from menagerie.envs.core.validation import SIDE
 from menagerie.envs.custom.ingredients import MOST_PICTURES
 from menagerie.envs.world import NAME
@@ -106,7 +106,7 @@ def run(config: Config) -> None:
     """Write the worlds and report what is in them."""
     from menagerie.envs.custom.world_file import load_own_world
 
-    usable = drawable(all_stamps(config), config.resolution)
+    usable = drawable_stamps(all_stamps(config), config.resolution)
     scenery = background_pictures(config.backgrounds) if config.backgrounds else {}
     origin = OWN.format(folder=json.dumps(str(config.cutouts))) if config.cutouts else PACKAGED.format(package=PACKAGE)
     header = HEADER.format(origin=origin)
@@ -134,7 +134,7 @@ def worlds(config: Config, usable: list[Stamp]) -> dict[str, list[Stamp]]:
     return {"photos": shared, "photos-wide": usable}
 
 
-def drawable(stamps: Sequence[Stamp], resolution: int) -> list[Stamp]:
+def drawable_stamps(stamps: Sequence[Stamp], resolution: int) -> list[Stamp]:
     """Return the photographs that can be drawn at a resolution; prints for each of the others the reason why not."""
     from menagerie.envs.custom.cutouts import check_sharp
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
@@ -216,7 +216,7 @@ def pictures_below(folder: Path, endings: Sequence[str]) -> Iterator[tuple[Path,
     """Yield each file with one of the endings, and its path inside the folder."""
     for path in files_below(folder):
         inside = path.relative_to(folder)
-        if path.suffix.lower() in endings and not is_litter(inside):
+        if path.suffix.lower() in endings and not is_system_file(inside):
             yield path, inside
 
 

@@ -49,14 +49,14 @@ VIEWS = tuple(View(camera, sun) for camera, sun in product(CAMERAS, SUNS))
 
 
 @lru_cache(maxsize=4096)
-def sight_of(number: int) -> int:
+def view_index(number: int) -> int:
     """Return the place in `VIEWS` of the camera and the sun of view `number`; view 0 has the first of each."""
     return number and int(np.random.default_rng(zlib.crc32(f"view|{number}".encode())).integers(len(VIEWS)))
 
 
 def view_of(number: int) -> View:
     """Return the camera and the sun of view `number`, the same for every scene."""
-    return VIEWS[sight_of(number)]
+    return VIEWS[view_index(number)]
 
 
 @dataclass(frozen=True)

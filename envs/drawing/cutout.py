@@ -82,10 +82,10 @@ def halve(pixels: Float32[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h2 w2 4"
 
 def read_photograph(path: Path, content: bytes) -> Photograph:
     """Read the cut-out in a picture file's content; raises if it can't be drawn, and says what to do."""
-    return trimmed(read_pixels(path, content, "RGBA", FORMATS), path)
+    return trim(read_pixels(path, content, "RGBA", FORMATS), path)
 
 
-def trimmed(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:
+def trim(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:
     """Check a picture, and return the part of it that isn't transparent."""
     solid = pixels[..., 3] >= SOLID
     check_solid(path, solid)
@@ -127,7 +127,7 @@ class Cutout:
     """Whether the cut-out keeps its own colours; if not, it gets a texture's colours with the photograph's
     brightness."""
 
-    def shown(self, name: str, view: int) -> Photograph:
+    def photograph_for(self, name: str, view: int) -> Photograph:
         """Return the photograph that a view shows, the same in all slots."""
         random = np.random.default_rng(zlib.crc32(f"photograph|{name}|{view}".encode()))
         return self.photographs[random.integers(len(self.photographs))]

@@ -20,7 +20,7 @@ from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import shade
 from menagerie.envs.drawing.shadows import ground_shadow, visibility
 from menagerie.envs.render.compositor import SHADOWS
-from menagerie.envs.render.stage import EntryKey, Ground, Renderable, ground, renderable
+from menagerie.envs.render.renderables import EntryKey, Ground, Renderable, ground, renderable
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +63,6 @@ class _Window(NamedTuple):
     height: int
     width: int
     side: int  # samples along a pixel
-
-    @property
-    def bottom(self) -> int:
-        """The row below the last one."""
-        return self.top + self.height
 
     def mean(self, samples: Samples, values: np.ndarray) -> np.ndarray:
         """Weight `values` (a row per sample) by alpha, sum them within each pixel, and divide by the samples
@@ -170,8 +165,8 @@ def _ground_shadows(
     samples, shape, side = obj.samples, grounds[0].light_points.shape[:2], window.side
     bare = np.ones(shape, np.float32)
     bare[samples.rows, samples.columns] -= samples.alpha
-    uncovered, here = np.ones([length // side for length in shape], np.float32), slice(window.top, window.bottom)
-    uncovered[here] = average(bare[here.start * side : here.stop * side], side)
+    uncovered, bottom = np.ones([length // side for length in shape], np.float32), window.top + window.height
+    uncovered[window.top : bottom] = average(bare[window.top * side : bottom * side], side)
     known = grounds[0].light_points, np.full(shape, -1, np.float32)
     masks = []
     for at in grounds:
@@ -189,7 +184,7 @@ def _cut(mask: UInt8[np.ndarray, "h w"]) -> tuple[tuple[int, int, int, int], UIn
     return (int(top), int(left), int(bottom - top), int(right - left)), mask[top:bottom, left:right]
 
 
-def backdrop(background: str, sight: int, resolution: int) -> UInt8[np.ndarray, "2 h w 3"]:
-    """Return a background's lit and unlit picture, as the camera and sun of number `sight` show it."""
-    drawn, side = ground(background, resolution, VIEWS[sight]), supersampling(resolution)
+def backdrop(background: str, index: int, resolution: int) -> UInt8[np.ndarray, "2 h w 3"]:
+    """Return a background's lit and unlit picture, as the camera and sun of number `index` show it."""
+    drawn, side = ground(background, resolution, VIEWS[index]), supersampling(resolution)
     return np.array([to_uint8(average(picture, side)) for picture in (drawn.lit, drawn.unlit)])

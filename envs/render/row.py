@@ -17,8 +17,8 @@ from jaxtyping import Float64, UInt8
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.validation import SIDE, check_number
+from menagerie.envs.render.renderables import EntryKey
 from menagerie.envs.render.renderer import Pictures, Renderer, empty_pictures
-from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import Row, World
 

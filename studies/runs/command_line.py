@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import tyro
 
-from menagerie.envs.core.command_help import read_options, started_as
+from menagerie.envs.core.command_help import read_options, running_command
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import changed_fields
 from menagerie.envs.core.machine import usable_cores
@@ -62,7 +62,7 @@ def parse(
     listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     starts = Option("--preset NAME", f"Where the other options start: {listed}.")
     shown = (*[starts] * (len(presets) > 1), *more, *[RECIPE] * takes_recipes)
-    config = read_options(type(preset), rest, started_as(), description, preset, shown)
+    config = read_options(type(preset), rest, running_command(), description, preset, shown)
     if chosen.recipe and (changed := left_to_defaults(recipe, given, config)):
         print(f"--recipe {chosen.recipe} has the defaults of {recipe.kind} splits in place of the preset's: {changed}")
     return chosen.preset, config

@@ -10,8 +10,8 @@ from menagerie.envs.drawing.camera import VIEWS
 from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import Skin, shade, tonemap
 from menagerie.envs.render.compositor import LIGHT_BOX
+from menagerie.envs.render.renderables import EntryKey
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.shapes.vectors import dot, normalize
 from menagerie.envs.slots import SLOTS, Slot

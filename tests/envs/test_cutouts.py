@@ -8,12 +8,12 @@ from menagerie.envs.checks.against_direct import HIDDEN_APART, TOUCHED_WORST, UN
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.custom.limits import measures
+from menagerie.envs.drawing.billboard import contact, make_billboard
 from menagerie.envs.drawing.camera import VIEWS, view_of
-from menagerie.envs.drawing.card import contact, make_billboard
 from menagerie.envs.drawing.placement import pose_in_slot
 from menagerie.envs.render.entry import build_entry
+from menagerie.envs.render.renderables import EntryKey, ground
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.render.stage import EntryKey, ground
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.worlds import load_world
@@ -97,7 +97,7 @@ DRAWN_CAT = '[animal.cat]\ncutouts = ["lion.png"]\ntexture = "own"\n'
 def test_views_show_different_photographs(folder):
     world = one(folder, '[animal.lion]\ncutouts = ["lion.png", "tall.png"]\n')
     cutout = load_cutout(dict(world.cutouts)["lion"])
-    shown = [cutout.photographs.index(cutout.shown("lion", view)) for view in range(40)]
+    shown = [cutout.photographs.index(cutout.photograph_for("lion", view)) for view in range(40)]
     assert 10 < sum(shown) < 30
     for slot in ("left", "above"):
         assert make_billboard(cutout, "lion", slot, 3).photograph is cutout.photographs[shown[3]], (
@@ -185,10 +185,10 @@ def test_cutout_stands_in_its_slot_and_faces_the_camera(folder):
     cutout = load_cutout(dict(one(folder).cutouts)["lion"])
     for slot in SLOTS:
         for view in range(6):
-            card, pose = make_billboard(cutout, "lion", slot, view), pose_in_slot("lion cut-out", slot, view)
-            assert card.foot == pytest.approx(pose.position)
-            assert card.across[0] > np.cos(np.radians(21)), "hardly squeezed"
-            assert card.flipped == (abs(pose.yaw) > 90)
+            board, pose = make_billboard(cutout, "lion", slot, view), pose_in_slot("lion cut-out", slot, view)
+            assert board.foot == pytest.approx(pose.position)
+            assert board.across[0] > np.cos(np.radians(21)), "hardly squeezed"
+            assert board.flipped == (abs(pose.yaw) > 90)
 
 
 def test_cutout_keeps_the_limits_by_its_longer_side(folder):

@@ -17,7 +17,7 @@ from PIL import Image
 from menagerie.envs.catalog import names, register, shipped
 from menagerie.envs.drawing.background import Background, Rays, lay_ground
 from menagerie.envs.drawing.camera import VIEWS, view_of
-from menagerie.envs.drawing.cutout import Cutout, trimmed
+from menagerie.envs.drawing.cutout import Cutout, trim
 from menagerie.envs.drawing.mesh_file import MeshAnimal
 from menagerie.envs.drawing.picture_file import OWN_LIGHT, PictureTexture, by_view, picture_background
 from menagerie.envs.render import RENDER_VERSION
@@ -56,7 +56,7 @@ def plain_ingredients() -> None:
     pictures = [picture_background(np.roll(chequered, n, axis=2), 0.45) for n in range(2)]
     register("backgrounds", PICTURE, PICTURE, by_view(pictures))
     for name, natural in ((CUTOUT, False), (NATURAL, True)):
-        cutout = Cutout((trimmed(arrow(), Path("arrow.png")),), size=1.2, natural=natural)
+        cutout = Cutout((trim(arrow(), Path("arrow.png")),), size=1.2, natural=natural)
         register("cutouts", name, name, cutout)
 
 

@@ -13,7 +13,7 @@ import pytest
 from menagerie.envs.core import machine
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.machine import usable_cores
-from menagerie.envs.core.processes import call
+from menagerie.envs.core.processes import call_in_worker
 from menagerie.studies.runs.command_line import PlaceOptions
 
 
@@ -103,7 +103,7 @@ def test_shortage_of_the_machine_is_one_line_also_from_a_worker(what, monkeypatc
     assert said in line
     assert "Errno" not in line
     with pytest.raises((UserError, OSError)) as in_a_worker:
-        call(act)
+        call_in_worker(act)
     if isinstance(in_a_worker.value, UserError):
         assert line == f"error: {in_a_worker.value}"
 
@@ -111,7 +111,7 @@ def test_shortage_of_the_machine_is_one_line_also_from_a_worker(what, monkeypatc
 def test_worker_names_the_file_on_a_full_disk():
     """The parent doesn't see which files were open there."""
     with pytest.raises(OSError) as error:  # noqa: PT011, as a command reports it
-        call(write_to_a_full_disk)
+        call_in_worker(write_to_a_full_disk)
     assert pickle.loads(pickle.dumps(error.value)).filename == "/dev/full"
 
 
@@ -129,7 +129,7 @@ def test_worker_names_the_file_on_a_full_disk():
 def test_faults_of_code_are_raised_as_they_are(error):
     """A full disk is none of these either: shared memory has room here."""
     with pytest.raises(type(error)):
-        call(fails, error)
+        call_in_worker(fails, error)
 
 
 @pytest.mark.parametrize(

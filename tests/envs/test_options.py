@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pytest
 import tyro
 
-from menagerie.envs.core.command_help import chosen_command, read_options
+from menagerie.envs.core.command_help import choose_command, read_options
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, OTHER, PLACE, Option, list_options
 from tests.flags import flags_read
@@ -110,12 +110,12 @@ def test_unknown_option_is_refused_with_the_nearest(unknown, near, capsys):
 
 def test_command_is_chosen_by_name(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["x", "good"])
-    assert chosen_command("x", "About it.", ("good",)) == "good"
+    assert choose_command("x", "About it.", ("good",)) == "good"
     monkeypatch.setattr(sys, "argv", ["x", "goof"])
     with pytest.raises(UserError, match="did you mean 'good'"):
-        chosen_command("x", "About it.", ("good",))
+        choose_command("x", "About it.", ("good",))
     monkeypatch.setattr(sys, "argv", ["x"])
     with pytest.raises(SystemExit) as end:
-        chosen_command("x", "About it.", ("good",))
+        choose_command("x", "About it.", ("good",))
     assert not end.value.code
     assert capsys.readouterr().out == "usage: x {good} [OPTIONS]\n\nAbout it.\n"

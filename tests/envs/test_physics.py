@@ -12,7 +12,7 @@ pytest.importorskip("pybullet", reason="pybullet has no wheel for this Python")
 
 @pytest.fixture
 def bullet():
-    with physics.client() as bullet:
+    with physics.simulation() as bullet:
         yield bullet
 
 

@@ -121,7 +121,7 @@ def other_value(path: Path, damage: Damage) -> bool:
     inner, key = places[damage.amount // len(CHANGES) % len(places)]
     CHANGES[damage.amount % len(CHANGES)](inner, key)
     salt = f"{len(contents)} " if path.name == "cells.jsonl" else ""
-    write = (lambda its: seal(its, salt=salt)) if sealed_before else json.dumps
+    write = (lambda its: seal(its, context=salt)) if sealed_before else json.dumps
     path.write_text("\n".join(map(write, contents)) + ("\n" if path.suffix != ".json" else ""))
     return True
 

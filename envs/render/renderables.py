@@ -12,16 +12,15 @@ from jaxtyping import Float32
 from menagerie.envs.catalog import load_animal, load_background, load_texture
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.drawing.background import Backdrop, Rays
-from menagerie.envs.drawing.camera import Camera, View, supersampling, view_of
-from menagerie.envs.drawing.card import (
+from menagerie.envs.drawing.billboard import (
     billboard_shadow,
     brightness,
     contact,
     make_billboard,
     matte_skin,
-    textured_colors,
     trace_billboard,
 )
+from menagerie.envs.drawing.camera import Camera, View, supersampling, view_of
 from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import Pose, pose_in_slot
 from menagerie.envs.drawing.raster import trace
@@ -106,29 +105,29 @@ class BodyObject:
 
 
 class BillboardObject:
-    """A cut-out in a slot of a view: a photograph on a flat card, which throws no shadow on itself."""
+    """A cut-out in a slot of a view: a photograph on a flat board, which throws no shadow on itself."""
 
     shades_itself = False
 
     def __init__(self, key: EntryKey, resolution: int, cutout: Cutout) -> None:
         view = view_of(key.view)
-        self.card, self.natural, self.sun = make_billboard(cutout, *key), cutout.natural, view.sun
-        self.samples, self.colors = trace_billboard(camera(resolution, view), self.card, supersampling(resolution))
-        self.brightness = brightness(self.card, self.colors)
-        normals = np.broadcast_to(self.card.normal, self.samples.world.shape)
+        self.board, self.natural, self.sun = make_billboard(cutout, *key), cutout.natural, view.sun
+        self.samples, self.colors = trace_billboard(camera(resolution, view), self.board, supersampling(resolution))
+        self.brightness = brightness(self.board, self.colors)
+        normals = np.broadcast_to(self.board.normal, self.samples.world.shape)
         self.light_points = receiving_points(self.samples.world, normals, self.sun)
-        self.shadows = billboard_shadow(self.card, self.sun)
+        self.shadows = billboard_shadow(self.board, self.sun)
 
     def skin(self, texture: str) -> Skin:
         """Return the photograph's own colours if the cut-out is natural, else the texture's colours with the
         photograph's brightness."""
         if self.natural:
             return matte_skin(self.colors)
-        return matte_skin(textured_colors(load_texture(texture), self.samples.body, self.brightness))
+        return matte_skin(np.clip(load_texture(texture).colors(self.samples.body) * self.brightness[:, None], 0, 1))
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """Return the share of the sun that the card's feet leave on ground points (in light space)."""
-        return contact(self.card, points, self.sun)
+        """Return the share of the sun that the board's feet leave on ground points (in light space)."""
+        return contact(self.board, points, self.sun)
 
 
 Renderable = BodyObject | BillboardObject
