@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
@@ -75,6 +76,18 @@ def local_imports(path: Path) -> dict[str, Path]:
     return {name: file for name, file in files.items() if name != "__main__"}
 
 
+def load_constant(module: str, name: str) -> Any:
+    """Return the value called `name` in a module of this package, in a folder to which users may add files.
+
+    Raises a `UserError` that names the file if the value is missing, or if the module can't build it (a wrong field).
+    """
+    try:
+        return getattr(import_module(module), name)
+    except (TypeError, AttributeError, UserError) as error:
+        found = find_spec(module)
+        raise UserError(f"{found.origin if found else module} can't be used: {error}; mend it") from error
+
+
 @dataclass(frozen=True)
 class Exports:
     """The exports of a package's files. For `name` "PARSER", the constant `PARSER` of `t5.py` is the export "t5", and
@@ -96,14 +109,10 @@ class Exports:
         return tuple(sorted(self._found()))
 
     def load(self, name: str) -> Any:
-        """Return the export called `name`. Raises a `UserError` for an unknown name, or if its file can't build it, as
-        with a wrong field."""
+        """Return the export called `name`; raises for an unknown name, and suggests the nearest."""
         found = self._found()
-        stem, attribute = found[choose(self.kind, name, sorted(found))]
-        try:
-            return getattr(import_module(f"{self.package}.{stem}"), attribute)
-        except (TypeError, AttributeError, UserError) as error:
-            raise UserError(f"{self.folder / stem}.py can't be used: {error}; mend it") from error
+        module, attribute = found[choose(self.kind, name, sorted(found))]
+        return load_constant(f"{self.package}.{module}", attribute)
 
     def _found(self) -> dict[str, tuple[str, str]]:
         """Module and attribute of each export, by the export's name."""
