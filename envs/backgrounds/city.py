@@ -32,8 +32,8 @@ def _houses(rays: Rays, picture: np.ndarray, index: int) -> np.ndarray:
     house, across = np.floor(x / width), fraction(x / width)
     random = random_at(house, np.full_like(house, index))
     roof = tallest * (0.45 + 0.55 * random)
-    tint = in_planes([1 + 0.25 * fraction(random * 3.3), np.ones_like(random), 1 - 0.2 * fraction(random * 5.1)])
-    colors = tint(color(*walls), 0.7 + 0.5 * fraction(random * 7.7)) * tint
+    hue = in_planes([1 + 0.25 * fraction(random * 3.3), np.ones_like(random), 1 - 0.2 * fraction(random * 5.1)])
+    colors = tint(color(*walls), 0.7 + 0.5 * fraction(random * 7.7)) * hue
     colors = paint(colors, across < 0.05, colors * 0.45)
     column, floor = x / 0.62, z / 0.8
     window = (np.abs(fraction(column) - 0.52) < 0.27) & (np.abs(fraction(floor) - 0.52) < 0.27)
