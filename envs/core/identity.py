@@ -24,7 +24,7 @@ VERSIONS: dict[str, int] = {
 }
 
 
-def as_json(value: object) -> Any:
+def json_value(value: object) -> Any:
     """`value` as JSON would give it back: paths become text, tuples become lists."""
     if type(value) in (str, int, float, bool):  # not of their subclasses
         return value
@@ -41,8 +41,8 @@ def changed_fields(value: Any) -> dict[str, Any]:
             inner = changed_fields(current)
             if inner or type(current) is not type(default_of(item)):
                 changed[item.name] = inner
-        elif as_json(current) != as_json(default_of(item)):
-            changed[item.name] = as_json(current)
+        elif json_value(current) != json_value(default_of(item)):
+            changed[item.name] = json_value(current)
     return changed
 
 
@@ -60,7 +60,7 @@ def defaults_version(kind: type) -> dict[str, int]:
 
 def digest(settings: object) -> str:
     """Return a hash of settings, twelve hexadecimal digits; values that JSON can't hold count as their text."""
-    return hashlib.sha256(json.dumps(as_json(settings), sort_keys=True).encode()).hexdigest()[:12]
+    return hashlib.sha256(json.dumps(json_value(settings), sort_keys=True).encode()).hexdigest()[:12]
 
 
 def seed_of(seed: int, *parts: object) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from menagerie.envs.drawing.camera import Camera
-from menagerie.envs.drawing.cutout import LUMINANCE, Cutout, Photograph
+from menagerie.envs.drawing.cutout import LUMINANCE, Cutout, CutoutPhoto
 from menagerie.envs.drawing.placement import pose_in_slot
 from menagerie.envs.drawing.raster import EMPTY, Samples
 from menagerie.envs.drawing.shading import Skin
@@ -28,7 +28,7 @@ PROFILE = 64  # positions along the board's width at which contact is computed
 class Billboard:
     """A cut-out photograph in the world, on a flat upright rectangle."""
 
-    photograph: Photograph
+    photograph: CutoutPhoto
     foot: Float32[np.ndarray, "3"]  # the middle of its lower edge, metres
     across: Float32[np.ndarray, "3"]  # unit vector to its right, seen from the camera
     width: float  # metres

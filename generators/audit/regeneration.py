@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import as_json
+from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.reading import check_shape
 from menagerie.envs.core.validation import build
 from menagerie.envs.worlds import load_world
@@ -113,7 +113,7 @@ def first_difference(recorded: Records, made: Records) -> str:
         for i, (text, again) in enumerate(zip(getattr(recorded, what), getattr(made, what), strict=True)):
             if text != again:
                 key = recorded.scenes[i].key
-                return f"{what} caption of record {i}, {key}: {as_json(text)!r}, made again {as_json(again)!r}"
+                return f"{what} caption of record {i}, {key}: {json_value(text)!r}, made again {json_value(again)!r}"
     other = [name for name, column in made.columns.items() if not np.array_equal(column, recorded.columns.get(name))]
     return f"its columns {', '.join(other)} are others, of records or of counterfactuals" if other else ""
 

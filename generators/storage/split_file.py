@@ -22,7 +22,7 @@ import h5py
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import as_json, defaults_version, digest, identity_of
+from menagerie.envs.core.identity import defaults_version, digest, identity_of, json_value
 from menagerie.envs.core.reading import check_shape, parse_json
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe, recorded
@@ -83,7 +83,7 @@ def check_recipe(split: Split, recipe: SplitRecipe, images: str) -> None:
     A file's name proves nothing: another split may have been copied there.
     """
     written = {name: value for name, value in split.recipe.items() if name not in BESIDE}
-    same = written == as_json(recorded(recipe)) and split.identity == images
+    same = written == json_value(recorded(recipe)) and split.identity == images
     same &= split.recipe_version == recipe_version(recipe)
     if not same or split.subsets.keys() != {"train", "validation", *recipe.all_tests}:
         raise UserError(f"{split.path} is another split than its name says; start the study again, which makes it anew")

@@ -19,7 +19,7 @@ from menagerie.studies.analysis.words import wrap
 from menagerie.studies.frame.layout import Key, called, key_of
 from menagerie.studies.frame.parts import Cases, Picture, Pictures
 from menagerie.studies.frame.records import Records
-from menagerie.studies.report.figures import image_uri, short_name, write_png
+from menagerie.studies.report.figures import image_uri, model_label, write_png
 from menagerie.studies.runs.evaluation import FILE
 
 SAMPLES = 5  # images in a row
@@ -102,7 +102,7 @@ def scored(records: Records) -> list[dict[str, Any]]:
     runs: dict[str, Source] = {}
     for arm, file in found:
         if file == found[0][1] and (records.folder(arm) / FILE).exists():
-            runs.setdefault(short_name(arm.cell.model), Source(arm.cell.seed, records.folder(arm), file))
+            runs.setdefault(model_label(arm.cell.model), Source(arm.cell.seed, records.folder(arm), file))
     return samples(tuple(list(runs.items())[:COMPARED])) if runs else []
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import as_json, changed_fields, digest
+from menagerie.envs.core.identity import changed_fields, digest, json_value
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_records, write_records
 
@@ -152,7 +152,7 @@ def read_rows(file: Path, first: Row) -> list[Row]:
     """Read the rows of a file after its first line, which must be `first`."""
     try:
         top, *rows = read_records(file) or [{}]
-        if top != as_json(first):
+        if top != json_value(first):
             raise Unreadable("it is of another cell or measure")
     except Unreadable as error:
         raise UserError(f"{file} is damaged ({error}); delete it and run again: only this is measured anew") from error

@@ -24,7 +24,7 @@ from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import as_json
+from menagerie.envs.core.identity import json_value
 from menagerie.studies.frame.storage import alone, opened
 from menagerie.studies.runs.differences import describe_differences
 
@@ -127,7 +127,7 @@ class Search:
                 study_name=self.name, storage=storage, directions=list(self.directions), load_if_exists=True
             )
         space = {name: distribution_to_json(values) for name, values in self.space.items()}
-        wanted = as_json(dict(self.settings) | {"trials": self.trials, "at once": self.at_once, "space": space})
+        wanted = json_value(dict(self.settings) | {"trials": self.trials, "at once": self.at_once, "space": space})
         if SETTINGS not in study.user_attrs and not study.get_trials(deepcopy=False):
             study.set_user_attr(SETTINGS, wanted)
         there = study.user_attrs.get(SETTINGS)

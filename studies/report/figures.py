@@ -40,7 +40,7 @@ def line_style(number: int) -> dict[str, str]:
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
-def short_name(model: str) -> str:
+def model_label(model: str) -> str:
     """A model's name as figures show it: a user's class mine/file.py:Class is shown without its folder."""
     return model.rpartition("/")[2]
 
@@ -84,7 +84,7 @@ def model_panels(figure: Figure | SubFigure, models: Sequence[str]) -> list[tupl
         axis.axis("off")
     panels = list(zip(axes.flat, models, strict=False))
     for axis, model in panels:
-        axis.set_title(short_name(model), fontsize=9, parse_math=False)
+        axis.set_title(model_label(model), fontsize=9, parse_math=False)
         axis.tick_params(labelsize=8)
     return [(axis, [model]) for axis, model in panels]
 

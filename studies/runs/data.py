@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from menagerie.envs.core.identity import as_json, changed_fields, defaults_version
+from menagerie.envs.core.identity import changed_fields, defaults_version, json_value
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import VERSION, PairCounts, SplitRecipe
@@ -88,7 +88,7 @@ class SplitData:
     @property
     def axes(self) -> dict[str, Any]:
         """The fractions of training pairs, and other varied settings."""
-        return {name: as_json(getattr(self.recipe, name)) for name in (*FRACTIONS, *self.varied)}
+        return {name: json_value(getattr(self.recipe, name)) for name in (*FRACTIONS, *self.varied)}
 
     @property
     def name(self) -> str:

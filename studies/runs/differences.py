@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from typing import Any
 
-from menagerie.envs.core.identity import as_json
+from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.options import default_of
 
 
@@ -16,7 +16,7 @@ def with_defaults(recorded: Mapping[str, Any], config: Any) -> dict[str, Any]:
         if is_dataclass(current) and isinstance(before := recorded.get(item.name, {}), Mapping):
             whole[item.name] = with_defaults(before, current)
         elif item.name not in recorded:
-            whole[item.name] = as_json(current if default is MISSING else default)
+            whole[item.name] = json_value(current if default is MISSING else default)
     return whole
 
 
@@ -28,7 +28,7 @@ def describe_differences(
 
     `ignored` names fields, or parts of fields such as "scorers.sparo".
     """
-    wanted = as_json(asdict(config)) if is_dataclass(config) else as_json(config)
+    wanted = json_value(asdict(config)) if is_dataclass(config) else json_value(config)
     before = with_defaults(recorded, config) if is_dataclass(config) else recorded
     found = []
     for name in sorted(before.keys() | wanted.keys()):

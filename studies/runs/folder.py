@@ -18,7 +18,7 @@ import msgspec
 import menagerie
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers, writing
-from menagerie.envs.core.identity import as_json
+from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.provenance import commit
@@ -79,7 +79,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 
     Options of scorers are compared for models that both have. Those of further models are added to the record.
     """
-    file, wanted = out / CONFIG, as_json(asdict(config))
+    file, wanted = out / CONFIG, json_value(asdict(config))
     if not file.exists():
         write_record(file, {"config": wanted, "id": secrets.token_hex(8), **provenance()}, indent=1)
         return

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import as_json
+from menagerie.envs.core.identity import json_value
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import TextSpace
@@ -94,7 +94,7 @@ def test_a_place_says_more_than_tuning():
 
 
 def test_a_folder_goes_on_with_rows_of_other_models_and_not_with_another_cell():
-    before = as_json(asdict(study(("layers=2",), "smoke")))
+    before = json_value(asdict(study(("layers=2",), "smoke")))
     more = study(("layers=2", "model=clip-phrases"), "smoke")
     assert describe_differences(before, more, further(more)) == ""
     assert describe_differences(before, replace(more, cell="laptop"), further(more)) == "cell (smoke there, laptop now)"

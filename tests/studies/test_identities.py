@@ -9,7 +9,7 @@ import pytest
 
 from menagerie.envs.core import identity
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import as_json, changed_fields, digest, identity_of
+from menagerie.envs.core.identity import changed_fields, digest, identity_of, json_value
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import split_name
 from menagerie.models.recipe import Recipe
@@ -79,7 +79,7 @@ def test_only_what_differs_counts():
 
     assert changed_fields(Outer(Recipe(steps=7))) == {"inner": {"steps": 7}}
     assert with_defaults({"given": 2, "old": 5}, Outer())["inner"]["steps"] == Recipe().steps
-    assert describe_differences(as_json(asdict(Outer())), Outer(given=4)) == "given (1 there, 4 now)"
+    assert describe_differences(json_value(asdict(Outer())), Outer(given=4)) == "given (1 there, 4 now)"
 
 
 def test_defaults_that_changed_have_a_new_version():
@@ -87,7 +87,7 @@ def test_defaults_that_changed_have_a_new_version():
     no entry until they are released: `python -m tests.studies.test_identities` writes the file anew."""
     recorded = json.loads(SNAPSHOT.read_text())
     for kind in NAMED:
-        before, now = recorded[kind.__name__], as_json(asdict(kind()))
+        before, now = recorded[kind.__name__], json_value(asdict(kind()))
         changed = [name for name, value in before["defaults"].items() if name not in now or now[name] != value]
         version = identity.VERSIONS.get(kind.__name__, 1)
         assert not changed or version > before["version"], f"{kind.__name__}: raise its version, {changed} changed"
@@ -113,7 +113,7 @@ def test_a_raised_version_counts_for_classes_that_inherit_it(monkeypatch):
 
 if __name__ == "__main__":
     table = {
-        kind.__name__: {"version": identity.VERSIONS.get(kind.__name__, 1), "defaults": as_json(asdict(kind()))}
+        kind.__name__: {"version": identity.VERSIONS.get(kind.__name__, 1), "defaults": json_value(asdict(kind()))}
         for kind in NAMED
     }
     SNAPSHOT.write_text(json.dumps(table, indent=1) + "\n")
