@@ -161,8 +161,8 @@ def step_words(rows: Sequence[Compared]) -> Iterator[str]:
         if row.place.count == most:
             yield (
                 f"{model_label(row.model)}, {row.measure} on held-out photographs after training on up to {most} "
-                f"others of each animal: {said(row.first)} % from scratch, {said(row.second)} % after synthetic training "
-                f"({said(row.difference)} points)."
+                f"others of each animal: {said(row.first)} % from scratch, "
+                f"{said(row.second)} % after synthetic training ({said(row.difference)} points)."
             )
 
 

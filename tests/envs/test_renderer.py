@@ -21,25 +21,19 @@ def rendered(renderer, scenes):
     return renderer.render(scenes)
 
 
-def test_mask_has_a_number_for_each_object(rendered, scenes):
+def test_mask_has_a_number_for_each_object(renderer, rendered, scenes):
     images, masks = rendered
     assert images.shape == (len(scenes), RESOLUTION, RESOLUTION, 3)
     assert images.dtype == masks.dtype == np.uint8
     for scene, mask in zip(scenes, masks, strict=True):
         assert set(np.unique(mask)) == set(range(len(scene.objects) + 1))
-
-
-def test_no_scenes_give_no_images(renderer):
-    images, masks = renderer.render([])
-    assert images.shape == (0, RESOLUTION, RESOLUTION, 3)
-    assert len(masks) == 0
+    assert renderer.render([]).images.shape == (0, RESOLUTION, RESOLUTION, 3)
 
 
 def test_image_depends_neither_on_batch_nor_on_order(renderer, rendered, scenes):
     images, masks = rendered
     backward = renderer.render(scenes[::-1])
-    assert np.array_equal(backward[0][::-1], images)
-    assert np.array_equal(backward[1][::-1], masks)
+    assert all(np.array_equal(part[::-1], whole) for part, whole in zip(backward, (images, masks), strict=True))
     for index, scene in enumerate(scenes):
         assert np.array_equal(renderer.render([scene])[0][0], images[index])
 
@@ -99,8 +93,7 @@ def test_given_memory_is_filled(renderer, rendered, scenes):
     out = Pictures(*(np.full_like(part, 7) for part in rendered))
     pictures = renderer.render(scenes, out)
     assert pictures.images is out.images
-    assert np.array_equal(pictures.images, rendered[0])
-    assert np.array_equal(pictures.masks, rendered[1])
+    assert all(map(np.array_equal, pictures, rendered))
 
 
 def test_world_and_scene_import_no_numpy():
