@@ -1,4 +1,4 @@
-"""The contract of ingredients: what every built-in animal, texture, background and slot must be."""
+"""The contract of ingredients: what every built-in animal, texture, background, slot and view must be."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ import trimesh
 from menagerie.envs.catalog import load_animal, load_background, load_texture, names
 from menagerie.envs.custom.limits import measures
 from menagerie.envs.drawing.background import Rays
-from menagerie.envs.drawing.camera import Camera
+from menagerie.envs.drawing.camera import CAMERAS, SUNS, TARGET, Camera, View, view_of
 from menagerie.envs.drawing.placement import pose_in_slot, read_poses
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Object, Scene
@@ -115,3 +115,22 @@ def test_single_animal_faces_both_ways():
     """Like the animals of pairs; else no single-object scene would show an animal facing left."""
     facing_right = [pose_in_slot("rabbit", "center", view).yaw > -90 for view in range(40)]
     assert 8 < sum(facing_right) < 32
+
+
+def test_views_use_every_camera_and_sun():
+    views = [view_of(number) for number in range(300)]
+    assert {view.camera for view in views} == set(CAMERAS)
+    assert {view.light for view in views} == set(SUNS)
+    assert view_of(0) == View()
+
+
+def test_cameras_look_at_the_middle_and_suns_shine_from_the_left_behind_them():
+    for number in range(40):
+        camera = Camera(100, view_of(number))
+        assert np.allclose(camera.project(TARGET[None])[0, :2], 50, atol=1e-3)
+        assert 6.9 < np.linalg.norm(camera.eye - TARGET) < 8
+        assert np.allclose(camera.axes @ camera.axes.T, np.eye(3), atol=1e-5)
+        x, y, z = camera.view.sun
+        assert np.isclose(x * x + y * y + z * z, 1, atol=1e-5)
+        assert max(x, y) < 0
+        assert z > 0.5
