@@ -52,7 +52,7 @@ def ink(colour: ColorType) -> str:
     return "black" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "white"
 
 
-def colour_at(value: float, scale: dict[str, Any]) -> str:
+def colour_at(value: float | int, scale: dict[str, Any]) -> str:
     """The colour of a value, such as #440154."""
     share = (value - scale["vmin"]) / (scale["vmax"] - scale["vmin"])
     return to_hex(colormaps[scale["cmap"]](share))
@@ -89,7 +89,7 @@ def model_panels(figure: Figure | SubFigure, models: Sequence[str]) -> list[tupl
     return [(axis, [model]) for axis, model in panels]
 
 
-def chance_line(axes: Axes, name: str = "y", percent: float = 50.0, stretch: bool = True, **style: Any) -> None:
+def chance_line(axes: Axes, name: str = "y", percent: float | int = 50, stretch: bool = True, **style: Any) -> None:
     """Draw a line at chance across the axis "x" or "y"; without `stretch`, only if chance is within the axis's
     limits."""
     low, high = sorted(getattr(axes, f"get_{name}lim")())

@@ -29,7 +29,7 @@ def write_page(out: Path, template: Path, **values: object) -> Path:
     return out
 
 
-def accuracy_style(cell: str, chance: float = 50.0) -> Markup:
+def accuracy_style(cell: str, chance: float | int = 50) -> Markup:
     """The style of a table cell that begins with an accuracy in percent: a colour on the scale of figures, with
     `chance` in the middle. A cell in which a comma follows the number (a remark such as "no skill") gets no colour."""
     number = re.match(r"\d+(\.\d+)?(?![\d.,])", cell)
