@@ -22,7 +22,7 @@ import numpy as np
 import tyro
 from jaxtyping import Float, UInt8
 
-from menagerie.envs.core.command_help import read_options, started_as
+from menagerie.envs.core.command_help import read_options, running_command
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.machine import usable_cores
@@ -124,9 +124,9 @@ def place_text(place: Mapping[str, Any]) -> str:
 def picture(path: Path, split: Path, row: Mapping[str, Any]) -> None:
     """Draw, for each scene whose maps `row` has, its image, the map of each query, and the attention to the default
     tokens. Write the picture to `path`."""
-    from menagerie.envs.core.figures import write_png
     from menagerie.generators.captions.phrases import phrase
     from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.studies.report.figures import write_png
 
     data = SplitDataset(split, row["subset"])
     images = data.images(row["shown"]).permute(0, 2, 3, 1).numpy()
@@ -203,7 +203,7 @@ def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    run(read_options(Config, sys.argv[1:], started_as(), docstring(sys.modules[__name__])))
+    run(read_options(Config, sys.argv[1:], running_command(), docstring(sys.modules[__name__])))
 
 
 if __name__ == "__main__":

@@ -115,11 +115,11 @@ def no_figures() -> Iterator[None]:
     import numpy as np
     from PIL import Image
 
-    from menagerie.envs.core import figures
+    from menagerie.studies.report import figures
 
     pixel = io.BytesIO()
     Image.fromarray(np.full((1, 1), 128, np.uint8)).save(pixel, format="png")
-    with mock.patch.object(figures, "saved", return_value=pixel.getvalue()):
+    with mock.patch.object(figures, "figure_bytes", return_value=pixel.getvalue()):
         yield
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import is_litter
+from menagerie.envs.core.reading import is_system_file
 from menagerie.generators.benchmarks.known_classes import Classes, known_classes, spelled, words_of
 from menagerie.generators.sources.rows import LONGEST_TEXT, is_text, read_text
 
@@ -73,7 +73,7 @@ def folders_in(folder: Path) -> list[Path]:
     """The folders in a folder, in the order of their numbers if they have numbers; hidden folders are skipped."""
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; docs/transfer.md says what belongs there")
-    visible = (path for path in folder.iterdir() if not path.name.startswith(".") and not is_litter(path.name))
+    visible = (path for path in folder.iterdir() if not path.name.startswith(".") and not is_system_file(path.name))
     found = [path for path in visible if path.is_dir()]
     numbered = all(path.name.isdecimal() and path.name.isascii() and len(path.name) < 10 for path in found)
     return sorted(found, key=lambda path: (int(path.name) if numbered else 0, path.name))

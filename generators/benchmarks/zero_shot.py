@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import is_litter
+from menagerie.envs.core.reading import is_system_file
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
 from menagerie.generators.benchmarks.class_folders import class_names, folders_in, lines
 from menagerie.generators.benchmarks.known_classes import SLOT, known_templates
@@ -161,7 +161,7 @@ def compositions_in(folder: Path) -> Iterator[Record]:
     """Yield the pictures with their compositions, such as "red cat", from the names of their folders."""
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; get ImageNet-AO")
-    for path in sorted(path for path in folder.iterdir() if not is_litter(path.name)):
+    for path in sorted(path for path in folder.iterdir() if not is_system_file(path.name)):
         attribute, _, obj = path.name.partition("_")
         if not path.is_dir() or not obj:
             raise UserError(f"{path.name!r} in {folder} is no folder called attribute_object; take it away")

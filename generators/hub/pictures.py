@@ -6,7 +6,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from menagerie.envs.core.pictures import LARGEST_FILE, open_picture, reason
+from menagerie.envs.core.pictures import LARGEST_FILE, open_picture, picture_error
 from menagerie.envs.core.reading import inside, open_file
 from menagerie.generators.sources.folders import spellings
 from menagerie.generators.sources.rows import Row
@@ -70,4 +70,4 @@ def suffix_of(row: Row, column: str, content: bytes) -> str:
         with open_picture(content) as picture:
             return SUFFIXES.get(picture.format or "", ".jpg")
     except Exception as error:  # decoders raise exceptions of many types
-        raise row.error(f"has a picture in {column!r} that can't be used: {reason(error)}") from error
+        raise row.error(f"has a picture in {column!r} that can't be used: {picture_error(error)}") from error

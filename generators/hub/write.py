@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.files import check_place
+from menagerie.envs.core.files import check_option_folder
 from menagerie.generators.hub.forms import FORMS, Form, part_in
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
@@ -67,7 +67,7 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
     from a column or the names of tables and folder, `split` as the only one or "test". Existing files are kept; raises
     if one differs from the new file of its name. An import that fails leaves nothing behind.
     """
-    check_place("--data-root", root)
+    check_option_folder("--data-root", root)
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; name one that was downloaded from the Hugging Face hub")
     if is_webdataset(folder):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.options import documentation, written
+from menagerie.envs.core.options import documentation, format_default
 from menagerie.envs.core.plugins import Exports
 from menagerie.envs.core.validation import build
 from menagerie.generators.parsers.graph_json import ParseCache
@@ -77,6 +77,6 @@ def describe() -> str:
         lines.append(f"{name:<12}{spec.about}")
         texts: Mapping[str, str] = documentation(spec.options)
         for item in fields(spec.options):
-            default = f" (default: {written(item.default)})" if written(item.default) else ""
+            default = f" (default: {format_default(item.default)})" if format_default(item.default) else ""
             lines.append(f"{'':<12}  {item.name}: {texts[item.name]}{default}")
     return "\n".join(lines)

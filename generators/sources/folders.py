@@ -14,7 +14,7 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import inside, is_litter
+from menagerie.envs.core.reading import inside, is_system_file
 
 
 def existing(root: Path, names: Iterable[str]) -> dict[str, str]:
@@ -49,7 +49,7 @@ def files_in(folder: Path) -> frozenset[str]:
     try:
         with os.scandir(folder) as entries:
             files = (e.name for e in entries if (os.path.isfile(e.path) if e.is_symlink() else e.is_file()))
-            return frozenset(name for name in files if not is_litter(name))
+            return frozenset(name for name in files if not is_system_file(name))
     except (FileNotFoundError, NotADirectoryError):
         return frozenset()
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from menagerie.envs.core import pictures
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import check_size, read_upright, reason
+from menagerie.envs.core.pictures import check_size, picture_error, read_upright
 from menagerie.envs.core.records import sha256
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources.folders import Located, SearchedFolders
@@ -135,7 +135,7 @@ class ImageFiles:
         except UserError:
             raise
         except Exception as error:  # decoders raise exceptions of many types
-            problem = f"the image {self.names[index]!r:.200} in {self.folders} can't be read ({reason(error)})"
+            problem = f"the image {self.names[index]!r:.200} in {self.folders} can't be read ({picture_error(error)})"
             raise UserError(f"{problem}; {self.remedy}") from error
 
     def _open(self, index: int) -> Image.Image:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import LARGEST_FILE, open_picture
-from menagerie.envs.core.reading import Unreadable, decoded, is_litter, open_file, parse_json
+from menagerie.envs.core.reading import Unreadable, decode_text, is_system_file, open_file, parse_json
 from menagerie.generators.sources.kept_out import flickr_number
 from menagerie.generators.sources.rows import writable
 from menagerie.generators.sources.texts import refusal
@@ -75,7 +75,7 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                 if info.offset <= last:  # a crafted negative size would cause an endless loop
                     raise ValueError(f"its members overlap at byte {info.offset}")
                 last = info.offset
-                if info.isdir() or is_litter(info.name):
+                if info.isdir() or is_system_file(info.name):
                     continue
                 if is_hostile(info):
                     refused[HOSTILE] += 1
@@ -134,7 +134,7 @@ def read_text(file: Any, member: Member) -> str:
         raise Refusal("a text that is too long")
     file.seek(member.offset)
     try:
-        return decoded(file.read(member.size))
+        return decode_text(file.read(member.size))
     except ValueError:
         raise Refusal("a text that isn't UTF-8") from None
 

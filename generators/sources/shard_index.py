@@ -12,7 +12,7 @@ from jaxtyping import Int64
 
 from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.reading import Inaccessible, check_regular, read_text
-from menagerie.envs.core.records import unsealed, write_record
+from menagerie.envs.core.records import unseal, write_record
 from menagerie.generators.sources.rows import obtained
 from menagerie.generators.sources.shard import Sample, read_shard
 from menagerie.generators.sources.texts import Texts
@@ -61,7 +61,7 @@ def index_of(shard: Path) -> Index:
         owner = f"{VERSION} {shard.name!a} {check_regular(shard)} {shard.stat().st_mtime_ns}"
     path = shard.parent / FOLDER / f"{shard.name}.json"
     with contextlib.suppress(*WRONG, Inaccessible):  # missing, damaged or another's
-        return Index.of(unsealed(read_text(path), path, owner))
+        return Index.of(unseal(read_text(path), path, owner))
     samples, refused = read_shard(shard)
     saved = {name: [getattr(sample, name) for sample in samples] for name in Sample._fields} | {"refused": refused}
     with contextlib.suppress(OSError):  # the folder may be read-only

@@ -19,7 +19,7 @@ from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import read_upright
-from menagerie.envs.core.reading import is_litter, open_file, reading
+from menagerie.envs.core.reading import is_system_file, open_file, reading
 from menagerie.generators.captioned import Indices, all_texts
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.image_files import ImageFiles
@@ -86,7 +86,7 @@ class TarShards(Photographs):
         place.kept_out.require(FLICKR)
         place.recipe(tuple(SOURCE.recipes))
         folder = place.path(FOLDER)
-        shards = sorted(path for path in folder.glob("*.tar") if path.is_file() and not is_litter(path.name))
+        shards = sorted(path for path in folder.glob("*.tar") if path.is_file() and not is_system_file(path.name))
         if not shards:
             remedy = found_instead(folder) or "put uncompressed shards there"
             raise UserError(f"there are no .tar files in {folder}; {remedy}")

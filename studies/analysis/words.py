@@ -5,9 +5,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from menagerie.envs.core.figures import short
 from menagerie.envs.core.options import docstring
 from menagerie.models.registry import is_own, scorer_class, spec_of
+from menagerie.studies.report.figures import model_label
 
 # The same texts as in docs/glossary.md (tests/studies/test_glossary.py); a page shows the terms that it uses.
 TERMS: dict[str, str] = {
@@ -30,7 +30,7 @@ TERMS: dict[str, str] = {
 
 def models_explained(models: Sequence[str]) -> dict[str, str]:
     """A line for each model, by its name in tables: what it does, and its paper."""
-    return {short(model): explained_as(model) for model in models}
+    return {model_label(model): explained_as(model) for model in models}
 
 
 def explained_as(model: str) -> str:

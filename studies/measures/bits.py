@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from menagerie.envs.core.identity import plain
+from menagerie.envs.core.identity import json_value
 from menagerie.studies.frame.measure import Row
 from menagerie.studies.measures.on_probes import ProbeMeasure, scenes_of
 
@@ -46,7 +46,7 @@ class Bits(ProbeMeasure):
     @cached_property
     def settings(self) -> Row:
         known = super().settings
-        more = {name: plain(value) for name in ("layers", "relation") if (value := getattr(self, name))}
+        more = {name: json_value(value) for name in ("layers", "relation") if (value := getattr(self, name))}
         return known | {"settings": known["settings"] | more}
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:

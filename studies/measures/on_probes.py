@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import differing, plain
+from menagerie.envs.core.identity import changed_fields, json_value
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.studies.frame.measure import Measure, Row
 from menagerie.studies.frame.study import store_identity
@@ -39,8 +39,8 @@ class ProbeMeasure(Measure):
     def settings(self) -> Row:
         """What decides the numbers, besides the cell. The path of the probe set's file isn't part of it."""
         images = store_identity(self.store, self.recipe.world, self.resolution)
-        shown = {"recipe": differing(self.recipe), "images": images}
-        return {"name": type(self).__qualname__, "version": self.version, "settings": plain(shown)}
+        shown = {"recipe": changed_fields(self.recipe), "images": images}
+        return {"name": type(self).__qualname__, "version": self.version, "settings": json_value(shown)}
 
     @property
     def images(self) -> "SplitFolder":

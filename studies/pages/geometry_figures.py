@@ -34,8 +34,8 @@ class Dots(OwnFigure):
     def figure(self) -> "Figure | None":
         if not len(self.cells):
             return None
-        from menagerie.envs.core.figures import chance_line
         from menagerie.studies.frame.figures import panel_axes
+        from menagerie.studies.report.figures import chance_line
 
         figure, axes = panel_axes(len(self.across), SIZE, sharey=True)
         for axis, name in zip(axes, self.across, strict=True):
@@ -70,8 +70,8 @@ class TradeOff(OwnFigure):
     def figure(self) -> "Figure | None":
         if not len(self.shares):
             return None
-        from menagerie.envs.core.figures import CHANCE
         from menagerie.studies.frame.figures import panel_axes
+        from menagerie.studies.report.figures import CHANCE
 
         figure, (one, other) = panel_axes(2, (4.2, 3.4))
         self.draw_curve(one)
@@ -108,8 +108,8 @@ def dots(
     models: Sequence[str] = (),
 ) -> None:
     """Draw a dot for each cell, in its model's style."""
-    from menagerie.envs.core.figures import line_style
     from menagerie.studies.frame.figures import dress
+    from menagerie.studies.report.figures import line_style
 
     for k, model in enumerate(models or models_of(cells)):
         its = cells[cells["model"] == model] if len(cells) else cells

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from menagerie.envs.core.figures import short
 from menagerie.studies.analysis.spread import MANY_SHARED
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.estimate import Estimate
@@ -35,6 +34,7 @@ from menagerie.studies.photographs.trainings import (
     ZERO_SHOT,
     Training,
 )
+from menagerie.studies.report.figures import model_label
 
 # Tests in tables.
 TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}
@@ -146,7 +146,7 @@ def gap_words(rows: Sequence[Compared]) -> Iterator[str]:
         gaps = {row.measure: row for row in rows if row[:2] == (model, test)}
         recognition, swaps = gaps[RECOGNITION], gaps[SWAPS]
         yield (
-            f"{short(model)}, {test}: from rendered to photographed animals recognition changes by "
+            f"{model_label(model)}, {test}: from rendered to photographed animals recognition changes by "
             f"{said(recognition.difference)} points to {said(recognition.second)} %, swaps by {said(swaps.difference)} "
             f"to {said(swaps.second)} %, and swaps where all is recognised by "
             f"{said(gaps[KNOWN].difference) if KNOWN in gaps else '– (no scene is, rendered)'}."
@@ -160,9 +160,9 @@ def step_words(rows: Sequence[Compared]) -> Iterator[str]:
     for row in of_tested:
         if row.place.count == most:
             yield (
-                f"{short(row.model)}, {row.measure} on held-out photographs after training on up to {most} others of "
-                f"each animal: {said(row.first)} % from scratch, {said(row.second)} % after synthetic training "
-                f"({said(row.difference)} points)."
+                f"{model_label(row.model)}, {row.measure} on held-out photographs after training on up to {most} "
+                f"others of each animal: {said(row.first)} % from scratch, "
+                f"{said(row.second)} % after synthetic training ({said(row.difference)} points)."
             )
 
 
@@ -170,7 +170,7 @@ def table(part: str, rows: Sequence[Any], study: Any) -> Rows:
     """Return the table of a question. The one on what a synthetic image is worth has a row for each target."""
     if part == WORTH:
         return Rows(part, HEADERS[part], [worth_cells(row) for row in worths(rows, study.targets)], says=WORTHS)
-    cells = ((short(row.model), *placed(part, row), *map(said, row[3:])) for row in rows)
+    cells = ((model_label(row.model), *placed(part, row), *map(said, row[3:])) for row in rows)
     return Rows(part, HEADERS[part], list(dict.fromkeys(cells)))  # without photographs both lines of a figure are alike
 
 
@@ -192,5 +192,5 @@ def worth_cells(row: Worth) -> list[str]:
     sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
     neither = row.scratch.censored and row.tuned.censored
     times = DASH if neither else f"{sign}{ratio:.2g}" if ratio < 100 else f"{sign}{ratio:.0f}"
-    place = [short(row.model), row.measure, f"{100 * row.target:.0f}"]
+    place = [model_label(row.model), row.measure, f"{100 * row.target:.0f}"]
     return [*place, str(row.scratch), tuned, times, row.ratio.interval]

@@ -203,8 +203,8 @@ class BitLines(OwnFigure):
 def drawn(panels: Panels, along: str, names: Mapping[str, str]) -> "Figure | None":
     if not panels:
         return None
-    from menagerie.envs.core.figures import COLOURS
     from menagerie.studies.frame.figures import dress, panel_axes
+    from menagerie.studies.report.figures import COLOURS
 
     figure, axes = panel_axes(len(panels), (3.2, 2.6), sharey=True)
     models = list(dict.fromkeys(model for lines in panels.values() for model in lines))

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.core.figures import short
 from menagerie.envs.core.files import write_text
 from menagerie.models.carry_over import Carried
 from menagerie.studies.analysis.tables import DASH, described, pivot, print_table, to_csv, to_latex
@@ -18,6 +17,7 @@ from menagerie.studies.frame.records import Records, write_cells
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.real_training.cells import BENCHMARKS, NONE, TrainedOn
 from menagerie.studies.real_training.photographs import GROUP, OTHERS
+from menagerie.studies.report.figures import model_label
 from menagerie.studies.scoring import benchmark_page
 from menagerie.studies.scoring.benchmark_page import rows_of
 from menagerie.studies.scoring.benchmark_piece import PIECES
@@ -174,7 +174,7 @@ class RealPage:
         for label, rows in shown.groupby("benchmark", sort=False):
             name = rows.name.iloc[0]
             for (model, *where), seeds in rows[rows.name == name].groupby(["model", *self.varying], sort=False):
-                row = ", ".join([short(model), *map(" ".join, zip(self.varying, map(str, where), strict=True))])
+                row = ", ".join([model_label(model), *map(" ".join, zip(self.varying, map(str, where), strict=True))])
                 found[named(label, name), row] = over_seeds([level_of(its) for its in seeds.to_dict("records")])
             chances[named(label, name)] = self.chance if label == HELD_OUT else known.get((label, name))
         return levels(found, {panel: its for panel, its in chances.items() if its is not None})

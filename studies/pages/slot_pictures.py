@@ -17,13 +17,13 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from menagerie.envs.core.figures import bar_above
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.evaluation.attention_maps import enlarged
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.tokenizers import Tokenizer
 from menagerie.studies.frame.parts import OwnFigure
+from menagerie.studies.report.figures import bar_above
 from menagerie.studies.runs.cell import CHECKPOINT, Cell
 
 MOST = 200  # scenes by which slots are chosen

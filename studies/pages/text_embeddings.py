@@ -184,8 +184,8 @@ class Recovered(OwnFigure):
         known = [its for its in self.rows if its.share]
         if not known:
             return None
-        from menagerie.envs.core.figures import COLOURS, PALE
         from menagerie.studies.frame.figures import dress, panel_axes
+        from menagerie.studies.report.figures import COLOURS, PALE
 
         splits = list(dict.fromkeys(its.split for its in known))
         names = list(dict.fromkeys(its.row for its in known))[::-1]

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from menagerie.envs.core.figures import COLOURS, chance_line, legend_above, line_style, short
 from menagerie.studies.frame.bars import draw_dot
 from menagerie.studies.frame.cases import sample_sheet
 from menagerie.studies.frame.estimate import Estimate, compared
@@ -26,6 +25,7 @@ from menagerie.studies.photographs.trainings import (
     WORTH,
     ZERO_SHOT,
 )
+from menagerie.studies.report.figures import COLOURS, chance_line, legend_above, line_style, model_label
 
 SCRATCH, TUNED = "from scratch", "after synthetic training"
 STROKES = {TUNED: "-", SCRATCH: "--"}
@@ -117,7 +117,7 @@ class Growth(Numbers):
                 axis.axhline(100 * level, color="0.7", linewidth=0.8, linestyle=(0, (6, 3)), zorder=0.5)
             chance_line(axis)
         figure.supylabel("accuracy (%)", fontsize=9)
-        keys = [Line2D([], [], label=short(model), **line_style(k)) for k, model in enumerate(models)]
+        keys = [Line2D([], [], label=model_label(model), **line_style(k)) for k, model in enumerate(models)]
         strokes = [Line2D([], [], color="0.3", linestyle=stroke, label=name) for name, stroke in STROKES.items()]
         legend_above(figure, [*keys, *strokes])
         return figure
@@ -153,7 +153,7 @@ Found = Iterator[tuple[tuple[Any, ...], Estimate]]
 def gaps(rows: Sequence[Compared]) -> Found:
     """Yield accuracies on rendered and on photographed animals."""
     for row in rows:
-        name = f"{short(row.model)}, {row.place}".replace(", ", "\n")
+        name = f"{model_label(row.model)}, {row.place}".replace(", ", "\n")
         yield from (((row.measure, name, ANIMALS[k]), its) for k, its in enumerate((row.first, row.second)))
 
 
@@ -161,7 +161,7 @@ def changes(rows: Sequence[Compared]) -> Found:
     """Yield by how much each factor changes accuracy."""
     for row in rows:
         factor, test = row.place
-        yield (row.measure, f"{factor} ({short(row.model)})", ANIMALS[test == PHOTOGRAPHS]), row.difference
+        yield (row.measure, f"{factor} ({model_label(row.model)})", ANIMALS[test == PHOTOGRAPHS]), row.difference
 
 
 def steps(rows: Sequence[Compared]) -> Found:

@@ -163,7 +163,7 @@ def more_backgrounds(config: Any, folder: Path) -> list[str]:
     that option."""
     if not config.backgrounds:
         return []
-    from menagerie.envs.custom.photo_sources import background_pictures
+    from menagerie.envs.custom.photos import background_pictures
 
     scenery = background_pictures(config.backgrounds)
     lines = [f"backgrounds = {json.dumps([*WORLDS[config.world].backgrounds, *scenery])}"]

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from menagerie.envs.core.figures import COLOURS, chance_line
 from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST
 from menagerie.studies.analysis.words import wrap
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import OwnFigure, Part, Sentence
+from menagerie.studies.report.figures import COLOURS, chance_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from menagerie.envs.core.identity import plain
+from menagerie.envs.core.identity import json_value
 from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
@@ -25,7 +25,7 @@ def scenes_of(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
 def planned_split(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> Split:
     """The split of planned subsets but train, without pixels."""
     tested = {name: scenes for name, scenes in planned.items() if name != "train"}
-    vocabulary, written = Vocabulary.of(load_world(recipe.world)), plain(recorded(recipe))
+    vocabulary, written = Vocabulary.of(load_world(recipe.world)), json_value(recorded(recipe))
     tables = {name: columns_of(name, scenes, recipe, vocabulary) for name, scenes in tested.items()}
     subsets = {name: Records(written, vocabulary, *table) for name, table in tables.items()}
     return Split(Path(), written, "", 0, vocabulary, recipe_version(recipe), subsets, digest="", intact=True)

@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from menagerie.envs.core.reading import is_litter
+from menagerie.envs.core.reading import is_system_file
 from menagerie.envs.custom.photo_sources import background_pictures, own_stamps
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.shown import images_of_tests
@@ -37,7 +37,7 @@ def leave(folder):
     ],
 )
 def test_names(path, litter):
-    assert is_litter(path) == litter
+    assert is_system_file(path) == litter
 
 
 def test_cutouts_and_backgrounds(tmp_path):

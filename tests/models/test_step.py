@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import seed_of
-from menagerie.envs.core.processes import call
+from menagerie.envs.core.processes import call_in_worker
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
@@ -238,4 +238,4 @@ class Killed(Dataset):
 def test_a_process_that_prepares_batches_and_is_killed_is_one_clear_error():
     """As a worker calls the training; torch has two tracebacks for it."""
     with pytest.raises(UserError, match=r"a process of this command has ended: killed, .*--loaders"):
-        call(lambda: next(batches(Killed(), 0, 1, torch.device("cpu"), workers=1)))
+        call_in_worker(lambda: next(batches(Killed(), 0, 1, torch.device("cpu"), workers=1)))

@@ -13,7 +13,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
-from menagerie.envs.core.records import read_record, sealed
+from menagerie.envs.core.records import read_record, seal
 from menagerie.generators.benchmarks.benchmark import Item
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
@@ -86,7 +86,7 @@ def resealed(path, change):
     """Change a card and seal it anew, as a forger would."""
     content = read_record(path)
     change(content)
-    path.write_text(sealed(content, indent=1) + "\n")
+    path.write_text(seal(content, indent=1) + "\n")
     path.with_suffix(".md").unlink()
 
 
