@@ -129,7 +129,7 @@ def test_coca_has_the_loss_of_open_clip(monkeypatch):
 
 
 def read(name, captions, **options):
-    """A scorer on byte pairs, and the training code of some captions."""
+    """A scorer on byte pairs, and the training embedding of some captions."""
     torch.manual_seed(0)
     model = build_scorer(name, BYTE_PAIRS, TextSpace(context=8), options).train()
     return model, model.encode_texts(model.reader(Texts(captions, []), torch.Generator().manual_seed(0)))

@@ -125,7 +125,7 @@ def test_what_scorers_add_is_what_their_embeddings_are_made_of():
     model = scorer("fdt").eval()
     for seen in (model.features(images()), model.text_features(TEXTS)):
         same(seen["weights"].sum(-1), torch.ones(len(seen["weights"]), 1))
-        same(nn.functional.normalize(seen["weights"] @ model.embeddings, dim=-1), seen["embedding"])
+        same(nn.functional.normalize(seen["weights"] @ model.codes, dim=-1), seen["embedding"])
     sparo = scorer("sparo").features(images())
     same(sparo["slots"].flatten(1), sparo["embedding"][:, 0])
     mixed = scorer("sparo", attention="separate", slot_projection=False)
