@@ -47,7 +47,7 @@ def image_model(architecture: str) -> str:
     return open_clip.get_model_config(architecture)["vision_cfg"]["timm_model_name"]
 
 
-def check_weights(architecture: str, pretrained: str) -> None:
+def check_pair_weights(architecture: str, pretrained: str) -> None:
     """Raise unless the weights of each tower are a file of tensors or a known tag."""
     text, image = weights_of(pretrained)
     if (file := Path(file_and_tag(text)[0])).is_file():

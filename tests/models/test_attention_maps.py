@@ -13,7 +13,7 @@ from menagerie.models.evaluation.attention_maps import (
     Maps,
     attention_maps,
     best_threshold,
-    enlarged,
+    enlarge,
     nodes_of_objects,
     overlap,
 )
@@ -49,7 +49,7 @@ def test_the_best_threshold_is_found():
 def test_patches_keep_their_places():
     patches = torch.zeros(1, 1, 16)
     patches[0, 0, 4 * 1 + 2] = 1  # row 1, column 2
-    rows, columns = np.unravel_index(int(enlarged(patches, 32)[0, 0].argmax()), (32, 32))
+    rows, columns = np.unravel_index(int(enlarge(patches, 32)[0, 0].argmax()), (32, 32))
     assert 8 <= rows < 16
     assert 16 <= columns < 24
 
@@ -83,4 +83,4 @@ def direct_map(model, data, index, node):
         images = model.encode_images(model.pixel_scale(data.images([index])))
         texts = model.encode_texts(model.read([data.records.captions[index]], [data.records.graphs[index]]))
         share = model.attention(images, texts)[:, node : node + 1]
-    return enlarged(share / share.mean(), data.images([0]).shape[-1])[0, 0].numpy()
+    return enlarge(share / share.mean(), data.images([0]).shape[-1])[0, 0].numpy()

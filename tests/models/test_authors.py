@@ -109,7 +109,7 @@ def test_a_captioner_can_have_cappas_loss_and_score(case, monkeypatch):
     logits = leaf(case["logits"])
     seen = model.encode_images(drawn_images(N).double())
     assert_theirs(model.loss(seen, words_of(case, logits), targets(N, []), Recipe()), (logits,), case)
-    scores = model.paired(seen, words_of(case, logits))
+    scores = model.pair_similarity(seen, words_of(case, logits))
     torch.testing.assert_close(scores, torch.tensor(case["scores"], dtype=torch.float64), rtol=1e-6, atol=0)
 
 

@@ -5,7 +5,7 @@ import torch
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.models.carry_over import carry_over, widened, word_rows
+from menagerie.models.carry_over import carry_over, widen, word_rows
 from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -13,7 +13,7 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 TOWERS = TowerConfig("nano", resolution=32)
 BEFORE = TextSpace(("a", "blue", "cat", "dog", "red", "white"), 20)
 PHOTOGRAPHS = TextSpace(("a", "bench", "cat", "red", "zebra"), 28)
-NOW = widened(PHOTOGRAPHS, BEFORE)
+NOW = widen(PHOTOGRAPHS, BEFORE)
 
 
 def scorer(model, texts, seed, **options):
@@ -22,8 +22,8 @@ def scorer(model, texts, seed, **options):
 
 
 def test_no_word_and_no_place_is_lost():
-    assert widened(PHOTOGRAPHS, BEFORE) == TextSpace(("a", "bench", "blue", "cat", "dog", "red", "white", "zebra"), 28)
-    assert widened(BEFORE, NOW) == NOW
+    assert widen(PHOTOGRAPHS, BEFORE) == TextSpace(("a", "bench", "blue", "cat", "dog", "red", "white", "zebra"), 28)
+    assert widen(BEFORE, NOW) == NOW
     assert word_rows(BEFORE.words, NOW.words) == {0: 0, 1: 1, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7, 7: 9}
 
 

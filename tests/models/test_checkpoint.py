@@ -10,12 +10,12 @@ from safetensors.torch import load_file, save_file
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import file_digest, read_record, write_record
-from menagerie.models.checkpoint import build_scorer, load_checkpoint, read_config, save_checkpoint
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, read_scorer_config, save_checkpoint
 from menagerie.models.library.load import find_source
 from menagerie.models.registry import check_scorer, scorer_class
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
-from menagerie.models.towers.tokenizers import WordTokenizer, words_of
+from menagerie.models.towers.tokenizers import WordTokenizer, distinct_words
 from tests.disks import with_largest_file
 from tests.helpers.scorers import OPTIONS, TOWERS, WORDS, scorer
 
@@ -57,7 +57,7 @@ def test_checkpoints_of_two_cells_that_were_exchanged_are_noticed(tmp_path):
     folders[0].rename(tmp_path / "kept")
     folders[1].rename(folders[0])
     (tmp_path / "kept").rename(folders[1])
-    opened = (load_checkpoint, read_config, lambda folder: find_source(str(folder), (), None).identity())
+    opened = (load_checkpoint, read_scorer_config, lambda folder: find_source(str(folder), (), None).identity())
     for folder, read in product(folders, opened):
         with pytest.raises(UserError, match=f"{folder} has other weights than the result in {folder.parent} is of"):
             read(folder)
@@ -118,7 +118,7 @@ def test_a_class_of_ones_own(tmp_path):
 
 
 def test_words_become_ids_with_the_end_token_largest():
-    tokenizer = WordTokenizer(words_of(["a red cat", "a dog"]))
+    tokenizer = WordTokenizer(distinct_words(["a red cat", "a dog"]))
     assert tokenizer(["a red cat", "dog"], 5).tolist() == [[1, 4, 2, 5, 0], [3, 5, 0, 0, 0]]
     with pytest.raises(UserError, match="'pig' of 'a pig' is not in this model's vocabulary"):
         tokenizer(["a pig"], 5)
@@ -130,7 +130,7 @@ def test_words_become_ids_with_the_end_token_largest():
 def test_small_towers_build(name):
     towers = build_towers(TowerConfig(name, resolution=40), TextSpace(WORDS, 8))
     texts = towers.tokenizer(["red cat", "city"], 8)
-    assert towers.image.pooled(torch.zeros(2, 3, 40, 40)).shape == towers.text.pooled(texts).shape
+    assert towers.image.pool(torch.zeros(2, 3, 40, 40)).shape == towers.text.pool(texts).shape
 
 
 def test_any_open_clip_architecture_from_scratch():
@@ -138,4 +138,4 @@ def test_any_open_clip_architecture_from_scratch():
     towers = build_towers(TowerConfig("ViT-S-32-alt", resolution=64), TextSpace((), 12))
     tokens = towers.tokenizer(["an asphalt giant tortoise"], 12)
     assert tokens.shape == (1, 12)
-    assert towers.text.pooled(tokens).shape == towers.image.pooled(torch.zeros(1, 3, 64, 64)).shape
+    assert towers.text.pool(tokens).shape == towers.image.pool(torch.zeros(1, 3, 64, 64)).shape

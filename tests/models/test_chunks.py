@@ -61,7 +61,7 @@ def test_what_fits_is_compared_at_once():
     """A laptop's step has the bytes it always had."""
     model = scorer("oc-clip")
     image, text = model.encode_images(images(N)), texts(model, GRAPHS)
-    assert chunks.fits(len(image.keys), model._bytes_of_an_image(image, text))
+    assert chunks.fits_in_memory(len(image.keys), model._bytes_of_an_image(image, text))
     assert torch.equal(model.similarity(image, text), model._all_pairs(image, text))
 
 

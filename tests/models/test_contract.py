@@ -7,7 +7,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
-from menagerie.models.contract import CHECKS, build, check_contract, contract_texts
+from menagerie.models.contract import CHECKS, build_for_contract, check_contract, contract_texts
 from menagerie.models.registry import own_class, scorer_class, spec_of, specs
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space, tokenizer_of
@@ -82,8 +82,8 @@ BROKEN = {
         "depends on what else is in the batch",
     ),
     "pairs that differ from the whole": (
-        "class Bad(Mine):\n    def paired(self, i, t):\n        return super().paired(i, t) + 0.1\n",
-        "`paired` does not give what `similarity` gives",
+        "class Bad(Mine):\n    def pair_similarity(self, i, t):\n        return super().pair_similarity(i, t) + 0.1\n",
+        "`pair_similarity` does not give what `similarity` gives",
     ),
     "a loss without gradients": (
         "class Bad(Mine):\n    def loss(self, *a):\n        return super().loss(*a).detach()\n",
@@ -152,7 +152,7 @@ def test_a_class_of_ones_own_has_flags_and_checkpoints(tmp_path):
     options = scorer_options("small", [name])
     assert options.of(name) == {}
     assert only(options, [name]).mine.width == 3
-    save_checkpoint(tmp_path / "saved", name, build(name, NANO, {"width": 5}))
+    save_checkpoint(tmp_path / "saved", name, build_for_contract(name, NANO, {"width": 5}))
     assert load_checkpoint(tmp_path / "saved", name).config.width == 5
     with pytest.raises(UserError, match="its file is run only if you name it"):
         load_checkpoint(tmp_path / "saved")
@@ -169,7 +169,7 @@ def test_a_spec_of_ones_own_is_taken(tmp_path):
 def test_a_scorer_on_a_trained_one(tmp_path):
     name = f"{written(tmp_path, STAGED)}:Linear"
     check_contract(name, NANO, {})
-    scorer = build(name, NANO, {})
+    scorer = build_for_contract(name, NANO, {})
     trained = [key for key, parameter in scorer.named_parameters() if parameter.requires_grad]
     assert trained == ["log_scale", "map.weight"]
 

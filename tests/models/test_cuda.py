@@ -13,9 +13,9 @@ from menagerie.models import chunks
 from menagerie.models.ranks import Ranks, Share
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
-from menagerie.models.scorer import moved
-from menagerie.models.training.device_images import placed_batches, room_on
-from menagerie.models.training.loop import build_optimizer, feed_of, train, train_step
+from menagerie.models.scorer import to_device
+from menagerie.models.training.device_images import device_batches, room_on
+from menagerie.models.training.loop import build_optimizer, feed_of, train_scorer, train_step
 from menagerie.studies.runs.machine import settle_torch
 from tests.models.test_precision import RECIPE, built, cosine, gradient, spatial  # noqa: F401, a fixture
 
@@ -35,7 +35,7 @@ def settled():
 
 def there(name, data):
     scorer, batch = built(name, data)
-    return scorer.cuda(), moved(batch, "cuda")
+    return scorer.cuda(), to_device(batch, "cuda")
 
 
 @pytest.mark.parametrize("name", specs())
@@ -78,7 +78,7 @@ def test_images_that_stay_on_the_gpu_change_no_bit(name, workers, spatial):  # n
     recipe, found = replace(RECIPE, steps=-(-len(spatial) // RECIPE.batch)), []
     for share in (0.0, 0.1):
         scorer, _ = there(name, spatial)
-        train(scorer, spatial, recipe, 0, workers=workers, room=room_on(scorer.device, share))
+        train_scorer(scorer, spatial, recipe, 0, workers=workers, room=room_on(scorer.device, share))
         found.append(torch.cat([p.detach().flatten() for p in scorer.parameters()]))
     assert torch.equal(*found)
 
@@ -86,7 +86,7 @@ def test_images_that_stay_on_the_gpu_change_no_bit(name, workers, spatial):  # n
 def test_picking_images_on_the_gpu_waits_for_nothing(spatial):  # noqa: F811
     scorer, batch = there("clip", spatial)
     feed = feed_of(scorer, spatial, replace(RECIPE, steps=len(spatial)), 0, (), None)
-    parts = placed_batches(feed, 0, 3, scorer.device, room=room_on(scorer.device, 0.1))
+    parts = device_batches(feed, 0, 3, scorer.device, room=room_on(scorer.device, 0.1))
     assert next(parts).images.device == batch.images.device
     assert feed.numbered
     torch.cuda.synchronize()
@@ -134,5 +134,5 @@ def shared_steps(name, data, ranks):
     scorer, _ = there(name, data)
     feed = feed_of(scorer, data, RECIPE, 0, spec_of(name).negatives, ranks)
     optimizer = build_optimizer(scorer, RECIPE)
-    losses = [train_step(scorer, optimizer, moved(feed[n], "cuda"), RECIPE, 0, n, ranks).detach() for n in range(2)]
+    losses = [train_step(scorer, optimizer, to_device(feed[n], "cuda"), RECIPE, 0, n, ranks).detach() for n in range(2)]
     return torch.cat([torch.stack(losses), *(p.detach().flatten() for p in scorer.parameters())])

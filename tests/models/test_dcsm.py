@@ -15,8 +15,8 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.scorers.dcsm import PUBLISHED, DCSMConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace
-from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer, words_of
-from menagerie.models.training.loop import train
+from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer, distinct_words
+from menagerie.models.training.loop import train_scorer
 from tests.helpers import scorers
 
 TEXTS = ["a red cat to the left of a white dog in the city", "left of left", "a crow", "a pig in the circus"]
@@ -129,7 +129,7 @@ def test_the_place_of_every_functional_word_in_byte_pairs():
 
 
 def test_the_place_of_every_functional_word_in_a_closed_vocabulary():
-    tokenizer = WordTokenizer(words_of(["the cat left of another"]))
+    tokenizer = WordTokenizer(distinct_words(["the cat left of another"]))
     reader = FunctionalReader(tokenizer, 8, ("under", "left"))
     assert reader(Texts(["the cat - left of, Left", "the cat"], GRAPHS[:2])).words.tolist() == [
         [0, 0, 2, 0, 2, 0, 0, 0],
@@ -193,7 +193,7 @@ def test_it_learns(data, negatives):
     before = {name: value.clone() for name, value in scorer.state_dict().items()}
     losses = []
     recipe = Recipe(steps=60, batch=16, learning_rate=1e-2, warmup=0, weight_decay=0.0)
-    train(scorer, data, recipe, 0, report=lambda progress: losses.append(progress.loss), negatives=negatives)
+    train_scorer(scorer, data, recipe, 0, report=lambda progress: losses.append(progress.loss), negatives=negatives)
     assert np.mean(losses[-5:]) < 0.93 * np.mean(losses[:5])
     after = scorer.state_dict()
     for name, value in before.items():

@@ -12,8 +12,8 @@ import torch
 from PIL import Image
 
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
-from menagerie.models.evaluation.embedding_store import DIGEST, EmbeddingFolder, Shelf
-from menagerie.models.evaluation.embeddings import Embeddings, form_of
+from menagerie.models.evaluation.embedding_store import DIGEST, EmbeddingFolder, StoredRows
+from menagerie.models.evaluation.embeddings import Embeddings, find_row_format
 from menagerie.models.evaluation.scoring import BLOCK, score_items
 from tests.helpers.scorers import scorer
 
@@ -64,7 +64,7 @@ def test_scores_are_the_same_bytes_and_images_are_encoded_once(kind, photographs
     expected = [scores(plain, bench) for bench in (some, every)]
     seen = counting(model, monkeypatch)
     embeddings = Embeddings(model, "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY))
-    assert embeddings.shelf is not None, f"the embeddings of {kind} can't be kept"
+    assert embeddings.stored is not None, f"the embeddings of {kind} can't be kept"
     assert seen == [BLOCK]
     reported = []
     assert [scores(embeddings, bench, reported) for bench in (some, every)] == expected
@@ -151,12 +151,12 @@ class TestShelf:
         return f"{k:064x}"
 
     def test_rows_of_another_model_are_not_taken(self, tmp_path):
-        one, other = (Shelf(EmbeddingFolder(tmp_path, ROOMY), owner, 4) for owner in ("one", "other"))
+        one, other = (StoredRows(EmbeddingFolder(tmp_path, ROOMY), owner, 4) for owner in ("one", "other"))
         one.put({self.name(1): b"abcd"})
         other.put({self.name(2): b"efgh"})
         (path,) = tmp_path.glob("one/*.embeddings")
         path.rename(tmp_path / "other" / path.name)
-        other = Shelf(EmbeddingFolder(tmp_path, ROOMY), "other", 4)
+        other = StoredRows(EmbeddingFolder(tmp_path, ROOMY), "other", 4)
         assert other.get(self.name(1)) is None
         assert other.get(self.name(2)) == b"efgh"
 
@@ -164,23 +164,23 @@ class TestShelf:
         size = 2 * DIGEST + 100
         files = EmbeddingFolder(tmp_path, 16 * size)
         for k in range(16):
-            Shelf(files, f"model {k % 2}", 100).put({self.name(k): self.row(k)})
+            StoredRows(files, f"model {k % 2}", 100).put({self.name(k): self.row(k)})
             for path in tmp_path.glob("*/*.embeddings"):
                 os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns - 10**9))
-        used = Shelf(files, "model 0", 100)
+        used = StoredRows(files, "model 0", 100)
         assert used.get(self.name(0)) == self.row(0)
-        shelf = Shelf(files, "model 0", 100)
+        shelf = StoredRows(files, "model 0", 100)
         for k in range(16, 20):
             shelf.put({self.name(k): self.row(k)})
             assert sum(path.stat().st_size for path in tmp_path.glob("*/*.embeddings")) <= 16 * size
-        fresh = Shelf(files, "model 0", 100)
+        fresh = StoredRows(files, "model 0", 100)
         assert fresh.get(self.name(0)) == self.row(0)
         assert self.name(2) not in fresh
         assert all(fresh.get(self.name(k)) == self.row(k) for k in range(16, 20))
 
     def test_what_another_process_deleted_is_no_row(self, tmp_path):
         files = EmbeddingFolder(tmp_path, ROOMY)
-        shelf = Shelf(files, "model", 100)
+        shelf = StoredRows(files, "model", 100)
         shelf.put({self.name(k): self.row(k) for k in range(3)})
         for path in tmp_path.glob("*/*.embeddings"):
             path.unlink()
@@ -189,7 +189,7 @@ class TestShelf:
 
     def test_a_disk_that_is_full_is_a_warning(self, tmp_path, monkeypatch):
         files = EmbeddingFolder(tmp_path, ROOMY)
-        shelf = Shelf(files, "model", 100)
+        shelf = StoredRows(files, "model", 100)
 
         def full(path, content):
             raise OSError(28, "No space left on device")
@@ -224,7 +224,7 @@ def test_processes_share_a_folder_and_may_be_killed(tmp_path):
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors.decode()
     processes[0].communicate()
-    shelf = Shelf(EmbeddingFolder(tmp_path, 60000), "model", 1000)
+    shelf = StoredRows(EmbeddingFolder(tmp_path, 60000), "model", 1000)
     found = [row for k in range(170) if (row := shelf.get(f"{k:064x}"))]
     assert found
     assert all(len(set(row)) == 1 for row in found)
@@ -255,11 +255,11 @@ class TestForms:
     )
     def test_others_are_not_kept(self, change, monkeypatch, tmp_path):
         embeddings = Embeddings(self.changed(monkeypatch, change), "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY))
-        assert embeddings.shelf is None
+        assert embeddings.stored is None
 
     def test_images_are_then_encoded_as_they_come(self, photographs, monkeypatch):
         model = self.changed(monkeypatch, lambda embedding: [embedding])
-        monkeypatch.setattr(model, "paired", lambda images, texts: (images[0] * texts).sum(-1))
+        monkeypatch.setattr(model, "pair_similarity", lambda images, texts: (images[0] * texts).sum(-1))
         bench, reported = bench_of(photographs), []
         assert scores(Embeddings(model, "weights", SIDE), bench, reported)
         assert reported == [BLOCK, BLOCK, IMAGES - 2 * BLOCK]
@@ -268,7 +268,7 @@ class TestForms:
         def several(embedding):
             return embedding.bfloat16(), (embedding > 0, embedding[:, 0].double()), embedding[:, :6].reshape(-1, 2, 3)
 
-        form = form_of(self.changed(monkeypatch, several), SIDE)
+        form = find_row_format(self.changed(monkeypatch, several), SIDE)
         embedding = several(torch.randn(5, 32))
         parts = (embedding[0], *embedding[1], embedding[2])
         rows = [tuple(part[k] for part in parts) for k in range(5)]

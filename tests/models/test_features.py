@@ -8,12 +8,12 @@ from torch import nn
 from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.contract import CAPTIONS, GRAPHS, build, check_contract
+from menagerie.models.contract import CAPTIONS, GRAPHS, build_for_contract, check_contract
 from menagerie.models.library.loaded import NO_GRAPH, LoadedScorer
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.features import Features, Layer, joined
+from menagerie.models.towers.features import Features, Layer, concatenate_features
 from tests.helpers.hugging_face import CAPTIONS as WORDS
 from tests.helpers.hugging_face import make_folder
 
@@ -25,7 +25,7 @@ TOWER = ["stem", "block 1", "tokens"]
 
 def scorer(name, towers=NANO, **options):
     torch.manual_seed(0)
-    return build(name, towers, dict(spec_of(name).smoke) | options)
+    return build_for_contract(name, towers, dict(spec_of(name).smoke) | options)
 
 
 def images(n=3, side=32):
@@ -150,7 +150,7 @@ def test_oc_clips_keys_values_and_slots_are_its_own():
     cosines = nn.functional.cosine_similarity(slots["slots"], phrases, dim=-1)
     nodes = [graph for graph in range(4) if not GRAPHS[graph].edges]  # whose score is the mean of its nodes' cosines
     means = cosines.sum(1) / slots.present["slots"].sum(1)
-    torch.testing.assert_close(means[nodes], model.paired(embedding, texts).detach()[nodes], atol=1e-5, rtol=0)
+    torch.testing.assert_close(means[nodes], model.pair_similarity(embedding, texts).detach()[nodes], atol=1e-5, rtol=0)
 
 
 def test_a_graphs_tokens_are_those_of_its_phrases_one_after_the_other():
@@ -173,7 +173,7 @@ def test_slots_are_what_texts_are_compared_with(name):
     compared = texts["phrases" if name == "filip-phrases" else "whole"]
     cosines = nn.functional.cosine_similarity(slots["slots"], compared, dim=-1)
     embedding = model.encode_images(model.pixel_scale(images(4)))
-    scores = model.paired(embedding, model.encode_texts(model.read(CAPTIONS, GRAPHS))).detach()
+    scores = model.pair_similarity(embedding, model.encode_texts(model.read(CAPTIONS, GRAPHS))).detach()
     torch.testing.assert_close(cosines.sum(1) / slots.present["slots"].sum(1), scores, atol=1e-5, rtol=0)
 
 
@@ -265,7 +265,7 @@ def own(tmp_path):
 
 def test_a_class_of_ones_own_adds_layers_by_one_method(own):
     check_contract(own("Mine"), NANO, {})
-    seen = build(own("Mine"), NANO, {}).features(images(), ["block 1", "squares", "tokens"])
+    seen = build_for_contract(own("Mine"), NANO, {}).features(images(), ["block 1", "squares", "tokens"])
     assert list(seen) == ["block 1", "squares", "tokens"]
     same(seen["squares"], seen["tokens"].square())
 
@@ -273,7 +273,7 @@ def test_a_class_of_ones_own_adds_layers_by_one_method(own):
 def test_a_tower_that_reads_other_rows_gives_no_layers(own):
     """They can't be told to be those of the images; its vector can."""
     check_contract(own("Twice"), NANO, {})
-    model = build(own("Twice"), NANO, {})
+    model = build_for_contract(own("Twice"), NANO, {})
     assert model.layers == ("embedding",)
     with pytest.raises(UserError, match=r"Twice: 'block 1' can't be told apart by image"):
         model.features(images(), "block 1")
@@ -293,7 +293,7 @@ def test_the_contract_names_layers_that_are_wrong(own, name, problem):
 
 def test_blocks_of_other_lengths_are_joined():
     short = Features({"a": Layer(torch.ones(1, 2, 3), torch.tensor([[True, False]]))})
-    both = joined([short, Features({"a": Layer(torch.full((2, 4, 3), 2.0))})])
+    both = concatenate_features([short, Features({"a": Layer(torch.full((2, 4, 3), 2.0))})])
     assert both["a"].shape == (3, 4, 3)
     assert both.present["a"].sum(1).tolist() == [1, 4, 4]
     assert both["a"][0].sum() == 3

@@ -5,7 +5,7 @@ import torch
 
 from menagerie.models.contract import CAPTIONS, GRAPHS
 from menagerie.models.networks import filip
-from menagerie.models.networks.drawn import wrong_images, wrong_texts
+from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts
 from menagerie.models.networks.filip import Words
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
@@ -85,7 +85,7 @@ def test_with_few_negatives_the_loss_is_a_loop_over_those_drawn(symmetric, embed
     torch.manual_seed(3)
     loss = model.loss(patches, words, targets, Recipe())
     torch.manual_seed(3)
-    texts, others = wrong_texts(targets, 2), wrong_images(targets, 2)
+    texts, others = draw_wrong_texts(targets, 2), draw_wrong_images(targets, 2)
     assert others.usable.sum(1).tolist() == [1, 2, 1]
     scale, total = model.logit_scale(), 0.0
     for own in range(N):
@@ -106,4 +106,4 @@ def test_slots_are_the_patches_that_the_score_is_made_of():
         slots, present = model.paired_slots(*embedding)
         cosines = (slots * embedding[1].vectors).sum(-1)
         means = (cosines * present).sum(1) / present.sum(1)
-        torch.testing.assert_close(means, model.paired(*embedding), atol=1e-6, rtol=0)
+        torch.testing.assert_close(means, model.pair_similarity(*embedding), atol=1e-6, rtol=0)

@@ -108,7 +108,7 @@ def test_read_clip_is_a_loop():
     found = model.loss(model.encode_images(pixels(N)), embedding, given, RECIPE)
     images, scale, tower = model.encode_images(pixels(N)), model.logit_scale(), model.towers.text
     ids = batch(model, CAPTIONS + OTHERS + FALSE).ids
-    texts, ends = normalize(tower.pooled(ids), dim=-1), tower.tokens(ids).pooled
+    texts, ends = normalize(tower.pool(ids), dim=-1), tower.tokens(ids).pooled
     right, masked = (torch.cat([part[:, :N], part[:, 8:]], dim=1) for part in (given.same, given.masked))
     right[2, 3], masked[2, 3] = False, True
     whole = info_nce(scale, images, torch.cat([texts[:N], texts[8:]]), right, masked)

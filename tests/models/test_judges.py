@@ -10,11 +10,11 @@ from menagerie.generators.benchmarks.benchmark import group_chosen, images_chose
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.parsers import chat_server
 from menagerie.models.evaluation.scoring import score_items
-from menagerie.models.judges.chat import read_answer
-from menagerie.models.judges.judge import sized
+from menagerie.models.judges.chat import answer_reader
+from menagerie.models.judges.judge import resize_picture
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.judges.questions import LETTERS, YES_NO, Answer, read_words
-from menagerie.models.library.judged import judges_named
+from menagerie.models.library.judged import find_judges
 from tests.helpers.chat_service import Sent
 from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, VisionService, answered, truth
 
@@ -28,7 +28,7 @@ def quick(monkeypatch):
 
 def judge_of(service, tmp_path, form="yes", blind=False, **options):
     given = {"timeout": 5.0, "attempts": 3, "at_once": 4, "answers": tmp_path / "answers", **options}
-    judges = judges_named(f"chat:{service.url}#fake/model", JudgeOptions(forms=(form,), blind=blind, **given))
+    judges = find_judges(f"chat:{service.url}#fake/model", JudgeOptions(forms=(form,), blind=blind, **given))
     return judges[-1].load()
 
 
@@ -43,7 +43,7 @@ def test_one_that_knows_the_truth_is_always_right(form, tmp_path):
         scores = score_items(judge, BENCH)
         assert all(outcome.official == 1 for outcome in outcomes(scores))
         assert form == "choice" or group_chosen(scores[3]).official == images_chosen(scores[3]).official == 1
-        counts = judge.counted()
+        counts = judge.totals()
         assert counts["items"] == 4
         assert counts["undecided"] == counts["kept"] == counts.get("ungraded", 0) == 0
         assert counts["questions"] == len(service.questions()) == len(set(service.questions())) == 6
@@ -58,7 +58,7 @@ def test_one_that_always_says_a_guesses(place, logprobs, tmp_path):
         found = outcomes(score_items(judge, BENCH, BENCH.items[:3]))
     assert [outcome.neutral for outcome in found] == [0.5] * 3
     assert [outcome.official for outcome in found] == [0.5] * 3, "the place says nothing of the texts"
-    assert judge.counted()["by_place"] == judge.counted()["choices"] == 3
+    assert judge.totals()["by_place"] == judge.totals()["choices"] == 3
 
 
 def test_equal_answers_about_both_texts_tie_by_the_official_rule(tmp_path):
@@ -67,14 +67,14 @@ def test_equal_answers_about_both_texts_tie_by_the_official_rule(tmp_path):
         judge = judge_of(service, tmp_path)
         found = outcomes(score_items(judge, BENCH, BENCH.items[:3]))
     assert [(outcome.official, outcome.neutral) for outcome in found] == [(0, 0.5)] * 3
-    assert judge.counted()["undecided"] == 0
+    assert judge.totals()["undecided"] == 0
 
 
 def test_a_liking_for_a_place_cancels(tmp_path):
     with VisionService(truth(BENCH), place=10.0) as service:
         judge = judge_of(service, tmp_path, "choice")
         assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
-    assert judge.counted()["by_place"] == 3
+    assert judge.totals()["by_place"] == 3
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -96,7 +96,7 @@ def test_without_log_probabilities_only_signs_count(tmp_path):
         scores = score_items(judge, BENCH)
     assert scores[2].tolist() == [[1, -1]]
     assert scores[0].tolist() == [[pytest.approx(4), pytest.approx(-4)]]
-    assert judge.counted()["ungraded"] == 1
+    assert judge.totals()["ungraded"] == 1
 
 
 def failing(request):
@@ -116,7 +116,7 @@ def test_every_item_ends_judged_or_counted_and_nothing_is_asked_twice(tmp_path):
     with VisionService(truth(BENCH), fault=failing) as service:
         judge = judge_of(service, tmp_path, at_once=1)
         scores = score_items(judge, BENCH)
-        counts = judge.counted()
+        counts = judge.totals()
         assert all(outcome.tied for outcome in outcomes(scores)), "each item has a question that is refused or cut off"
         assert [outcome.official for outcome in outcomes(scores)] == [0.5, 0.5, 0.5, 0.25], "as if guessed"
         assert {name: counts[name] for name in ("items", "undecided", "refused", "cut off")} == {
@@ -128,7 +128,7 @@ def test_every_item_ends_judged_or_counted_and_nothing_is_asked_twice(tmp_path):
         anew = score_items(again, BENCH)
         assert all(np.array_equal(*pair, equal_nan=True) for pair in zip(anew, scores, strict=True))
         assert len(service.questions()) == before, "refusals and answers without a verdict are kept"
-        assert again.counted()["kept"] == again.counted()["questions"] == 6
+        assert again.totals()["kept"] == again.totals()["questions"] == 6
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -151,7 +151,7 @@ def test_a_server_that_dies_half_way_and_comes_back(form, tmp_path):
         assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
         assert len(service.questions()) == 3
         assert not set(service.questions()) & set(asked)
-        assert judge.counted()["kept"] == 3
+        assert judge.totals()["kept"] == 3
 
 
 @pytest.mark.parametrize("order", ["one after the other", "at once"])
@@ -159,9 +159,9 @@ def test_processes_that_ask_the_same_score_the_same_answers(order, tmp_path):
     """The second would be told the opposite; it has read the file before the first answers."""
     with VisionService(truth(BENCH)) as one, VisionService(truth(BENCH, sure=-4.0)) as other:
         (first, second), found = (judge_of(service, tmp_path) for service in (one, other)), []
-        assert len(second.kept) == len(first.kept) == 0
+        assert len(second.store) == len(first.store) == 0
         if order == "at once":  # the first asks all while the second waits for its first answer
-            other.fault = lambda request: GOES_ON if len(first.kept) or score_items(first, BENCH) else None
+            other.fault = lambda request: GOES_ON if len(first.store) or score_items(first, BENCH) else None
             found = [score_items(second, BENCH)]
         found += [score_items(first, BENCH), score_items(second, BENCH)]
     assert all(outcome.official == 1 for scores in found for outcome in outcomes(scores))
@@ -175,7 +175,7 @@ def test_a_server_that_never_answers_can_be_counted_as_ties(tmp_path):
     with VisionService(truth(BENCH), fault=silent) as service:
         judge = judge_of(service, tmp_path, unanswered="tie", attempts=1, at_once=2)
         assert all(outcome.tied for outcome in outcomes(score_items(judge, BENCH)))
-        assert judge.counted()["unanswered"] == 6
+        assert judge.totals()["unanswered"] == 6
         assert len(service.questions()) < 6, "a server that is gone isn't asked about everything"
 
 
@@ -223,8 +223,8 @@ def test_pools_are_asked_pair_by_pair(tmp_path):
         scores = judge.pool(BENCH, pool)
         assert scores[[0, 2]].argmax(1).tolist() == [0, 2]
         assert len(service.questions()) == 9
-        assert judge.counted()["items"] == 9
-        assert judge.counted()["undecided"] == 1, "one has no log-probabilities, which the others have"
+        assert judge.totals()["items"] == 9
+        assert judge.totals()["undecided"] == 1, "one has no log-probabilities, which the others have"
         known = np.isclose(np.abs(scores), 4, atol=1e-4)
         assert known.sum() == 8
         assert np.isnan(scores[~known]).all()
@@ -288,7 +288,7 @@ def reply_of(text, tokens=(), finish="stop", **message):
     """What is read of a server's answer; each token has the alternatives that stand for it."""
     every = list(map(alternatives, tokens))
     choice = {"message": {"content": text, **message}, "finish_reason": finish, "logprobs": {"content": every}}
-    return read_answer("")({"choices": [choice]})
+    return answer_reader("")({"choices": [choice]})
 
 
 THINKS = {"<think>": -1e-4, "No": -11.0, "Yes": -12.0}
@@ -356,7 +356,7 @@ def test_a_server_that_allows_few_alternatives_is_asked_for_fewer(most, asked, t
         judge = judge_of(service, tmp_path)
         assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
     assert {r.content.get("top_logprobs") for r in service.requests if not r.caption.startswith("Is this")} == {asked}
-    assert judge.counted().get("ungraded", 0) == 0
+    assert judge.totals().get("ungraded", 0) == 0
 
 
 def test_the_surer_never_scores_less():
@@ -378,8 +378,8 @@ def test_the_surer_never_scores_less():
 
 def test_small_pictures_are_enlarged_by_whole_factors_and_large_ones_reduced():
     small = np.arange(32 * 48 * 3, dtype=np.uint8).reshape(32, 48, 3)
-    large = sized(small, 224, 1024)
+    large = resize_picture(small, 224, 1024)
     assert large.shape == (224, 336, 3)
     assert np.array_equal(large[3::7, 3::7], small)
-    assert sized(small, 16, 1024) is small
-    assert sized(np.zeros((100, 2000, 3), np.uint8), 224, 1000).shape == (50, 1000, 3)
+    assert resize_picture(small, 16, 1024) is small
+    assert resize_picture(np.zeros((100, 2000, 3), np.uint8), 224, 1000).shape == (50, 1000, 3)

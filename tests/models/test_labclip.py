@@ -9,7 +9,7 @@ from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.tokenizers import text_space
-from menagerie.models.training.loop import train
+from menagerie.models.training.loop import train_scorer
 from menagerie.studies.runs.data import split_texts
 from tests.helpers.scorers import TEXTS, TOWERS, graph, images, scorer, texts
 
@@ -43,7 +43,7 @@ def test_it_trains_the_map_and_the_scale_alone(model, data):
     model = build_scorer("labclip", TOWERS, space)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     recipe = Recipe(steps=5, batch=8, **spec_of("labclip").scratch)
-    train(model, data, recipe, 0, negatives=spec_of("labclip").negatives)
+    train_scorer(model, data, recipe, 0, negatives=spec_of("labclip").negatives)
     changed = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])]
     assert sorted(changed) == ["log_scale", "map"]
 

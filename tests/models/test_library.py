@@ -19,10 +19,10 @@ from menagerie.envs.core.pictures import read_upright
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.models.kept_states import keep_state
-from menagerie.models.library.cells import place_of
+from menagerie.models.library.cells import place_in_study
 from menagerie.models.library.load import find_source
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.models.library.pictures import Framed, framed_images, picture_of
+from menagerie.models.library.pictures import FramedBenchmark, frame_images, picture_of
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.runs.results import read_result, write_result
 from tests.helpers.scorers import scorer, small_open_clip
@@ -85,11 +85,11 @@ def test_images_come_in_many_forms(checkpoint, tmp_path):
 def test_pictures_of_any_size_become_squares():
     wide = np.zeros((20, 60, 3), np.uint8)
     wide[:, 20:40] = 255  # the central square is white, the whole is not
-    assert framed_images(wide, Framing(10)).shape == (1, 3, 10, 10)
-    assert framed_images(wide, Framing(10))[..., 2:8].min() == 255
-    assert framed_images(wide, Framing(10, squashed=True))[..., :2].max() == 0
+    assert frame_images(wide, Framing(10)).shape == (1, 3, 10, 10)
+    assert frame_images(wide, Framing(10))[..., 2:8].min() == 255
+    assert frame_images(wide, Framing(10, squashed=True))[..., :2].max() == 0
     same = pixels(1, 10)
-    assert np.array_equal(framed_images(same, Framing(10))[0].permute(1, 2, 0).numpy(), same[0])
+    assert np.array_equal(frame_images(same, Framing(10))[0].permute(1, 2, 0).numpy(), same[0])
 
 
 # What viewers do with each EXIF orientation.
@@ -112,13 +112,13 @@ def test_a_photograph_is_turned_however_it_is_given(form, tmp_path):
         mark[0x0112] = orientation
         Image.fromarray(pixels(1, 12)[0, :, :9]).save(path, exif=mark)
         whole = Framing(24, squashed=True, interpolation="nearest")
-        one = framed_images(path, whole)
+        one = frame_images(path, whole)
         with Image.open(path) as lazy, Image.open(path) as raw:
-            assert torch.equal(framed_images(lazy, whole), one)
-            assert torch.equal(framed_images(Image.open(BytesIO(path.read_bytes())), whole), one)
-            assert torch.equal(framed_images(turned(np.asarray(raw.convert("RGB"))), whole), one)
-        assert torch.equal(framed_images(picture_of(path), whole), one)  # which is upright, and says so
-        assert torch.equal(framed_images(read_upright(path.read_bytes()), whole), one)
+            assert torch.equal(frame_images(lazy, whole), one)
+            assert torch.equal(frame_images(Image.open(BytesIO(path.read_bytes())), whole), one)
+            assert torch.equal(frame_images(turned(np.asarray(raw.convert("RGB"))), whole), one)
+        assert torch.equal(frame_images(picture_of(path), whole), one)  # which is upright, and says so
+        assert torch.equal(frame_images(read_upright(path.read_bytes()), whole), one)
 
 
 def test_captions_of_closed_vocabularies_lose_capitals_and_punctuation(checkpoint):
@@ -267,12 +267,12 @@ def test_a_cell_under_another_name_is_put_back_and_not_deleted(tmp_path):
     """By whoever reads its result."""
     write_cell(tmp_path, "abc", "clip", {"pairs": 0.2}, {})
     cell = (tmp_path / "cells/abc").rename(tmp_path / "cells/best")
-    for read in (read_result, place_of):
+    for read in (read_result, place_in_study):
         with pytest.raises(UserError, match=r"is the result of cell abc; put it back there, or move .* out of 'cells'"):
             read(cell)
     moved = cell.rename(tmp_path / "best")
     assert read_result(moved)["id"] == "abc"
-    assert place_of(moved) == {"pairs": 0.2}
+    assert place_in_study(moved) == {"pairs": 0.2}
 
 
 def test_a_step_names_a_state_of_the_cell(tmp_path):
@@ -362,7 +362,7 @@ def test_benchmarks_are_framed(data):
 
     inner = SplitTests(SplitDataset(data.split, "unseen_pairs"))
     seen = []
-    other, same = Framed(inner, Framing(48), seen.append), Framed(inner, Framing(32))
+    other, same = FramedBenchmark(inner, Framing(48), seen.append), FramedBenchmark(inner, Framing(32))
     assert other.images([0, 1]).shape == (2, 3, 48, 48)
     assert seen == [2]
     assert torch.equal(same.images([0, 1]), inner.images([0, 1]))

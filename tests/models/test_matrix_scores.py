@@ -12,8 +12,8 @@ from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import scoring
-from menagerie.models.evaluation.reranking import reranked
-from menagerie.models.evaluation.scoring import encoded, score_items, score_pool
+from menagerie.models.evaluation.reranking import rerank
+from menagerie.models.evaluation.scoring import encode_blocks, score_items, score_pool
 from tests.helpers.scorers import caption, graph, scorer
 
 IMAGES, TEXTS = 13, 11
@@ -44,7 +44,7 @@ def pool_of(texts):
 
 
 def scores(model, pixels, pool):
-    return score_pool(model, pool, partial(encoded, model, lambda numbers: pixels[numbers]))
+    return score_pool(model, pool, partial(encode_blocks, model, lambda numbers: pixels[numbers]))
 
 
 @torch.no_grad()
@@ -97,7 +97,7 @@ def test_vectors_are_encoded_once(pixels, monkeypatch):
 
 
 def again(model, pixels, pool, first, top):
-    return reranked(model, pool, partial(encoded, model, lambda numbers: pixels[numbers]), first, top)
+    return rerank(model, pool, partial(encode_blocks, model, lambda numbers: pixels[numbers]), first, top)
 
 
 @pytest.mark.parametrize("kind", ["fusion", "captioner"])
@@ -107,9 +107,9 @@ def test_the_best_candidates_of_each_query_are_ranked_again(kind, pixels, monkey
     torch.nn.init.normal_(model.head.weight)  # a captioner's starts at 0, where all texts tie
     pool = pool_of((text,) for text in texts)
     whole, first = directly(model, pixels, texts), directly(scorer("clip"), pixels, texts)
-    paired = model.paired
+    score = model.pair_similarity
     monkeypatch.setattr(
-        model, "paired", lambda *embeddings: read.append(len(embeddings[1].tokens.ids)) or paired(*embeddings)
+        model, "pair_similarity", lambda *embeddings: read.append(len(embeddings[1].tokens.ids)) or score(*embeddings)
     )
     found = again(model, pixels, pool, first, top)
     pairs = set()

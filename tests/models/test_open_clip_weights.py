@@ -72,7 +72,7 @@ def test_another_temperature_may_be_given(warm):
 def test_siglip_starts_at_its_own_where_weights_have_no_bias(warm):
     """A temperature of two softmaxes beside a bias of -10 would call nearly every pair right."""
     model = build_scorer("siglip", warm, TextSpace(), dict(spec_of("siglip").smoke))
-    config = spec_of("siglip").configured(spec_of("siglip").smoke)
+    config = spec_of("siglip").make_config(spec_of("siglip").smoke)
     assert model.logit_scale().item() == pytest.approx(config.logit_scale)
     assert model.bias.item() == pytest.approx(config.logit_bias)
 

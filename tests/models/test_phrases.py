@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.models.networks.phrases import TextEmbedding, phrases_of
+from menagerie.models.networks.phrases import TextEmbedding, graph_phrases
 from tests.helpers.scorers import caption, graph, images, scorer, texts
 
 NAMES = ("clip-phrases", "filip-phrases")
@@ -25,7 +25,7 @@ def vectors(model, phrases):
 
 
 def test_an_edge_is_a_phrase_with_both_its_nodes():
-    assert list(phrases_of(GRAPHS[0])) == ["red cat", "white dog", "desert", "red cat to the left of white dog"]
+    assert list(graph_phrases(GRAPHS[0])) == ["red cat", "white dog", "desert", "red cat to the left of white dog"]
 
 
 @torch.no_grad()
@@ -33,7 +33,7 @@ def test_the_sum_of_phrases_is_that_of_phrases_encoded_alone():
     model = scorer("clip-phrases")
     found = texts(model, GRAPHS)
     for embedding, its in zip(found, GRAPHS, strict=True):
-        expected = F.normalize(vectors(model, phrases_of(its)).sum(0), dim=0)
+        expected = F.normalize(vectors(model, graph_phrases(its)).sum(0), dim=0)
         torch.testing.assert_close(embedding, expected, atol=1e-5, rtol=0)
     pixels = images(3)
     expected = F.normalize(model.model.encode_image(pixels), dim=-1) @ found.T
@@ -48,7 +48,7 @@ def test_late_interaction_takes_the_best_patch_of_each_phrase():
     found = model.similarity(patches, texts(model, GRAPHS))
     for i, image in enumerate(patches):
         for j, its in enumerate(GRAPHS):
-            scores = [max(float(vector @ patch) for patch in image) for vector in vectors(model, phrases_of(its))]
+            scores = [max(float(vector @ patch) for patch in image) for vector in vectors(model, graph_phrases(its))]
             assert found[i, j].item() == pytest.approx(np.mean(scores), abs=1e-5)
 
 

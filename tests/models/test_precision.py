@@ -17,7 +17,7 @@ from menagerie.models.texts import leaves
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.batch_loss import batch_loss
-from menagerie.models.training.encoding import checkpoint_blocks, encode
+from menagerie.models.training.encoding import checkpoint_blocks, encode_batch
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
 from tests.helpers.splits import make_split
@@ -82,7 +82,7 @@ def test_bf16_is_of_the_encoders_alone_parts_add_up_and_checkpointed_blocks_chan
 
 @torch.no_grad()
 def scores(scorer, batch, recipe):
-    images, texts = encode(scorer, scorer.pixel_scale(batch.images), batch.texts, recipe)
+    images, texts = encode_batch(scorer, scorer.pixel_scale(batch.images), batch.texts, recipe)
     assert all(part.dtype == torch.float32 for part in leaves((images, texts)) if part.is_floating_point())
     return scorer.similarity(images, texts)
 

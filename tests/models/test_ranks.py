@@ -14,13 +14,13 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.ranks import Share, dealing, dealt_out, taking_part
+from menagerie.models.ranks import Share, encode_shared, sharing_texts, taking_part
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import scorer_class, spec_of, specs
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loop import build_optimizer, feed_of, follow, reference_items, train, train_step
+from menagerie.models.training.loop import build_optimizer, feed_of, follow, reference_items, train_scorer, train_step
 from menagerie.models.training.state import History, StateFile
 from menagerie.models.training.together import check_batch, check_declared, check_together
 from menagerie.studies.runs.followers import lost_process
@@ -92,8 +92,8 @@ def all_steps(ranks, file, long):
 
 def codes(ranks):
     """Of eleven texts, in the precision of `--precision bf16`."""
-    with taking_part(ranks), dealing():
-        return dealt_out(lambda rows: rows.bfloat16() / 3, torch.arange(11)[:, None])
+    with taking_part(ranks), sharing_texts():
+        return encode_shared(lambda rows: rows.bfloat16() / 3, torch.arange(11)[:, None])
 
 
 @cache
@@ -167,9 +167,11 @@ def training(ranks, file, folder, until=None, kill=False, room=0):
         history, state = History(SHORT.batch), StateFile(folder / "state.pt", "clip")
         try:
             with lost_process():
-                train(scorer, data, SHORT, 0, state, 4, report, until=until, history=history, ranks=ranks, room=room)
+                train_scorer(
+                    scorer, data, SHORT, 0, state, 4, report, until=until, history=history, ranks=ranks, room=room
+                )
                 if ranks:
-                    ranks.tell(None)
+                    ranks.send(None)
         except UserError as error:
             return str(error)
         return scorer.state_dict(), [row.loss for row in history.rows]

@@ -17,7 +17,7 @@ from menagerie.models.texts import RegraphedReader, Texts
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loop import train
+from menagerie.models.training.loop import train_scorer
 from tests.helpers.scorers import OPTIONS
 from tests.helpers.splits import make_split
 
@@ -65,7 +65,7 @@ def test_training_reads_the_training_reader(data):
             RegraphedReader(plain, noisy(data, dropped_nodes=share)) if share else plain
             for share in (training, testing)
         )
-        train(scorer, data, RECIPE, 0)
+        train_scorer(scorer, data, RECIPE, 0)
         weights.append(torch.cat([p.detach().flatten() for p in scorer.parameters()]))
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])

@@ -28,7 +28,7 @@ def test_only_positions_tell_columns_apart(name, told_apart):
     """Without them an image and its mirror image are the same to the tower."""
     pixels = torch.randn(1, 3, 40, 10).repeat_interleave(4, 3)
     towers = row_towers(name)
-    first, mirrored = towers.image.pooled(pixels), towers.image.pooled(pixels.flip(3))
+    first, mirrored = towers.image.pool(pixels), towers.image.pool(pixels.flip(3))
     assert torch.allclose(first, mirrored, atol=1e-5) != told_apart
 
 

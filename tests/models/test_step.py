@@ -26,14 +26,14 @@ from menagerie.models.objectives import contrastive_loss
 from menagerie.models.ranks import Share
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
-from menagerie.models.scorer import moved
+from menagerie.models.scorer import to_device
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training import loaders
 from menagerie.models.training.batch_loss import batch_loss
-from menagerie.models.training.device_images import DeviceImages, placed_batches
+from menagerie.models.training.device_images import DeviceImages, device_batches
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loaders import SharedMemoryFeed, batches, checked
+from menagerie.models.training.loaders import SharedMemoryFeed, batches, raise_messages
 from menagerie.models.training.targets import Claims, targets_of
 from tests.helpers.scorers import caption, graph
 from tests.helpers.splits import make_split
@@ -61,7 +61,7 @@ def faked(scorer, batch, mode):
     shapes = {key: (value.shape, value.dtype) for key, value in own.items()}
     with mode:
         weights = {key: torch.empty(shape, dtype=dtype, device="cuda") for key, (shape, dtype) in shapes.items()}
-        return weights, moved(fake(batch, mode), "cuda")
+        return weights, to_device(fake(batch, mode), "cuda")
 
 
 def fake(embedding, mode):
@@ -120,7 +120,7 @@ def test_batches_of_images_on_the_device_are_those_of_loaders(share, spatial):
     reader, recipe = built("clip", spatial).reader, replace(RECIPE, steps=len(spatial), batch=2)
     feeds = [Feed(spatial, reader, recipe, 3, ("captions",), share) for _ in range(2)]
     brought, picked = (
-        list(islice(placed_batches(feed, 1, len(spatial), torch.device("cpu"), room=room), 4))
+        list(islice(device_batches(feed, 1, len(spatial), torch.device("cpu"), room=room), 4))
         for feed, room in zip(feeds, (0, spatial.images(range(len(spatial))).nbytes), strict=True)
     )
     assert [feed.numbered for feed in feeds] == [False, True]
@@ -222,10 +222,10 @@ def test_a_batch_without_room_in_shared_memory_is_told_of(processes, spatial, mo
     feed = Feed(spatial, built("clip", spatial).reader, RECIPE, 3)
     need = sum(tensor.numel() * tensor.element_size() for tensor in flat(feed[0]))
     monkeypatch.setattr(loaders, "free_shared", lambda: need * processes)
-    assert all(map(torch.equal, flat(next(checked([SharedMemoryFeed(feed, processes)[0]]))), flat(feed[0])))
+    assert all(map(torch.equal, flat(next(raise_messages([SharedMemoryFeed(feed, processes)[0]]))), flat(feed[0])))
     monkeypatch.setattr(loaders, "free_shared", lambda: need * processes - 1)
     with pytest.raises(UserError, match=f"{need * processes} bytes are needed at once, but /dev/shm"):
-        next(checked([SharedMemoryFeed(feed, processes)[0]]))
+        next(raise_messages([SharedMemoryFeed(feed, processes)[0]]))
 
 
 class Killed(Dataset):

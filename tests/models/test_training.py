@@ -24,9 +24,9 @@ from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.augment import augment, draw_variation
 from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loop import build_optimizer, rate_factor, set_rates, train
+from menagerie.models.training.loop import build_optimizer, rate_factor, set_rates, train_scorer
 from menagerie.models.training.sampling import Stream, by_shares, with_singles
-from menagerie.models.training.state import History, StateFile, hand_on, read_state, save_state
+from menagerie.models.training.state import History, StateFile, copy_state, read_state, save_state
 from menagerie.studies.runs.data import split_texts
 from menagerie.studies.runs.evaluation import predictions, summaries
 from tests.disks import with_largest_file
@@ -52,7 +52,7 @@ def undisturbed(data):
     @cache
     def ended(name):
         model = fresh(name, data)
-        train(model, data, RECIPE, 0)
+        train_scorer(model, data, RECIPE, 0)
         return weights(model)
 
     return ended
@@ -61,7 +61,7 @@ def undisturbed(data):
 def test_another_seed_gives_other_weights(data, undisturbed):
     """The same seed gives the same: so do runs that are resumed, below."""
     model = fresh("clip", data)
-    train(model, data, RECIPE, 1)
+    train_scorer(model, data, RECIPE, 1)
     assert not torch.equal(weights(model), undisturbed("clip"))
 
 
@@ -77,11 +77,11 @@ def test_stopped_and_resumed_ends_the_same(name, error, left, data, undisturbed,
 
     state, model = StateFile(tmp_path / "state.pt"), fresh(name, data)
     with pytest.raises(error):
-        train(model, data, RECIPE, 0, state, save_every=2, report=stop)
+        train_scorer(model, data, RECIPE, 0, state, save_every=2, report=stop)
     resumed = fresh(name, data)
     torch.manual_seed(99)  # nothing may depend on the global generator
     steps = []
-    train(resumed, data, RECIPE, 0, state, save_every=2, report=lambda progress: steps.append(progress.step))
+    train_scorer(resumed, data, RECIPE, 0, state, save_every=2, report=lambda progress: steps.append(progress.step))
     assert steps == left
     assert torch.equal(weights(resumed), undisturbed(name))
 
@@ -90,7 +90,7 @@ def test_stopped_and_resumed_ends_the_same(name, error, left, data, undisturbed,
 def test_processes_that_prepare_batches_change_nothing(name, data, undisturbed):
     """Nor do they change a batch of other readers: tests/models/test_step.py."""
     model = fresh(name, data)
-    train(model, data, RECIPE, 0, workers=2)
+    train_scorer(model, data, RECIPE, 0, workers=2)
     assert torch.equal(weights(model), undisturbed(name))
 
 
@@ -102,7 +102,7 @@ def test_images_that_stay_on_the_device_change_nothing(workers, images, data, un
     weights_of = {}
     for given in (0, room, room):
         model = fresh("clip", data)
-        train(model, data, recipe, 0, workers=workers, room=given)
+        train_scorer(model, data, recipe, 0, workers=workers, room=given)
         weights_of[given] = weights(model)
     assert torch.equal(weights_of[room], weights_of[0])
     assert capsys.readouterr().out.count("--images-on-gpu") == (images < 1)
@@ -131,23 +131,23 @@ def test_the_local_loss_has_the_altered_graphs_requested(tmp_path):
 def test_a_damaged_state_is_named_and_training_begins_anew(damage, data, tmp_path, capsys):
     state, recipe = tmp_path / "state.pt", replace(RECIPE, steps=4)
     undisturbed, other = fresh("clip", data), fresh("clip", data)
-    train(undisturbed, data, recipe, 0, StateFile(state), save_every=2)
+    train_scorer(undisturbed, data, recipe, 0, StateFile(state), save_every=2)
     content = bytearray(state.read_bytes())
     content[len(content) // 2] ^= 4
     state.write_bytes(content if damage == "a bit" else content[: len(content) // 2])
-    train(other, data, recipe, 0, StateFile(state))
+    train_scorer(other, data, recipe, 0, StateFile(state))
     assert "state.pt is damaged" in capsys.readouterr().out
     assert all(torch.equal(a, b) for a, b in zip(undisturbed.parameters(), other.parameters(), strict=True))
 
 
 def test_a_whole_state_of_another_run_is_named(data, tmp_path):
     recipe, path = replace(RECIPE, steps=2), tmp_path / "state.pt"
-    train(fresh("clip", data), data, recipe, 0, StateFile(path, "one"), save_every=2)
+    train_scorer(fresh("clip", data), data, recipe, 0, StateFile(path, "one"), save_every=2)
     with pytest.raises(UserError, match=r"state\.pt is a state of another run, one; put it back there"):
-        train(fresh("clip", data), data, recipe, 0, StateFile(path, "two"))
+        train_scorer(fresh("clip", data), data, recipe, 0, StateFile(path, "two"))
     with pytest.raises(UserError, match="is a state of another run"):
-        hand_on(StateFile(path, "two"), StateFile(tmp_path / "b.pt", "three"))
-    hand_on(StateFile(path, "one"), StateFile(tmp_path / "b.pt", "two"))
+        copy_state(StateFile(path, "two"), StateFile(tmp_path / "b.pt", "three"))
+    copy_state(StateFile(path, "one"), StateFile(tmp_path / "b.pt", "two"))
     assert read_state(StateFile(tmp_path / "b.pt", "two"))["step"] == 2
 
 
@@ -173,7 +173,7 @@ def test_it_learns_the_training_images(name, data):
     model = fresh(name, data)
     losses = []
     recipe = replace(RECIPE, steps=steps, batch=batch, warmup=steps // 5, augment=False, learning_rate=rate)
-    train(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
+    train_scorer(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
     assert np.mean(losses[-5:]) < far * np.mean(losses[:5])
 
 
@@ -276,7 +276,7 @@ def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
     def constant(embedding, texts):
         return torch.zeros(len(next(leaves(embedding))))
 
-    monkeypatch.setattr(model, "paired", constant)
+    monkeypatch.setattr(model, "pair_similarity", constant)
     tasks, _ = score_subset(model, SplitDataset(data.split, "unseen_pairs"))
     four_way_items = {name: tasks.pop(f"{name} score") for name in FOUR_WAY_RULES}
     assert {(task["accuracy"], task["tie_rate"]) for task in tasks.values()} == {(0.5, 1.0)}
@@ -289,11 +289,11 @@ def test_a_diverged_scorer_is_an_error(data, tmp_path):
     with torch.no_grad():
         model.log_scale.fill_(torch.nan)
     with pytest.raises(UserError, match="the loss of CLIPScorer is no finite number by step 6"):
-        train(model, data, RECIPE, 0)
+        train_scorer(model, data, RECIPE, 0)
     with pytest.raises(UserError, match="the loss of CLIPScorer is no finite number by step 2"):
-        train(model, data, RECIPE, 0, StateFile(tmp_path / "state.pt"), save_every=2)
+        train_scorer(model, data, RECIPE, 0, StateFile(tmp_path / "state.pt"), save_every=2)
     with pytest.raises(UserError, match="the loss of CLIPScorer is no finite number by step 20"):
-        train(model, data, replace(RECIPE, steps=30), 0)
+        train_scorer(model, data, replace(RECIPE, steps=30), 0)
     assert not list(tmp_path.iterdir())
     with torch.no_grad():
         model.model.visual.proj.fill_(torch.inf)
@@ -312,7 +312,7 @@ def test_a_bad_gradient_of_the_last_step_is_an_error(bad, data, tmp_path):
 
     model.model.text_projection.register_hook(spoil)
     with pytest.raises(Diverged, match="a weight of CLIPScorer is no finite number by step 6"):
-        train(model, data, RECIPE, 0, StateFile(tmp_path / "state.pt"), save_every=3)
+        train_scorer(model, data, RECIPE, 0, StateFile(tmp_path / "state.pt"), save_every=3)
     assert len(calls) == 6
     assert torch.load(tmp_path / "state.pt")["step"] == 3
 

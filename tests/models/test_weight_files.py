@@ -21,9 +21,9 @@ from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.library.load import find_source
-from menagerie.models.towers.build import check_weights
+from menagerie.models.towers.build import check_pretrained
 from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.preparation import preparation_of, recorded
+from menagerie.models.towers.preparation import preparation_of, towers_to_record
 from menagerie.models.towers.weight_file import check_weight_file
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import own_files
@@ -69,10 +69,8 @@ def test_a_file_of_any_architecture_is_read_as_its_tags_are(file):
             agree += 1
             continue
         refused.add(name)
-        with pytest.raises(
-            UserError, match=f"the weights of {name} aren't all prepared alike.*FILE@TAG.*FILE@default"
-        ):
-            check_weights(TowerConfig(name, str(file)))
+        with pytest.raises(UserError, match=f"the weights of {name} aren't all prepared alike.*FILE@TAG.*FILE@default"):
+            check_pretrained(TowerConfig(name, str(file)))
     assert refused == DIFFERENT
     assert agree > 90
 
@@ -84,9 +82,9 @@ def test_weights_of_both_activations_name_the_other_architecture(architecture, f
     assert preparation_of(TowerConfig(f"{architecture}-quickgelu", str(file))).quick_gelu
     assert not preparation_of(TowerConfig(architecture, f"{file}@default")).quick_gelu
     with pytest.raises(UserError, match="did you mean 'openai'"):
-        check_weights(TowerConfig(architecture, f"{file}@opnai"))
+        check_pretrained(TowerConfig(architecture, f"{file}@opnai"))
     with pytest.raises(UserError, match="unknown pretrained weights 'openai@default'"):
-        check_weights(TowerConfig(architecture, "openai@default"))
+        check_pretrained(TowerConfig(architecture, "openai@default"))
 
 
 def test_open_clip_is_bounded_by_what_was_tried():
@@ -124,12 +122,12 @@ def test_a_loaded_file_and_its_checkpoint_are_prepared_so(small, tmp_path, monke
 def test_what_is_read_otherwise_has_another_name(file):
     """Scores and training runs of files that were read by default keep theirs."""
     siglip, other = TowerConfig("ViT-B-16-SigLIP", str(file)), TowerConfig("ViT-S-32", str(file))
-    assert recorded(siglip).pretrained == f"{file}@webli"
-    assert recorded(replace(siglip, load=False)).pretrained == str(file)
-    assert recorded(other) == recorded(replace(other, pretrained=f"{file}@default")) == other
-    assert recorded(TowerConfig("ViT-B-32", f"{file}@openai")).pretrained == f"{file}@openai"
-    assert recorded(TowerConfig("ViT-B-14-DINOv2", f"{file}@default+x.pt")).pretrained == f"{file}+x.pt"
-    assert recorded(TowerConfig("ViT-B-16", "openai")).pretrained == "openai"
+    assert towers_to_record(siglip).pretrained == f"{file}@webli"
+    assert towers_to_record(replace(siglip, load=False)).pretrained == str(file)
+    assert towers_to_record(other) == towers_to_record(replace(other, pretrained=f"{file}@default")) == other
+    assert towers_to_record(TowerConfig("ViT-B-32", f"{file}@openai")).pretrained == f"{file}@openai"
+    assert towers_to_record(TowerConfig("ViT-B-14-DINOv2", f"{file}@default+x.pt")).pretrained == f"{file}+x.pt"
+    assert towers_to_record(TowerConfig("ViT-B-16", "openai")).pretrained == "openai"
     names = ("ViT-B-16-SigLIP/{}", "ViT-B-16-SigLIP/{}@default", "ViT-B-32/{}@openai", "ViT-B-32/{}@default")
     assert len({find_source(name.format(file)).identity() for name in names}) == 4
     grid = replace(PRESETS["smoke"], models=("clip",))
@@ -155,7 +153,7 @@ def test_weights_that_lie_elsewhere_are_named_in_a_line(kind, tmp_path):
     content, reason = WRONG[kind]
     torch.save(content, tmp_path / "weights.pt")
     with pytest.raises(UserError, match=reason) as error:
-        check_weights(TowerConfig("ViT-B-32-quickgelu", str(tmp_path / "weights.pt")))
+        check_pretrained(TowerConfig("ViT-B-32-quickgelu", str(tmp_path / "weights.pt")))
     text = str(error.value)
     assert text.startswith(f"the weights {tmp_path}/weights.pt ")
     assert "\n" not in text

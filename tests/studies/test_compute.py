@@ -20,7 +20,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
-from menagerie.models.training.state import StateFile, hand_on
+from menagerie.models.training.state import StateFile, copy_state
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute
 from menagerie.studies.frame.adaptive import Course, Imagined, all_arms, has_stopped
@@ -240,7 +240,7 @@ def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp
     before = replace(middle, out=tmp_path / "before")
     trained(before, 13)
     source = StateFile(states(before)[12], trunk_key(middle.cell))
-    hand_on(source, StateFile(middle.folder / STATE, middle.id))
+    copy_state(source, StateFile(middle.folder / STATE, middle.id))
     trained(short)
     assert list(states(long)) == [8]
     middle_waits, middle_keeps, long_waits = Event(), Event(), Event()

@@ -8,7 +8,7 @@ import torch
 
 from menagerie.envs.slots import LAYOUT_PLACES
 from menagerie.envs.worlds import load_world
-from menagerie.models.training.batch_loss import pixels_of
+from menagerie.models.training.batch_loss import batch_pixels
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
@@ -103,7 +103,7 @@ def test_the_peer_of_a_step_has_its_loss_and_scores_as_ours_does(spatial):  # no
     feed = Feed(spatial, scorer.reader, RECIPE, 0)
     batches = map(feed.__getitem__, count())
     batch = next(one for one in batches if one.targets.same.sum() == len(one.images) and not one.targets.masked.any())
-    theirs = open_clip_step(peer, open_clip_optimizer(peer, RECIPE), pixels_of(scorer, batch), batch.texts)
+    theirs = open_clip_step(peer, open_clip_optimizer(peer, RECIPE), batch_pixels(scorer, batch), batch.texts)
     torch.testing.assert_close(train_step(scorer, build_optimizer(scorer, RECIPE), batch, RECIPE, 0, 0), theirs)
     part = scoring(config, spatial, 1.0)
     torch.testing.assert_close(part.ours(0), part.theirs(0), atol=1e-5, rtol=0)
