@@ -48,7 +48,7 @@ class Carried(NamedTuple):
     def text(self) -> str:
         """The numbers of words and positions, in one line."""
         words = f"{self.words} words carried over and {len(self.new_words)} new" if self.words else "byte pairs"
-        return f"{words}; {self.positions} places in a text carried over and {self.new_positions} new; nothing dropped"
+        return f"{words}; {self.positions} positions carried over and {self.new_positions} new; nothing dropped"
 
 
 def widen(texts: TextSpace, before: TextSpace) -> TextSpace:
@@ -68,7 +68,7 @@ def check_carry_over(folder: Path, model: str, towers: TowerConfig, options: dic
         listed = ", ".join(
             f"{name} is {quote_empty(there.get(name))} there and {quote_empty(wanted[name])} here" for name in others
         )
-        raise UserError(f"{folder} can't be carried over: {listed}; give the same, or leave out --from")
+        raise UserError(f"the weights in {folder} can't be carried over: {listed}; give the same, or leave out --from")
     return config
 
 
@@ -105,7 +105,7 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
             fresh.copy_(weights[name])
         else:
             raise UserError(
-                f"{folder} can't be carried over: {name} of {model!r} depends on "
+                f"the weights in {folder} can't be carried over: {name} of {model!r} depends on "
                 f"{what_differs(weights[name], config.texts, scorer.texts)}; leave this model out of --from"
             )
     known = set(config.texts.words)
@@ -119,7 +119,7 @@ def what_differs(weight: Tensor, before: TextSpace, now: TextSpace) -> str:
     longest text."""
     if before.words and len(weight) == len(before.words) + 2:
         return f"the words of texts, of which there are {len(before.words)} there and {len(now.words)} here"
-    return f"the longest text, of which there are {before.context} tokens there and {now.context} here"
+    return f"the longest text, which has {before.context} tokens there and {now.context} here"
 
 
 def word_rows(before: tuple[str, ...], now: tuple[str, ...]) -> dict[int, int]:

@@ -112,8 +112,8 @@ def check_recorded_digest(folder: Path, digest: str) -> None:
     noted = noted_digest(place.parent, f"{place.name}/{WEIGHTS}")
     if noted and noted != digest:
         raise UserError(
-            f"{folder} has other weights than the result in {place.parent} is of: files of two cells were exchanged; "
-            "put them back, or delete that folder's result and run its study again"
+            f"the weights in {folder} are not those of the result in {place.parent}: files of two cells were exchanged; "
+            "put them back, or delete that result and run its study again"
         )
 
 

@@ -69,7 +69,7 @@ def check_method_names(subject: Subject) -> None:
     """Check that the class doesn't override `read`, `cut_texts` and `logit_scale`, which other code calls."""
     for name in ("read", "cut_texts", "logit_scale"):
         if getattr(type(subject.scorer), name) is not getattr(Scorer, name):
-            subject.refuse(f"self.{name} of a scorer is taken (models/scorer.py); call yours otherwise")
+            subject.refuse(f"self.{name} is a method of every scorer (models/scorer.py); rename yours")
 
 
 def check_scores(subject: Subject) -> None:
@@ -157,9 +157,9 @@ def check_checkpoint(subject: Subject) -> None:
         except UserError:
             pass
         else:
-            subject.refuse("its checkpoint is taken for one of another model")
+            subject.refuse("its checkpoint loads under the name of another model")
     if not torch.equal(subject._replace(scorer=back).similarity([0, 1], [0, 1]), before):
-        subject.refuse("it scores otherwise after its checkpoint was saved and loaded: weights or options are lost")
+        subject.refuse("its scores change when it is saved and loaded: its checkpoint lacks weights or options")
 
 
 CHECKS = (

@@ -57,9 +57,9 @@ def check_scored(subject: Subject) -> None:
         try:
             other.load_state_dict(scorer.state_dict())
         except RuntimeError:
-            subject.refuse(f"its option {name} changes weights, so it isn't one of scores alone (spec.scored)")
+            subject.refuse(f"its option {name} changes weights, so it must not be in spec.scored")
         if not training_loss(other, subject.images).equal(training_loss(scorer, subject.images)):
-            subject.refuse(f"its option {name} changes the loss, so it isn't one of scores alone (spec.scored)")
+            subject.refuse(f"its option {name} changes the loss, so it must not be in spec.scored")
 
 
 def another(value: Any, hint: Any) -> Any:

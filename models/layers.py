@@ -33,7 +33,7 @@ class Layered(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         """Raise for an attribute with the name of a public method or property, which it would hide."""
         if name in PUBLIC:
-            raise UserError(f"self.{name} of a scorer is taken (models/layers.py); call yours otherwise")
+            raise UserError(f"self.{name} is a method of every scorer (models/layers.py); rename yours")
         super().__setattr__(name, value)
 
     def features(
@@ -146,7 +146,7 @@ class Layered(nn.Module):
     ) -> Features:
         """The wanted layers, or all; raises for the first wanted layer that doesn't exist."""
         if EMBEDDING in parts:
-            raise UserError(f"{type(self).__name__} adds a layer {EMBEDDING!r}, which is taken; call it otherwise")
+            raise UserError(f"{type(self).__name__} adds a layer {EMBEDDING!r}, a reserved name; rename it")
         found = seen | parts
         if (
             isinstance(embedding, Tensor)
@@ -199,7 +199,7 @@ def encode_with_layers(
 
 
 @contextmanager
-def evaluation_mode(scorer: nn.Module, gradients: bool) -> Iterator[None]:
+def evaluation_mode(scorer: nn.Module, gradients: bool = False) -> Iterator[None]:
     """Switch every module to evaluation mode, with or without gradients, and back to the mode that it was in."""
     modes = {module: module.training for module in scorer.modules()}
     scorer.eval()

@@ -144,7 +144,7 @@ class ColumnLogSumExp(torch.autograd.Function):
 
 
 _of_step: Ranks | None = None  # within a step, the processes that take it together
-_sharing: Ranks | None = None  # while the text tower's rows are dealt out to them
+_sharing: Ranks | None = None  # while each of them encodes a share of the text tower's rows
 
 
 @contextmanager

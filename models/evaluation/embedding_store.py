@@ -32,8 +32,7 @@ class EmbeddingFolder:
         except OSError as error:
             raise UserError(
                 f"embeddings of images can't be kept in {folder} ({error.strerror}); choose another --embeddings, or "
-                f"keep none "
-                "by --embeddings-limit 0"
+                "keep none by --embeddings-limit 0"
             ) from error
         self.folder, self.limit = folder, limit
         self._left = 0  # bytes that may be added before files are counted again, because other processes add files too

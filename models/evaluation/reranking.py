@@ -19,9 +19,9 @@ from menagerie.models.evaluation.scoring import (
     check_finite_scores,
     equal_blocks,
     fill_last_block,
-    in_use,
     text_embeddings,
 )
+from menagerie.models.layers import evaluation_mode
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, map_tensors
 
@@ -69,7 +69,7 @@ def scores_of_pairs(
     """Return the scores of the wanted pairs, each a mean over the text's phrasings; NaN for others. Equal texts tie."""
     out, blocks = np.full(wanted.shape, np.nan, np.float32), equal_blocks(pool.images)
     size = len(blocks[0])
-    with in_use(scorer):
+    with evaluation_mode(scorer):
         read = text_embeddings(scorer, list(dict.fromkeys(chain.from_iterable(pool.texts))))
         for start, embedding in zip(range(0, len(wanted), size), encode(blocks), strict=True):
             places = np.argwhere(wanted[start : start + size]).tolist()

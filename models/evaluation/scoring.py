@@ -3,7 +3,6 @@
 A scorer encodes each image once. For a pool, vectors of texts are computed once, and other embeddings of texts again
 for each chunk of images. A judge encodes nothing: it is asked for the scores of items."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -19,9 +18,11 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
+from menagerie.models.chunks import concatenate
 from menagerie.models.judges.judge import Judge
+from menagerie.models.layers import evaluation_mode
 from menagerie.models.scorer import Diverged, Scorer
-from menagerie.models.texts import Tensors, leaves, map_tensors
+from menagerie.models.texts import Tensors, map_tensors
 
 BLOCK = 32  # images encoded at once
 Block = Sequence[int]
@@ -52,17 +53,6 @@ def encode_blocks(
 def encode_pixels(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Tensors:
     """Return the scorer's embedding of images, given in uint8."""
     return scorer.encode_images(scorer.pixel_scale(pixels.to(scorer.device)))
-
-
-@contextlib.contextmanager
-def in_use(scorer: Scorer) -> Iterator[None]:
-    """Switch the scorer to evaluation mode, and afterwards back to its previous mode."""
-    was_training = scorer.training
-    scorer.eval()
-    try:
-        yield
-    finally:
-        scorer.train(was_training)
 
 
 def check_finite_scores(scorer: Scorer, scores: Iterable[np.ndarray]) -> None:
@@ -108,7 +98,7 @@ def score_encoded_pairs(
         texts_of.setdefault(image, []).append(text)
     known: dict[Pair, float] = {}
     blocks = list(benchmark.blocks(list(texts_of), BLOCK))
-    with in_use(scorer):
+    with evaluation_mode(scorer):
         read = text_embeddings(scorer, list(dict.fromkeys(text for _, text in pairs)))
         for block, embedding in zip(blocks, encode(blocks), strict=True):
             known.update(score_block(scorer, read, embedding, {image: texts_of[image] for image in block}))
@@ -124,7 +114,7 @@ def text_embeddings(scorer: Scorer, texts: Sequence[Caption]) -> Read:
     if not (scorer.pairs_only and 0 < len(texts) <= MOST_TEXTS):
         return lambda some: encode_texts(scorer, some)
     blocks = fill_last_block([texts[k : k + TEXTS] for k in range(0, len(texts), TEXTS)])
-    whole = stacked([encode_texts(scorer, block) for block in blocks])
+    whole = concatenate([encode_texts(scorer, block) for block in blocks])
     row_of = {text: row for row, text in enumerate(texts)}
 
     def rows(some: Sequence[Caption]) -> Tensors:
@@ -137,12 +127,6 @@ def text_embeddings(scorer: Scorer, texts: Sequence[Caption]) -> Read:
 def encode_texts(scorer: Scorer, texts: Sequence[Caption]) -> Tensors:
     """Return the scorer's embedding of texts."""
     return scorer.encode_texts(scorer.read([text for text, _ in texts], [graph for _, graph in texts]))
-
-
-def stacked(embeddings: Sequence[Tensors]) -> Tensors:
-    """Concatenate the embeddings of several blocks."""
-    columns = iter([torch.cat(parts) for parts in zip(*map(leaves, embeddings), strict=True)])
-    return map_tensors(embeddings[0], lambda _: next(columns))
 
 
 def score_block(
@@ -182,7 +166,7 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
     check_pool_size(scorer, pool)
     place = {text: column for column, text in enumerate(texts)}
     columns = [place[text] for text in pool.texts]
-    with in_use(scorer):
+    with evaluation_mode(scorer):
         passes, embeddings = TextPasses(scorer, texts), encode(equal_blocks(pool.images))
         for start in range(0, shape[0], CHUNK):
             rows = np.empty((min(CHUNK, shape[0] - start), len(texts)), np.float32)

@@ -38,10 +38,10 @@ class HuggingFaceModel:
         if self.loaded is None:
             self.loaded = load_model(self.place, self.device)
         for question in questions:
-            shown = None if question.image is None else Image.fromarray(picture(question.image))
-            yield question, self.likelihood(question, shown) if question.reply else self.between(question, shown)
+            image = None if question.image is None else Image.fromarray(picture(question.image))
+            yield question, self.likelihood(question, image) if question.reply else self.word_likelihoods(question, image)
 
-    def between(self, question: Question, picture: Image.Image | None) -> Answer:
+    def word_likelihoods(self, question: Question, picture: Image.Image | None) -> Answer:
         """Find the log-probability of each of the question's words as the first token; the probabilities of all tokens
         that mean a word are summed."""
         inputs = self.inputs(question.text, picture)
@@ -122,6 +122,6 @@ def load_model(place: str, device: str) -> tuple[Any, Any]:
         raise UserError(f"{place} can't be loaded by transformers: {without_advice(error)}") from error
     if getattr(model.config, "is_encoder_decoder", False):
         raise UserError(
-            f"{place} writes with a decoder apart from what reads the image; only models of one decoder are asked"
+            f"{place} has an encoder and a decoder; only models that are one decoder can be judges"
         )
     return (model if device != "cpu" else model.float()).to(device).eval(), processor

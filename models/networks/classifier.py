@@ -82,7 +82,7 @@ class ClassifierScorer(Scorer):
     """The classifier: a unit vector for an image, compared with one for each class."""
 
     config_class = ClassifierConfig
-    sharing = Sharing("tower")  # there is none
+    sharing = Sharing("tower")  # it has no text tower: each process reads all texts
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: ClassifierConfig | None = None) -> None:
         given = config or ClassifierConfig()

@@ -69,13 +69,8 @@ def mean_over_phrases(values: Float[Tensor, "*n m k"], present: Bool[Tensor, "m 
     return (values * present).sum(-1) / present.sum(-1)
 
 
-class PhraseSumScorer(CLIPScorer):
-    """CLIP with one vector per image, and one per graph: the sum of its phrases' unit vectors, scaled to length 1.
-
-    A control: OC-CLIP reads graphs and CLIP reads captions, so an advantage of OC-CLIP could come from the graph. This
-    scorer has OC-CLIP's text input, but nothing else of it: an image and a graph are one vector each, compared by
-    cosine.
-    """
+class PhraseScorer(CLIPScorer):
+    """A scorer that reads the phrases of graphs."""
 
     sharing = Sharing("tower")
 
@@ -83,14 +78,23 @@ class PhraseSumScorer(CLIPScorer):
         super().__init__(towers, texts, config)
         self.reader = PhraseReader(self.reader.tokenizer, self.reader.context)
 
+    def text_rows(self, texts: PhraseBatch) -> TextRows:
+        """Which rows of the text tower's output are the phrases of each graph."""
+        return TextRows(texts.number, texts.present)
+
+
+class PhraseSumScorer(PhraseScorer):
+    """CLIP with one vector per image, and one per graph: the sum of its phrases' unit vectors, scaled to length 1.
+
+    A control: OC-CLIP reads graphs and CLIP reads captions, so an advantage of OC-CLIP could come from the graph. This
+    scorer has OC-CLIP's text input, but nothing else of it: an image and a graph are one vector each, compared by
+    cosine.
+    """
+
     def encode_texts(self, texts: PhraseBatch) -> Float[Tensor, "m d"]:
         """Unit vectors of the graphs; each distinct phrase is encoded once."""
         phrases = F.normalize(self.towers.text.pool(texts.tokens), dim=-1)
         return F.normalize((phrases[texts.number] * texts.present[..., None]).sum(1), dim=-1)
-
-    def text_rows(self, texts: PhraseBatch) -> TextRows:
-        """Which rows of the text tower's output are the phrases of each graph."""
-        return TextRows(texts.number, texts.present)
 
     def pair_similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """The cosine of image i with graph i."""
@@ -104,7 +108,7 @@ class TextEmbedding(NamedTuple):
     phrases: PhraseBatch
 
 
-class PhraseInteractionScorer(CLIPScorer):
+class PhraseInteractionScorer(PhraseScorer):
     """A scorer with late interaction (after FILIP, Yao et al. 2022): the score is the mean over a graph's phrases of
     the cosine with the best patch.
 
@@ -117,11 +121,6 @@ class PhraseInteractionScorer(CLIPScorer):
     """
 
     needs = "tokens"
-    sharing = Sharing("tower")
-
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig | None = None) -> None:
-        super().__init__(towers, texts, config)
-        self.reader = PhraseReader(self.reader.tokenizer, self.reader.context)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n p d"]:
         """Unit vectors of the patches, after the image tower's LayerNorm and projection, without CLS."""
@@ -148,10 +147,6 @@ class PhraseInteractionScorer(CLIPScorer):
     def text_parts(self, embedding: TextEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The unit vectors of each graph's phrases."""
         return {"phrases": Layer(embedding.vectors[embedding.phrases.number], embedding.phrases.present)}
-
-    def text_rows(self, texts: PhraseBatch) -> TextRows:
-        """Which rows of the text tower's output are the phrases of each graph."""
-        return TextRows(texts.number, texts.present)
 
     def paired_slots(self, images: Float[Tensor, "n p d"], texts: TextEmbedding) -> Layer:
         """For each phrase of graph i, the patch of image i that fits it best (n, k, d)."""

@@ -6,7 +6,7 @@ Cross-attention has no biases, as in CapPa (Tschannen et al. 2023). In a prefix-
 tokens stand before the words in the same blocks: words see image tokens, image tokens never see a word.
 
 The keys and values of an image (`KeysValues`) are computed once, whatever the number of its texts. Each of n images has
-c texts, whose words have the shape (n, c, t, width). """
+c texts, whose words have the shape (n, c, t, width)."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple

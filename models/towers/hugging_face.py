@@ -176,8 +176,8 @@ def processor_framing(name: str, settings: Mapping[str, Any]) -> Framing:
         sides |= {crop.get("height"), crop.get("width")}
     squashed = size.keys() == {"height", "width"}
     if len(sides) != 1 or None in sides or not (squashed or (cropped and size.keys() == {"shortest_edge"})):
-        told = f"{size} and crop_size = {crop}" if cropped else f"{size} without a crop"
-        raise setting_error(name, "size", told, "that gives no square in one step")
+        setting = f"{size} and crop_size = {crop}" if cropped else f"{size} without a crop"
+        raise setting_error(name, "size", setting, "that gives no square in one step")
     side = sides.pop()
     if not is_finite_number(side) or side != int(side):
         raise setting_error(name, "size", side, "that is no number of pixels")

@@ -57,8 +57,8 @@ def read_torch_file(path: Path) -> Mapping[str, Any]:
         raise
     except Exception as error:  # no pickle, a truncated one, one with other objects: each raises its own type
         other = OBJECT.search(str(error)) and (archive or begins_as_pickle(path))
-        told = without_advice(error) if other else "this is no file of torch's, or not a whole one"
-        raise UserError(f"the weights {path} can't be read: {told}") from error
+        problem = without_advice(error) if other else "this is no file of torch's, or not a whole one"
+        raise UserError(f"the weights {path} can't be read: {problem}") from error
     if not isinstance(content, Mapping):
         raise UserError(f"the weights {path} are a {type(content).__name__}, not tensors by name (a `state_dict()`)")
     return content

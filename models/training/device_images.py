@@ -68,7 +68,7 @@ def fits_on_device(data: Captioned, room: int, device: torch.device) -> bool:
     if need > room:
         print_once(
             f"the images of {data.name} take {need / 1e9:.3g} GB, and may take {room / 1e9:.3g} GB on {device} "
-            "(--images-on-gpu); so each batch brings its own"
+            "(--images-on-gpu); so each batch copies its own images"
         )
     return need <= room
 

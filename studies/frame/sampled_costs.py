@@ -16,7 +16,8 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.false_captions import TEXT_NEGATIVES
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.evaluation.scoring import BLOCK, encode_pixels, encode_texts, in_use
+from menagerie.models.evaluation.scoring import BLOCK, encode_pixels, encode_texts
+from menagerie.models.layers import evaluation_mode
 from menagerie.models.scorer import Scorer, to_device
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed, single_steps
@@ -154,7 +155,7 @@ def measured(cell: Cell, data: Captioned) -> Costs:
 def scoring(scorer: Scorer, data: Captioned) -> tuple[float, float]:
     """Measure the seconds that an image takes, and those of a text that is compared with it."""
     items = np.resize(np.arange(len(data)), BLOCK)
-    with in_use(scorer):
+    with evaluation_mode(scorer):
         start = time.perf_counter()
         embedding = encode_pixels(scorer, data.images(items))
         encoded = time.perf_counter()

@@ -29,7 +29,7 @@ def test_no_word_and_no_place_is_lost():
 
 # A network reads maps of as many columns as the longest text has tokens; decoders predict each word.
 REFUSED = {
-    "dcsm": "depends on the longest text, of which there are 20 tokens there and 28 here",
+    "dcsm": "depends on the longest text, which has 20 tokens there and 28 here",
     "captioner": "depends on the words of texts, of which there are 6 there and 8 here",
     "coca": "depends on the words of texts, of which there are 6 there and 8 here",
     "read-clip": "depends on the words of texts, of which there are 6 there and 8 here",

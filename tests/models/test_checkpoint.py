@@ -59,7 +59,7 @@ def test_checkpoints_of_two_cells_that_were_exchanged_are_noticed(tmp_path):
     (tmp_path / "kept").rename(folders[1])
     opened = (load_checkpoint, read_scorer_config, lambda folder: find_source(str(folder), (), None).identity())
     for folder, read in product(folders, opened):
-        with pytest.raises(UserError, match=f"{folder} has other weights than the result in {folder.parent} is of"):
+        with pytest.raises(UserError, match=f"the weights in {folder} are not those of the result in {folder.parent}"):
             read(folder)
     folders[0].rename(tmp_path / "alone")
     load_checkpoint(tmp_path / "alone")

@@ -93,7 +93,7 @@ BROKEN = {
         "class Bad(Mine):\n    def __init__(self, *a):\n        super().__init__(*a)\n"
         "        self.lost = torch.rand(1)\n"
         "    def encode_images(self, p):\n        return super().encode_images(p) * self.lost\n",
-        "scores otherwise after its checkpoint was saved and loaded",
+        "its scores change when it is saved and loaded",
     ),
     "towers that aren't": (
         "class Bad(Mine):\n    def backbones(self):\n        return {'vision': [], 'words': []}\n",
@@ -101,7 +101,7 @@ BROKEN = {
     ),
     "the name of a method that others call": (
         "class Bad(Mine):\n    def read(self, page):\n        return page\n",
-        "self.read of a scorer is taken",
+        "self.read is a method of every scorer",
     ),
     "a scored option that training takes": (
         "from menagerie.models.spec import ScorerSpec\n\n@dataclass(frozen=True)\nclass Factor(CLIPConfig):\n"

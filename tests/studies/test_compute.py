@@ -222,7 +222,7 @@ def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, al
             job.folder / CHECKPOINT / "model.safetensors"
         )
     shutil.copytree(long.folder / CHECKPOINT, short.folder / CHECKPOINT, dirs_exist_ok=True)
-    with pytest.raises(UserError, match="has other weights than the result"):
+    with pytest.raises(UserError, match="are not those of the result"):
         load_checkpoint(short.folder / CHECKPOINT)
     shutil.copy(long.folder / "result.json", short.folder)
     with pytest.raises(UserError, match=f"is the result of cell {long.cell.id}; put it back there"):
