@@ -31,11 +31,6 @@ def test_sums_to_one_over_queries_and_defaults():
     torch.testing.assert_close(attention.sum(-2) + shares[:, 3:].sum(-2), torch.ones(2, 9))
 
 
-def test_without_defaults_queries_share_every_patch():
-    attention = competitive_attention(logits(2, 3, 9), torch.ones(2, 3, 1, dtype=torch.bool), logits(2, 0, 9))
-    torch.testing.assert_close(attention.sum(-2), torch.ones(2, 9))
-
-
 def test_default_tokens_take_what_is_not_mentioned():
     """Patches 0-4 match the query, patches 5-8 match a default token."""
     queries, defaults = torch.full((1, 1, 9), 8.0), torch.full((1, 4, 9), 0.0)
@@ -112,19 +107,3 @@ def test_slots_are_weighted_means_of_values():
 def test_an_ignored_query_has_a_finite_slot():
     slot = visual_slots(torch.zeros(1, 1, 3), torch.eye(3)[None])
     torch.testing.assert_close(slot, torch.full((1, 1, 3), 1 / 3))
-
-
-def test_gradcheck_in_float64():
-    def slots(queries, defaults, values):
-        present = torch.tensor([[[True], [True], [False]]])
-        return visual_slots(competitive_attention(queries, present, defaults), values)
-
-    inputs = [logits(2, 3, 5), logits(2, 2, 5), logits(2, 5, 4)]
-    assert torch.autograd.gradcheck(slots, [x.double().requires_grad_() for x in inputs])
-
-
-def test_query_norm_is_a_field():
-    normed, plain = scorer("oc-clip"), scorer("oc-clip", query_norm=False)
-    assert isinstance(normed.binding.query_norm, torch.nn.LayerNorm)
-    assert isinstance(plain.binding.query_norm, torch.nn.Identity)
-    assert plain.encode_images(images(1)).keys.shape == (1, 16, 16)

@@ -3,16 +3,22 @@
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.contract import CHECKS, build_for_contract, check_contract, contract_texts
+from menagerie.models.recipe import Recipe
 from menagerie.models.registry import own_class, scorer_class, spec_of, specs
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space, tokenizer_of
+from menagerie.models.training.batch_loss import batch_loss
+from menagerie.models.training.feed import Feed
+from menagerie.models.training.loop import train_scorer
 from menagerie.studies.runs.command_line import only, scorer_options
-from tests.helpers.scorers import STAGED
+from tests.helpers.scorers import OPTIONS, STAGED, for_data
 
 NANO = TowerConfig("nano", resolution=32)
 
@@ -44,6 +50,28 @@ def test_every_spec_is_whole(name):
     assert issubclass(scorer_class(name).config_class, spec.config)
     for size in (spec.small, spec.smoke):
         spec.config(**size)
+
+
+@pytest.mark.parametrize("name", [name for name, spec in specs().items() if spec.stage])
+def test_training_changes_nothing_of_a_frozen_scorer_below(name, data):
+    model = for_data(name, data)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    train_scorer(model, data, Recipe(steps=5, batch=8, **spec_of(name).scratch), 0, negatives=spec_of(name).negatives)
+    changed = {key for key, value in model.state_dict().items() if not torch.equal(value, before[key])}
+    assert changed == {key for key, parameter in model.named_parameters() if parameter.requires_grad}
+    assert not any(key.startswith("base.") for key in changed)
+    assert not any(module.training for module in model.train().base.modules())
+
+
+@pytest.mark.parametrize("architecture", ["nano", "mini"])
+@pytest.mark.parametrize("name", specs())
+def test_every_trained_parameter_has_a_gradient(name, architecture, spatial):
+    towers = TowerConfig(architecture, resolution=32)
+    model = build_scorer(name, towers, text_space(towers, spatial.texts()), OPTIONS[name]).train()
+    pairs = np.flatnonzero(~spatial.strata["single_object"])[:6]
+    batch = Feed(spatial, model.reader, Recipe(batch=6), 0, spec_of(name).negatives).batch(pairs, 0)
+    batch_loss(model, batch, Recipe(batch=6)).backward()
+    assert [key for key, p in model.named_parameters() if p.requires_grad and p.grad is None] == []
 
 
 OWN = """

@@ -17,7 +17,7 @@ from menagerie.models.scorer import to_device
 from menagerie.models.training.device_images import device_batches, room_on
 from menagerie.models.training.loop import build_optimizer, feed_of, train_scorer, train_step
 from menagerie.studies.runs.machine import settle_torch
-from tests.models.test_precision import RECIPE, built, cosine, gradient, spatial  # noqa: F401, a fixture
+from tests.models.test_precision import RECIPE, built, cosine, gradient
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 # Their negatives are drawn with random numbers of the device.
@@ -39,7 +39,7 @@ def there(name, data):
 
 
 @pytest.mark.parametrize("name", specs())
-def test_a_gpu_computes_what_a_cpu_computes(name, spatial):  # noqa: F811
+def test_a_gpu_computes_what_a_cpu_computes(name, spatial):
     here, (scorer, batch) = gradient(*built(name, spatial), RECIPE), there(name, spatial)
     loss, grads = gradient(scorer, batch, RECIPE)
     low_loss, low = gradient(scorer, batch, replace(RECIPE, precision="bf16"))
@@ -52,7 +52,7 @@ def test_a_gpu_computes_what_a_cpu_computes(name, spatial):  # noqa: F811
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
 @pytest.mark.parametrize("name", specs())
-def test_steps_repeat_bit_for_bit_and_wait_for_nothing(name, precision, spatial):  # noqa: F811
+def test_steps_repeat_bit_for_bit_and_wait_for_nothing(name, precision, spatial):
     recipe = replace(RECIPE, precision=precision)
     one, other = steps(name, spatial, recipe), steps(name, spatial, recipe)
     assert torch.equal(one, other)
@@ -74,7 +74,7 @@ def steps(name, data, recipe):
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("name", ["clip", "oc-clip"])
-def test_images_that_stay_on_the_gpu_change_no_bit(name, workers, spatial):  # noqa: F811
+def test_images_that_stay_on_the_gpu_change_no_bit(name, workers, spatial):
     recipe, found = replace(RECIPE, steps=-(-len(spatial) // RECIPE.batch)), []
     for share in (0.0, 0.1):
         scorer, _ = there(name, spatial)
@@ -83,7 +83,7 @@ def test_images_that_stay_on_the_gpu_change_no_bit(name, workers, spatial):  # n
     assert torch.equal(*found)
 
 
-def test_picking_images_on_the_gpu_waits_for_nothing(spatial):  # noqa: F811
+def test_picking_images_on_the_gpu_waits_for_nothing(spatial):
     scorer, batch = there("clip", spatial)
     feed = feed_of(scorer, spatial, replace(RECIPE, steps=len(spatial)), 0, (), None)
     parts = device_batches(feed, 0, 3, scorer.device, room=room_on(scorer.device, 0.1))
@@ -98,7 +98,7 @@ def test_picking_images_on_the_gpu_waits_for_nothing(spatial):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", ["oc-clip", "filip", "filip-phrases", "flair"])
-def test_chunks_give_the_gradients_of_all_pairs_at_once(name, spatial, monkeypatch):  # noqa: F811
+def test_chunks_give_the_gradients_of_all_pairs_at_once(name, spatial, monkeypatch):
     scorer, batch = there(name, spatial)
     loss, whole = gradient(scorer, batch, RECIPE)
     monkeypatch.setattr(chunks, "MOST_BYTES", 0)
@@ -108,7 +108,7 @@ def test_chunks_give_the_gradients_of_all_pairs_at_once(name, spatial, monkeypat
     assert (in_chunks - whole).norm() < 1e-4 * whole.norm()
 
 
-def test_the_optimiser_is_fused(spatial):  # noqa: F811
+def test_the_optimiser_is_fused(spatial):
     scorer, _ = there("clip", spatial)
     assert build_optimizer(scorer, Recipe()).defaults["fused"]
 
@@ -123,7 +123,7 @@ def lone(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", specs())
-def test_nccl_exchanges_what_one_process_computes(name, lone, spatial):  # noqa: F811
+def test_nccl_exchanges_what_one_process_computes(name, lone, spatial):
     alone, exchanged = shared_steps(name, spatial, None), shared_steps(name, spatial, lone)
     assert torch.allclose(exchanged[:2], alone[:2], rtol=1e-5)
     assert (exchanged - alone).norm() < 1e-4 * alone.norm()

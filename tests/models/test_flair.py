@@ -188,25 +188,6 @@ def test_an_images_captions_are_its_own_and_parts_of_it(name, data, spatial):
     assert 0.2 < fewer / (3 * n) < 0.9
 
 
-def test_what_is_true_of_an_image_but_not_its_own_is_neither(data):
-    batch, pairs, _, graphs, own = batch_of(data, 3, size=12)
-    n = len(pairs)
-    for i in range(n):
-        mine = [claims(graphs[i + k * n]) for k in range(3)]
-        for j in range(own):
-            same = claims(graphs[j]) in mine
-            assert bool(batch.targets.same[i, j]) == same
-            assert bool(batch.targets.masked[i, j]) == (not same and claims(graphs[j]) <= mine[0])
-    assert batch.targets.masked.any()
-
-
-def test_negatives_come_behind_all_captions(data):
-    batch, pairs, captions, _, own = batch_of(data, 2, text_negatives=("replace",))
-    assert own == 2 * len(pairs)
-    assert len(captions) > own
-    assert not batch.targets.same[:, own:].any()
-
-
 def test_captions_left_out_of_incomplete_ones_stay_out(tmp_path):
     """Parts are of the caption, not of the scene."""
     recipe = BindingRecipe(

@@ -11,18 +11,16 @@ from torch.nn.functional import normalize
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks.c2lip import TextEmbedding
 from menagerie.models.networks.own_negatives import ImageEmbedding
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.targets import Claims, phrases_in, targets_of, with_phrases
 from tests.helpers.fused_loops import CAT, DOG, END, START, assert_same_gradients, batch, drawn_model, early, pixels
 from tests.helpers.loss_loops import info_nce, same_gradients, surprise, unit
-from tests.helpers.scorers import OPTIONS, TOWERS, scorer
+from tests.helpers.scorers import for_data, scorer
 
 N, D, P = 4, 6, 5
 RECIPE = Recipe(steps=1, batch=N)
@@ -138,8 +136,7 @@ def test_the_first_decoding_is_a_guess_and_its_way_back_the_vector_alone():
 
 
 def fed(name, data, items, **options):
-    torch.manual_seed(0)
-    model = build_scorer(name, TOWERS, text_space(TOWERS, data.texts()), OPTIONS[name] | options)
+    model = for_data(name, data, **options)
     return model, Feed(data, model.reader, Recipe(steps=4, batch=len(items)), 0, ("captions",)).batch(items, 3)
 
 

@@ -141,11 +141,6 @@ def test_a_setting_that_cant_be_obeyed_is_named(settings, reason, clip):
     assert str(clip[0]) in str(error.value)
 
 
-def test_resampling_is_pillows(clip):
-    for given, expected in ((0, "nearest"), (2, "bilinear"), (3, "bicubic")):
-        assert load_scorer(say(clip, {"resample": given})).framing.interpolation == expected
-
-
 @pytest.mark.parametrize("tokenizer", ["GemmaTokenizer", "Siglip2Tokenizer", "SiglipLike"])
 def test_texts_of_siglip2_become_lower_case(tokenizer, tmp_path):
     """It has SigLIP's kind and Gemma's words; the first SigLIP leaves it to its own tokenizer."""

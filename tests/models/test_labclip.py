@@ -7,10 +7,6 @@ import torch
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from menagerie.models.registry import spec_of
-from menagerie.models.towers.tokenizers import text_space
-from menagerie.models.training.loop import train_scorer
-from menagerie.studies.runs.data import split_texts
 from tests.helpers.scorers import TEXTS, TOWERS, graph, images, scorer, texts
 
 RNG = np.random.default_rng(0)
@@ -28,24 +24,6 @@ def test_it_starts_with_the_scores_of_its_base(model):
     torch.testing.assert_close(scores, base.similarity(base.encode_images(images(4)), texts(base, GRAPHS)))
     assert model.logit_scale().item() == 1
     assert model.map.shape == (32, 32)
-
-
-def test_the_frozen_model_stays_as_it_is_used_while_the_map_is_trained(model):
-    """Statistics of batches and dropout, of towers that have them, are no part of it."""
-    assert model.train().training
-    assert not any(module.training for module in model.base.modules())
-
-
-def test_it_trains_the_map_and_the_scale_alone(model, data):
-    trained = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
-    assert sorted(trained) == ["log_scale", "map"]
-    space = text_space(TOWERS, split_texts(data.split))
-    model = build_scorer("labclip", TOWERS, space)
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    recipe = Recipe(steps=5, batch=8, **spec_of("labclip").scratch)
-    train_scorer(model, data, recipe, 0, negatives=spec_of("labclip").negatives)
-    changed = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])]
-    assert sorted(changed) == ["log_scale", "map"]
 
 
 def test_its_loss_is_a_loop_over_captions_and_swaps(model):

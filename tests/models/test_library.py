@@ -50,8 +50,8 @@ def pixels(n=2, side=32, seed=0):
 def direct(model, images, captions=CAPTIONS, graphs=GRAPHS):
     """Scores by the scorer's own methods."""
     with torch.no_grad():
-        code = model.encode_images(model.pixel_scale(torch.from_numpy(images).permute(0, 3, 1, 2)))
-        return model.similarity(code, model.encode_texts(model.read(captions, graphs)))
+        embedding = model.encode_images(model.pixel_scale(torch.from_numpy(images).permute(0, 3, 1, 2)))
+        return model.similarity(embedding, model.encode_texts(model.read(captions, graphs)))
 
 
 def test_scores_are_the_scorers_own(checkpoint):

@@ -21,8 +21,9 @@ from tests.helpers.fused_loops import (
     image_tokens,
     log_likelihood,
     pixels,
+    states,
 )
-from tests.helpers.scorers import scorer
+from tests.helpers.scorers import for_data, scorer
 
 EYE = Targets(torch.eye(len(TEXTS), dtype=torch.bool), None, len(TEXTS))
 FUSIONS = ("early", "late", "prefix")
@@ -123,8 +124,6 @@ def padded_likelihood(model, tokens, text, hidden):
 
 
 def behind(model, tokens, whole, length):
-    from tests.helpers.fused_loops import states
-
     found = model.model.ln_final(states(model, torch.stack([model.mask] * 4), tokens, True))
     logs = [model.head(state).log_softmax(-1)[word] for state, word in zip(found, whole, strict=True)]
     return sum(logs[length:], torch.zeros((), dtype=torch.float64))
@@ -165,13 +164,7 @@ def test_coca_has_both_scores_and_the_weighted_sum_of_both_losses():
 
 def test_training_keeps_images_for_the_prior(data, tmp_path):
     """Of the training data, drawn by the seed; they are saved with the weights."""
-    from menagerie.models.checkpoint import build_scorer
-    from menagerie.models.towers.config import TowerConfig
-    from menagerie.models.towers.tokenizers import text_space
-
-    towers = TowerConfig("nano", resolution=32)
-    torch.manual_seed(0)
-    model = build_scorer("captioner", towers, text_space(towers, data.texts()), {"alpha": 1.0})
+    model = for_data("captioner", data, alpha=1.0, prior="images")
     train_scorer(model, data, Recipe(steps=2, batch=4, warmup=1), 5)
     chosen = reference_items(len(data), 32, 5)
     assert len(set(chosen.tolist())) == min(32, len(data))

@@ -8,8 +8,6 @@ import torch
 
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.sources.mixture import Mixture
-from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.false_captions import TEXT_NEGATIVES
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Negatives, Recipe, negatives_of
@@ -17,7 +15,6 @@ from menagerie.models.registry import spec_of
 from menagerie.models.training.feed import Feed, with_counterfactuals
 from menagerie.models.training.loaders import batches
 from tests.helpers.scorers import scorer
-from tests.helpers.splits import make_split
 
 RECIPE = Recipe(steps=6, batch=16, text_negatives=("replace",))
 
@@ -31,13 +28,6 @@ class Keeper:
 
 def pairs_of(data):
     return np.flatnonzero(~data.strata["single_object"])
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """Training data without a pair whose swap is there."""
-    recipe = BindingRecipe(world="tiny", pairs=0.75, views=1, test_views=1, test_scenes=5)
-    return SplitDataset(make_split(tmp_path_factory.mktemp("alone"), recipe, resolution=32), "train")
 
 
 # False captions
@@ -74,12 +64,6 @@ def test_they_are_a_function_of_seed_and_step(data):
     assert alone == helped
     assert list(alone[2]) == list(Feed(data, Keeper(), recipe, 3)[2].texts[0])
     assert list(alone[2]) != list(Feed(data, Keeper(), recipe, 4)[2].texts[0])
-
-
-def test_without_them_a_batch_is_as_it_was(data):
-    plain = Feed(data, Keeper(), replace(RECIPE, text_negatives=()), 0)
-    captions, _, matched = plain[0].texts
-    assert len(captions) == matched == 16
 
 
 def test_what_a_recipe_requests_comes_before_what_a_model_wants():
@@ -156,8 +140,3 @@ def test_negclips_loss_is_a_loop_over_rows_and_columns():
     rows = sum(np.log(sum(np.exp(logits[i, j]) for j in range(m))) - logits[i, i] for i in range(n))
     columns = sum(np.log(sum(np.exp(logits[i, j]) for i in range(n))) - logits[j, j] for j in range(n))
     assert loss.item() == pytest.approx((rows / n + columns / n) / 2, rel=1e-6)
-
-
-def test_negclip_is_clip_on_other_batches():
-    assert spec_of("negclip").implementation == spec_of("clip").implementation
-    assert spec_of("negclip").negatives == ("captions", "images")

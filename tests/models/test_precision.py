@@ -8,34 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.generators.splits.spatial import SpatialRecipe
-from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.models.checkpoint import build_scorer
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.texts import leaves
-from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.encoding import checkpoint_blocks, encode_batch
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
-from tests.helpers.splits import make_split
+from tests.helpers.scorers import for_data
 
-NANO = TowerConfig("nano", resolution=32)
 RECIPE = Recipe(steps=4, batch=16)
 LOW = replace(RECIPE, precision="bf16")
 
 
-@pytest.fixture(scope="module")
-def spatial(tmp_path_factory):
-    recipe = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5)
-    return SplitDataset(make_split(tmp_path_factory.mktemp("spatial"), recipe, resolution=32), "train")
-
-
 def built(name, data):
-    torch.manual_seed(0)
-    scorer = build_scorer(name, NANO, text_space(NANO, data.texts()), dict(spec_of(name).smoke)).train()
+    """A scorer in training, and a batch of its data."""
+    scorer = for_data(name, data).train()
     if scorer.references:
         scorer.keep_references(data.images(np.arange(scorer.references)))
     pairs = np.flatnonzero(~data.strata["single_object"])[: RECIPE.batch]

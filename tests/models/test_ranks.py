@@ -11,23 +11,18 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.models.checkpoint import build_scorer
 from menagerie.models.ranks import Share, encode_shared, sharing_texts, taking_part
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import scorer_class, spec_of, specs
-from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, feed_of, follow, reference_items, train_scorer, train_step
 from menagerie.models.training.state import History, StateFile
 from menagerie.models.training.together import check_batch, check_declared, check_together
 from menagerie.studies.runs.followers import lost_process
 from tests.helpers.ranks import together
-from tests.helpers.splits import make_split
+from tests.helpers.scorers import for_data
 
-NANO = TowerConfig("nano", resolution=32)
 RECIPE = Recipe(steps=2, batch=12, warmup=2, learning_rate=1e-3)
 LONG = replace(RECIPE, steps=50, batch=6)
 # A training: a scorer, options that differ from those of smoke runs, and its recipe.
@@ -42,11 +37,10 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def split(tmp_path_factory) -> Path:
-    """A split whose captions have relations, so that the local loss has something to do."""
-    recipe = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5)
-    return make_split(tmp_path_factory.mktemp("spatial"), recipe, resolution=32)
+@pytest.fixture
+def split(spatial) -> Path:
+    """The file of a split with relations."""
+    return spatial.split.path
 
 
 @contextlib.contextmanager
@@ -60,8 +54,7 @@ def double():
 
 
 def built(name, data, options):
-    torch.manual_seed(0)
-    scorer = build_scorer(name, NANO, text_space(NANO, data.texts()), dict(spec_of(name).smoke) | options)
+    scorer = for_data(name, data, **options)
     if torch.get_default_dtype() == torch.float64:
         scorer.double().pixel_scale.register_forward_hook(lambda module, given, pixels: pixels.double())
     return scorer.train()
@@ -81,16 +74,16 @@ def steps(ranks, data, name, options, recipe):
 
 
 def all_steps(ranks, file, long):
-    """Every case in float64, two of them in float32, whose rounding is that of a real step, and `codes`."""
+    """Every case in float64, two of them in float32, whose rounding is that of a real step, and `half_precision`."""
     data = SplitDataset(file, "train")
     cases = {case: (*what, LONG if long and recipe is RECIPE else recipe) for case, (*what, recipe) in CASES.items()}
     with double():
         found = {case: steps(ranks, data, *what) for case, what in cases.items()}
     rounded = {case: steps(ranks, data, *CASES[case]) for case in ("clip", "oc-clip")}
-    return found, rounded, codes(ranks)
+    return found, rounded, half_precision(ranks)
 
 
-def codes(ranks):
+def half_precision(ranks):
     """Of eleven texts, in the precision of `--precision bf16`."""
     with taking_part(ranks), sharing_texts():
         return encode_shared(lambda rows: rows.bfloat16() / 3, torch.arange(11)[:, None])
@@ -108,9 +101,11 @@ def expected(request, split):
 
 
 @pytest.fixture(scope="module")
-def several(request, split, tmp_path_factory):
+def several(request, spatial, tmp_path_factory):
     """What the first of three processes has found, and the others."""
-    return together(tmp_path_factory.mktemp("ranks") / "here", 3, all_steps, split, request.config.option.long)
+    return together(
+        tmp_path_factory.mktemp("ranks") / "here", 3, all_steps, spatial.split.path, request.config.option.long
+    )
 
 
 def relative(found, expected):
@@ -205,11 +200,6 @@ def test_a_share_of_a_batch_is_its_images_with_all_texts(split):
         assert torch.equal(part.texts, whole.texts)
         assert torch.equal(part.targets.block.right, whole.targets.same.sum(0))
         assert part.targets.images == RECIPE.batch
-
-
-@pytest.mark.parametrize("name", specs())
-def test_every_scorer_says_how_its_steps_are_shared(name):
-    check_declared(scorer_class(name))
 
 
 OWN = """

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import Stopped, UserError
-from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, summarise, texts_chosen
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.sources.mixture import Part
 from menagerie.generators.splits.binding import BindingRecipe
@@ -25,7 +25,7 @@ from menagerie.models.training.augment import augment, draw_variation
 from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, rate_factor, set_rates, train_scorer
-from menagerie.models.training.sampling import Stream, by_shares, with_singles
+from menagerie.models.training.sampling import by_shares
 from menagerie.models.training.state import History, StateFile, copy_state, read_state, save_state
 from menagerie.studies.runs.data import split_texts
 from menagerie.studies.runs.evaluation import predictions, summaries
@@ -37,6 +37,7 @@ RECIPE = Recipe(steps=6, batch=8, warmup=2)
 
 
 def fresh(name, data):
+    """A scorer that knows all words of a split, those of its tests too."""
     torch.manual_seed(3)
     return build_scorer(name, TOWERS, text_space(TOWERS, split_texts(data.split)), OPTIONS[name])
 
@@ -175,25 +176,6 @@ def test_it_learns_the_training_images(name, data):
     recipe = replace(RECIPE, steps=steps, batch=batch, warmup=steps // 5, augment=False, learning_rate=rate)
     train_scorer(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
     assert np.mean(losses[-5:]) < far * np.mean(losses[:5])
-
-
-def test_a_stream_can_be_read_from_anywhere():
-    stream = Stream(np.arange(7), seed=1, name="all")
-    whole = stream.take(0, 50)
-    assert [stream.take(start, 5).tolist() for start in (0, 5, 33)] == [whole[s : s + 5].tolist() for s in (0, 5, 33)]
-    assert sorted(whole[:7]) == sorted(whole[7:14]) == list(range(7))
-    assert whole[:7].tolist() != whole[7:14].tolist()
-
-
-def test_batches_mix_as_asked():
-    is_single = np.array([True] * 30 + [False] * 10)
-    mixed = with_singles(is_single, batch=8, singles_share=0.25, seed=0)
-    assert all(is_single[mixed.indices(step)].sum() == 2 for step in range(20))
-    warm = with_singles(is_single, batch=8, singles_share=0.25, seed=0, single_steps=3)
-    assert [is_single[warm.indices(step)].sum() for step in range(5)] == [8, 8, 8, 2, 2]
-    alike = with_singles(is_single, batch=8, singles_share=None, seed=0)
-    seen = np.concatenate([alike.indices(step) for step in range(5)])
-    assert sorted(seen) == list(range(40))
 
 
 def test_data_without_images_are_named(data):
@@ -373,22 +355,3 @@ def test_every_score_is_that_of_its_image_and_text(name, data):
             texts = model.encode_texts(model.read(*zip(*item.texts, strict=True)))
             expected = model.similarity(model.encode_images(model.pixel_scale(pixels)), texts)
         assert np.allclose(matrix, expected, atol=1e-5)
-
-
-def test_four_way_items_ask_both_ways():
-    """Right both ways, right for text only, right for image only, wrong; a tie is wrong."""
-    own = [(1.0, 0.0), (0.3, 0.2), (0.3, 0.5), (0.0, 1.0), (1.0, 1.0)]  # the image's scores with both captions
-    counterfactual = [(0.0, 1.0), (0.8, 0.9), (0.2, 0.6), (1.0, 0.0), (0.0, 1.0)]
-    four_way_items = [np.array(both) for both in zip(own, counterfactual, strict=True)]
-    right = {
-        name: [rule(four_way_item).official for four_way_item in four_way_items]
-        for name, rule in FOUR_WAY_RULES.items()
-    }
-    assert right == {"text": [1, 1, 0, 0, 0], "image": [1, 0, 1, 0, 0], "group": [1, 0, 0, 0, 0]}
-
-
-def test_accuracy_and_ties():
-    scores = [np.array([pair]) for pair in [(1.0, 0.0), (0.5, 0.5), (0.0, 1.0), (0.2, 0.1)]]
-    summary = summarise([texts_chosen(matrix) for matrix in scores])
-    assert (summary.neutral, summary.official, summary.tie_rate, summary.n) == (0.625, 0.5, 0.25, 4)
-    assert summarise([]) == (None, None, None, 0)

@@ -16,7 +16,8 @@ from menagerie.studies.analysis.peers import Peers, clips, open_clip_optimizer, 
 from menagerie.studies.analysis.scale import Scale, cost, counts, fitted
 from menagerie.studies.analysis.step_stages import staged_step
 from tests.command import ROOT, run, run_here
-from tests.models.test_precision import RECIPE, built, spatial  # noqa: F401, a fixture
+from tests.models.conftest import spatial  # noqa: F401, a fixture
+from tests.models.test_precision import RECIPE, built
 
 
 def test_rendering_is_compared(tmp_path):
