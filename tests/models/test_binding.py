@@ -102,8 +102,5 @@ def test_slots_are_weighted_means_of_values():
     attention = torch.tensor([[[0.9, 0.1, 0.0]]])
     values = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]]])
     torch.testing.assert_close(visual_slots(attention, values), torch.tensor([[[0.9, 0.1]]]), atol=1e-5, rtol=0)
-
-
-def test_an_ignored_query_has_a_finite_slot():
     slot = visual_slots(torch.zeros(1, 1, 3), torch.eye(3)[None])
-    torch.testing.assert_close(slot, torch.full((1, 1, 3), 1 / 3))
+    torch.testing.assert_close(slot, torch.full((1, 1, 3), 1 / 3))  # a query that gets no patch has a finite slot

@@ -12,7 +12,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import file_digest, read_record, write_record
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, read_scorer_config, save_checkpoint
 from menagerie.models.library.load import find_source
-from menagerie.models.registry import check_scorer, scorer_class
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
 from menagerie.models.towers.tokenizers import WordTokenizer, distinct_words
@@ -107,16 +106,6 @@ def test_pretrained_weights_from_a_local_file_travel_in_a_checkpoint(tmp_path):
     assert torch.equal(back.model.positional_embedding, model.model.positional_embedding)
 
 
-def test_a_class_of_ones_own(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text("from menagerie.models.networks.clip import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
-    assert scorer_class(f"{file}:Mine").__name__ == "Mine"
-    with pytest.raises(UserError, match="has no class 'Yours' that extends"):
-        scorer_class(f"{file}:Yours")
-    with pytest.raises(UserError, match="did you mean 'oc-clip'"):
-        check_scorer("occlip")
-
-
 def test_words_become_ids_with_the_end_token_largest():
     tokenizer = WordTokenizer(distinct_words(["a red cat", "a dog"]))
     assert tokenizer(["a red cat", "dog"], 5).tolist() == [[1, 4, 2, 5, 0], [3, 5, 0, 0, 0]]
@@ -126,16 +115,38 @@ def test_words_become_ids_with_the_end_token_largest():
         tokenizer(["a a a a a"], 5)
 
 
-@pytest.mark.parametrize("name", SMALL_TOWERS)
-def test_small_towers_build(name):
-    towers = build_towers(TowerConfig(name, resolution=40), TextSpace(WORDS, 8))
+@pytest.mark.parametrize(("name", "side"), [*((name, 40) for name in SMALL_TOWERS), ("ViT-S-32-alt", 64)])
+def test_image_and_text_vectors_of_every_architecture_have_one_width(name, side):
+    towers = build_towers(TowerConfig(name, resolution=side), TextSpace(WORDS if name in SMALL_TOWERS else (), 8))
     texts = towers.tokenizer(["red cat", "city"], 8)
-    assert towers.image.pool(torch.zeros(2, 3, 40, 40)).shape == towers.text.pool(texts).shape
+    assert texts.shape == (2, 8)
+    assert towers.image.pool(torch.zeros(2, 3, side, side)).shape == towers.text.pool(texts).shape
 
 
-def test_any_open_clip_architecture_from_scratch():
-    """Its own tokenizer, its own towers, our context and resolution."""
-    towers = build_towers(TowerConfig("ViT-S-32-alt", resolution=64), TextSpace((), 12))
-    tokens = towers.tokenizer(["an asphalt giant tortoise"], 12)
-    assert tokens.shape == (1, 12)
-    assert towers.text.pool(tokens).shape == towers.image.pool(torch.zeros(1, 3, 64, 64)).shape
+def row_towers(name: str = "row"):
+    torch.manual_seed(0)
+    return build_towers(TowerConfig(name, resolution=40), TextSpace(WORDS, 8))
+
+
+def test_a_token_is_a_column():
+    visual = row_towers().model.visual
+    pixels = torch.randn(1, 3, 40, 40)
+    changed = pixels.clone()
+    changed[..., 12:16] += 1
+    before, after = visual.conv1(pixels), visual.conv1(changed)
+    assert before.shape == (1, 64, 1, 10)
+    assert (before != after).any(1).squeeze().nonzero().flatten().tolist() == [3]
+
+
+@pytest.mark.parametrize(("name", "told_apart"), [("row", True), ("row-sinusoidal", True), ("row-no-positions", False)])
+def test_only_positions_tell_columns_apart(name, told_apart):
+    """Without them an image and its mirror image are the same to the tower."""
+    pixels = torch.randn(1, 3, 40, 10).repeat_interleave(4, 3)
+    towers = row_towers(name)
+    first, mirrored = towers.image.pool(pixels), towers.image.pool(pixels.flip(3))
+    assert torch.allclose(first, mirrored, atol=1e-5) != told_apart
+
+
+@pytest.mark.parametrize(("name", "trained"), [("row", True), ("row-sinusoidal", False), ("row-no-positions", False)])
+def test_fixed_positions_are_not_trained(name, trained):
+    assert row_towers(name).model.visual.positional_embedding.requires_grad is trained

@@ -9,9 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from menagerie.models import chunks
 from menagerie.models.ranks import Ranks, Share
-from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.scorer import to_device
 from menagerie.models.training.device_images import device_batches, room_on
@@ -95,22 +93,6 @@ def test_picking_images_on_the_gpu_waits_for_nothing(spatial):
         assert next(parts).images.shape[1:] == batch.images.shape[1:]
     finally:
         torch.cuda.set_sync_debug_mode("default")
-
-
-@pytest.mark.parametrize("name", ["oc-clip", "filip", "filip-phrases", "flair"])
-def test_chunks_give_the_gradients_of_all_pairs_at_once(name, spatial, monkeypatch):
-    scorer, batch = there(name, spatial)
-    loss, whole = gradient(scorer, batch, RECIPE)
-    monkeypatch.setattr(chunks, "MOST_BYTES", 0)
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 0)
-    again, in_chunks = gradient(scorer, batch, RECIPE)
-    assert again.item() == pytest.approx(loss.item(), rel=1e-5)
-    assert (in_chunks - whole).norm() < 1e-4 * whole.norm()
-
-
-def test_the_optimiser_is_fused(spatial):
-    scorer, _ = there("clip", spatial)
-    assert build_optimizer(scorer, Recipe()).defaults["fused"]
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,12 @@
 import pytest
 import torch
 
-from menagerie.models.contract import CAPTIONS, GRAPHS
 from menagerie.models.networks import filip
 from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts
 from menagerie.models.networks.filip import Words
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from tests.helpers.scorers import images, scorer
+from tests.helpers.scorers import scorer
 
 N, M, P, T, D = 3, 5, 4, 6, 7
 LENGTHS = (6, 1, 3, 2, 5)
@@ -97,13 +96,3 @@ def test_with_few_negatives_the_loss_is_a_loop_over_those_drawn(symmetric, embed
     torch.testing.assert_close(loss, total, atol=1e-12, rtol=1e-12)
     for one, other in zip(*(torch.autograd.grad(x, (patches, words.vectors)) for x in (loss, total)), strict=True):
         torch.testing.assert_close(one, other, atol=1e-12, rtol=1e-10)
-
-
-def test_slots_are_the_patches_that_the_score_is_made_of():
-    model = model_of(False).float()
-    with torch.no_grad():
-        embedding = model.encode_images(images(4)), model.encode_texts(model.read(CAPTIONS, GRAPHS))
-        slots, present = model.paired_slots(*embedding)
-        cosines = (slots * embedding[1].vectors).sum(-1)
-        means = (cosines * present).sum(1) / present.sum(1)
-        torch.testing.assert_close(means, model.pair_similarity(*embedding), atol=1e-6, rtol=0)

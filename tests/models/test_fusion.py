@@ -134,13 +134,3 @@ def test_hard_negatives_are_drawn_by_likeness():
     torch.testing.assert_close(counts, weights.double(), atol=0.03, rtol=0)
     second = sum(weights[k] * weights[2] / (1 - weights[k]) for k in (0, 1))
     assert (draws[:, 1] == 3).double().mean().item() == pytest.approx(second.item(), abs=0.03)
-
-
-def test_infonce_with_all_negatives_is_that_of_clip():
-    """Where no two captions are equal."""
-    model = drawn_model("fusion", towers="nano", objective="infonce", hard=False, negatives=0)
-    texts = [TEXTS[k] for k in (0, 1, 2, 4, 5)]
-    images, embedding = model.encode_images(pixels(N)), model.encode_texts(batch(model, texts))
-    plain = Targets(torch.eye(N, dtype=torch.bool), None, N)
-    expected = contrastive_loss(model.similarity(images, embedding), torch.ones((), dtype=torch.float64), plain)
-    torch.testing.assert_close(model.loss(images, embedding, plain, Recipe()), expected, atol=1e-12, rtol=1e-12)

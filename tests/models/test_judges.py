@@ -232,50 +232,9 @@ def test_pools_are_asked_pair_by_pair(tmp_path):
             judge_of(service, tmp_path, "choice").pool(BENCH, pool)
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "value"),
-    [
-        ("Yes", YES_NO, 1),
-        (" yes, it does.", YES_NO, 1),
-        ("**No**", YES_NO, -1),
-        ("It shows a cat, so the answer is no.", YES_NO, -1),
-        ("yes and no", YES_NO, 1),
-        ("Either yes or no", YES_NO, "unparsable"),
-        ("I'm sorry, there is no image.", YES_NO, "refused"),
-        ("", YES_NO, "unparsable"),
-        ("B: a red cat", LETTERS, -1),
-        ("(A)", LETTERS, 1),
-        ("The answer is B.", LETTERS, -1),
-        ("A red cat", LETTERS, "unparsable"),
-        ("a", LETTERS, "unparsable"),
-        ("I cannot see an image", LETTERS, "refused"),
-        ("A is right, not B.", LETTERS, "unparsable"),
-        ("A describes the image better than B.", LETTERS, "unparsable"),
-        ("Neither A nor B.", LETTERS, "unparsable"),
-        ("A red cat is shown, so B.", LETTERS, "unparsable"),
-        ("The answer is B: A red cat", LETTERS, -1),
-        ("The answer is A: A red cat", LETTERS, 1),
-        ("Caption A describes it, unlike B.", LETTERS, "unparsable"),
-    ],
-)
-def test_answers_are_read(text, words, value):
-    verdict = read_words(Answer(text), words)
-    assert (verdict.problem or verdict.value) == value
-
-
 def said(text, first):
     """An answer with the log-probabilities of different alternatives."""
     return Answer(text, tuple(first.items()))
-
-
-def test_log_probabilities_are_summed_over_spellings():
-    first = {"Yes": np.log(0.3), " yes": np.log(0.1), "No": np.log(0.2), "Maybe": np.log(0.4)}
-    assert read_words(said("Yes", first), YES_NO).value == pytest.approx(np.log(0.4 / 0.2))
-    bounded = read_words(said("Yes", {"Yes": np.log(0.9)}), YES_NO)
-    assert bounded.bounded
-    assert bounded.value == pytest.approx(np.log(0.9 / 0.1)), "no is at most what is left"
-    assert read_words(said("A red cat", {"A": -0.1, "B": -2.0}), LETTERS).problem == "unparsable", "an article"
-    assert read_words(said("Well", {"Well": -0.1, "A": -4.0, "B": -3.0}), LETTERS).value == pytest.approx(-1)
 
 
 def alternatives(top):
@@ -325,6 +284,31 @@ def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
 @pytest.mark.parametrize(
     ("text", "tokens", "words", "expected"),
     [
+        ("Yes", [], YES_NO, 1),
+        (" yes, it does.", [], YES_NO, 1),
+        ("**No**", [], YES_NO, -1),
+        ("It shows a cat, so the answer is no.", [], YES_NO, -1),
+        ("yes and no", [], YES_NO, 1),
+        ("Either yes or no", [], YES_NO, "unparsable"),
+        ("I'm sorry, there is no image.", [], YES_NO, "refused"),
+        ("", [], YES_NO, "unparsable"),
+        ("B: a red cat", [], LETTERS, -1),
+        ("(A)", [], LETTERS, 1),
+        ("The answer is B.", [], LETTERS, -1),
+        ("A red cat", [], LETTERS, "unparsable"),
+        ("a", [], LETTERS, "unparsable"),
+        ("I cannot see an image", [], LETTERS, "refused"),
+        ("A is right, not B.", [], LETTERS, "unparsable"),
+        ("A describes the image better than B.", [], LETTERS, "unparsable"),
+        ("Neither A nor B.", [], LETTERS, "unparsable"),
+        ("A red cat is shown, so B.", [], LETTERS, "unparsable"),
+        ("The answer is B: A red cat", [], LETTERS, -1),
+        ("The answer is A: A red cat", [], LETTERS, 1),
+        ("Caption A describes it, unlike B.", [], LETTERS, "unparsable"),
+        ("Yes", [{"Yes": np.log(0.3), " yes": np.log(0.1), "No": np.log(0.2), "x": np.log(0.4)}], YES_NO, np.log(2)),
+        ("Yes", [{"Yes": np.log(0.9)}], YES_NO, np.log(9)),  # "no" is at most what is left
+        ("A red cat", [{"A": -0.1, "B": -2.0}], LETTERS, "unparsable"),
+        ("Well", [{"Well": -0.1, "A": -4.0, "B": -3.0}], LETTERS, -1),
         ("**Yes**", [{"**": -0.05, "No": -3.5, "Yes": -4.0}, SAYS_YES], YES_NO, 2.4),
         ("\n\nYes", [{"\n\n": -0.05, "No": -3.5, "Yes": -4.0}, SAYS_YES], YES_NO, 2.4),
         ("`Yes`", [{"`": -0.05, "No": -3.5}], YES_NO, 1),
@@ -342,7 +326,7 @@ def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
         ("A red cat is shown, unlike in B", [{"A": -0.01, "B": -5.0}], LETTERS, "unparsable"),
     ],
 )
-def test_log_probabilities_are_those_of_the_word_that_is_said(text, tokens, words, expected):
+def test_a_verdict_is_that_of_the_word_that_is_said(text, tokens, words, expected):
     verdict = read_words(reply_of(text, tokens), words)
     assert (verdict.problem or verdict.value) == (expected if isinstance(expected, str) else pytest.approx(expected))
 
@@ -372,6 +356,7 @@ def test_the_surer_never_scores_less():
     values = [read_words(said("Yes", first), YES_NO).value for first in surest]
     assert values == sorted(values, reverse=True)
     assert values[:3] == pytest.approx([30, 27, 25])
+    assert read_words(said("Yes", surest[4]), YES_NO).bounded
     assert read_words(said("Yes", {"Yes": 0.0}), YES_NO).value == pytest.approx(20) == values[4]
     assert read_words(said("", {"x": -1e-9, "No": -25.0}), YES_NO).value <= 0, "no is likelier than what isn't there"
 

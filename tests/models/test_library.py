@@ -26,6 +26,7 @@ from menagerie.models.library.pictures import FramedBenchmark, frame_images, pic
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.runs.results import read_result, write_result
 from tests.helpers.scorers import scorer, small_open_clip
+from tests.models.test_contract import OWN
 
 CAPTIONS = ["a red cat and a white crow in the city", "a white pig in the desert"]
 GRAPHS = [SceneGraph(("red cat", "white crow", "city")), SceneGraph(("white pig", "desert"))]
@@ -324,20 +325,6 @@ def test_open_clip_at_random_with_a_warning_and_from_a_file(small, tmp_path):
     save_file({"strange": torch.zeros(1)}, tmp_path / "weights.safetensors")
     with pytest.raises(UserError, match="can't be built"):
         load_scorer(f"{small}/{tmp_path}/weights.safetensors")
-
-
-OWN = """
-from dataclasses import dataclass
-from menagerie.models.networks.clip import CLIPScorer
-from menagerie.models.scorers.clip import CLIPConfig
-
-@dataclass(frozen=True)
-class Config(CLIPConfig):
-    logit_scale: float = 10.0
-
-class Mine(CLIPScorer):
-    config_class = Config
-"""
 
 
 def test_a_class_of_ones_own(tmp_path):

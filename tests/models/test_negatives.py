@@ -7,14 +7,11 @@ import pytest
 import torch
 
 from menagerie.generators.captions.relations import claims
-from menagerie.generators.sources.mixture import Mixture
 from menagerie.generators.storage.false_captions import TEXT_NEGATIVES
-from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Negatives, Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.models.training.feed import Feed, with_counterfactuals
 from menagerie.models.training.loaders import batches
-from tests.helpers.scorers import scorer
 
 RECIPE = Recipe(steps=6, batch=16, text_negatives=("replace",))
 
@@ -79,19 +76,6 @@ def test_what_a_recipe_requests_comes_before_what_a_model_wants():
 # Counterfactual images
 
 
-def test_counterfactuals_are_the_swapped_scenes_of_train(data):
-    counterfactuals = data.counterfactual_items(range(len(data)))
-    paired = np.flatnonzero(counterfactuals >= 0)
-    assert 0 < len(paired) < len(pairs_of(data))  # half of the pairs have their swaps in train
-    assert not data.strata["single_object"][paired].any()
-    assert (counterfactuals[counterfactuals[paired]] == paired).all()
-    for i in paired[::7]:
-        assert data.records.negative_graphs[i].nodes != data.records.graphs[i].nodes
-        assert claims(data.records.negative_graphs[i]) == claims(data.records.graphs[counterfactuals[i]])
-    both = Mixture([data, data], [0.5, 0.5])
-    assert both.counterfactual_items([len(data) + int(paired[0])]) == [len(data) + counterfactuals[paired[0]]]
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_a_batch_with_counterfactuals_is_as_large_and_keeps_the_others(seed):
     random = np.random.default_rng(seed)
@@ -124,19 +108,3 @@ def test_images_are_shown_with_their_counterfactuals_in_as_many_passes(data):
 
 
 # NegCLIP's loss
-
-
-def test_negclips_loss_is_a_loop_over_rows_and_columns():
-    """In float64: images among all texts, the images' own texts among images; the target is the own one."""
-    model = scorer("negclip").double()
-    generator = torch.Generator().manual_seed(0)
-    n, m = 6, 11
-    images, texts = (torch.randn(k, 5, generator=generator, dtype=torch.float64) for k in (n, m))
-    images, texts = (torch.nn.functional.normalize(embedding, dim=-1) for embedding in (images, texts))
-    with torch.no_grad():
-        model.log_scale.fill_(np.log(9.0))
-    loss = model.loss(images, texts, Targets(torch.eye(n, m, dtype=torch.bool), None, n), Recipe())
-    logits = 9.0 * images.numpy() @ texts.numpy().T
-    rows = sum(np.log(sum(np.exp(logits[i, j]) for j in range(m))) - logits[i, i] for i in range(n))
-    columns = sum(np.log(sum(np.exp(logits[i, j]) for i in range(n))) - logits[j, j] for j in range(n))
-    assert loss.item() == pytest.approx((rows / n + columns / n) / 2, rel=1e-6)

@@ -36,12 +36,6 @@ def test_what_belongs_to_weights_comes_back_with_a_checkpoint(quick, tmp_path, m
     assert torch.equal(*(s.eval().encode_images(s.pixel_scale(pixels)) for s in (model, back)))
 
 
-def test_openai_weights_have_their_own_activation():
-    """open_clip has ViT-B-16 with another one, and only warns."""
-    assert open_clip.get_pretrained_cfg("ViT-B-16", "openai")["quick_gelu"]
-    assert not open_clip.get_model_config("ViT-B-16").get("quick_gelu", False)
-
-
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory):
     """Towers whose weights lie in a file, of temperature 0.01."""
