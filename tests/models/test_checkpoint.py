@@ -26,7 +26,7 @@ def rewrite_config(folder, **changes):
 
 
 @pytest.mark.parametrize("change", ["missing", "left over", "reshaped"])
-def test_odd_weights_are_named(tmp_path, change):
+def test_weights_that_do_not_fit_are_named(tmp_path, change):
     save_checkpoint(tmp_path, "clip", scorer("clip"))
     weights = load_file(tmp_path / "model.safetensors")
     if change == "missing":
@@ -43,7 +43,7 @@ def test_odd_weights_are_named(tmp_path, change):
         load_checkpoint(tmp_path)
 
 
-def test_checkpoints_of_two_cells_that_were_exchanged_are_noticed(tmp_path):
+def test_exchanged_checkpoints_of_two_cells_are_refused(tmp_path):
     """Each is whole; the result beside it says of which weights it is."""
     folders = [tmp_path / cell / "checkpoint" for cell in ("one", "two")]
     for seed, folder in enumerate(folders):
@@ -68,7 +68,7 @@ def test_checkpoints_of_two_cells_that_were_exchanged_are_noticed(tmp_path):
         load_checkpoint(folders[1])
 
 
-def test_all_files_are_as_the_umask_says(tmp_path):
+def test_checkpoint_files_obey_the_umask(tmp_path):
     before = os.umask(0o026)
     try:
         save_checkpoint(tmp_path, "clip", scorer("clip"))
@@ -77,7 +77,7 @@ def test_all_files_are_as_the_umask_says(tmp_path):
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o640}
 
 
-def test_no_room_for_weights_is_one_line(tmp_path):
+def test_full_disk_while_weights_are_saved_leaves_no_file(tmp_path):
     what, said = with_largest_file(1000, lambda: save_checkpoint(tmp_path, "clip", scorer("clip")), tmp_path)
     assert (what, "model.safetensors can't be written (File too large)" in said) == ("error", True), said
     assert not list(tmp_path.iterdir())
@@ -91,7 +91,7 @@ def test_a_checkpoint_alone_runs_no_file_of_a_user(tmp_path):
         load_checkpoint(tmp_path)
 
 
-def test_pretrained_weights_from_a_local_file_travel_in_a_checkpoint(tmp_path):
+def test_checkpoint_contains_pretrained_weights_of_a_local_file(tmp_path):
     """With their own context of 77 tokens, whatever ours is."""
     import open_clip
 
@@ -128,7 +128,7 @@ def row_towers(name: str = "row"):
     return build_towers(TowerConfig(name, resolution=40), TextSpace(WORDS, 8))
 
 
-def test_a_token_is_a_column():
+def test_row_tower_reads_one_column_of_the_image_per_token():
     visual = row_towers().model.visual
     pixels = torch.randn(1, 3, 40, 40)
     changed = pixels.clone()
@@ -139,7 +139,7 @@ def test_a_token_is_a_column():
 
 
 @pytest.mark.parametrize(("name", "told_apart"), [("row", True), ("row-sinusoidal", True), ("row-no-positions", False)])
-def test_only_positions_tell_columns_apart(name, told_apart):
+def test_row_tower_without_positions_ignores_the_order_of_columns(name, told_apart):
     """Without them an image and its mirror image are the same to the tower."""
     pixels = torch.randn(1, 3, 40, 10).repeat_interleave(4, 3)
     towers = row_towers(name)

@@ -20,7 +20,7 @@ def steps(spatial, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["clip", "oc-clip"])
-def test_it_is_one_graph_for_batches_of_any_size(steps, name):
+def test_compiled_step_is_one_graph_for_batches_of_any_size(steps, name):
     assert steps[name]["loss"] < 1e-5
     assert steps[name]["cosine"] > 0.99999
     assert steps[name]["graphs"] <= 3, "sizes that differ become variables: not a graph for each of six batches"

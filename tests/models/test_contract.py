@@ -30,19 +30,19 @@ WITHOUT_NEGATIVES = {name for name, spec in specs().items() if not spec.takes_ne
 
 @pytest.mark.parametrize("tokenizer", ["", "open_clip"])
 @pytest.mark.parametrize("name", specs())
-def test_every_scorer_keeps_to_it(name, tokenizer):
+def test_every_scorer_keeps_the_contract(name, tokenizer):
     towers = TowerConfig("nano", resolution=32, tokenizer=tokenizer)
     check_contract(name, towers, dict(spec_of(name).smoke), negatives=name not in WITHOUT_NEGATIVES)
 
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_NEGATIVES))
-def test_false_captions_are_refused_where_a_loss_has_no_use_for_them(name):
+def test_scorers_whose_loss_takes_no_false_captions_refuse_them(name):
     with pytest.raises(UserError, match="its loss takes no negatives"):
         check_contract(name, NANO, dict(spec_of(name).smoke), negatives=True)
 
 
 @pytest.mark.parametrize("name", specs())
-def test_every_spec_is_whole(name):
+def test_every_spec_names_its_class_and_valid_options(name):
     spec = specs()[name]
     assert issubclass(scorer_class(name).config_class, spec.config)
     for size in (spec.small, spec.smoke):
@@ -50,7 +50,7 @@ def test_every_spec_is_whole(name):
 
 
 @pytest.mark.parametrize("name", [name for name, spec in specs().items() if spec.stage])
-def test_training_changes_nothing_of_a_frozen_scorer_below(name, data):
+def test_training_leaves_the_frozen_base_scorer_unchanged(name, data):
     model = for_data(name, data)
     before = {key: value.clone() for key, value in model.state_dict().items()}
     train_scorer(model, data, Recipe(steps=5, batch=8, **spec_of(name).scratch), 0, negatives=spec_of(name).negatives)
@@ -173,14 +173,14 @@ def written(folder, text):
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_what_breaks_it_is_named(fault, tmp_path):
+def test_contract_names_each_way_to_break_it(fault, tmp_path):
     text, message = BROKEN[fault]
     name = f"{written(tmp_path, text)}:Bad"
     with pytest.raises(UserError, match=message):
         check_contract(name, NANO, dict(spec_of(name).smoke))
 
 
-def test_a_class_of_ones_own_has_flags_and_checkpoints(tmp_path):
+def test_users_class_has_flags_and_checkpoints(tmp_path):
     name = f"{written(tmp_path, '')}:Mine"
     assert spec_of(name).flag == "mine"
     check_contract(name, NANO, {"width": 5})
@@ -197,7 +197,7 @@ def test_a_class_of_ones_own_has_flags_and_checkpoints(tmp_path):
         spec_of("occlip")
 
 
-def test_a_spec_of_ones_own_is_taken(tmp_path):
+def test_users_spec_replaces_the_default_one(tmp_path):
     spec = "ScorerSpec(name='mine', implementation='', config=Config, smoke={'width': 2}, negatives=('captions',))"
     text = f"from menagerie.models.spec import ScorerSpec\n\nclass Spec(Mine):\n    spec = {spec}\n"
     name = f"{written(tmp_path, text)}:Spec"
@@ -205,7 +205,7 @@ def test_a_spec_of_ones_own_is_taken(tmp_path):
     assert scorer_options("smoke", [name]).of(name) == {"width": 2}
 
 
-def test_a_scorer_on_a_trained_one(tmp_path):
+def test_users_scorer_on_a_frozen_base_keeps_the_contract(tmp_path):
     name = f"{written(tmp_path, STAGED)}:Linear"
     check_contract(name, NANO, {})
     scorer = build_for_contract(name, NANO, {})
@@ -223,7 +223,7 @@ def test_texts_decide_words_and_context():
     assert not long.words
 
 
-def test_the_scorer_in_the_docs_works(tmp_path):
+def test_scorer_in_the_docs_keeps_the_contract(tmp_path):
     """The block of docs/scorers.md, as a reader would copy it."""
     text = (Path(__file__).parents[2] / "docs" / "scorers.md").read_text()
     (tmp_path / "my_model.py").write_text(text.partition("```python\n")[2].partition("```")[0])
@@ -232,7 +232,7 @@ def test_the_scorer_in_the_docs_works(tmp_path):
     assert scorer_options("smoke", [name]).of(name) == {"width": 4}
 
 
-def test_a_hugging_face_tokenizer_from_a_folder(tmp_path):
+def test_hugging_face_tokenizer_pads_with_zero_and_ends_with_the_largest_id(tmp_path):
     """Ids shifted so that 0 pads and the end is the largest; a cut text keeps its end."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     tokenizers = pytest.importorskip("tokenizers")
@@ -252,7 +252,7 @@ def test_a_hugging_face_tokenizer_from_a_folder(tmp_path):
         check_contract(name, towers, dict(spec_of(name).smoke))
 
 
-def test_two_classes_of_a_file_are_of_one_module(tmp_path):
+def test_two_classes_of_one_file_share_a_module(tmp_path):
     """A study with both sends their options to other processes."""
     file = written(tmp_path, "class Other(Mine):\n    pass\n")
     mine, other = (f"{file}:{name}" for name in ("Mine", "Other"))
@@ -261,7 +261,7 @@ def test_two_classes_of_a_file_are_of_one_module(tmp_path):
     assert pickle.loads(pickle.dumps(options)) == options
 
 
-def test_a_class_of_a_shipped_scorers_name_is_refused_with_both_names(tmp_path):
+def test_users_class_named_like_a_shipped_scorer_is_refused(tmp_path):
     """Their options would have one name on the command line."""
     own = f"{written(tmp_path, 'class Clip(Mine):' + chr(10) + '    pass' + chr(10))}:Clip"
     with pytest.raises(UserError) as error:

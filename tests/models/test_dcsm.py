@@ -69,7 +69,7 @@ def slow_score(scorer, pixels, text):
 
 @pytest.mark.parametrize("options", [{}, {"tokens": 6}, {"tokens": 30, "functional_words": ("red", "left")}])
 @torch.no_grad()
-def test_the_score_is_that_of_loops(options):
+def test_dcsm_score_is_a_loop_over_patches_and_words(options):
     scorer = exact(**options)
     pixels, images, texts = embedded(scorer, 2)
     scores = scorer.similarity(images, texts)
@@ -78,7 +78,7 @@ def test_the_score_is_that_of_loops(options):
             assert scores[i, j].item() == pytest.approx(slow_score(scorer, image, text), rel=1e-6)
 
 
-def test_published_sizes():
+def test_dcsm_has_the_published_sizes():
     config = DCSMConfig()
     network = dcsm.map_network(197, config.tokens, config.channels, config.hidden)
     assert sum(parameter.numel() for parameter in network.parameters()) == 3_026_365
@@ -86,7 +86,7 @@ def test_published_sizes():
     assert len(PUBLISHED) == 11
 
 
-def test_functional_vectors_are_as_published_and_trained_only_if_requested():
+def test_functional_vectors_are_trained_only_if_requested():
     fixed, trained = scorers.scorer("dcsm"), scorers.scorer("dcsm", functional="trained")
     assert torch.equal(fixed.functional, trained.functional)
     torch.testing.assert_close((3 * fixed.functional - 1).norm(dim=1), torch.ones(len(fixed.functional)))
@@ -96,7 +96,7 @@ def test_functional_vectors_are_as_published_and_trained_only_if_requested():
     }
 
 
-def test_the_place_of_every_functional_word_in_byte_pairs():
+def test_functional_words_are_found_among_byte_pairs():
     """Sub-words, the start token, punctuation, capitals; other words that begin alike are not among them."""
     reader = FunctionalReader(OpenCLIPTokenizer(), 24, ("left", "zooplankton", "no"))
     ids, words = (
@@ -109,7 +109,7 @@ def test_the_place_of_every_functional_word_in_byte_pairs():
     assert words[ids.argmax() :].sum() == 0
 
 
-def test_the_place_of_every_functional_word_in_a_closed_vocabulary():
+def test_functional_words_are_found_in_a_closed_vocabulary():
     tokenizer = WordTokenizer(distinct_words(["the cat left of another"]))
     reader = FunctionalReader(tokenizer, 8, ("under", "left"))
     assert reader(Texts(["the cat - left of, Left", "the cat"], GRAPHS[:2])).words.tolist() == [
@@ -124,7 +124,7 @@ def test_the_place_of_every_functional_word_in_a_closed_vocabulary():
 
 
 @torch.no_grad()
-def test_what_stands_behind_the_end_changes_nothing():
+def test_dcsm_ignores_tokens_after_the_end():
     scorer = exact()
     _, images, texts = embedded(scorer)
     read = scorer.reader(Texts(TEXTS, GRAPHS))

@@ -41,7 +41,7 @@ def any_scorer(request):
     return scorer(request.param)
 
 
-def test_every_scorer_has_its_towers_layers_first_and_its_vector_last(any_scorer):
+def test_features_list_the_towers_layers_first_and_the_vector_last(any_scorer):
     features = any_scorer.features(images())
     assert list(features)[:3] == TOWER
     assert {tuple(features[name].shape) for name in TOWER} == {(3, 17, 32)}
@@ -56,7 +56,7 @@ def test_every_scorer_has_its_towers_layers_first_and_its_vector_last(any_scorer
     assert any_scorer.text_layers == tuple(any_scorer.text_features(TEXTS))
 
 
-def test_it_leaves_the_mode_and_keeps_no_gradients_or_hooks(any_scorer):
+def test_features_restore_the_mode_and_keep_no_gradients_or_hooks(any_scorer):
     any_scorer.train()
     frozen = next(module for module in any_scorer.modules() if isinstance(module, nn.LayerNorm))
     frozen.eval()
@@ -72,13 +72,13 @@ def test_it_leaves_the_mode_and_keeps_no_gradients_or_hooks(any_scorer):
     )
 
 
-def test_dropout_is_off():
+def test_features_are_computed_without_dropout():
     model = scorer("clip").train()
     model.model.visual.transformer.resblocks[0].attn.dropout = 0.5
     assert torch.equal(model.features(images())["embedding"], model.features(images())["embedding"])
 
 
-def test_layers_are_what_open_clip_gives():
+def test_image_layers_are_open_clips():
     """Two blocks. The tokens are those that CLS and the end token are taken from."""
     model = scorer("clip", MINI).eval()
     seen = model.features(images())
@@ -95,7 +95,7 @@ def test_layers_are_what_open_clip_gives():
         same(nn.functional.normalize(seen["tokens"][:, 0] @ model.model.visual.proj, dim=-1), seen["embedding"][:, 0])
 
 
-def test_layers_of_texts_are_what_open_clip_gives_and_padding_is_zero():
+def test_text_layers_are_open_clips_with_zero_padding():
     model = scorer("clip", MINI).eval()
     seen, ids = model.text_features(TEXTS), model.read(CAPTIONS, GRAPHS)
     with torch.no_grad():
@@ -112,7 +112,7 @@ def test_layers_of_texts_are_what_open_clip_gives_and_padding_is_zero():
     same(seen.mean("stem")[2], seen["stem"][2, : lengths[2]].mean(0))
 
 
-def test_gap_has_the_tokens_that_it_averages_and_fdt_those_before_the_norm():
+def test_layer_tokens_is_what_gap_and_fdt_read():
     for name in ("clip-gap", "fdt"):
         seen = scorer(name).features(images())
         assert torch.equal(seen["tokens"], seen["block 1"])
@@ -121,7 +121,7 @@ def test_gap_has_the_tokens_that_it_averages_and_fdt_those_before_the_norm():
     same(nn.functional.normalize(model.towers.image.project(mean), dim=-1), model.features(images())["embedding"][:, 0])
 
 
-def test_what_scorers_add_is_what_their_embeddings_are_made_of():
+def test_layers_of_fdt_sparo_and_classifier_make_up_their_embeddings():
     model = scorer("fdt").eval()
     for seen in (model.features(images()), model.text_features(TEXTS)):
         same(seen["weights"].sum(-1), torch.ones(len(seen["weights"]), 1))
@@ -136,7 +136,7 @@ def test_what_scorers_add_is_what_their_embeddings_are_made_of():
     assert names["classes"].sum(-1).max() == 1
 
 
-def test_oc_clips_keys_values_and_slots_are_its_own():
+def test_layers_of_oc_clip_are_its_keys_values_and_slots():
     model = scorer("oc-clip").eval()
     pixels = images(4)
     embedding, read = model.encode_images(model.pixel_scale(pixels)), model.read(CAPTIONS, GRAPHS)
@@ -153,7 +153,7 @@ def test_oc_clips_keys_values_and_slots_are_its_own():
     torch.testing.assert_close(means[nodes], model.pair_similarity(embedding, texts).detach()[nodes], atol=1e-5, rtol=0)
 
 
-def test_a_graphs_tokens_are_those_of_its_phrases_one_after_the_other():
+def test_tokens_of_a_graph_are_those_of_its_phrases_in_order():
     """OC-CLIP reads the predicates in a second pass, which a batch without edges doesn't have."""
     for name, phrases in (("oc-clip", ["red cat", "dog", "city", "to the left of"]), ("clip-phrases", ["dog"])):
         model = scorer(name).eval()
@@ -167,7 +167,7 @@ def test_a_graphs_tokens_are_those_of_its_phrases_one_after_the_other():
 
 
 @pytest.mark.parametrize(("name", "layer"), [("filip", "words"), ("filip-phrases", "phrases"), ("flair", "whole")])
-def test_slots_are_what_texts_are_compared_with(name, layer):
+def test_scores_are_cosines_of_slots_with_text_layers(name, layer):
     model = scorer(name, **({"symmetric": False} if name == "filip" else {})).eval()
     slots, texts = model.slots(images(4), TEXTS), model.text_features(TEXTS)
     cosines = nn.functional.cosine_similarity(slots["slots"], texts[layer], dim=-1) * slots.present["slots"]
@@ -176,7 +176,7 @@ def test_slots_are_what_texts_are_compared_with(name, layer):
     torch.testing.assert_close(cosines.sum(1) / slots.present["slots"].sum(1), scores, atol=1e-5, rtol=0)
 
 
-def test_a_tower_without_blocks_has_its_vector_alone():
+def test_tower_without_blocks_has_no_layer_but_its_vector():
     torch.manual_seed(0)
     model = build_scorer("clip", TowerConfig("RN50", resolution=32), TextSpace(context=20))
     assert model.layers == ("embedding",)
@@ -187,7 +187,7 @@ def test_a_tower_without_blocks_has_its_vector_alone():
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip"])
-def test_hugging_faces_layers_are_its_hidden_states(kind, tmp_path):
+def test_layers_of_hugging_face_models_are_their_hidden_states(kind, tmp_path):
     make_folder(kind, tmp_path)
     loaded = load_scorer(tmp_path)
     model, pixels = loaded.scorer.model, loaded.scorer.pixel_scale(images())
@@ -235,14 +235,14 @@ def own(tmp_path):
     return lambda name: f"{tmp_path}/mine.py:{name}"
 
 
-def test_a_class_of_ones_own_adds_layers_by_one_method(own):
+def test_users_class_adds_layers(own):
     check_contract(own("Mine"), NANO, {})
     seen = build_for_contract(own("Mine"), NANO, {}).features(images(), ["block 1", "squares", "tokens"])
     assert list(seen) == ["block 1", "squares", "tokens"]
     same(seen["squares"], seen["tokens"].square())
 
 
-def test_a_tower_that_reads_other_rows_gives_no_layers(own):
+def test_tower_that_encodes_other_rows_gives_no_layers(own):
     """They can't be told to be those of the images; its vector can."""
     check_contract(own("Twice"), NANO, {})
     model = build_for_contract(own("Twice"), NANO, {})
@@ -251,7 +251,7 @@ def test_a_tower_that_reads_other_rows_gives_no_layers(own):
         model.features(images(), "block 1")
 
 
-def test_blocks_of_other_lengths_are_joined():
+def test_features_of_blocks_of_other_lengths_are_concatenated():
     short = Features({"a": Layer(torch.ones(1, 2, 3), torch.tensor([[True, False]]))})
     both = concatenate_features([short, Features({"a": Layer(torch.full((2, 4, 3), 2.0))})])
     assert both["a"].shape == (3, 4, 3)
@@ -260,7 +260,7 @@ def test_blocks_of_other_lengths_are_joined():
     assert both.mean("a")[:, 0].tolist() == [1, 2, 2]
 
 
-def test_a_notebook_gets_blocks_of_any_number(monkeypatch):
+def test_loaded_scorer_gives_features_of_any_number_of_images(monkeypatch):
     monkeypatch.setattr("menagerie.models.library.loaded.BLOCK", 3)
     model = scorer("oc-clip")
     loaded = LoadedScorer("it", model, ("graphs",))

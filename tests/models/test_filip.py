@@ -43,7 +43,7 @@ def loop(patches, words, i, j):
 
 @pytest.mark.parametrize("block", [1, 1 << 25])
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_the_score_is_a_loop_over_patches_and_words(symmetric, block, embeddings, monkeypatch):
+def test_filip_score_is_a_loop_over_patches_and_words(symmetric, block, embeddings, monkeypatch):
     monkeypatch.setattr(filip, "MOST_COSINES", block)
     model, (patches, words) = model_of(symmetric), embeddings
     scores = model.similarity(patches, words)
@@ -55,7 +55,7 @@ def test_the_score_is_a_loop_over_patches_and_words(symmetric, block, embeddings
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_the_loss_and_its_gradients_are_a_loop(symmetric, embeddings):
+def test_filip_loss_and_gradients_are_a_loop(symmetric, embeddings):
     """Images choose by patches among all texts, texts by words among images; one pair is neither right nor wrong."""
     model, (patches, words) = model_of(symmetric), embeddings
     masked = torch.zeros(N, M, dtype=torch.bool)
@@ -75,7 +75,7 @@ def test_the_loss_and_its_gradients_are_a_loop(symmetric, embeddings):
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_with_few_negatives_the_loss_is_a_loop_over_those_drawn(symmetric, embeddings):
+def test_filip_loss_with_few_negatives_is_a_loop_over_the_drawn_ones(symmetric, embeddings):
     """An equal caption, the third's, is never one of the first image's."""
     model, (patches, words) = model_of(symmetric, negatives=2), embeddings
     same = torch.eye(N, M, dtype=torch.bool)

@@ -34,7 +34,7 @@ def table(width, *pairs):
     return found
 
 
-def test_c2lip_is_a_loop():
+def test_c2lip_loss_is_a_loop():
     """Five captions, a false one of the second image, and six phrases, of which the third is also the fifth."""
     generator = torch.Generator().manual_seed(0)
     images, patches, texts, phrases = (unit(generator, *shape) for shape in ((N, D), (N, P, D), (N + 1, D), (5, D)))
@@ -74,7 +74,7 @@ def further_targets():
     return Targets(same, table(16, (0, 10), (1, 12), (2, 14)), 12, torch.tensor([0, 2, 4, 11]))
 
 
-def test_cs_clip_is_a_loop():
+def test_cs_clip_loss_is_a_loop():
     generator = torch.Generator().manual_seed(1)
     images, texts = (unit(generator, n, D).requires_grad_() for n in (N, 16))
     given, model = further_targets(), scorer("cs-clip", parts=2, part_weight=0.4).double()
@@ -97,7 +97,7 @@ OTHERS = [[CAT, END], [CAT, DOG, CAT, END], [DOG, END], [END]]
 FALSE = [[DOG, END], [CAT, CAT, END]]
 
 
-def test_read_clip_is_a_loop():
+def test_read_clip_loss_is_a_loop():
     """The third image's other caption is the fourth's caption, and true of the second image."""
     model = drawn_model("read-clip", towers="micro", decoder_layers=2, decode_weight=0.6, paraphrase_weight=0.3)
     same = table(10, *((i, i) for i in range(N)), *((i, N + i) for i in range(N)), (2, 3), (3, 6))
@@ -123,7 +123,7 @@ def test_read_clip_is_a_loop():
     assert_same_gradients(model, found, whole + 0.6 * decoding / tokens + 0.3 * paraphrase)
 
 
-def test_the_first_decoding_is_a_guess_and_its_way_back_the_vector_alone():
+def test_read_clips_decoder_starts_at_chance_and_trains_the_text_vector_alone():
     model = scorer("read-clip").double().train()
     embedding = model.encode_texts(batch(model, [[1, 2], [3, 2]]))
     ends = embedding.ends.detach().requires_grad_()
@@ -152,7 +152,7 @@ def words_of(model, ids):
     return [" ".join(filter(None, (words[k] for k in row))) for row in ids.tolist()]
 
 
-def test_phrases_are_those_of_captions_and_no_negative_where_they_are_true(data, items):
+def test_phrases_are_no_negatives_of_images_that_have_them(data, items):
     model, given = fed("c2lip", data, items)
     graphs, (captions, distinct, number), targets = data.records.graphs, given.texts, given.targets
     phrases = [words_of(model, distinct)[k] for k in number.tolist()]
@@ -166,7 +166,7 @@ def test_phrases_are_those_of_captions_and_no_negative_where_they_are_true(data,
             assert targets.masked[i, j] == (true and not targets.same[i, j])
 
 
-def test_phrases_of_incomplete_captions_are_compared_as_they_are():
+def test_phrases_of_incomplete_captions_are_compared_word_by_word():
     """Ice cream isn't known to be a cream; what a caption denies isn't one of its phrases."""
     graphs = [("ice cream", "dog"), ("cream", "no cat"), ("dog",)]
     captions = [Caption(" and ".join(nodes), SceneGraph(nodes)) for nodes in graphs]
@@ -180,7 +180,7 @@ def test_phrases_of_incomplete_captions_are_compared_as_they_are():
     assert targets.masked.nonzero().tolist() == [[0, 6], [2, 4]]
 
 
-def test_parts_have_false_versions_that_differ_from_them_and_are_false(data, items):
+def test_parts_of_captions_get_false_versions(data, items):
     model, given = fed("cs-clip", data, items, parts=2)
     n, texts, owner = len(items), words_of(model, given.texts), given.targets.owner.tolist()
     assert given.targets.matched == 3 * n

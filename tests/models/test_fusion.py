@@ -45,7 +45,7 @@ def logit(model, image, text):
 
 @torch.no_grad()
 @pytest.mark.parametrize(("fusion", "tokens"), [("early", "patches"), ("early", "pooled"), ("prefix", "patches")])
-def test_the_score_is_a_loop(fusion, tokens):
+def test_fusion_score_is_a_loop(fusion, tokens):
     model = drawn_model("fusion", fusion=fusion, tokens=tokens)
     found = model.similarity(model.encode_images(pixels(2)), model.encode_texts(batch(model, TEXTS, padding=DOG)))
     for i, image in enumerate(pixels(2)):
@@ -61,7 +61,7 @@ def cosines(model):
 
 @pytest.mark.parametrize("objective", ["matching", "infonce"])
 @pytest.mark.parametrize(("hard", "negatives"), [(True, 1), (False, 2), (False, 0), (True, 6)])
-def test_the_loss_over_drawn_pairs_is_a_loop(objective, hard, negatives):
+def test_fusion_loss_is_a_loop_over_drawn_pairs(objective, hard, negatives):
     model = drawn_model("fusion", towers="nano", objective=objective, hard=hard, negatives=negatives)
     given = targets(len(TEXTS), masked=[(2, 0)])
     images, texts = model.encode_images(pixels(N)), model.encode_texts(batch(model, TEXTS))
@@ -91,7 +91,7 @@ def test_the_loss_over_drawn_pairs_is_a_loop(objective, hard, negatives):
     assert_same_gradients(model, found, expected)
 
 
-def test_what_is_true_of_an_image_is_never_its_negative():
+def test_true_texts_are_never_drawn_as_negatives():
     given = targets(len(TEXTS), masked=[(2, 0), (1, 4)])
     seen = [set(), set()]
     for seed in range(200):
@@ -106,14 +106,14 @@ def test_what_is_true_of_an_image_is_never_its_negative():
     assert seen[1] == {tuple(pair) for pair in wrong[:, :N].T.nonzero().tolist()}
 
 
-def test_own_false_captions_are_always_drawn():
+def test_own_false_captions_are_drawn_first():
     for seed in range(50):
         torch.manual_seed(seed)
         drawn = draw_wrong_texts(targets(len(TEXTS)), 1)
         assert (drawn.number[1].item(), drawn.number[3].item()) == (5, 6)
 
 
-def test_a_batch_with_too_few_says_so():
+def test_missing_negatives_are_marked_and_left_out_of_infonce():
     drawn = draw_wrong_texts(Targets(torch.tensor([[True, True, False], [True, True, True]]), None, 2), 2)
     assert drawn.usable.sum(1).tolist() == [1, 0]
     logits = torch.tensor([1.0, 2.0], dtype=torch.float64)
@@ -122,7 +122,7 @@ def test_a_batch_with_too_few_says_so():
     assert info_nce(logits, others, usable).item() == pytest.approx(math.log1p(math.e**2) / 2)
 
 
-def test_hard_negatives_are_drawn_by_likeness():
+def test_hard_negatives_are_drawn_by_softmax_without_replacement():
     """As often as softmax says, and the second among what is left."""
     same = Targets(torch.eye(1, 4, dtype=torch.bool), None, 1)
     likeness = torch.tensor([[5.0, 0.0, 1.0, 2.0]])

@@ -51,7 +51,7 @@ def log_probabilities(folder, text, picture, reply=()):
     return out.logits[0].double().log_softmax(-1), processor.tokenizer
 
 
-def test_yes_is_the_odds_of_its_first_token(folder, tmp_path):
+def test_score_of_yes_is_the_log_odds_of_the_first_token(folder, tmp_path):
     scores, judge = scores_of(folder, tmp_path, "yes")
     picture = Image.fromarray(resize_picture(BENCH.picture(0), 224, 1024))
     values, tokenizer = log_probabilities(folder, ask.YES.format("a red cat"), picture)
@@ -68,7 +68,7 @@ def test_yes_is_the_odds_of_its_first_token(folder, tmp_path):
     assert other.respondent.loaded is None, "all is answered, so nothing is loaded"
 
 
-def test_likelihood_is_the_mean_over_the_replys_tokens(folder, tmp_path):
+def test_likelihood_is_the_mean_over_the_tokens_of_the_reply(folder, tmp_path):
     scores, _ = scores_of(folder, tmp_path, "likelihood")
     picture = Image.fromarray(resize_picture(BENCH.picture(0), 224, 1024))
     tokenizer = transformers.AutoProcessor.from_pretrained(folder).tokenizer
@@ -79,19 +79,19 @@ def test_likelihood_is_the_mean_over_the_replys_tokens(folder, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["yes", "likelihood"])
-def test_what_is_no_number_is_no_verdict(form, folder, tmp_path, monkeypatch):
+def test_nan_log_probabilities_give_no_verdict(form, folder, tmp_path, monkeypatch):
     """As of a model whose half precision overflows."""
     monkeypatch.setattr(HuggingFaceModel, "log_probabilities", lambda self, inputs: torch.full((99, 99), torch.nan))
     _, judge = scores_of(folder, tmp_path, form)
     assert judge.totals()["undecided"] == judge.totals()["items"] == 4
 
 
-def test_blind_it_answers_alike_whatever_the_image(folder, tmp_path):
+def test_blind_judge_ignores_the_image(folder, tmp_path):
     scores, _ = scores_of(folder, tmp_path, "choice", blind=True)
     assert scores[3][0].tolist() == scores[3][1].tolist()
 
 
-def test_clip_is_no_judge_and_a_judge_is_no_scorer(folder, tmp_path):
+def test_clip_is_no_judge_and_judges_are_no_scorers(folder, tmp_path):
     make_folder("clip", tmp_path)
     for name in (str(tmp_path), f"hf:{tmp_path}"):
         assert find_judges(name, JudgeOptions()) == []
@@ -101,7 +101,7 @@ def test_clip_is_no_judge_and_a_judge_is_no_scorer(folder, tmp_path):
             load_scorer(name)
 
 
-def test_its_identity_is_that_of_its_files_and_of_how_it_is_asked(folder):
+def test_identity_of_a_judge_covers_files_and_questions(folder):
     def identity(**options):
         return find_judges(str(folder), JudgeOptions(**options))[0].identity()
 

@@ -37,7 +37,7 @@ def outcomes(scores):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_one_that_knows_the_truth_is_always_right(form, tmp_path):
+def test_judge_that_knows_the_truth_is_always_right(form, tmp_path):
     with VisionService(truth(BENCH)) as service:
         judge = judge_of(service, tmp_path, form)
         scores = score_items(judge, BENCH)
@@ -51,7 +51,7 @@ def test_one_that_knows_the_truth_is_always_right(form, tmp_path):
 
 
 @pytest.mark.parametrize(("place", "logprobs"), [(50.0, True), (50.0, False)])
-def test_one_that_always_says_a_guesses(place, logprobs, tmp_path):
+def test_judge_that_always_says_a_scores_at_chance(place, logprobs, tmp_path):
     """Also where it knows the truth, but likes the letter more than its log-probabilities can show."""
     with VisionService(lambda image, text: 0.0, place, logprobs) as service:
         judge = judge_of(service, tmp_path, "choice")
@@ -70,7 +70,7 @@ def test_equal_answers_about_both_texts_tie_by_the_official_rule(tmp_path):
     assert judge.totals()["undecided"] == 0
 
 
-def test_a_liking_for_a_place_cancels(tmp_path):
+def test_preference_for_the_first_text_cancels(tmp_path):
     with VisionService(truth(BENCH), place=10.0) as service:
         judge = judge_of(service, tmp_path, "choice")
         assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
@@ -78,7 +78,7 @@ def test_a_liking_for_a_place_cancels(tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_one_that_sees_nothing_gets_no_image_and_guesses(form, tmp_path):
+def test_blind_judge_gets_no_image_and_scores_at_chance(form, tmp_path):
     with VisionService(truth(BENCH)) as service:
         found = outcomes(score_items(judge_of(service, tmp_path, form, blind=True), BENCH, BENCH.items[:3]))
     assert [outcome.neutral for outcome in found] == [0.5] * 3
@@ -112,7 +112,7 @@ def failing(request):
     return Sent(body=b"{}", cut=True) if request.number == 1 else GOES_ON
 
 
-def test_every_item_ends_judged_or_counted_and_nothing_is_asked_twice(tmp_path):
+def test_failed_questions_are_counted_and_never_asked_twice(tmp_path):
     with VisionService(truth(BENCH), fault=failing) as service:
         judge = judge_of(service, tmp_path, at_once=1)
         scores = score_items(judge, BENCH)
@@ -132,7 +132,7 @@ def test_every_item_ends_judged_or_counted_and_nothing_is_asked_twice(tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_server_that_dies_half_way_and_comes_back(form, tmp_path):
+def test_answers_before_a_servers_death_are_kept(form, tmp_path):
     alive = []
 
     def dying(request):
@@ -155,7 +155,7 @@ def test_a_server_that_dies_half_way_and_comes_back(form, tmp_path):
 
 
 @pytest.mark.parametrize("order", ["one after the other", "at once"])
-def test_processes_that_ask_the_same_score_the_same_answers(order, tmp_path):
+def test_processes_share_answers_to_the_same_questions(order, tmp_path):
     """The second would be told the opposite; it has read the file before the first answers."""
     with VisionService(truth(BENCH)) as one, VisionService(truth(BENCH, sure=-4.0)) as other:
         (first, second), found = (judge_of(service, tmp_path) for service in (one, other)), []
@@ -168,7 +168,7 @@ def test_processes_that_ask_the_same_score_the_same_answers(order, tmp_path):
     assert len(other.questions()) == 6 * (order == "at once")
 
 
-def test_a_server_that_never_answers_can_be_counted_as_ties(tmp_path):
+def test_unanswered_questions_can_count_as_ties(tmp_path):
     def silent(request):
         return GOES_ON if request.caption.startswith("Is this grey?") else None
 
@@ -187,7 +187,7 @@ def test_a_server_that_never_answers_can_be_counted_as_ties(tmp_path):
         ("image_url", "choice", "it takes no images"),
     ],
 )
-def test_what_a_server_cant_do_is_said_before_anything_is_asked(refuses, form, way_out, tmp_path):
+def test_unsupported_requests_are_named_before_the_first_question(refuses, form, way_out, tmp_path):
     def fault(request):
         return Sent(status=400, body=b"not supported") if f'"{refuses}"' in json.dumps(request.content) else GOES_ON
 
@@ -200,7 +200,7 @@ def test_what_a_server_cant_do_is_said_before_anything_is_asked(refuses, form, w
             assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
 
 
-def test_the_prior_is_taken_off_a_likelihood(tmp_path):
+def test_prior_is_subtracted_from_the_likelihood(tmp_path):
     def fit(image, text):
         return 8.0 if not image and "green" in text else 0.0  # a caption that is likely by itself
 
@@ -211,7 +211,7 @@ def test_the_prior_is_taken_off_a_likelihood(tmp_path):
     assert less[0].tolist() == [[-1, -2]]
 
 
-def test_pools_are_asked_pair_by_pair(tmp_path):
+def test_pools_are_scored_pair_by_pair(tmp_path):
     texts = tuple((text,) for text in (RED, GREEN, BLUE))
     pool = Pool("", (), (0, 1, 2), (*texts[:2], (BLUE, BLUE)), ())
 
@@ -276,7 +276,7 @@ THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "No, it is 
         ([THOUGHT], [THINKS], "length", {}, "cut off"),
     ],
 )
-def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
+def test_thoughts_before_an_answer_are_ignored(text, tokens, finish, message, expected):
     verdict = read_words(reply_of(text, tokens, finish, **message), YES_NO)
     assert (verdict.problem or verdict.value) == (expected if isinstance(expected, str) else pytest.approx(expected))
 
@@ -326,13 +326,13 @@ def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
         ("A red cat is shown, unlike in B", [{"A": -0.01, "B": -5.0}], LETTERS, "unparsable"),
     ],
 )
-def test_a_verdict_is_that_of_the_word_that_is_said(text, tokens, words, expected):
+def test_verdict_is_that_of_the_word_in_the_answer(text, tokens, words, expected):
     verdict = read_words(reply_of(text, tokens), words)
     assert (verdict.problem or verdict.value) == (expected if isinstance(expected, str) else pytest.approx(expected))
 
 
 @pytest.mark.parametrize(("most", "asked"), [(5, 5), (1, 1)])
-def test_a_server_that_allows_few_alternatives_is_asked_for_fewer(most, asked, tmp_path):
+def test_alternatives_are_halved_until_the_server_allows_them(most, asked, tmp_path):
     def fault(request):
         return Sent(status=400, body=b"too many") if request.content.get("top_logprobs", 0) > most else GOES_ON
 
@@ -343,7 +343,7 @@ def test_a_server_that_allows_few_alternatives_is_asked_for_fewer(most, asked, t
     assert judge.totals().get("ungraded", 0) == 0
 
 
-def test_the_surer_never_scores_less():
+def test_surer_answers_score_higher():
     """From the surest down; a word that isn't there is at most as likely as the least that is."""
     surest = [
         {"Yes": -1e-13, "x": -30.0},

@@ -55,7 +55,7 @@ def direct(model, images, captions=CAPTIONS, graphs=GRAPHS):
         return model.similarity(embedding, model.encode_texts(model.read(captions, graphs)))
 
 
-def test_scores_are_the_scorers_own(checkpoint):
+def test_loaded_scores_equal_the_scorers_own(checkpoint):
     loaded, images = load_scorer(checkpoint), pixels(70)
     scores = loaded.score(images, CAPTIONS, GRAPHS)
     assert scores.shape == (70, 2)
@@ -107,7 +107,7 @@ TURNED = {
 
 
 @pytest.mark.parametrize("form", ["png", "jpeg", "webp"])
-def test_a_photograph_is_turned_however_it_is_given(form, tmp_path):
+def test_exif_orientation_is_applied_to_every_form_of_image(form, tmp_path):
     for orientation, turned in TURNED.items():
         path, mark = tmp_path / f"{orientation}.{form}", Image.Exif()
         mark[0x0112] = orientation
@@ -151,7 +151,7 @@ def test_embeddings_multiply_to_scores(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["captioner", "fusion"])
-def test_a_scorer_of_pairs_has_no_embeddings(name, tmp_path):
+def test_scorers_of_pairs_have_no_embeddings(name, tmp_path):
     save_checkpoint(tmp_path, name, scorer(name))
     for what in ({"images": pixels()}, {"captions": CAPTIONS}):
         with pytest.raises(UserError, match=r"no single vector for each .*: it reads a text together with an image"):
@@ -159,7 +159,7 @@ def test_a_scorer_of_pairs_has_no_embeddings(name, tmp_path):
 
 
 @pytest.mark.parametrize("score", ["contrast", "likelihood"])
-def test_a_scorer_of_pairs_that_trains_vectors_gives_them(score):
+def test_coca_gives_its_vectors_even_if_it_scores_by_likelihood(score):
     """Their products are CoCa's scores, unless it scores by likelihood."""
     model = scorer("coca", score=score, alpha=0.0)
     loaded = LoadedScorer("coca", model)
@@ -183,7 +183,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("given", "reason"), WRONG)
-def test_mistakes_are_one_clear_error(given, reason, checkpoint):
+def test_wrong_images_captions_and_graphs_are_named(given, reason, checkpoint):
     """A word that only the graph lacks is no mistake for a scorer that reads captions, and the other way round."""
     loaded = load_scorer(checkpoint)
     if reason is None and loaded.needs_graphs:
@@ -193,14 +193,14 @@ def test_mistakes_are_one_clear_error(given, reason, checkpoint):
     assert "\n" not in str(error.value)
 
 
-def test_a_picture_that_cant_be_decoded_is_one_clear_error(tmp_path):
+def test_truncated_picture_is_named(tmp_path):
     Image.fromarray(pixels(1, 64)[0]).save(tmp_path / "whole.png")
     (tmp_path / "short.png").write_bytes((tmp_path / "whole.png").read_bytes()[:900])
     with Image.open(tmp_path / "short.png") as short, pytest.raises(UserError, match="can't be read"):
         picture_of(short)
 
 
-def test_a_run_a_cell_a_checkpoint_and_its_file_are_one_model(tmp_path):
+def test_run_cell_checkpoint_and_file_load_the_same_model(tmp_path):
     folder = tmp_path / "run" / "cells" / "abc" / "checkpoint"
     save_checkpoint(folder, "clip", scorer("clip"))
     places = [tmp_path / "run", folder.parent, folder, folder / "model.safetensors", str(folder / "config.json")]
@@ -235,7 +235,7 @@ def write_cell(run, name, model, place, settings):
     return run / "cells" / name
 
 
-def test_a_cell_of_a_run_is_named_by_its_place(run):
+def test_cell_is_found_by_its_axes_and_seed(run):
     folder, found = run
     for (model, pairs, seed), cell in found.items():
         scores = load_scorer(folder, model=model, pairs=pairs, seed=seed).score(pixels(), CAPTIONS)
@@ -251,12 +251,12 @@ WHICH = [
 
 
 @pytest.mark.parametrize(("place", "reason"), WHICH, ids=str)
-def test_several_cells_and_none_are_told_apart(place, reason, run):
+def test_ambiguous_and_unknown_cells_are_listed(place, reason, run):
     with pytest.raises(UserError, match=reason):
         load_scorer(run[0], **place)
 
 
-def test_settings_name_the_cell_that_the_error_lists(run):
+def test_cell_is_found_by_its_settings(run):
     for dim in (8, 16):
         place = {"model": "oc-clip", "options.dim": dim}
         assert find_source(run[0], place=place).folder.parent == run[0] / f"cells/of{dim}"
@@ -264,7 +264,7 @@ def test_settings_name_the_cell_that_the_error_lists(run):
         find_source(run[0], place={"options.dim": 9})
 
 
-def test_a_cell_under_another_name_is_put_back_and_not_deleted(tmp_path):
+def test_renamed_cell_is_refused(tmp_path):
     """By whoever reads its result."""
     write_cell(tmp_path, "abc", "clip", {"pairs": 0.2}, {})
     cell = (tmp_path / "cells/abc").rename(tmp_path / "cells/best")
@@ -276,7 +276,7 @@ def test_a_cell_under_another_name_is_put_back_and_not_deleted(tmp_path):
     assert place_in_study(moved) == {"pairs": 0.2}
 
 
-def test_a_step_names_a_state_of_the_cell(tmp_path):
+def test_step_loads_a_kept_state_of_the_cell(tmp_path):
     run, models = tmp_path / "run", {step: scorer("clip", seed=9 + step) for step in (0, 10, 200)}
     for seed in (0, 1):
         save_checkpoint(run / f"cells/of{seed}/checkpoint", "clip", scorer("clip", seed=seed))
@@ -307,7 +307,7 @@ def test_a_step_names_a_state_of_the_cell(tmp_path):
         load_scorer(tmp_path / "best", step=0)
 
 
-def test_open_clip_at_random_with_a_warning_and_from_a_file(small, tmp_path):
+def test_open_clip_loads_random_weights_with_a_warning_and_weights_of_a_file(small, tmp_path):
     with pytest.warns(UserWarning, match="has random weights"):
         random = load_scorer(small)
     model, picture = random.scorer.model, Image.fromarray(pixels(1, 96)[0])
@@ -327,7 +327,7 @@ def test_open_clip_at_random_with_a_warning_and_from_a_file(small, tmp_path):
         load_scorer(f"{small}/{tmp_path}/weights.safetensors")
 
 
-def test_a_class_of_ones_own(tmp_path):
+def test_users_class_loads_with_and_without_a_checkpoint(tmp_path):
     (tmp_path / "mine.py").write_text(OWN)
     name = f"{tmp_path}/mine.py:Mine"
     fresh = load_scorer(name)
@@ -343,7 +343,7 @@ def test_a_class_of_ones_own(tmp_path):
     assert find_source(name).identity() != before
 
 
-def test_benchmarks_are_framed(data):
+def test_images_of_benchmarks_are_framed(data):
     from menagerie.generators.benchmarks.split_tests import SplitTests
     from menagerie.generators.storage.dataset import SplitDataset
 

@@ -88,7 +88,7 @@ def test_the_prior_is_a_mean_of_probabilities(prior, fusion):
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
-def test_the_captioning_loss_is_a_loop(fusion):
+def test_captioning_loss_is_a_loop(fusion):
     """One caption without its image, one predicted at once, one as both, one as it is; the fifth is nobody's."""
     model = drawn_model("captioner", towers="nano", fusion=fusion, parallel=0.5, null_share=0.2).train()
     given = batch(model, [*TEXTS, [CAT, END]])
@@ -117,7 +117,7 @@ def behind(model, tokens, whole, length):
     return sum(logs[length:], torch.zeros((), dtype=torch.float64))
 
 
-def test_the_first_loss_is_that_of_a_guess():
+def test_captioner_starts_at_chance():
     model = scorer("captioner").double()
     loss = model.loss(*embeddings(model, 4), EYE, Recipe()).item()
     assert loss == pytest.approx(torch.tensor(float(model.head.out_features)).log().item())

@@ -31,7 +31,7 @@ def pairs_of(data):
 
 
 @pytest.mark.parametrize("kind", TEXT_NEGATIVES)
-def test_they_are_further_texts_behind_the_images_own(data, kind):
+def test_false_captions_come_after_the_images_own_texts(data, kind):
     feed = Feed(data, Keeper(), replace(RECIPE, text_negatives=(kind,)), 0)
     batch = feed.batch(pairs_of(data)[:8], 1)
     captions, graphs, matched = batch.texts
@@ -46,14 +46,14 @@ def test_they_are_further_texts_behind_the_images_own(data, kind):
     assert wrong.any(0).all()
 
 
-def test_several_kinds_are_one_behind_the_other(data):
+def test_kinds_of_false_captions_come_one_after_the_other(data):
     both = Feed(data, Keeper(), replace(RECIPE, text_negatives=("replace", "swap")), 0).batch(pairs_of(data)[:8], 1)
     apart = [Feed(data, Keeper(), replace(RECIPE, text_negatives=(kind,)), 0) for kind in ("replace", "swap")]
     texts = [feed.batch(pairs_of(data)[:8], 1).texts[0][8:] for feed in apart]
     assert both.texts[0][8:] == texts[0] + texts[1]
 
 
-def test_they_are_a_function_of_seed_and_step(data):
+def test_negatives_depend_on_seed_and_step_alone(data):
     recipe = replace(RECIPE, text_negatives=TEXT_NEGATIVES, image_negatives=True)
     feed = Feed(data, Keeper(), recipe, 3)
     alone = [batch.texts[0] for batch in batches(feed, 0, 4, torch.device("cpu"), 0)]
@@ -63,7 +63,7 @@ def test_they_are_a_function_of_seed_and_step(data):
     assert list(alone[2]) != list(Feed(data, Keeper(), recipe, 4)[2].texts[0])
 
 
-def test_what_a_recipe_requests_comes_before_what_a_model_wants():
+def test_recipe_overrides_the_negatives_of_a_spec():
     assert negatives_of(Recipe(), ()) == Negatives((), False)
     assert negatives_of(Recipe(), spec_of("negclip").negatives) == Negatives(("swap",), True)
     assert negatives_of(RECIPE, spec_of("negclip").negatives) == Negatives(("replace",), True)
@@ -77,7 +77,7 @@ def test_what_a_recipe_requests_comes_before_what_a_model_wants():
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_batch_with_counterfactuals_is_as_large_and_keeps_the_others(seed):
+def test_batch_with_counterfactuals_keeps_its_size_and_its_other_items(seed):
     random = np.random.default_rng(seed)
     of_all = np.full(60, -1)
     paired = random.permutation(60)[:40].reshape(20, 2)
@@ -94,7 +94,7 @@ def test_a_batch_with_counterfactuals_is_as_large_and_keeps_the_others(seed):
     assert set(after.tolist()) <= set(before.tolist()) | set(of_all[before[~lone]].tolist())
 
 
-def test_images_are_shown_with_their_counterfactuals_in_as_many_passes(data):
+def test_image_negatives_put_counterfactuals_into_the_batch(data):
     recipe = replace(RECIPE, text_negatives=(), image_negatives=True, augment=False)
     feed = Feed(data, Keeper(), recipe, 0)
     counterfactuals = data.counterfactual_items(range(len(data)))

@@ -33,7 +33,7 @@ def targets(owner=OWNER):
     return Targets(torch.eye(N, M, dtype=torch.bool), masked, N, None if owner is None else torch.tensor(owner))
 
 
-def test_ce_clip_is_a_loop_and_its_threshold_that_of_the_step_before(vectors):
+def test_ce_clip_loss_is_a_loop_with_the_threshold_of_the_step_before(vectors):
     images, texts, *_ = vectors
     model = scorer("ce-clip", rank_weight=0.3, text_weight=0.7).double().train()
     given, threshold = targets(), 0.0
@@ -56,7 +56,7 @@ def test_ce_clip_is_a_loop_and_its_threshold_that_of_the_step_before(vectors):
     assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
 
 
-def test_captions_without_false_captions_have_no_part_in_the_text_loss():
+def test_text_loss_leaves_out_captions_without_false_captions():
     logits = torch.tensor([[1.0, 2.0, 3.0]] * 2, requires_grad=True)
     loss = text_loss(logits, torch.tensor([[False, True, True], [False, False, False]]))
     assert loss.item() == pytest.approx(math.log(1 + math.e) / 2)
@@ -111,7 +111,7 @@ def fit(scale, patches, words):
 
 
 @pytest.mark.parametrize(("gamma", "smoothing"), [(2.0, 0.02), (0.0, 0.0), (1.5, 0.3)])
-def test_fsc_clip_is_a_loop(gamma, smoothing, vectors):
+def test_fsc_clip_loss_is_a_loop(gamma, smoothing, vectors):
     images, texts, patches, words = vectors
     model = scorer("fsc-clip", global_weight=0.4, patch_weight=0.6, gamma=gamma, smoothing=smoothing).double()
     scale, given = model.logit_scale(), targets()

@@ -31,7 +31,7 @@ def ramps(monkeypatch):
     monkeypatch.setattr(timm.layers.weight_init, "_trunc_normal_", fill)
 
 
-def test_its_patches_are_those_that_oc_clip_binds(tmp_path):
+def test_oc_clip_binds_the_patches_of_dinov2(tmp_path):
     """At 28 pixels: 2 x 2 patches of width 768, pixel statistics of ImageNet, timm's own layers."""
     towers = TowerConfig(NAME, resolution=SIDE)
     scorer = build_scorer("oc-clip", towers, TextSpace(context=20), {"dim": 16, "relation_dim": 8, "layers": 0})
@@ -72,7 +72,7 @@ def test_weights_of_both_towers_are_loaded_from_files(tmp_path):
     assert torch.equal(model.visual.trunk.blocks[11].mlp.fc1.weight, image.blocks[11].mlp.fc1.weight)
 
 
-def test_weights_that_are_none_are_refused_before_anything_is_built():
+def test_unknown_weights_of_a_pair_are_refused():
     assert paired.weights_of("laion2b_s34b_b88k") == ("laion2b_s34b_b88k", "lvd142m")
     check_towers(TowerConfig(NAME, "laion2b_s34b_b88k", 224))
     check_towers(TowerConfig(NAME, "openai+lvd142m", 224))

@@ -53,7 +53,7 @@ def test_late_interaction_takes_the_best_patch_of_each_phrase():
 
 
 @torch.no_grad()
-def test_of_two_phrases_each_may_take_the_same_patch():
+def test_phrases_do_not_compete_for_patches():
     """Nothing competes: doubling the vector of a phrase changes nothing, which competition would share out."""
     model = scorer("filip-phrases")
     patches, embedding = model.encode_images(images(2)), texts(model, [SceneGraph(("red cat", "white dog"))])
@@ -64,7 +64,7 @@ def test_of_two_phrases_each_may_take_the_same_patch():
 
 @pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
-def test_phrases_without_an_order_and_edges_with_one(name):
+def test_order_of_phrases_is_ignored_and_direction_of_edges_is_not(name):
     model = scorer(name)
     one = SceneGraph(("red cat", "white dog", "desert"), (Edge("to the left of", 0, 1),))
     reordered = SceneGraph(("desert", "white dog", "red cat"), (Edge("to the left of", 2, 1),))
@@ -77,7 +77,7 @@ def test_phrases_without_an_order_and_edges_with_one(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
-def test_scores_are_cosines_and_captions_are_not_read(name):
+def test_scorers_of_phrases_read_no_captions(name):
     model, rng = scorer(name), np.random.default_rng(0)
     graphs = [graph(rng, 1 + k % 3, relation=k % 3 == 1) for k in range(8)]
     embeddings = model.encode_images(images(8))

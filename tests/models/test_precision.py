@@ -47,7 +47,7 @@ def cosine(one, other):
 
 
 @pytest.mark.parametrize("name", specs())
-def test_bf16_is_of_the_encoders_alone_parts_add_up_and_checkpointed_blocks_change_no_byte(name, spatial):
+def test_bf16_accumulation_and_checkpointing_keep_loss_and_gradient(name, spatial):
     scorer, batch = built(name, spatial)
     (loss, full), (low_loss, low) = gradient(scorer, batch, RECIPE), gradient(scorer, batch, LOW)
     assert not torch.equal(low, full)

@@ -115,7 +115,7 @@ def relative(found, expected):
     return ((every[0] - every[1]).norm() / every[1].norm()).item()
 
 
-def test_they_have_the_losses_and_gradients_of_one_process(several, expected):
+def test_several_processes_have_the_losses_and_gradients_of_one(several, expected):
     """In steps after the first, weights differ by what gradients of earlier ones did."""
     in_float64, in_float32, _ = expected
     apart = {}
@@ -131,7 +131,7 @@ def test_they_have_the_losses_and_gradients_of_one_process(several, expected):
     assert {case: far for case, far in apart.items() if far > 1e-9} == {}
 
 
-def test_embeddings_in_half_precision_are_those_of_one_process(several, expected):
+def test_shared_embeddings_keep_half_precision(several, expected):
     assert expected[-1].dtype == torch.bfloat16
     for *_, found in several:
         assert found.dtype == torch.bfloat16
@@ -172,7 +172,7 @@ def training(ranks, file, folder, until=None, kill=False, room=0):
         return scorer.state_dict(), [row.loss for row in history.rows]
 
 
-def test_a_run_goes_on_where_a_process_was_killed_with_another_number_of_them(split, tmp_path):
+def test_run_resumes_after_a_killed_process_with_other_processes(split, tmp_path):
     """The first process notices it in the next step; one process goes on from its state, then three, whose
     images stay on the device."""
     (tmp_path / "expected").mkdir()
@@ -215,7 +215,7 @@ class Declared(Mine):
 """
 
 
-def test_what_several_processes_cannot_train_is_refused_by_name(split, tmp_path):
+def test_settings_that_several_processes_cannot_share_are_refused(split, tmp_path):
     (tmp_path / "mine.py").write_text(OWN)
     with pytest.raises(UserError, match="Mine doesn't say how several processes share its steps"):
         check_declared(scorer_class(f"{tmp_path}/mine.py:Mine"))
@@ -236,7 +236,7 @@ def test_what_several_processes_cannot_train_is_refused_by_name(split, tmp_path)
         check_together(scorer, RECIPE, 2)
 
 
-def test_dropout_of_a_frozen_part_is_no_hindrance(split):
+def test_dropout_of_a_frozen_base_is_allowed_in_several_processes(split):
     """Whatever mode it is in meanwhile: training leaves it in evaluation mode."""
     data = SplitDataset(split, "train")
     scorer = built("dcsm", data, {})

@@ -173,19 +173,19 @@ def test_the_score_is_the_mean_of_slot_cosines():
 @pytest.mark.parametrize("attention", get_args(Attention)[1:])
 @pytest.mark.parametrize("norm", [True, False])
 @pytest.mark.parametrize("projection", [True, False])
-def test_the_rows_of_table_6(attention, norm, projection):
+def test_variants_of_table_6_are_loops(attention, norm, projection):
     model = double("sparo", attention=attention, slot_norm=norm, slot_projection=projection, dim=6)
     check(model, lambda read_out, tokens: heads_loop(read_out, tokens, model.config), tokens_of(model))
 
 
-def test_attentional_pooling_is_the_first_of_them():
+def test_attentional_pooling_is_a_variant_of_table_6():
     model = double("clip-attpool", heads=2, head_dim=4)
     config = SPAROConfig(slots=2, dim=4, key_dim=4, attention="multi", slot_norm=False, slot_projection=False)
     check(model, lambda read_out, tokens: heads_loop(read_out, tokens, config), tokens_of(model))
 
 
 @pytest.mark.parametrize("temperature", [100.0, 1.0, 0.2])
-def test_fdt_is_what_it_says(temperature):
+def test_fdt_is_a_sparse_mean_of_codes(temperature):
     model = double("fdt", temperature=temperature, codes=12)
     of_images, of_texts = tokens_of(model)
     patches = [tokens[1:] for tokens in of_images]
@@ -228,7 +228,7 @@ def test_a_bottleneck_as_wide_as_the_towers_keeps_their_projections():
     assert torch.equal(linear.text_read_out.narrow, plain.model.text_projection)
 
 
-def test_where_a_text_ends():
+def test_end_token_is_found_by_id_or_as_the_largest():
     ids = torch.tensor([[4, 9, 2, 0], [4, 1, 1, 9]])
     assert ends_of(ids, None).tolist() == [1, 3]
     assert ends_of(ids, 2).tolist()[0] == 2
@@ -241,7 +241,7 @@ def test_where_a_text_ends():
         towers.require_tokens("sparo")
 
 
-def test_tokens_are_the_towers_own():
+def test_tokens_are_those_that_the_towers_pool_and_project():
     """CLS and the end of the text are those that CLIP reads, patches those of `patches`."""
     model, texts = scorer("clip"), ids(scorer("clip"))
     with torch.no_grad():
@@ -254,7 +254,7 @@ def test_tokens_are_the_towers_own():
 
 
 @pytest.mark.parametrize("name", READ_OUTS)
-def test_padding_says_nothing(name):
+def test_read_outs_ignore_padding(name):
     """Neither other ids behind the end of a text, nor a longer context."""
     model, longer = scorer(name), build_scorer(name, TOWERS, TextSpace(WORDS, 28), OPTIONS[name])
     places = model.model.positional_embedding
@@ -273,7 +273,7 @@ def test_padding_says_nothing(name):
 @pytest.mark.parametrize(
     ("architecture", "replace", "left"), [("mini", True, 1), ("mini", False, 2), ("nano", True, 1)]
 )
-def test_the_last_block_makes_room(architecture, replace, left):
+def test_sparo_replaces_the_last_block_unless_it_is_the_only_one(architecture, replace, left):
     """But the only one stays."""
     options = OPTIONS["sparo"] | {"replace_block": replace}
     model = build_scorer("sparo", TowerConfig(architecture, resolution=32), TEXTS, options)
@@ -281,7 +281,7 @@ def test_the_last_block_makes_room(architecture, replace, left):
 
 
 @pytest.mark.parametrize(("architecture", "width", "left"), [("nano", 32, 1), ("mini", 64, 1), ("small", 128, 2)])
-def test_blocks_of_a_text_tower_start_as_if_there_had_never_been_another(architecture, width, left):
+def test_text_blocks_are_rescaled_when_one_is_dropped(architecture, width, left):
     """At a deviation of width^-1/2 (2 blocks)^-1/2 where they add to the stream."""
     torch.manual_seed(0)
     model = build_scorer("sparo", TowerConfig(architecture, resolution=32), TEXTS, OPTIONS["sparo"]).model
@@ -292,7 +292,7 @@ def test_blocks_of_a_text_tower_start_as_if_there_had_never_been_another(archite
         assert block.mlp.c_fc.weight.std().item() == pytest.approx((2 * width) ** -0.5, rel=0.08)
 
 
-def test_pretrained_blocks_stay_as_they_are(tmp_path):
+def test_pretrained_blocks_are_not_rescaled(tmp_path):
     text = {"context_length": 16, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2}
     vision = {"image_size": 32, "layers": 2, "width": 32, "head_width": 16, "patch_size": 16}
     (tmp_path / "two-blocks-of-tests.json").write_text(
@@ -323,7 +323,7 @@ def test_attentional_pooling_starts_as_multi_head_attention_and_clips_projection
 
 
 @pytest.mark.parametrize("attention", ["sparo", "multi"])
-def test_shares_of_tokens(attention):
+def test_attention_of_sparo_sums_to_one_over_present_tokens(attention):
     """They sum to 1 over the tokens that there are."""
     model = scorer("sparo", attention=attention)
     with torch.no_grad():

@@ -31,7 +31,7 @@ def noisy(data, **fields):
     return ReadGraphs(GraphSource(**fields), data.split.vocabulary, 0)
 
 
-def test_the_reader_reads_other_graphs_and_the_loss_compares_the_same(data):
+def test_regraphed_reader_changes_texts_but_not_targets(data):
     plain = for_data("oc-clip", data).reader
     graphs = noisy(data, dropped_nodes=0.5)
     other = RegraphedReader(plain, graphs)
@@ -46,7 +46,7 @@ def test_the_reader_reads_other_graphs_and_the_loss_compares_the_same(data):
     assert torch.equal(other(texts).phrase_of_node, expected.phrase_of_node)
 
 
-def test_training_reads_the_training_reader(data):
+def test_training_uses_the_training_reader_alone(data):
     """And tests the other one: with whatever is read in tests the weights are the same."""
     weights = []
     for training, testing in ((None, None), (None, 0.9), (0.9, None)):
@@ -62,7 +62,7 @@ def test_training_reads_the_training_reader(data):
     assert not torch.equal(weights[0], weights[2])
 
 
-def test_tests_read_the_reader(data):
+def test_evaluation_uses_the_reader_alone(data):
     from menagerie.generators.benchmarks.split_tests import SplitTests
 
     test, scorer = SplitTests(SplitDataset(data.split, "validation")), for_data("oc-clip", data).eval()
@@ -76,7 +76,7 @@ def test_tests_read_the_reader(data):
     assert all(map(np.array_equal, before, score_items(scorer, test)))
 
 
-def test_a_reader_of_several_captions_stays_one():
+def test_regraphed_reader_keeps_the_number_of_captions():
     class Several:
         captions = 3
 

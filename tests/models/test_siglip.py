@@ -22,7 +22,7 @@ def eye(n, m=None):
 
 
 @pytest.mark.parametrize("batch", [2, 64])
-def test_its_loss_starts_where_the_paper_says(batch):
+def test_siglip_loss_starts_where_the_paper_says(batch):
     """At cosines of 0, whatever the temperature: 10.00005 + (B - 1) 4.5e-5."""
     model = build_scorer("siglip", TOWERS, TEXTS).double()
     assert model.logit_scale().item() == pytest.approx(10)
@@ -31,7 +31,7 @@ def test_its_loss_starts_where_the_paper_says(batch):
     assert loss == pytest.approx(10.00005 + (batch - 1) * 4.5e-5, rel=1e-5)
 
 
-def test_the_bias_is_learnt_without_decay():
+def test_bias_of_siglip_is_trained_outside_the_towers():
     model = scorer("siglip")
     model.loss(torch.eye(4), torch.eye(4), eye(4), Recipe()).backward()
     assert model.bias.grad.abs() > 0
@@ -57,13 +57,13 @@ def towers(tmp_path_factory):
     return TowerConfig(OURS, resolution=32)
 
 
-def test_its_own_towers_keep_to_the_contract(towers):
+def test_siglips_own_towers_keep_the_contract(towers):
     check_contract("siglip", towers, {}, negatives=True)
     assert build_scorer("siglip", towers, TextSpace(), {"logit_bias": -4.0}).bias.item() == -4
 
 
 @pytest.mark.parametrize(("weights", "expected", "scale"), [(-5.5, -5.5, 50.0), (None, -10.0, 10.0)])
-def test_weights_bring_bias_and_temperature_where_they_have_both(towers, weights, expected, scale, tmp_path):
+def test_siglip_takes_temperature_and_bias_of_weights_that_have_both(towers, weights, expected, scale, tmp_path):
     """open_clip gives a bias of 0 to weights without one, and CLIP's temperature is that of another loss."""
     torch.manual_seed(0)
     state = open_clip.create_model(OURS).state_dict()

@@ -72,7 +72,7 @@ def test_a_relation_scorer_sees_who_is_subject(relation):
     assert (scores(model, [there]) != scores(model, [back])).all()
 
 
-def test_column_zero_of_the_altered_is_the_true_similarity():
+def test_first_of_the_altered_similarities_is_the_true_one():
     model = scorer("oc-clip")
     read = model.reader(Texts([caption(g) for g in GRAPHS], GRAPHS), torch.Generator().manual_seed(0))
     embedding, text = model.encode_images(images(5)), model.encode_texts(read)
@@ -90,7 +90,7 @@ def shuffled(n_nodes, edges, n=1):
     return reader(Texts([""] * n, graphs), torch.Generator().manual_seed(0)).shuffled
 
 
-def test_swapped_edges_are_the_other_way_round():
+def test_altered_similarities_are_scores_of_swapped_and_shuffled_graphs():
     """And each arrangement is in the column of its name."""
     model, one = scorer("oc-clip"), GRAPHS[2]
     embedding = model.encode_images(images(1))
@@ -137,7 +137,7 @@ SEVERAL = [
 
 
 @pytest.mark.parametrize(("n_nodes", "edges"), SEVERAL)
-def test_of_several_edges_none_says_what_the_graph_or_its_swap_says(n_nodes, edges):
+def test_shuffled_edges_state_nothing_that_the_graph_or_its_swap_states(n_nodes, edges):
     """Drawn apart, each edge could state another one, and all of them together the truth."""
     nodes = tuple("abcde"[:n_nodes])
     back = tuple(edge._replace(subject=edge.object, object=edge.subject) for edge in edges)
@@ -153,14 +153,14 @@ def test_of_several_edges_none_says_what_the_graph_or_its_swap_says(n_nodes, edg
     assert len(seen) == np.prod(options)  # each edge whatever the others are
 
 
-def test_a_graph_whose_edges_have_no_other_place_has_no_shuffled_one():
+def test_graph_without_other_ends_has_no_shuffled_version():
     """Three nodes in a ring, each related to each: whatever is drawn is stated or swapped."""
     ring = (Edge("r", 0, 1), Edge("r", 1, 2), Edge("r", 2, 0))
     assert not shuffled(3, ring).exists
     assert shuffled(4, ring).exists
 
 
-def test_an_alternative_that_does_not_exist_is_no_part_of_the_local_loss():
+def test_local_loss_ignores_missing_alternatives():
     """Of two nodes there is only the swap; and no swap where that states the same."""
     model = scorer("oc-clip")
     two = SceneGraph(("red cat", "white dog"), (Edge("to the left of", 0, 1),))
@@ -219,7 +219,7 @@ def test_the_first_loss_is_near_that_of_chance(name):
     assert abs(np.mean(losses) / chance - 1) < 0.15
 
 
-def test_masked_places_have_no_gradient():
+def test_masked_pairs_have_no_gradient():
     marks = Targets(
         same=torch.eye(2, dtype=torch.bool), masked=torch.tensor([[False, True], [False, False]]), matched=2
     )
@@ -242,7 +242,7 @@ def vague(rng, n_objects):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_targets_are_what_comparing_pair_by_pair_finds(seed):
+def test_targets_equal_a_comparison_pair_by_pair(seed):
     """Also where claims are known from batches before, and with negatives behind the images' own texts."""
     rng, known = np.random.default_rng(seed), Claims()
     for _ in range(3):
@@ -266,7 +266,7 @@ def test_targets_are_what_comparing_pair_by_pair_finds(seed):
             assert marks.matched == 20
 
 
-def test_of_incomplete_captions_only_duplicates_are_known():
+def test_incomplete_captions_are_positives_only_if_their_words_are_equal():
     """Whatever their graphs claim."""
     texts = [Caption(text, SceneGraph(("cat",))) for text in ("a cat", "a cat on a mat", "a cat", "a mat", "a cat")]
     marks = targets_of(texts, 4, False, False, Claims())
@@ -283,7 +283,7 @@ def test_local_loss_is_equation_6():
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.3])
-def test_the_two_losses_are_balanced_as_equations_4_to_6_sum_them(weight):
+def test_local_loss_is_weighted_as_equations_4_to_6_say(weight):
     """Each image and text scored by itself, in float64; the sums of the paper over B images, divided by 2B."""
     model, n = scorer("oc-clip", local_weight=weight, local_negatives=("swapped",)).double(), len(GRAPHS)
     pixels = images(n).double()
@@ -305,7 +305,7 @@ def test_the_two_losses_are_balanced_as_equations_4_to_6_sum_them(weight):
     assert computed == pytest.approx(-(itc + weight * rel) / (2 * n), rel=1e-6)
 
 
-def test_the_mean_of_the_local_loss_weighs_more_the_fewer_texts_have_relations():
+def test_local_mean_divides_by_the_number_of_texts_with_relations():
     """A mean over the k texts that have them, so 2B / k times as much."""
     n, k = len(GRAPHS), sum(bool(g.edges) for g in GRAPHS)
     marks = Targets(torch.eye(n, dtype=torch.bool), None, n)

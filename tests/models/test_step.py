@@ -75,7 +75,7 @@ def step_on_fake_gpu(name, data, recipe=RECIPE, held=False):
 
 
 @pytest.mark.parametrize("name", specs())
-def test_the_forward_pass_and_the_loss_stay_on_the_gpu_and_never_wait(name, spatial):
+def test_forward_pass_and_loss_never_wait_for_the_gpu(name, spatial):
     loss = step_on_fake_gpu(name, spatial)
     assert loss.shape == ()
     assert loss.device.type == "cuda"
@@ -88,7 +88,7 @@ def test_picking_images_on_the_gpu_never_waits(spatial):
 
 
 @pytest.mark.parametrize("share", [None, Share(1, 2)])
-def test_batches_of_images_on_the_device_are_those_of_loaders(share, spatial):
+def test_batches_picked_on_the_device_equal_those_of_loaders(share, spatial):
     """In the same order of memory too, on which sums of floats depend. Loaders get no pixels to pass on."""
     reader, recipe = for_data("clip", spatial).reader, replace(RECIPE, steps=len(spatial), batch=2)
     feeds = [Feed(spatial, reader, recipe, 3, ("captions",), share) for _ in range(2)]
@@ -103,7 +103,7 @@ def test_batches_of_images_on_the_device_are_those_of_loaders(share, spatial):
         assert one.stride() == other.stride()
 
 
-def test_the_check_can_fail(spatial, monkeypatch):
+def test_a_wait_for_the_gpu_is_noticed(spatial, monkeypatch):
     """Waiting once, as a look at the loss does, is seen."""
 
     def waits(self, images, texts, targets, recipe):
@@ -116,7 +116,7 @@ def test_the_check_can_fail(spatial, monkeypatch):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_batches_are_the_same_for_any_number_of_workers(name, spatial):
+def test_batches_are_equal_with_and_without_workers(name, spatial):
     scorer = for_data(name, spatial)
     feed = Feed(spatial, scorer.reader, RECIPE, 3)
     alone = list(batches(feed, 1, 4, torch.device("cpu"), 0))
@@ -137,7 +137,7 @@ def test_owners_of_negatives_are_their_images(spatial):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_batch_without_room_in_shared_memory_is_told_of(processes, spatial, monkeypatch):
+def test_batch_that_exceeds_shared_memory_is_an_error(processes, spatial, monkeypatch):
     """A process that prepares batches drops one that it finds no room for, and the run would wait for ever."""
     feed = Feed(spatial, for_data("clip", spatial).reader, RECIPE, 3)
     need = sum(tensor.numel() * tensor.element_size() for tensor in tensors(feed[0]))
@@ -157,7 +157,7 @@ class Killed(Dataset):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_process_that_prepares_batches_and_is_killed_is_one_clear_error():
+def test_killed_loader_process_is_one_error():
     """As a worker calls the training; torch has two tracebacks for it."""
     with pytest.raises(UserError, match=r"a process of this command has ended: killed, .*--loaders"):
         call(lambda: next(batches(Killed(), 0, 1, torch.device("cpu"), workers=1)))

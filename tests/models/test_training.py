@@ -68,7 +68,7 @@ def test_another_seed_gives_other_weights(data, undisturbed):
 @pytest.mark.parametrize(
     ("name", "error", "left"), [*((name, RuntimeError, [5, 6]) for name in OPTIONS), ("oc-clip", Stopped, [6])]
 )
-def test_stopped_and_resumed_ends_the_same(name, error, left, data, undisturbed, tmp_path):
+def test_resumed_run_ends_with_the_same_weights(name, error, left, data, undisturbed, tmp_path):
     """From the last saved state; one that is signalled to end saves the very step."""
 
     def stop(progress):
@@ -87,7 +87,7 @@ def test_stopped_and_resumed_ends_the_same(name, error, left, data, undisturbed,
 
 
 @pytest.mark.parametrize("name", ["clip", "oc-clip"])
-def test_processes_that_prepare_batches_change_nothing(name, data, undisturbed):
+def test_workers_change_no_weight(name, data, undisturbed):
     """Nor do they change a batch of other readers: tests/models/test_step.py."""
     model = fresh(name, data)
     train_scorer(model, data, RECIPE, 0, workers=2)
@@ -95,7 +95,7 @@ def test_processes_that_prepare_batches_change_nothing(name, data, undisturbed):
 
 
 @pytest.mark.parametrize(("workers", "images"), [(0, 1.0), (2, 1.0), (0, 0.999)])
-def test_images_that_stay_on_the_device_change_nothing(workers, images, data, undisturbed, capsys):
+def test_images_kept_on_the_device_change_no_weight(workers, images, data, undisturbed, capsys):
     """In a run of many steps, in which each image is seen; if they need more than they may take, that is said once."""
     room = int(images * len(data) * data[0].image.nbytes)
     recipe = replace(RECIPE, batch=-(-len(data) // RECIPE.steps))
@@ -108,7 +108,7 @@ def test_images_that_stay_on_the_device_change_nothing(workers, images, data, un
     assert capsys.readouterr().out.count("--images-on-gpu") == (images < 1)
 
 
-def test_the_local_loss_has_the_altered_graphs_requested(spatial):
+def test_local_loss_has_the_requested_altered_graphs(spatial):
     pairs = np.flatnonzero(~spatial.strata["single_object"])[:8]
     model = fresh("oc-clip", spatial)
     choices = [{"local_negatives": names} for names in (("swapped",), ("shuffled",), ("swapped", "shuffled"))]
@@ -122,7 +122,7 @@ def test_the_local_loss_has_the_altered_graphs_requested(spatial):
 
 
 @pytest.mark.parametrize("damage", ["half", "a bit"])
-def test_a_damaged_state_is_named_and_training_begins_anew(damage, data, tmp_path, capsys):
+def test_damaged_state_is_named_and_training_starts_over(damage, data, tmp_path, capsys):
     state, recipe = tmp_path / "state.pt", replace(RECIPE, steps=4)
     undisturbed, other = fresh("clip", data), fresh("clip", data)
     train_scorer(undisturbed, data, recipe, 0, StateFile(state), save_every=2)
@@ -134,7 +134,7 @@ def test_a_damaged_state_is_named_and_training_begins_anew(damage, data, tmp_pat
     assert all(torch.equal(a, b) for a, b in zip(undisturbed.parameters(), other.parameters(), strict=True))
 
 
-def test_a_whole_state_of_another_run_is_named(data, tmp_path):
+def test_state_of_another_run_is_refused(data, tmp_path):
     recipe, path = replace(RECIPE, steps=2), tmp_path / "state.pt"
     train_scorer(fresh("clip", data), data, recipe, 0, StateFile(path, "one"), save_every=2)
     with pytest.raises(UserError, match=r"state\.pt is a state of another run, one; put it back there"):
@@ -145,7 +145,7 @@ def test_a_whole_state_of_another_run_is_named(data, tmp_path):
     assert read_state(StateFile(tmp_path / "b.pt", "two"))["step"] == 2
 
 
-def test_no_room_for_a_state_is_one_line_and_keeps_the_last_one(data, tmp_path):
+def test_full_disk_keeps_the_last_state(data, tmp_path):
     """Torch says of it that it is at an unexpected place."""
     state, model = tmp_path / "state.pt", fresh("clip", data)
     optimizer = build_optimizer(model, RECIPE)
@@ -159,7 +159,7 @@ def test_no_room_for_a_state_is_one_line_and_keeps_the_last_one(data, tmp_path):
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_it_learns_the_training_images(name, data):
+def test_training_lowers_the_loss_of_every_scorer(name, data):
     """Thirty steps bring the loss far down; more, of a map on frozen, untrained towers, a bit."""
     far = 0.99 if name == "labclip" else 0.8
     steps, batch = {"dcsm": (80, 16), "labclip": (200, 16), "siglip": (80, 16)}.get(name, (30, 8))
@@ -171,7 +171,7 @@ def test_it_learns_the_training_images(name, data):
     assert np.mean(losses[-5:]) < far * np.mean(losses[:5])
 
 
-def test_data_without_images_are_named(data):
+def test_data_without_images_are_refused(data):
     with pytest.raises(UserError, match=r"'train' of .* has no images to train on; choose another subset"):
         Feed(Part(data, []), scorer("clip").reader, Recipe(), 0)
     strata = {"coco": np.ones(9, bool), "own": np.zeros(9, bool)}
@@ -182,7 +182,7 @@ def test_data_without_images_are_named(data):
     assert by_shares(strata, {"coco": 1.0, "own": 0.0}, batch=8, seed=0).indices(0).size == 8
 
 
-def test_variation_is_bounded_and_never_mirrors():
+def test_augmentation_is_bounded_and_never_mirrors():
     """A bright dot on the right stays on the right."""
     pixels = torch.zeros(200, 3, 32, 32)
     pixels[:, :, 14:18, 24:28] = 1
@@ -194,13 +194,13 @@ def test_variation_is_bounded_and_never_mirrors():
 
 
 @pytest.mark.parametrize(("height", "width"), [(16, 16), (100, 75), (224, 224)])
-def test_the_sampling_grid_is_torchs_bit_for_bit(height, width):
+def test_sampling_grid_equals_torchs(height, width):
     affine = draw_variation(32, torch.Generator().manual_seed(0)).affine
     theirs = torch.nn.functional.affine_grid(affine, [32, 3, height, width], align_corners=False)
     assert torch.equal(sampling_grid(affine, height, width), theirs)
 
 
-def test_learning_rates_of_pretrained_towers():
+def test_towers_have_their_own_learning_rates_and_warmups():
     """Appendix A.8: three rates, two warm-ups."""
     model = scorer("oc-clip")
     optimizer = build_optimizer(model, Recipe(steps=20_000, **spec_of("oc-clip").pretrained))
@@ -216,7 +216,7 @@ def test_learning_rates_of_pretrained_towers():
     assert rates[2e-4] > 1.99e-4
 
 
-def test_schedule_of_many_lengths():
+def test_learning_rate_is_a_cosine_or_decays_at_the_end():
     """A cosine; or a constant rate, with which runs of any length begin alike, then 1 - sqrt."""
     assert [rate_factor(step, 10, 100) for step in (0, 9, 55)] == pytest.approx([0.1, 1, 0.5])
     assert rate_factor(99, 10, 100) < 0.001
@@ -232,7 +232,7 @@ def test_schedule_of_many_lengths():
         Recipe(decay=0.0)
 
 
-def test_vectors_do_not_decay():
+def test_weight_decay_applies_to_matrices_alone():
     optimizer = build_optimizer(scorer("clip"), RECIPE)
     for group in optimizer.param_groups:
         assert all((p.ndim >= 2) == (group["weight_decay"] > 0) for p in group["params"])
@@ -246,7 +246,7 @@ def score_subset(model, data):
 
 
 @pytest.mark.parametrize("name", ["clip", "oc-clip"])
-def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
+def test_constant_scores_show_as_ties(name, data, monkeypatch):
     """A constant scorer gets one half by ties alone, and the tie rate says so."""
     model = fresh(name, data)
 
@@ -260,7 +260,7 @@ def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
     assert {(task["accuracy"], task["n"]) for task in four_way_items.values()} == {(0.0, 20)}
 
 
-def test_a_diverged_scorer_is_an_error(data, tmp_path):
+def test_diverged_loss_weights_and_scores_are_errors(data, tmp_path):
     """Noticed at the end at the latest, and before a state is saved."""
     model = fresh("clip", data)
     with torch.no_grad():
@@ -279,7 +279,7 @@ def test_a_diverged_scorer_is_an_error(data, tmp_path):
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
-def test_a_bad_gradient_of_the_last_step_is_an_error(bad, data, tmp_path):
+def test_bad_gradient_of_the_last_step_is_an_error(bad, data, tmp_path):
     """No loss comes behind it, and no state is saved."""
     model, calls = fresh("clip", data), []
 
@@ -294,7 +294,7 @@ def test_a_bad_gradient_of_the_last_step_is_an_error(bad, data, tmp_path):
     assert torch.load(tmp_path / "state.pt")["step"] == 3
 
 
-def test_the_swap_is_what_the_file_says(data):
+def test_texts_of_swap_items_are_those_of_the_split_file(data):
     subset = SplitDataset(data.split, "unseen_pairs")
     test = SplitTests(subset)
     swaps = test.choices["swap"]
@@ -309,7 +309,7 @@ def test_the_swap_is_what_the_file_says(data):
     )
 
 
-def test_records_that_a_task_does_not_suit_are_not_counted(tmp_path):
+def test_scenes_without_a_task_are_left_out_of_its_accuracy(tmp_path):
     path = make_split(tmp_path, BindingRecipe(world="tiny-sizes", views=1, test_views=1, test_scenes=30), resolution=32)
     data = SplitDataset(path, "unseen_pairs")
     model, test = fresh("clip", data), SplitTests(data)

@@ -55,7 +55,7 @@ def told(architecture, tag):
     return (*(tuple(v) if isinstance(v := known[name], list) else v for name in PREPARED), quick)
 
 
-def test_a_file_of_any_architecture_is_read_as_its_tags_are(file):
+def test_weight_files_are_prepared_like_the_tags_of_their_architecture(file):
     refused, agree = set(), 0
     for name in open_clip.list_models():
         tags = open_clip.list_pretrained_tags_by_model(name)
@@ -76,7 +76,7 @@ def test_a_file_of_any_architecture_is_read_as_its_tags_are(file):
 
 
 @pytest.mark.parametrize("architecture", ["ViT-B-32", "ViT-B-16", "ViT-L-14"])
-def test_weights_of_both_activations_name_the_other_architecture(architecture, file):
+def test_weights_with_either_activation_need_a_tag_or_another_architecture(architecture, file):
     with pytest.raises(UserError, match=f"openai has .*quick_gelu True.* or name {architecture}-quickgelu"):
         find_source(f"{architecture}/{file}")
     assert preparation_of(TowerConfig(f"{architecture}-quickgelu", str(file))).quick_gelu
@@ -87,7 +87,7 @@ def test_weights_of_both_activations_name_the_other_architecture(architecture, f
         check_pretrained(TowerConfig(architecture, "openai@default"))
 
 
-def test_open_clip_is_bounded_by_what_was_tried():
+def test_open_clip_is_pinned_below_untried_versions():
     """Its tags decide how files are read: a version with others must be looked at first."""
     root = Path(__file__).parents[2]
     listed = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
@@ -100,7 +100,7 @@ def test_open_clip_is_bounded_by_what_was_tried():
     assert not any(its in wanted.specifier for its in later)
 
 
-def test_a_loaded_file_and_its_checkpoint_are_prepared_so(small, tmp_path, monkeypatch):
+def test_checkpoint_of_a_weight_file_is_prepared_like_the_file(small, tmp_path, monkeypatch):
     """A checkpoint says it itself; one of before, read by default, still is."""
     monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED, "a": SQUASHED})
     file = tmp_path / "weights.pt"
@@ -119,7 +119,7 @@ def test_a_loaded_file_and_its_checkpoint_are_prepared_so(small, tmp_path, monke
         assert scorer.pixel_scale.mean[0].item() == pytest.approx(0.48145466)
 
 
-def test_what_is_read_otherwise_has_another_name(file):
+def test_weight_files_that_are_prepared_differently_have_other_identities(file):
     """Scores and training runs of files that were read by default keep theirs."""
     siglip, other = TowerConfig("ViT-B-16-SigLIP", str(file)), TowerConfig("ViT-S-32", str(file))
     assert towers_to_record(siglip).pretrained == f"{file}@webli"
@@ -149,7 +149,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_weights_that_lie_elsewhere_are_named_in_a_line(kind, tmp_path):
+def test_weight_files_without_tensors_at_the_top_are_refused(kind, tmp_path):
     content, reason = WRONG[kind]
     torch.save(content, tmp_path / "weights.pt")
     with pytest.raises(UserError, match=reason) as error:
@@ -161,7 +161,7 @@ def test_weights_that_lie_elsewhere_are_named_in_a_line(kind, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit")
-def test_files_that_are_none_and_archives_of_code(tmp_path, file):
+def test_broken_weight_files_and_code_are_refused(tmp_path, file):
     (tmp_path / "text.pt").write_text("hello")
     (tmp_path / "short.pt").write_bytes(file.read_bytes()[:-30])
     (tmp_path / "short.safetensors").write_bytes(file.read_bytes())
@@ -174,7 +174,7 @@ def test_files_that_are_none_and_archives_of_code(tmp_path, file):
         assert "False" not in str(error.value)
 
 
-def test_weights_below_state_dict_are_read(small, tmp_path):
+def test_weights_under_state_dict_are_read(small, tmp_path):
     """As open_clip's own training writes them."""
     torch.manual_seed(0)
     weights = {f"module.{name}": its for name, its in open_clip.create_model(small).state_dict().items()}
@@ -193,7 +193,7 @@ PREFIXES = {
 
 @pytest.mark.parametrize("kind", PREFIXES)
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
-def test_names_lose_what_libraries_put_before_them(kind, suffix, small, tmp_path):
+def test_prefixes_of_compile_and_ddp_are_removed(kind, suffix, small, tmp_path):
     torch.manual_seed(0)
     weights = open_clip.create_model(small).state_dict()
     renamed = {PREFIXES[kind](name): its.contiguous().clone() for name, its in weights.items()}
@@ -212,7 +212,7 @@ TOWERS = {
 
 
 @pytest.mark.parametrize("tower", TOWERS)
-def test_weights_of_another_image_size_are_read_at_theirs(tower, tmp_path):
+def test_weights_keep_their_own_image_size(tower, tmp_path):
     """As open_clip's trainer makes them with --force-image-size."""
     config = SMALL_CLIP | {"vision_cfg": TOWERS[tower]}
     (tmp_path / f"sized-{tower}.json").write_text(json.dumps(config))
