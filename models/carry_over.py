@@ -18,8 +18,8 @@ from menagerie.models.checkpoint import (
     check_known_options,
     check_model_name,
     foreign,
-    read_scorer_config,
     read_weights,
+    scorer_config,
 )
 from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Scorer
@@ -59,7 +59,7 @@ def widen(texts: TextSpace, before: TextSpace) -> TextSpace:
 def check_carry_over(folder: Path, model: str, towers: TowerConfig, options: dict[str, Any]) -> CheckpointConfig:
     """Return a checkpoint's description; raise unless its scorer is a `model` with these towers and these options.
     Options that decide only scores may differ."""
-    config = read_scorer_config(folder)
+    config = scorer_config(folder)
     check_model_name(folder, config.model, model)
     check_known_options(folder, model, config)
     wanted = {**asdict(replace(towers_to_record(towers), load=False)), **weight_options(model, options)}

@@ -98,7 +98,7 @@ def system_error(error: SafetensorError) -> Exception:
     return OSError(int(number[1]), os.strerror(int(number[1]))) if number else error
 
 
-def read_scorer_config(folder: Path) -> CheckpointConfig:
+def scorer_config(folder: Path) -> CheckpointConfig:
     """Read the description of the scorer in `folder`. Raises if this program didn't write it, if it is damaged, or if
     the cell's result records other weights."""
     config = config_in(folder)
@@ -112,7 +112,7 @@ def check_recorded_digest(folder: Path, digest: str) -> None:
     noted = noted_digest(place.parent, f"{place.name}/{WEIGHTS}")
     if noted and noted != digest:
         raise UserError(
-            f"the weights in {folder} are not those of the result in {place.parent}: files of two cells were exchanged; "
+            f"the weights in {folder} are not those of the result in {place.parent}: two cells' files were exchanged; "
             "put them back, or delete that result and run its study again"
         )
 
@@ -134,7 +134,7 @@ def config_of(description: Mapping[str, Any]) -> CheckpointConfig:
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """Read a checkpoint's weights by name, after checking their digest; raises if the file is damaged."""
-    digest = read_scorer_config(folder).weights
+    digest = scorer_config(folder).weights
     try:
         open_file(folder / WEIGHTS).close()  # for an unreadable file, safetensors would say that it doesn't exist
         check_file(folder / WEIGHTS, digest)
@@ -153,7 +153,7 @@ def load_checkpoint(folder: Path, model: str | None = None, options: Mapping[str
     code runs.
     """
     folder = Path(folder)
-    config = read_scorer_config(folder)
+    config = scorer_config(folder)
     if options is not None:
         config = msgspec.structs.replace(config, options=dict(options))
     name = check_model_name(folder, config.model, model)

@@ -100,11 +100,11 @@ def take_over(checkpoint: Path, folder: Path, step: int, model: str, scorer: "Sc
     The state's description is written for the cell's `scorer`, not copied: two cells that begin alike may differ in
     options that matter only later. The weights of `scorer` aren't used.
     """
-    from menagerie.models.checkpoint import WEIGHTS, read_scorer_config, save_config
+    from menagerie.models.checkpoint import WEIGHTS, save_config, scorer_config
 
     place = state_folder(folder, step)
     with state_errors(checkpoint, step):
-        check_file(checkpoint / WEIGHTS, read_scorer_config(checkpoint).weights)
+        check_file(checkpoint / WEIGHTS, scorer_config(checkpoint).weights)
     copy_file(checkpoint / WEIGHTS, place / WEIGHTS)
     save_config(place, model, scorer)
     write_state_record(folder, step)
@@ -131,7 +131,7 @@ def state_errors(place: Path, step: int) -> Iterator[None]:
 
 def find_state(folder: Path, step: int) -> Path:
     """Return the folder of a cell's state after a step; raise if it is missing, damaged, or of another cell or step."""
-    from menagerie.models.checkpoint import WEIGHTS, read_scorer_config
+    from menagerie.models.checkpoint import WEIGHTS, scorer_config
 
     place = state_folder(folder, step)
     if missing_steps(folder, [step]):
@@ -140,7 +140,7 @@ def find_state(folder: Path, step: int) -> Path:
         raise UserError(f"{folder} has no state of step {step}{others}; run its study again with --keep-states {step}")
     with state_errors(place, step):
         record = read_record(place / RECORD, StateRecord, owner(folder, step))
-        if record["weights"] != read_scorer_config(place).weights:
+        if record["weights"] != scorer_config(place).weights:
             raise Unreadable("its weights are those of another state")
         check_file(place / WEIGHTS, record["weights"])
     return place

@@ -66,9 +66,8 @@ class Layered(nn.Module):
         with evaluation_mode(self, gradients):
             read = self.read(texts.captions, texts.graphs)
             places, wanted = self._places("text"), layer_names(layers)
-            embedding, seen = encode_with_layers(
-                places, wanted, lambda: self.encode_texts(read), count, self.text_rows(read)
-            )
+            rows = self.text_rows(read)
+            embedding, seen = encode_with_layers(places, wanted, lambda: self.encode_texts(read), count, rows)
             parts = self.text_parts(embedding, seen.get(TOKENS))
             return self._select("text", count, wanted, places, seen, parts, embedding)
 

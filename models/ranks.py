@@ -175,8 +175,7 @@ def sharing_texts() -> Iterator[None]:
 
 
 def encode_shared(encode: Callable[[Tensor], Tensor], rows: Int64[Tensor, "m context"]) -> Tensor:
-    """Return `encode(rows)`. Inside `sharing_texts`, each rank encodes a share of the rows and gets the results of
-    all."""
+    """Return `encode(rows)`. Inside `sharing_texts`, each rank encodes a share of the rows, and gets all results."""
     if _sharing is None or not len(rows):
         return encode(rows)
     some = encode(_sharing.own_rows(rows))

@@ -103,9 +103,7 @@ class StoredRows:
 
     def put(self, rows: Mapping[str, bytes]) -> None:
         """Save the rows of several images, unless they are larger than the limit. A full disk only causes a warning."""
-        content = b"".join(
-            record_bytes(self._owner, bytes.fromhex(fingerprint), row) for fingerprint, row in rows.items()
-        )
+        content = b"".join(record_bytes(self._owner, bytes.fromhex(key), row) for key, row in rows.items())
         if len(content) != len(rows) * self._length:
             raise ValueError("rows of another width")
         if len(content) > self._files.limit:

@@ -39,9 +39,8 @@ class Embeddings:
         self.format: RowFormat | None = find_row_format(scorer, resolution)
         self.stored: StoredRows | None = None
         if self.format and folder:
-            self.stored = StoredRows(
-                folder, digest({"weights": weights, "noise": self.format.noise}), self.format.width
-            )
+            owner = digest({"weights": weights, "noise": self.format.noise})
+            self.stored = StoredRows(folder, owner, self.format.width)
 
     def encode(self, bench: PhotographSet, blocks: Sequence[Block], report: Report) -> Iterator[Tensors]:
         """Yield the embedding of each block of images, after calling `report` with the block's number of images."""
@@ -56,9 +55,7 @@ class Embeddings:
             for number in dict.fromkeys(block):
                 if number not in ready:
                     row = self._read_row(bench, number)
-                    ready |= (
-                        {number: row} if row else self._make_rows(bench, self._missing(bench, number, coming, ready))
-                    )
+                    ready |= {number: row} if row else self._encode(bench, self._missing(bench, number, coming, ready))
             report(len(set(block)))
             yield to_device(self.format.stacked([ready[number] for number in block]), self.scorer.device)
             for number in set(block):
@@ -84,7 +81,7 @@ class Embeddings:
     def _has(self, bench: PhotographSet, number: int) -> bool:
         return self.stored is not None and bench.fingerprint(number) in self.stored
 
-    def _make_rows(self, bench: PhotographSet, numbers: list[int]) -> dict[int, Row]:
+    def _encode(self, bench: PhotographSet, numbers: list[int]) -> dict[int, Row]:
         """Encode at most a block of images; return their rows by number."""
         pixels = bench.images(numbers)
         filled = torch.cat([pixels, pixels[:1].expand(BLOCK - len(pixels), -1, -1, -1)])
@@ -141,9 +138,8 @@ def find_row_format(scorer: Scorer, resolution: int) -> RowFormat | None:
         return None
     hashed = hashlib.sha256(repr([(part.dtype, part.shape) for part in parts]).encode())
     hashed.update(row_bytes(tuple(part.cpu() for part in parts)))
-    return RowFormat(
-        map_tensors(embedding, lambda part: part.new_empty((0, *part.shape[1:]), device="cpu")), hashed.hexdigest()
-    )
+    empty = map_tensors(embedding, lambda part: part.new_empty((0, *part.shape[1:]), device="cpu"))
+    return RowFormat(empty, hashed.hexdigest())
 
 
 def has_rows(part: Any) -> bool:

@@ -13,14 +13,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import scoring
-from menagerie.models.evaluation.scoring import (
-    Encode,
-    Read,
-    check_finite_scores,
-    equal_blocks,
-    fill_last_block,
-    text_embeddings,
-)
+from menagerie.models.evaluation.scoring import Encode, Read
 from menagerie.models.layers import evaluation_mode
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, map_tensors
@@ -51,7 +44,7 @@ def rerank(scorer: Scorer, pool: Pool, encode: Encode, first: Float[np.ndarray, 
             "one; lower --rerank-top"
         )
     scores = scores_of_pairs(scorer, pool, encode, wanted)
-    check_finite_scores(scorer, [scores[wanted]])
+    scoring.check_finite_scores(scorer, [scores[wanted]])
     return Reranked(rank_chosen(scores, by_image, first), rank_chosen(scores.T, by_text.T, first.T).T, pairs)
 
 
@@ -67,10 +60,10 @@ def scores_of_pairs(
     scorer: Scorer, pool: Pool, encode: Encode, wanted: Bool[np.ndarray, "n m"]
 ) -> Float[np.ndarray, "n m"]:
     """Return the scores of the wanted pairs, each a mean over the text's phrasings; NaN for others. Equal texts tie."""
-    out, blocks = np.full(wanted.shape, np.nan, np.float32), equal_blocks(pool.images)
+    out, blocks = np.full(wanted.shape, np.nan, np.float32), scoring.equal_blocks(pool.images)
     size = len(blocks[0])
     with evaluation_mode(scorer):
-        read = text_embeddings(scorer, list(dict.fromkeys(chain.from_iterable(pool.texts))))
+        read = scoring.text_embeddings(scorer, list(dict.fromkeys(chain.from_iterable(pool.texts))))
         for start, embedding in zip(range(0, len(wanted), size), encode(blocks), strict=True):
             places = np.argwhere(wanted[start : start + size]).tolist()
             distinct = list(dict.fromkeys((row, text) for row, column in places for text in pool.texts[column]))
@@ -85,7 +78,7 @@ def score_row_pairs(
 ) -> list[float]:
     """Score pairs of a row of the images' `embedding` and a text, `size` pairs at a time."""
     found: list[float] = []
-    for some in fill_last_block([pairs[k : k + size] for k in range(0, len(pairs), size)]):
+    for some in scoring.fill_last_block([pairs[k : k + size] for k in range(0, len(pairs), size)]):
         rows = torch.tensor([row for row, _ in some], device=scorer.device)
         images = map_tensors(embedding, lambda tensor, rows=rows: tensor[rows])
         found += scorer.pair_similarity(images, read([text for _, text in some])).float().cpu().tolist()

@@ -39,7 +39,8 @@ class HuggingFaceModel:
             self.loaded = load_model(self.place, self.device)
         for question in questions:
             image = None if question.image is None else Image.fromarray(picture(question.image))
-            yield question, self.likelihood(question, image) if question.reply else self.word_likelihoods(question, image)
+            ask = self.likelihood if question.reply else self.word_likelihoods
+            yield question, ask(question, image)
 
     def word_likelihoods(self, question: Question, picture: Image.Image | None) -> Answer:
         """Find the log-probability of each of the question's words as the first token; the probabilities of all tokens
@@ -121,7 +122,5 @@ def load_model(place: str, device: str) -> tuple[Any, Any]:
     except Exception as error:  # another kind, a missing file or library, no network: each raises its own type
         raise UserError(f"{place} can't be loaded by transformers: {without_advice(error)}") from error
     if getattr(model.config, "is_encoder_decoder", False):
-        raise UserError(
-            f"{place} has an encoder and a decoder; only models that are one decoder can be judges"
-        )
+        raise UserError(f"{place} has an encoder and a decoder; only models that are one decoder can be judges")
     return (model if device != "cpu" else model.float()).to(device).eval(), processor

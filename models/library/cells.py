@@ -8,7 +8,7 @@ import msgspec
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.records import result_in
-from menagerie.models.checkpoint import read_scorer_config
+from menagerie.models.checkpoint import scorer_config
 from menagerie.models.registry import short_name
 
 SHOWN = 8  # most cells in a message
@@ -26,24 +26,21 @@ class CellFile(msgspec.Struct):
     settings: dict[str, Any] = {}
 
 
-def read_cell_result(cell: Path) -> dict[str, Any]:
+def cell_result(cell: Path) -> dict[str, Any]:
     """Read a cell's result; empty for a checkpoint outside a study."""
     return result_in(cell, CellFile) or {}
 
 
-def place_in_study(cell: Path) -> dict[str, Any]:
+def cell_place(cell: Path) -> dict[str, Any]:
     """The place of a cell in its study: axes and seed, by their names in its result."""
-    result = read_cell_result(cell)
+    result = cell_result(cell)
     return {axis: result[axis] for axis in (*result.get("axes", ()), "seed") if axis in result}
 
 
 def find_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> Path:
     """The checkpoint of the one cell that has the wanted model, axes, seed or settings (such as `options.dim`); raises
     if no cell or several match."""
-    places = {
-        folder: {"model": short_name(read_scorer_config(folder).model), **place_in_study(folder.parent)}
-        for folder in folders
-    }
+    places = {f: {"model": short_name(scorer_config(f).model), **cell_place(f.parent)} for f in folders}
     known = places if all_in(wanted, places) else with_settings(places)
     for axis, value in wanted.items():
         choose(f"axis of {name}", axis, list(dict.fromkeys(axis for place in known.values() for axis in place)))
@@ -89,9 +86,7 @@ def all_in(names: Iterable[str], places: Mapping[Path, Mapping[str, Any]]) -> bo
 
 def with_settings(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, dict[str, Any]]:
     """Add each cell's settings to its place, whose values win for names in both."""
-    settings = {
-        folder: dict(flatten_settings(read_cell_result(folder.parent).get("settings", {}))) for folder in places
-    }
+    settings = {folder: dict(flatten(cell_result(folder.parent).get("settings", {}))) for folder in places}
     return {folder: {**place, **settings[folder], **place} for folder, place in places.items()}
 
 
@@ -105,9 +100,7 @@ def differing_values(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str
     }
 
 
-def flatten_settings(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """Yield nested settings under dotted names."""
     for name, value in settings.items():
-        yield from (
-            flatten_settings(value, f"{above}{name}.") if isinstance(value, Mapping) else [(f"{above}{name}", value)]
-        )
+        yield from (flatten(value, f"{above}{name}.") if isinstance(value, Mapping) else [(f"{above}{name}", value)])

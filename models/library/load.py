@@ -10,7 +10,7 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.phrases import nearest
-from menagerie.models.checkpoint import CONFIG, WEIGHTS, check_model_name, read_scorer_config
+from menagerie.models.checkpoint import CONFIG, WEIGHTS, check_model_name, scorer_config
 from menagerie.models.kept_states import find_state, kept_steps
 from menagerie.models.library.cells import find_cell
 from menagerie.models.library.judged import HUB, is_judge, kind_of_hugging_face
@@ -117,7 +117,7 @@ def one_checkpoint(
 
 def checkpoint(name: str, folder: Path, code: Sequence[str] = ()) -> Checkpoint:
     """The source for a checkpoint; raises if it is of a user's class that isn't in `code`."""
-    recorded = read_scorer_config(folder).model
+    recorded = scorer_config(folder).model
     named = next((model for model in code if same_scorer(model, recorded)), None)
     return Checkpoint(name, folder, check_scorer(check_model_name(folder, recorded, named)))
 

@@ -130,9 +130,7 @@ class LoadedScorer:
         """The layer "slots" (n, q, d): what each phrase of caption i takes from image i; raises for a scorer in which
         texts take nothing from images."""
         pixels, blocks = self._pair_blocks(images, captions, graphs)
-        return concatenate_features(
-            [self.scorer.slots(some, block) for some, block in zip(pixels, blocks, strict=True)]
-        )
+        return concatenate_features([self.scorer.slots(*pair) for pair in zip(pixels, blocks, strict=True)])
 
     def _pair_blocks(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None

@@ -55,9 +55,8 @@ def picture_of(image: Any) -> Image.Image:
         return Image.fromarray(np.ascontiguousarray(check_pixels(image, image.shape[-1:], "(h, w, 3)")))
     if isinstance(image, Tensor):
         pixels = image.detach().cpu().numpy()
-        return Image.fromarray(
-            np.ascontiguousarray(check_pixels(pixels, pixels.shape[:1], "(3, h, w)").transpose(1, 2, 0))
-        )
+        pixels = check_pixels(pixels, pixels.shape[:1], "(3, h, w)").transpose(1, 2, 0)
+        return Image.fromarray(np.ascontiguousarray(pixels))
     raise UserError(f"{type(image).__name__} is no image; give {FORMS}")
 
 

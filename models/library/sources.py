@@ -60,11 +60,11 @@ class Checkpoint(ScorerSource):
 
     def identity(self) -> str:
         """Hash of the checkpoint's two files, and of the source files of a user's class."""
-        from menagerie.models.checkpoint import read_scorer_config
+        from menagerie.models.checkpoint import scorer_config
 
-        read_scorer_config(self.folder)  # raises if the weights aren't this cell's
-        code = own_sources(file_of_class(self.model)) if is_own(self.model) else []
-        return combined_digest([self.folder / "config.json", self.folder / "model.safetensors", *code])
+        scorer_config(self.folder)  # raises if the weights aren't this cell's
+        code = own_sources(class_file(self.model)) if is_own(self.model) else []
+        return digest_files([self.folder / "config.json", self.folder / "model.safetensors", *code])
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class OpenCLIP(ScorerSource):
         from menagerie.models.towers.preparation import towers_to_record
 
         weights, tag = file_and_tag(towers_to_record(TowerConfig(self.architecture, self.weights)).pretrained)
-        weights = combined_digest([Path(weights)]) if Path(weights).is_file() else weights or "random"
+        weights = digest_files([Path(weights)]) if Path(weights).is_file() else weights or "random"
         usual, own = (at_own_sizes(self.architecture, its)[0].resolution for its in ("", self.weights))
         more = ({"prepared_as": tag} if tag else {}) | ({"side": own} if own != usual else {})
         return digest({"open_clip": self.architecture, "weights": weights} | more)
@@ -128,10 +128,8 @@ class HuggingFace(ScorerSource):
         files = model_files(folder)
         if not files:
             return digest({"hugging_face": self.place})
-        whole = combined_digest(path for path in files if path.parent == folder)
-        below = {
-            path.relative_to(folder).as_posix(): combined_digest([path]) for path in files if path.parent != folder
-        }
+        whole = digest_files(path for path in files if path.parent == folder)
+        below = {path.relative_to(folder).as_posix(): digest_files([path]) for path in files if path.parent != folder}
         return digest({"files": whole, "below": below}) if below else whole
 
     def scorer(self, world: str = "") -> "Scorer":
@@ -156,11 +154,8 @@ class OwnClass(ScorerSource):
 
         # Copies: safetensors accepts neither views nor tensors that share memory, such as tied weights.
         state = {name: tensor.contiguous().clone() for name, tensor in self.scorer().state_dict().items()}
-        code = {
-            "file": combined_digest(own_sources(file_of_class(self.name))),
-            "name": self.name,
-            "towers": asdict(self.towers),
-        }
+        file = digest_files(own_sources(class_file(self.name)))
+        code = {"file": file, "name": self.name, "towers": asdict(self.towers)}
         return digest(code | {"weights": hashlib.sha256(save(state)).hexdigest()})
 
     @property
@@ -185,7 +180,7 @@ class OwnClass(ScorerSource):
             return attempt(self.name, "can't be built", lambda: build_scorer(self.name, self.towers, texts)).eval()
 
 
-def file_of_class(name: str) -> Path:
+def class_file(name: str) -> Path:
     """The path of the file in `file.py:Class`."""
     return Path(name.rpartition(":")[0])
 
@@ -198,7 +193,7 @@ def model_files(folder: Path) -> list[Path]:
     return sorted(folder / name for name in seen if not is_litter(name))
 
 
-def combined_digest(files: Iterable[Path]) -> str:
+def digest_files(files: Iterable[Path]) -> str:
     """Hash of the contents of several files."""
     hashed = hashlib.sha256()
     for path in files:

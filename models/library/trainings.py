@@ -17,7 +17,7 @@ from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import FileScenes, RecipeScenes, Training
 from menagerie.models.kept_states import STATES
-from menagerie.models.library.cells import read_cell_result
+from menagerie.models.library.cells import cell_result
 from menagerie.models.library.sources import Checkpoint, ScorerSource
 from menagerie.models.towers.config import TowerConfig
 
@@ -32,7 +32,7 @@ def checkpoint_training(checkpoint: Path) -> Training:
     training, lies in the folder of a finished cell."""
     cell = checkpoint.absolute().parent
     cell = cell.parent if cell.name == STATES else cell
-    result = read_cell_result(cell)
+    result = cell_result(cell)
     if not result.get("settings"):
         return Training(unknown=("no record of a study lies beside its weights",))
     return settings_training(result["settings"], cell) | training_before(result, cell)

@@ -31,14 +31,7 @@ from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.captioner import CaptionerConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer
-from menagerie.models.towers.fused import (
-    FusedBlocks,
-    KeysValues,
-    add_positions,
-    apply_last_norm,
-    embed_words,
-    text_blocks,
-)
+from menagerie.models.towers.fused import FusedBlocks, KeysValues, add_positions, embed_words, final_norm, text_blocks
 
 
 class CaptionerScorer(LikelihoodScorer):
@@ -85,7 +78,7 @@ class CaptionerScorer(LikelihoodScorer):
 
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
         """The text tower's last LayerNorm."""
-        return apply_last_norm(self.towers.text, states)
+        return final_norm(self.towers.text, states)
 
     def text_parts(self, embedding: WordEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The states of words before they see an image."""

@@ -43,9 +43,8 @@ def draw_wrong_images(targets: Targets, count: int, likeness: Float[Tensor, "n m
     """Draw `count` wrong images for each image's text, by weight exp(likeness)."""
     n = len(targets.same)
     pairs = negative_pairs(targets)[:, :n].T
-    return draw_columns(
-        torch.zeros_like(pairs, dtype=torch.float32) if likeness is None else likeness[:, :n].T, pairs, count
-    )
+    weights = torch.zeros_like(pairs, dtype=torch.float32) if likeness is None else likeness[:, :n].T
+    return draw_columns(weights, pairs, count)
 
 
 def draw_columns(weights: Float[Tensor, "n m"], possible: Bool[Tensor, "n m"], count: int) -> DrawnNegatives:

@@ -39,14 +39,7 @@ from menagerie.models.scorers.fusion import FusionConfig
 from menagerie.models.texts import map_tensors
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.fused import (
-    FusedBlocks,
-    KeysValues,
-    add_positions,
-    apply_last_norm,
-    embed_words,
-    text_blocks,
-)
+from menagerie.models.towers.fused import FusedBlocks, KeysValues, add_positions, embed_words, final_norm, text_blocks
 
 
 class ImageEmbedding(NamedTuple):
@@ -111,7 +104,7 @@ class FusionScorer(Scorer):
         """The logit of the c texts of each image."""
         states, ends = self.fused.after(texts.words, images), texts.tokens.length - 1
         last = states.take_along_dim(ends[..., None, None], dim=2)[:, :, 0]
-        return self.head(apply_last_norm(self.towers.text, last))[..., 0]
+        return self.head(final_norm(self.towers.text, last))[..., 0]
 
     def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""

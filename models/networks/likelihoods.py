@@ -102,8 +102,7 @@ class LikelihoodScorer(Scorer):
         return each.logsumexp(0) - math.log(count)
 
     def prior_images(self) -> KeysValues:
-        """Keys and values of the images over which the prior is a mean; those of `without_image` for the prior
-        "null"."""
+        """Keys and values of the images over which the prior is a mean; for the prior "null", of no image."""
         if self.config.prior == "null":
             return self.without_image()
         images = self.noise if self.config.prior == "noise" else self.pixel_scale(self.kept_images)

@@ -38,9 +38,8 @@ class SelfAttention(nn.MultiheadAttention):
         three = F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
         if attn_mask is not None and attn_mask.ndim == 3:  # one for each sample and head
             attn_mask = attn_mask.unflatten(0, (-1, self.num_heads))
-        taken = F.scaled_dot_product_attention(
-            *(split_heads(part, self.num_heads) for part in three), attn_mask=attn_mask
-        )
+        heads = (split_heads(part, self.num_heads) for part in three)
+        taken = F.scaled_dot_product_attention(*heads, attn_mask=attn_mask)
         return self.out_proj(merge_heads(taken)), None
 
 

@@ -171,6 +171,6 @@ def add_positions(tower: TextTower, words: Float[Tensor, "m t w"]) -> Float[Tens
     return words + tower.model.positional_embedding[: words.shape[1]]
 
 
-def apply_last_norm(tower: TextTower, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
+def final_norm(tower: TextTower, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
     """Apply a text tower's last LayerNorm."""
     return tower.model.ln_final(states)

@@ -72,9 +72,8 @@ def encode_in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int
     if count == 1:
         return scorer.encode_images(pixels)
     check_batch_free(scorer, "--accumulate")
-    return concatenate(
-        [checkpoint(scorer.encode_images, part, use_reentrant=False) for part in pixels.tensor_split(count)]
-    )
+    parts = pixels.tensor_split(count)
+    return concatenate([checkpoint(scorer.encode_images, part, use_reentrant=False) for part in parts])
 
 
 def check_batch_free(scorer: nn.Module, option: str) -> None:

@@ -48,9 +48,8 @@ def random_layers(scorer: nn.Module) -> list[str]:
     layers don't count."""
     before = {module: module.training for module in scorer.modules()}
     scorer.train()
-    found = [
-        f"layer {name} ({type(module).__name__})" for name, module in scorer.named_modules() if drops_at_random(module)
-    ]
+    drawing = [(name, module) for name, module in scorer.named_modules() if drops_at_random(module)]
+    found = [f"layer {name} ({type(module).__name__})" for name, module in drawing]
     for module, mode in before.items():
         module.training = mode
     return found

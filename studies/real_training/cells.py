@@ -12,8 +12,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.carry_over import check_carry_over
-from menagerie.models.checkpoint import read_scorer_config
-from menagerie.models.library.cells import place_in_study
+from menagerie.models.checkpoint import scorer_config
+from menagerie.models.library.cells import cell_place
 from menagerie.models.library.load import find_checkpoints
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import negatives_of
@@ -79,12 +79,12 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
     folders = find_checkpoints(Path(name)) if Path(name).exists() else []
     if not folders:
         raise UserError(f"--from {name}: there is no run, no cell and no checkpoint")
-    models = {folder: read_scorer_config(folder).model for folder in folders}
+    models = {folder: scorer_config(folder).model for folder in folders}
     of_model = [folder for folder in folders if same_scorer(models[folder], model)]
     if not of_model:
         there = ", ".join(sorted(set(models.values())))
         raise UserError(f"--from {name}: it has no {model}, only {there}; leave {model} out of --models")
-    seeds = {folder: str(place_in_study(folder.parent).get("seed")) for folder in of_model}
+    seeds = {folder: str(cell_place(folder.parent).get("seed")) for folder in of_model}
     same = of_model if len({*seeds.values()}) == 1 else [folder for folder in of_model if seeds[folder] == str(seed)]
     if not same:
         there = ", ".join(sorted({*seeds.values()}))
@@ -99,7 +99,7 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
 
 def described(folder: Path) -> str:
     """Describe the place of a checkpoint's cell in its study."""
-    return ", ".join(f"{axis} {value}" for axis, value in place_in_study(folder.parent).items()) or "a lone checkpoint"
+    return ", ".join(f"{axis} {value}" for axis, value in cell_place(folder.parent).items()) or "a lone checkpoint"
 
 
 @dataclass(frozen=True)

@@ -97,13 +97,13 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
     import torch
 
     from menagerie.models.carry_over import carry_over, widen
-    from menagerie.models.checkpoint import build_scorer, read_scorer_config
+    from menagerie.models.checkpoint import build_scorer, scorer_config
     from menagerie.models.towers.tokenizers import check_uncut, text_space
 
     cell = job.cell
     texts = text_space(cell.towers, [*material.texts, *parsed_texts(material, graphs)])
     if cell.start:
-        texts = widen(texts, read_scorer_config(cell.start.folder).texts)
+        texts = widen(texts, scorer_config(cell.start.folder).texts)
     base = base_scorer(job, report)
     torch.manual_seed(cell.seed)
     scorer = build_scorer(cell.model, cell.towers, texts, cell.options, base).to(cell.device)

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import file_digest, read_record, write_record
-from menagerie.models.checkpoint import build_scorer, load_checkpoint, read_scorer_config, save_checkpoint
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint, scorer_config
 from menagerie.models.library.load import find_source
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
@@ -56,7 +56,7 @@ def test_exchanged_checkpoints_of_two_cells_are_refused(tmp_path):
     folders[0].rename(tmp_path / "kept")
     folders[1].rename(folders[0])
     (tmp_path / "kept").rename(folders[1])
-    opened = (load_checkpoint, read_scorer_config, lambda folder: find_source(str(folder), (), None).identity())
+    opened = (load_checkpoint, scorer_config, lambda folder: find_source(str(folder), (), None).identity())
     for folder, read in product(folders, opened):
         with pytest.raises(UserError, match=f"the weights in {folder} are not those of the result in {folder.parent}"):
             read(folder)
