@@ -203,8 +203,8 @@ class TestShelf:
 WRITER = """
 import sys
 from pathlib import Path
-from menagerie.models.evaluation.embedding_store import EmbeddingFolder, Shelf
-shelf = Shelf(EmbeddingFolder(Path(sys.argv[1]), 60000), "model", 1000)
+from menagerie.models.evaluation.embedding_store import EmbeddingFolder, StoredRows
+shelf = StoredRows(EmbeddingFolder(Path(sys.argv[1]), 60000), "model", 1000)
 for k in range(int(sys.argv[2]), int(sys.argv[2]) + 150):
     shelf.put({f"{k % 170:064x}": bytes([k % 170]) * 1000})
     for other in range(170):

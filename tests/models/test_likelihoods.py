@@ -152,7 +152,7 @@ def test_coca_has_both_scores_and_the_weighted_sum_of_both_losses():
 
 def test_training_keeps_images_for_the_prior(data, tmp_path):
     """Of the training data, drawn by the seed; they are saved with the weights."""
-    model = for_data("captioner", data, alpha=1.0, prior="images")
+    model = for_data("captioner", data, alpha=1.0, prior="images", parallel=0.0)
     train_scorer(model, data, Recipe(steps=2, batch=4, warmup=1), 5)
     chosen = reference_items(len(data), 32, 5)
     assert len(set(chosen.tolist())) == min(32, len(data))
