@@ -15,16 +15,16 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import (
     CheckpointConfig,
-    check_options,
-    checked_name,
+    check_known_options,
+    check_model_name,
     foreign,
-    read_config,
     read_weights,
+    scorer_config,
 )
 from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.preparation import recorded
+from menagerie.models.towers.preparation import towers_to_record
 
 WORDS, POSITIONS, IMAGES = "token_embedding.weight", "positional_embedding", "visual."  # names of weights
 
@@ -40,7 +40,7 @@ class Carried(NamedTuple):
     new_positions: int
 
     @classmethod
-    def recorded(cls, result: Mapping[str, Any]) -> "Carried":
+    def from_record(cls, result: Mapping[str, Any]) -> "Carried":
         """Read the numbers recorded in a cell's result."""
         return cls(*(result[name] for name in cls._fields))
 
@@ -48,50 +48,50 @@ class Carried(NamedTuple):
     def text(self) -> str:
         """The numbers of words and positions, in one line."""
         words = f"{self.words} words carried over and {len(self.new_words)} new" if self.words else "byte pairs"
-        return f"{words}; {self.positions} places in a text carried over and {self.new_positions} new; nothing dropped"
+        return f"{words}; {self.positions} positions carried over and {self.new_positions} new; nothing dropped"
 
 
-def widened(texts: TextSpace, before: TextSpace) -> TextSpace:
+def widen(texts: TextSpace, before: TextSpace) -> TextSpace:
     """A text space large enough for the new texts and for the checkpoint's."""
     return TextSpace(tuple(sorted({*texts.words, *before.words})), max(texts.context, before.context))
 
 
-def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str, Any]) -> CheckpointConfig:
+def check_carry_over(folder: Path, model: str, towers: TowerConfig, options: dict[str, Any]) -> CheckpointConfig:
     """Return a checkpoint's description; raise unless its scorer is a `model` with these towers and these options.
     Options that decide only scores may differ."""
-    config = read_config(folder)
-    checked_name(folder, config.model, model)
-    check_options(folder, model, config)
-    wanted = {**asdict(replace(recorded(towers), load=False)), **options_of(model, options)}
-    there = {**asdict(recorded(config.towers)), **options_of(model, config.options)}
+    config = scorer_config(folder)
+    check_model_name(folder, config.model, model)
+    check_known_options(folder, model, config)
+    wanted = {**asdict(replace(towers_to_record(towers), load=False)), **weight_options(model, options)}
+    there = {**asdict(towers_to_record(config.towers)), **weight_options(model, config.options)}
     if others := [name for name in wanted if wanted[name] != there.get(name)]:
         listed = ", ".join(
-            f"{name} is {shown(there.get(name))} there and {shown(wanted[name])} here" for name in others
+            f"{name} is {quote_empty(there.get(name))} there and {quote_empty(wanted[name])} here" for name in others
         )
-        raise UserError(f"{folder} can't be carried over: {listed}; give the same, or leave out --from")
+        raise UserError(f"the weights in {folder} can't be carried over: {listed}; give the same, or leave out --from")
     return config
 
 
-def options_of(model: str, options: dict[str, Any]) -> dict[str, Any]:
+def weight_options(model: str, options: dict[str, Any]) -> dict[str, Any]:
     """All options of a model that decide its weights, including defaults, by their names on command lines."""
     spec = spec_of(model)
-    every = asdict(spec.configured(options))
+    every = asdict(spec.make_config(options))
     return {f"{spec.name}.{name}": value for name, value in every.items() if name not in spec.scored}
 
 
-def shown(value: object) -> str:
+def quote_empty(value: object) -> str:
     """Return an option's value as text for messages, the empty string in quotes."""
     return repr(value) if value == "" else str(value)
 
 
 def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
     """Copy the weights of the checkpoint in `folder` into a fresh `scorer`. The scorer's text space must include the
-    checkpoint's: make it with `widened`.
+    checkpoint's: make it with `widen`.
 
     Raises if the checkpoint has another model, other towers or other options than those that decide only scores. Also
     raises if the shape of a weight depends on the texts, unless the weight belongs to words or positions.
     """
-    config = check_start(folder, model, scorer.towers_config, asdict(scorer.config))
+    config = check_carry_over(folder, model, scorer.towers_config, asdict(scorer.config))
     weights, state = read_weights(folder), scorer.state_dict()
     if odd := sorted(state.keys() ^ weights.keys()):
         raise UserError(f"{foreign(folder, model)}; the first odd one is {odd[0]}")
@@ -105,7 +105,7 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
             fresh.copy_(weights[name])
         else:
             raise UserError(
-                f"{folder} can't be carried over: {name} of {model!r} depends on "
+                f"the weights in {folder} can't be carried over: {name} of {model!r} depends on "
                 f"{what_differs(weights[name], config.texts, scorer.texts)}; leave this model out of --from"
             )
     known = set(config.texts.words)
@@ -119,7 +119,7 @@ def what_differs(weight: Tensor, before: TextSpace, now: TextSpace) -> str:
     longest text."""
     if before.words and len(weight) == len(before.words) + 2:
         return f"the words of texts, of which there are {len(before.words)} there and {len(now.words)} here"
-    return f"the longest text, of which there are {before.context} tokens there and {now.context} here"
+    return f"the longest text, which has {before.context} tokens there and {now.context} here"
 
 
 def word_rows(before: tuple[str, ...], now: tuple[str, ...]) -> dict[int, int]:

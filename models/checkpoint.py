@@ -23,7 +23,7 @@ from menagerie.models.cell_results import read_recorded_digest
 from menagerie.models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.preparation import recorded
+from menagerie.models.towers.preparation import towers_to_record
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
@@ -53,7 +53,7 @@ def build_scorer(
     A scorer with a preceding stage is built on `base`, that stage's trained scorer; by default on a fresh one.
     """
     spec, given = spec_of(model), {}
-    config = spec.configured(options or {})
+    config = spec.make_config(options or {})
     if spec.stage:
         given["base"] = base or build_scorer(spec.stage.scorer, towers, texts)
         given["base"].requires_grad_(not spec.stage.frozen)
@@ -75,14 +75,14 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
 
 def save_config(folder: Path, model: str, scorer: Scorer) -> None:
     """Write the description of a scorer to `folder`, which must already have the file of its weights."""
-    write_record(folder / CONFIG, described(model, scorer) | {"weights": file_digest(folder / WEIGHTS)}, indent=1)
+    write_record(folder / CONFIG, describe_scorer(model, scorer) | {"weights": file_digest(folder / WEIGHTS)}, indent=1)
 
 
-def described(model: str, scorer: Scorer) -> dict[str, Any]:
+def describe_scorer(model: str, scorer: Scorer) -> dict[str, Any]:
     """Return everything about a scorer except its weights and their digest."""
     config = {
         "model": model,
-        "towers": asdict(recorded(scorer.towers_config, elsewhere=True)),
+        "towers": asdict(towers_to_record(scorer.towers_config, elsewhere=True)),
         "texts": asdict(scorer.texts),
         "options": asdict(scorer.config),
     }
@@ -99,22 +99,22 @@ def system_error(error: SafetensorError) -> Exception:
     return OSError(int(number[1]), os.strerror(int(number[1]))) if number else error
 
 
-def read_config(folder: Path) -> CheckpointConfig:
+def scorer_config(folder: Path) -> CheckpointConfig:
     """Read the description of the scorer in `folder`. Raises if this program didn't write it, if it is damaged, or if
     the cell's result records other weights."""
     config = config_in(folder)
-    check_place(folder, config.weights)
+    check_recorded_digest(folder, config.weights)
     return config
 
 
-def check_place(folder: Path, digest: str) -> None:
+def check_recorded_digest(folder: Path, digest: str) -> None:
     """Raise if the cell's result in a checkpoint's folder records another digest of the weights than `digest`."""
     place = folder.absolute()
     noted = read_recorded_digest(place.parent, f"{place.name}/{WEIGHTS}")
     if noted and noted != digest:
         raise UserError(
-            f"{folder} has other weights than the result in {place.parent} is of: files of two cells were exchanged; "
-            "put them back, or delete that folder's result and run its study again"
+            f"the weights in {folder} are not those of the result in {place.parent}: two cells' files were exchanged; "
+            "put them back, or delete that result and run its study again"
         )
 
 
@@ -127,15 +127,15 @@ def config_in(folder: Path) -> CheckpointConfig:
 
 
 def config_of(description: Mapping[str, Any]) -> CheckpointConfig:
-    """Convert what `described` gave into a config. Its towers don't `load` pretrained weights, because the checkpoint
-    has all weights."""
+    """Convert what `describe_scorer` gave into a config. Its towers don't `load` pretrained weights, because the
+    checkpoint has all weights."""
     towers = TowerConfig(**description["towers"] | {"load": False})
     return msgspec.convert({"weights": "", **description, "towers": asdict(towers)}, CheckpointConfig)
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """Read a checkpoint's weights by name, after checking their digest; raises if the file is damaged."""
-    digest = read_config(folder).weights
+    digest = scorer_config(folder).weights
     try:
         open_file(folder / WEIGHTS).close()  # for an unreadable file, safetensors would say that it doesn't exist
         check_digest(folder / WEIGHTS, digest)
@@ -154,13 +154,13 @@ def load_checkpoint(folder: Path, model: str | None = None, options: Mapping[str
     code runs.
     """
     folder = Path(folder)
-    config = read_config(folder)
+    config = scorer_config(folder)
     if options is not None:
         config = msgspec.structs.replace(config, options=dict(options))
-    name = checked_name(folder, config.model, model)
+    name = check_model_name(folder, config.model, model)
     weights = read_weights(folder)
-    check_options(folder, name, config)
-    scorer = built(folder, name, config)
+    check_known_options(folder, name, config)
+    scorer = build_from_config(folder, name, config)
     load_weights(scorer, weights, foreign(folder, name))
     return scorer.eval()
 
@@ -173,13 +173,13 @@ def foreign(folder: Path, name: str) -> str:
     )
 
 
-def check_options(folder: Path, name: str, config: CheckpointConfig) -> None:
+def check_known_options(folder: Path, name: str, config: CheckpointConfig) -> None:
     """Raise for an option that the scorer doesn't have, or no longer has."""
     for option in config.options:
         choose(f"option in {folder}", option, spec_of(name).config.__dataclass_fields__)
 
 
-def built(folder: Path, name: str, config: CheckpointConfig) -> Scorer:
+def build_from_config(folder: Path, name: str, config: CheckpointConfig) -> Scorer:
     """Build the scorer of a checkpoint with fresh weights; raises for sizes that don't fit."""
     stage = spec_of(name).stage
     try:
@@ -190,7 +190,7 @@ def built(folder: Path, name: str, config: CheckpointConfig) -> Scorer:
         raise UserError(f"{folder} can't be built from its {CONFIG} ({reason:.200}); train the model again") from error
 
 
-def checked_name(folder: Path, recorded: str, model: str | None) -> str:
+def check_model_name(folder: Path, recorded: str, model: str | None) -> str:
     """Return the name under which to build a checkpoint's scorer.
 
     Raise if `model` is another scorer, or if `recorded` is a user's class and the caller gave no `model`.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from menagerie.models.texts import Tensors, leaves, mapped
+from menagerie.models.texts import Tensors, leaves, map_tensors
 
 # Bytes that may be kept for the backward pass if all images are compared at once.
 MOST_BYTES = 2 << 30
@@ -19,7 +19,7 @@ MOST_BYTES = 2 << 30
 CHUNK_BYTES = 256 << 20
 
 
-def fits(images: int, bytes_each: int) -> bool:
+def fits_in_memory(images: int, bytes_each: int) -> bool:
     """Whether this many images can be compared at once, if the backward pass needs `bytes_each` bytes of each."""
     return images * bytes_each <= MOST_BYTES
 
@@ -36,20 +36,20 @@ def by_images(score: Callable[[Tensors], Tensors], images: Tensors, bytes_each: 
     pass computes it again. `bytes_each` is the number of bytes that it keeps of each image for the backward pass.
     """
     parts = list(leaves(images))
-    if fits(len(parts[0]), bytes_each):
+    if fits_in_memory(len(parts[0]), bytes_each):
         return score(images)
     if torch.is_grad_enabled():
         score = partial(checkpoint, score, use_reentrant=False, preserve_rng_state=False)
     rows = zip(*(part.split(rows_in_chunk(bytes_each)) for part in parts), strict=True)
-    return joined([score(filled(images, row)) for row in rows])
+    return concatenate([score(replace_leaves(images, row)) for row in rows])
 
 
-def joined(parts: Sequence[Tensors]) -> Tensors:
+def concatenate(parts: Sequence[Tensors]) -> Tensors:
     """Concatenate the rows of several embeddings."""
-    return filled(parts[0], map(torch.cat, zip(*map(leaves, parts), strict=True)))
+    return replace_leaves(parts[0], map(torch.cat, zip(*map(leaves, parts), strict=True)))
 
 
-def filled(embedding: Tensors, parts: Iterable[Tensor]) -> Tensors:
+def replace_leaves(embedding: Tensors, parts: Iterable[Tensor]) -> Tensors:
     """Return an embedding of the same structure, with `parts` in place of its tensors."""
     others = iter(parts)
-    return mapped(embedding, lambda _: next(others))
+    return map_tensors(embedding, lambda _: next(others))

@@ -14,7 +14,7 @@ import torch
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from menagerie.models.contract_losses import check_gradients, check_negatives, check_scored
+from menagerie.models.contract_losses import check_gradients, check_negative_texts, check_scored
 from menagerie.models.scorer import Scorer
 from menagerie.models.subject import CAPTIONS, GRAPHS, TEXTS, TOLERANCE, Subject, contract_texts
 from menagerie.models.texts import Texts, leaves
@@ -32,14 +32,14 @@ def check_contract(model: str, towers: TowerConfig, options: dict[str, Any], neg
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        scorer = attempt(model, "can't be built", lambda: build(model, towers, options))
+        scorer = attempt(model, "can't be built", lambda: build_for_contract(model, towers, options))
         images = torch.randint(0, 256, (len(TEXTS), 3, towers.resolution, towers.resolution), dtype=torch.uint8)
         subject = Subject(model, scorer.eval(), images)
-        for check in (*CHECKS, check_negatives) if negatives else CHECKS:
+        for check in (*CHECKS, check_negative_texts) if negatives else CHECKS:
             attempt(model, f"fails at {check.__name__.removeprefix('check_')}", partial(check, subject))
 
 
-def build(model: str, towers: TowerConfig, options: dict[str, Any]) -> Scorer:
+def build_for_contract(model: str, towers: TowerConfig, options: dict[str, Any]) -> Scorer:
     """Build the scorer for the contract's texts."""
     return build_scorer(model, towers, text_space(towers, contract_texts()), options)
 
@@ -65,11 +65,11 @@ def check_config(subject: Subject) -> None:
     asdict(scorer.config)
 
 
-def check_names(subject: Subject) -> None:
-    """Check that the class doesn't override `read`, `cut_texts` and `logit_scale`, which other embedding calls."""
+def check_method_names(subject: Subject) -> None:
+    """Check that the class doesn't override `read`, `cut_texts` and `logit_scale`, which other code calls."""
     for name in ("read", "cut_texts", "logit_scale"):
         if getattr(type(subject.scorer), name) is not getattr(Scorer, name):
-            subject.refuse(f"self.{name} of a scorer is taken (models/scorer.py); call yours otherwise")
+            subject.refuse(f"self.{name} is a method of every scorer (models/scorer.py); rename yours")
 
 
 def check_scores(subject: Subject) -> None:
@@ -94,18 +94,18 @@ def check_neighbours(subject: Subject) -> None:
             )
 
 
-def check_pairs(subject: Subject) -> None:
-    """Check that `paired` gives the diagonal of `similarity`, and with `pairs_only` that embeddings have a row for each
-    image or text."""
+def check_pair_similarity(subject: Subject) -> None:
+    """Check that `pair_similarity` gives the diagonal of `similarity`, and with `pairs_only` that embeddings have a row
+    for each image or text."""
     scorer, everything = subject.scorer, list(range(len(TEXTS)))
     with torch.no_grad():
         order = torch.tensor([2, 0, 3, 1])
         images = scorer.encode_images(scorer.pixel_scale(subject.images[order]))
         texts = scorer.encode_texts(scorer.read(CAPTIONS, GRAPHS))
-        scores = scorer.paired(images, texts)
+        scores = scorer.pair_similarity(images, texts)
     expected = subject.similarity(everything, everything)[order, everything]
     if scores.shape != expected.shape or (scores - expected).abs().max() > TOLERANCE:
-        subject.refuse("`paired` does not give what `similarity` gives for the same pairs")
+        subject.refuse("`pair_similarity` does not give what `similarity` gives for the same pairs")
     if scorer.pairs_only and any(len(part) != len(TEXTS) for part in leaves((images, texts))):
         subject.refuse("it reads pairs only, so the tensors of its embeddings need a row for each text and each image")
 
@@ -157,17 +157,17 @@ def check_checkpoint(subject: Subject) -> None:
         except UserError:
             pass
         else:
-            subject.refuse("its checkpoint is taken for one of another model")
+            subject.refuse("its checkpoint loads under the name of another model")
     if not torch.equal(subject._replace(scorer=back).similarity([0, 1], [0, 1]), before):
-        subject.refuse("it scores otherwise after its checkpoint was saved and loaded: weights or options are lost")
+        subject.refuse("its scores change when it is saved and loaded: its checkpoint lacks weights or options")
 
 
 CHECKS = (
     check_config,
-    check_names,
+    check_method_names,
     check_scores,
     check_neighbours,
-    check_pairs,
+    check_pair_similarity,
     check_features,
     check_gradients,
     check_scored,

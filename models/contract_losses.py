@@ -14,7 +14,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Scorer
 from menagerie.models.subject import CAPTIONS, GRAPHS, TEXTS, TOLERANCE, Subject
-from menagerie.models.texts import Texts, leaves, mapped
+from menagerie.models.texts import Texts, leaves, map_tensors
 
 
 def check_gradients(subject: Subject) -> None:
@@ -57,9 +57,9 @@ def check_scored(subject: Subject) -> None:
         try:
             other.load_state_dict(scorer.state_dict())
         except RuntimeError:
-            subject.refuse(f"its option {name} changes weights, so it isn't one of scores alone (spec.scored)")
+            subject.refuse(f"its option {name} changes weights, so it must not be in spec.scored")
         if not training_loss(other, subject.images).equal(training_loss(scorer, subject.images)):
-            subject.refuse(f"its option {name} changes the loss, so it isn't one of scores alone (spec.scored)")
+            subject.refuse(f"its option {name} changes the loss, so it must not be in spec.scored")
 
 
 def another(value: Any, hint: Any) -> Any:
@@ -72,7 +72,7 @@ def another(value: Any, hint: Any) -> Any:
     return next((word for word in get_args(hint) if isinstance(word, str) and word != value), value)
 
 
-def check_negatives(subject: Subject) -> None:
+def check_negative_texts(subject: Subject) -> None:
     """Check that the loss uses texts after the images' own as negatives."""
     scorer, pixels = subject.scorer, subject.scorer.pixel_scale(subject.images[:2])
 
@@ -100,7 +100,7 @@ def lowers_negatives(subject: Subject, draws: int = 8) -> bool:
     read = scorer.reader(Texts(CAPTIONS, GRAPHS, matched=n), torch.Generator().manual_seed(0))
     with torch.no_grad():
         images, embedding = scorer.encode_images(scorer.pixel_scale(subject.images[:n])), scorer.encode_texts(read)
-    texts = mapped(embedding, lambda part: part.requires_grad_() if part.is_floating_point() else part)
+    texts = map_tensors(embedding, lambda part: part.requires_grad_() if part.is_floating_point() else part)
     inputs = [part for part in leaves(texts) if part.requires_grad]
     targets, agreement = Targets(torch.eye(n, len(TEXTS), dtype=torch.bool), None, n), 0.0
     for _ in range(draws):

@@ -41,7 +41,7 @@ def owner(folder: Path, step: int) -> str:
     return f"{name} {step} "
 
 
-def lacking(folder: Path, steps: Iterable[int]) -> list[int]:
+def missing_steps(folder: Path, steps: Iterable[int]) -> list[int]:
     """Return those of the steps after which no state was kept."""
     return [step for step in steps if not (state_folder(folder, step) / RECORD).exists()]
 
@@ -90,9 +90,9 @@ def take_over_states(source: Path, folder: Path, steps: Iterable[int], model: st
     """Copy the states of these steps from the folder `source` to a cell's folder. Both must have taken these steps in
     the same way. States that are missing or unusable are skipped."""
     for step in steps:
-        if not lacking(source, [step]):
+        if not missing_steps(source, [step]):
             with contextlib.suppress(Unusable):
-                take_over(checked_state(source, step), folder, step, model, scorer)
+                take_over(find_state(source, step), folder, step, model, scorer)
 
 
 def take_over(checkpoint: Path, folder: Path, step: int, model: str, scorer: "Scorer") -> None:
@@ -101,11 +101,11 @@ def take_over(checkpoint: Path, folder: Path, step: int, model: str, scorer: "Sc
     The state's description is written for the cell's `scorer`, not copied: two cells that begin alike may differ in
     options that matter only later. The weights of `scorer` aren't used.
     """
-    from menagerie.models.checkpoint import WEIGHTS, read_config, save_config
+    from menagerie.models.checkpoint import WEIGHTS, save_config, scorer_config
 
     place = state_folder(folder, step)
-    with damaged_state(checkpoint, step):
-        check_digest(checkpoint / WEIGHTS, read_config(checkpoint).weights)
+    with state_errors(checkpoint, step):
+        check_digest(checkpoint / WEIGHTS, scorer_config(checkpoint).weights)
     copy_file(checkpoint / WEIGHTS, place / WEIGHTS)
     save_config(place, model, scorer)
     write_state_record(folder, step)
@@ -116,7 +116,7 @@ class Unusable(UserError):
 
 
 @contextlib.contextmanager
-def damaged_state(place: Path, step: int) -> Iterator[None]:
+def state_errors(place: Path, step: int) -> Iterator[None]:
     """Turn a `UserError` about a state's files into `Unusable`, which says how to make the state again. `Inaccessible`
     passes through."""
     try:
@@ -130,27 +130,27 @@ def damaged_state(place: Path, step: int) -> Iterator[None]:
         ) from error
 
 
-def checked_state(folder: Path, step: int) -> Path:
+def find_state(folder: Path, step: int) -> Path:
     """Return the folder of a cell's state after a step; raise if it is missing, damaged, or of another cell or step."""
-    from menagerie.models.checkpoint import WEIGHTS, read_config
+    from menagerie.models.checkpoint import WEIGHTS, scorer_config
 
     place = state_folder(folder, step)
-    if lacking(folder, [step]):
+    if missing_steps(folder, [step]):
         known = kept_steps(folder)
         others = f", only of step{'s' * (len(known) > 1)} {', '.join(map(str, known))}" if known else " and of no other"
         raise UserError(f"{folder} has no state of step {step}{others}; run its study again with --keep-states {step}")
-    with damaged_state(place, step):
+    with state_errors(place, step):
         record = read_record(place / RECORD, StateRecord, owner(folder, step))
-        if record["weights"] != read_config(place).weights:
+        if record["weights"] != scorer_config(place).weights:
             raise Unreadable("its weights are those of another state")
         check_digest(place / WEIGHTS, record["weights"])
     return place
 
 
-def load_state(folder: Path, step: int, model: str) -> "Scorer":
+def load_kept_state(folder: Path, step: int, model: str) -> "Scorer":
     """Load a cell's scorer as it was after a step."""
     from menagerie.models.checkpoint import load_checkpoint
 
-    place = checked_state(folder, step)
-    with damaged_state(place, step):
+    place = find_state(folder, step)
+    with state_errors(place, step):
         return load_checkpoint(place, model)

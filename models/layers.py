@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.texts import Tensors, Texts
-from menagerie.models.towers.features import TOKENS, Features, Layer, Passes, Rows
-from menagerie.models.towers.places import Places, grid_of, image_places, text_places
+from menagerie.models.towers.features import TOKENS, Features, Layer, Passes, TextRows
+from menagerie.models.towers.places import Places, image_places, patch_grid, text_places
 from menagerie.models.towers.towers import Towers
 
 EMBEDDING, SLOTS = "embedding", "slots"
@@ -33,7 +33,7 @@ class Layered(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         """Raise for an attribute with the name of a public method or property, which it would hide."""
         if name in PUBLIC:
-            raise UserError(f"self.{name} of a scorer is taken (models/layers.py); call yours otherwise")
+            raise UserError(f"self.{name} is a method of every scorer (models/layers.py); rename yours")
         super().__setattr__(name, value)
 
     def features(
@@ -47,13 +47,13 @@ class Layered(nn.Module):
         Images are uint8, or floats as `pixel_scale` gives them. They are encoded all at once, in evaluation mode, and
         without gradients unless `gradients`. CLS comes before the patches, whose rows and columns `self.grid` gives.
         """
-        with evaluated(self, gradients):
+        with evaluation_mode(self, gradients):
             images = images.to(self.device)
             pixels = images if images.is_floating_point() else self.pixel_scale(images)
-            places, wanted = self._places("image"), names_of(layers)
-            embedding, seen = watched(places, wanted, lambda: self.encode_images(pixels), len(images))
+            places, wanted = self._places("image"), layer_names(layers)
+            embedding, seen = encode_with_layers(places, wanted, lambda: self.encode_images(pixels), len(images))
             parts = self.image_parts(embedding, seen.get(TOKENS))
-            return self._chosen("image", len(images), wanted, places, seen, parts, embedding)
+            return self._select("image", len(images), wanted, places, seen, parts, embedding)
 
     def text_features(self, texts: Texts, layers: Wanted = None, gradients: bool = False) -> Features:
         """The layers (n, t, d) of texts, by name; all of `self.text_layers` by default. `present` tells tokens from
@@ -63,12 +63,13 @@ class Layered(nn.Module):
         after the other.
         """
         count = len(texts.captions)
-        with evaluated(self, gradients):
+        with evaluation_mode(self, gradients):
             read = self.read(texts.captions, texts.graphs)
-            places, wanted = self._places("text"), names_of(layers)
-            embedding, seen = watched(places, wanted, lambda: self.encode_texts(read), count, self.text_rows(read))
+            places, wanted = self._places("text"), layer_names(layers)
+            rows = self.text_rows(read)
+            embedding, seen = encode_with_layers(places, wanted, lambda: self.encode_texts(read), count, rows)
             parts = self.text_parts(embedding, seen.get(TOKENS))
-            return self._chosen("text", count, wanted, places, seen, parts, embedding)
+            return self._select("text", count, wanted, places, seen, parts, embedding)
 
     def slots(
         self, images: UInt8[Tensor, "n 3 h w"] | Float[Tensor, "n 3 h w"], texts: Texts, gradients: bool = False
@@ -77,7 +78,7 @@ class Layered(nn.Module):
         tells phrases from padding. Raises for a scorer whose texts take nothing from images."""
         if len(images) != len(texts.captions):
             raise UserError(f"{len(images)} images and {len(texts.captions)} texts; slots take as many of each")
-        with evaluated(self, gradients):
+        with evaluation_mode(self, gradients):
             images = images.to(self.device)
             pixels = images if images.is_floating_point() else self.pixel_scale(images)
             embedding, read = self.encode_images(pixels), self.read(texts.captions, texts.graphs)
@@ -100,7 +101,7 @@ class Layered(nn.Module):
         """Rows and columns of the patches, which are the last rows x columns tokens, row by row; None if the image
         tower is no plain ViT."""
         towers = self._towers()
-        return grid_of(towers.image) if towers else None
+        return patch_grid(towers.image) if towers else None
 
     def image_parts(self, embedding: Tensors, tokens: Layer | None) -> Parts:
         """The layers of images that the scorer adds to its tower's; override it to add yours. It gets what
@@ -111,7 +112,7 @@ class Layered(nn.Module):
         """The layers of texts that the scorer adds, like `image_parts`."""
         return {}
 
-    def text_rows(self, texts: Tensors) -> Rows | None:
+    def text_rows(self, texts: Tensors) -> TextRows | None:
         """Which rows of the text tower's output make up each text, from what `reader` gave. None means one row for each
         text; override it for other scorers."""
         return None
@@ -132,7 +133,7 @@ class Layered(nn.Module):
             return None
         return image_places(towers.image) if side == "image" else text_places(towers.text)
 
-    def _chosen(
+    def _select(
         self,
         side: str,
         count: int,
@@ -144,7 +145,7 @@ class Layered(nn.Module):
     ) -> Features:
         """The wanted layers, or all; raises for the first wanted layer that doesn't exist."""
         if EMBEDDING in parts:
-            raise UserError(f"{type(self).__name__} adds a layer {EMBEDDING!r}, which is taken; call it otherwise")
+            raise UserError(f"{type(self).__name__} adds a layer {EMBEDDING!r}, a reserved name; rename it")
         found = seen | parts
         if (
             isinstance(embedding, Tensor)
@@ -175,17 +176,17 @@ class Layered(nn.Module):
         choose(f"{side} layer of {type(self).__name__}", name, known)
 
 
-def names_of(layers: Wanted) -> list[str] | None:
+def layer_names(layers: Wanted) -> list[str] | None:
     """Names of layers as a list; None stays None, for all."""
     return [layers] if isinstance(layers, str) else None if layers is None else list(layers)
 
 
-def watched(
+def encode_with_layers(
     places: Places | None,
     wanted: Sequence[str] | None,
     encode: Callable[[], Tensors],
     count: int,
-    rows: Rows | None = None,
+    rows: TextRows | None = None,
 ) -> tuple[Tensors, Parts]:
     """Encode `count` images or texts; return their embedding, and the tower's layers as recorded on the way."""
     if places is None:
@@ -197,7 +198,7 @@ def watched(
 
 
 @contextmanager
-def evaluated(scorer: nn.Module, gradients: bool) -> Iterator[None]:
+def evaluation_mode(scorer: nn.Module, gradients: bool = False) -> Iterator[None]:
     """Switch every module to evaluation mode, with or without gradients, and back to the mode that it was in."""
     modes = {module: module.training for module in scorer.modules()}
     scorer.eval()

@@ -86,11 +86,11 @@ def contrastive_losses(
     logits, same = scale * similarity, targets.same
     if targets.masked is not None:
         logits = logits.masked_fill(targets.masked, -torch.inf)
-    by_image = cross_entropy(logits, shares(same))
+    by_image = cross_entropy(logits, target_shares(same))
     if targets.matched < similarity.shape[1]:
         logits, same = logits[:, : targets.matched], same[:, : targets.matched]
     if targets.block is None:
-        return by_image, cross_entropy(logits.T, shares(same.T))
+        return by_image, cross_entropy(logits.T, target_shares(same.T))
     ranks = ranks_of_step()
     by_text = ranks.column_entropies(logits, same / targets.block.right[: targets.matched]) / targets.matched
     return by_image * targets.portion, by_text
@@ -110,7 +110,7 @@ def sigmoid_loss(
     return losses.sum() / terms
 
 
-def shares(same: Bool[Tensor, "n m"]) -> Float[Tensor, "n m"]:
+def target_shares(same: Bool[Tensor, "n m"]) -> Float[Tensor, "n m"]:
     """Return target probabilities for each row, spread equally over its positives."""
     return same / same.sum(1, keepdim=True)
 

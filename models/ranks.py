@@ -51,15 +51,15 @@ class Ranks:
         dist.all_gather_into_tensor(every, part.contiguous(), group=self.group)
         return every
 
-    def own(self, rows: Tensor) -> Tensor:
+    def own_rows(self, rows: Tensor) -> Tensor:
         """Return this rank's share of rows that all ranks know. All shares have the same length: short ones are filled
         up with the last row."""
         each = -(-len(rows) // self.share.count)
         number = torch.arange(self.share.rank * each, (self.share.rank + 1) * each, device=rows.device)
         return rows[number.clamp_max(len(rows) - 1)]
 
-    def gathered(self, part: Tensor, n: int) -> Tensor:
-        """Return all n rows of a result, of which `part` has those that this rank computed from its `own` rows.
+    def gather_rows(self, part: Tensor, n: int) -> Tensor:
+        """Return all n rows of a result, of which `part` has those that this rank computed from its `own_rows`.
 
         A row's gradient is the sum of the gradients that all ranks have for it. Rows that only fill up a share are
         dropped, and have none.
@@ -91,15 +91,15 @@ class Ranks:
             parameter.grad.copy_(part.view_as(parameter))  # in its memory format, which fused AdamW needs
         return total[0]
 
-    def tell(self, content: bytes | None = b"") -> None:
-        """Send bytes, or None, from rank 0 to the others, which must call `hear`."""
+    def send(self, content: bytes | None = b"") -> None:
+        """Send bytes, or None, from rank 0 to the others, which must call `receive`."""
         size = torch.tensor([-1 if content is None else len(content)])
         dist.broadcast(size, 0, group=self.control)
         if content:
             dist.broadcast(torch.frombuffer(bytearray(content), dtype=torch.uint8), 0, group=self.control)
 
-    def hear(self) -> bytes | None:
-        """Wait for what rank 0 sends by `tell`, and return it."""
+    def receive(self) -> bytes | None:
+        """Wait for what rank 0 sends by `send`, and return it."""
         size = torch.empty(1, dtype=torch.int64)
         dist.broadcast(size, 0, group=self.control)
         if size < 0:
@@ -111,7 +111,7 @@ class Ranks:
 
 
 class Gathered(torch.autograd.Function):
-    """The autograd function behind `Ranks.gathered`."""
+    """The autograd function behind `Ranks.gather_rows`."""
 
     @staticmethod
     def forward(ctx, part, ranks):
@@ -144,7 +144,7 @@ class ColumnLogSumExp(torch.autograd.Function):
 
 
 _of_step: Ranks | None = None  # within a step, the processes that take it together
-_dealing: Ranks | None = None  # while the text tower's rows are dealt out to them
+_sharing: Ranks | None = None  # while each of them encodes a share of the text tower's rows
 
 
 @contextmanager
@@ -164,21 +164,21 @@ def ranks_of_step() -> Ranks | None:
 
 
 @contextmanager
-def dealing() -> Iterator[None]:
-    """Let each rank encode a share of the texts that go through `dealt_out`."""
-    global _dealing
-    _dealing = _of_step
+def sharing_texts() -> Iterator[None]:
+    """Let each rank encode a share of the texts that go through `encode_shared`."""
+    global _sharing
+    _sharing = _of_step
     try:
         yield
     finally:
-        _dealing = None
+        _sharing = None
 
 
-def dealt_out(encode: Callable[[Tensor], Tensor], rows: Int64[Tensor, "m context"]) -> Tensor:
-    """Return `encode(rows)`. Inside `dealing`, each rank encodes a share of the rows and gets the results of all."""
-    if _dealing is None or not len(rows):
+def encode_shared(encode: Callable[[Tensor], Tensor], rows: Int64[Tensor, "m context"]) -> Tensor:
+    """Return `encode(rows)`. Inside `sharing_texts`, each rank encodes a share of the rows, and gets all results."""
+    if _sharing is None or not len(rows):
         return encode(rows)
-    some = encode(_dealing.own(rows))
+    some = encode(_sharing.own_rows(rows))
     # Sums of gradients would lose digits in half precision.
-    whole = _dealing.gathered(some.to(torch.promote_types(some.dtype, torch.float32)), len(rows))
+    whole = _sharing.gather_rows(some.to(torch.promote_types(some.dtype, torch.float32)), len(rows))
     return whole.to(some.dtype)

@@ -14,7 +14,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.layers import Layered
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
-from menagerie.models.texts import Embedding, Tensors, TextReader, Texts, cut_by, mapped
+from menagerie.models.texts import Embedding, Tensors, TextReader, Texts, find_cut_texts, map_tensors
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import PixelScale
 from menagerie.models.towers.towers import Towers
@@ -32,7 +32,7 @@ class Sharing(NamedTuple):
 
     texts: Literal["rows", "tower"] = "rows"
     """What each process encodes a share of. "rows": the rows of the reader's tensors; these and the tensors of the
-    texts' embedding must have a row for each text. "tower": the rows that `TextTower.pooled` encodes."""
+    texts' embedding must have a row for each text. "tower": the rows that `TextTower.pool` encodes."""
     images: Literal["block", "gathered"] = "block"
     """Which images' embeddings the loss gets. "block": those of the process's own images, with `targets.block`; the
     loss must then return its share of the batch's loss. "gathered": those of the whole batch, as in one process."""
@@ -117,7 +117,7 @@ class Scorer(Layered, ABC):
     def keep_references(self, images: UInt8[Tensor, "r 3 h w"]) -> None:
         """Keep `references` training images that scores need; called before the first step of a training."""
 
-    def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
         """The score of image i with text i. Override it if you can compute this faster than the scores of all pairs."""
         return self.similarity(images, texts).diagonal()
 
@@ -141,11 +141,11 @@ class Scorer(Layered, ABC):
                 f"{len(graphs)} scene graphs for {len(captions)} captions; each needs one, which "
                 "`menagerie.parse(caption)` makes"
             )
-        return moved(self.reader(Texts(captions, graphs)), self.device)
+        return to_device(self.reader(Texts(captions, graphs)), self.device)
 
     def cut_texts(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool] | None:
         """For each text, whether the reader cuts it; None if the reader can't tell."""
-        return cut_by(self.reader, Texts(captions, graphs))
+        return find_cut_texts(self.reader, Texts(captions, graphs))
 
     def logit_scale(self) -> Float[Tensor, ""]:
         """The learned inverse temperature of the contrastive loss."""
@@ -157,6 +157,6 @@ class Scorer(Layered, ABC):
         self.log_scale.clamp_(max=math.log(LARGEST_LOGIT_SCALE))
 
 
-def moved(embedding: Embedding, device: torch.device | str, non_blocking: bool = False) -> Embedding:
+def to_device(embedding: Embedding, device: torch.device | str, non_blocking: bool = False) -> Embedding:
     """Move all tensors in an embedding to a device; other parts stay the same."""
-    return mapped(embedding, lambda tensor: tensor.to(device, non_blocking=non_blocking))
+    return map_tensors(embedding, lambda tensor: tensor.to(device, non_blocking=non_blocking))

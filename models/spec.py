@@ -86,7 +86,7 @@ class ScorerSpec:
     """Whether the scorer only serves to explain another one: presets that compare all systems leave it out."""
 
     def __post_init__(self) -> None:
-        check_config(self.name, self.config)
+        check_config_class(self.name, self.config)
         options, shared = ({item.name for item in fields(kind)} for kind in (self.config, Recipe))
         for names, known, what in (
             (self.small, options, "small"),
@@ -108,7 +108,7 @@ class ScorerSpec:
         if self.local_loss and (missing := LOCAL_LOSS - set(self.local_loss)):
             raise UserError(f"the spec of {self.name!r}: local_loss needs {' and '.join(sorted(missing))}")
 
-    def configured(self, options: Mapping[str, Any]) -> Any:
+    def make_config(self, options: Mapping[str, Any]) -> Any:
         """Build the config with these options; lists, as JSON has them, become tuples."""
         return build(self.config, options, f"options of {self.name}")
 
@@ -118,7 +118,7 @@ class ScorerSpec:
         return self.name.replace("-", "_")
 
 
-def check_config(name: str, config: object) -> type:
+def check_config_class(name: str, config: object) -> type:
     """Return `config`; raise unless it is a dataclass whose fields all have defaults."""
     if not (isinstance(config, type) and is_dataclass(config)):
         raise UserError(f"model {name!r} needs `config_class`, a dataclass of its options (it may be empty)")
@@ -136,6 +136,6 @@ def spec_of_class(name: str, kind: type) -> ScorerSpec:
     given = kind.__dict__.get("spec")
     if isinstance(given, ScorerSpec):
         return given
-    config = check_config(name, getattr(kind, "config_class", None))
+    config = check_config_class(name, getattr(kind, "config_class", None))
     flag = "".join(f"-{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(kind.__name__))
     return ScorerSpec(name=flag.replace("_", "-"), implementation=name, config=config)

@@ -54,28 +54,28 @@ class RegraphedReader:
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Tensors:
         """Read the captions with replaced graphs."""
-        return self.reader(self._regraphed(texts), generator)
+        return self.reader(self._with_graphs(texts), generator)
 
     def cut(self, texts: Texts) -> list[bool] | None:
         """For each text, whether the reader cuts it; None if it can't tell."""
-        return cut_by(self.reader, self._regraphed(texts))
+        return find_cut_texts(self.reader, self._with_graphs(texts))
 
-    def _regraphed(self, texts: Texts) -> Texts:
+    def _with_graphs(self, texts: Texts) -> Texts:
         return replace(texts, graphs=list(map(self.graphs, texts.captions, texts.graphs)))
 
 
-def cut_by(reader: TextReader, texts: Texts) -> list[bool] | None:
+def find_cut_texts(reader: TextReader, texts: Texts) -> list[bool] | None:
     """For each text, whether a reader cuts it, so that the scorer never sees its end; None if the reader can't tell."""
     cut = getattr(reader, "cut", None)
     return cut(texts) if cut else None
 
 
-def mapped(embedding: Embedding, change: Callable[[Tensor], Tensor]) -> Embedding:
+def map_tensors(embedding: Embedding, change: Callable[[Tensor], Tensor]) -> Embedding:
     """Apply `change` to each tensor of an embedding; the structure and non-tensors are kept."""
     if isinstance(embedding, Tensor):
         return change(embedding)
     if isinstance(embedding, tuple):
-        parts = (mapped(part, change) for part in embedding)
+        parts = (map_tensors(part, change) for part in embedding)
         return type(embedding)(*parts) if hasattr(embedding, "_fields") else tuple(parts)
     return embedding
 

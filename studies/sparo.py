@@ -106,7 +106,7 @@ class SlotStudy(SplitStudy):
 
     @cached_property
     def options(self) -> Any:
-        return self.spec.configured(self.arm(MODEL, self.unchanged, 0).cell.options)
+        return self.spec.make_config(self.arm(MODEL, self.unchanged, 0).cell.options)
 
     def arm(self, model: str, row: str, seed: int) -> Arm:
         """Return the run of SPARO with the options of a row, or of another model, for which `row` is only the label."""

@@ -57,6 +57,6 @@ class LateInteraction(Scorer):
         best = torch.einsum("npd,mtd->nmtp", images, words.vectors).amax(-1)
         return (best * words.real).sum(-1) / words.real.sum(-1)
 
-    def paired(self, images, words):  # -> (n,)
+    def pair_similarity(self, images, words):  # -> (n,)
         best = torch.einsum("npd,ntd->ntp", images, words.vectors).amax(-1)
         return (best * words.real).sum(-1) / words.real.sum(-1)

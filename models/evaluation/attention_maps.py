@@ -66,12 +66,12 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     order = [nodes_of_objects(data, i) for i in indices]
     rows = torch.arange(len(patches), device=patches.device)[:, None]
     of_objects = patches[rows, torch.tensor(order, device=patches.device)]
-    objects = enlarged(of_objects / of_objects.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
+    objects = enlarge(of_objects / of_objects.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
     left = 1 - patches.sum(1, keepdim=True)
     config = scorer.config
     if not getattr(config, "competitive", True) or getattr(config, "focus", False):  # shares don't sum to 1
         left = torch.zeros_like(left)
-    rest = enlarged(left.clamp(0, 1), pixels.shape[-1])[:, 0]
+    rest = enlarge(left.clamp(0, 1), pixels.shape[-1])[:, 0]
     return Maps(objects.cpu().numpy(), rest.cpu().numpy())
 
 
@@ -88,7 +88,7 @@ def nodes_of_objects(data: SplitDataset, index: int) -> list[int]:
     return [nodes.index(name) for name in names]
 
 
-def enlarged(patches: Float[Tensor, "n q p"], size: int) -> Float[Tensor, "n q size size"]:
+def enlarge(patches: Float[Tensor, "n q p"], size: int) -> Float[Tensor, "n q size size"]:
     """Enlarge square maps of patches to the image's resolution, bilinearly."""
     side = round(patches.shape[-1] ** 0.5)
     return F.interpolate(patches.float().unflatten(-1, (side, side)), size=size, mode="bilinear", align_corners=False)

@@ -32,8 +32,7 @@ class EmbeddingFolder:
         except OSError as error:
             raise UserError(
                 f"embeddings of images can't be kept in {folder} ({error.strerror}); choose another --embeddings, or "
-                f"keep none "
-                "by --embeddings-limit 0"
+                "keep none by --embeddings-limit 0"
             ) from error
         self.folder, self.limit = folder, limit
         self._left = 0  # bytes that may be added before files are counted again, because other processes add files too
@@ -44,13 +43,13 @@ class EmbeddingFolder:
             temporary.write_bytes(content)
         self._left -= len(content)
         if self._left < 0:
-            self._left = self._trimmed()
+            self._left = self._trim()
 
-    def _trimmed(self) -> int:
+    def _trim(self) -> int:
         """Delete the files that were used longest ago if the limit is exceeded. Return the number of bytes that may be
         added before the next count."""
         with FileLock(self.folder / ".lock"):
-            files = sorted(filter(None, map(last_used, self.folder.glob(f"*/*{SUFFIX}"))))
+            files = sorted(filter(None, map(last_use, self.folder.glob(f"*/*{SUFFIX}"))))
             total = sum(size for _, size, _ in files)
             goal = self.limit if total <= self.limit else self.limit - self.limit // ROOM
             for _, size, path in files:
@@ -61,7 +60,7 @@ class EmbeddingFolder:
         return min(self.limit - total, self.limit // ROOM)
 
 
-def last_used(path: Path) -> tuple[int, int, Path] | None:
+def last_use(path: Path) -> tuple[int, int, Path] | None:
     """Return when a file was last used (in nanoseconds), its size in bytes and its path; None if another process has
     deleted it."""
     with contextlib.suppress(FileNotFoundError):
@@ -70,7 +69,7 @@ def last_used(path: Path) -> tuple[int, int, Path] | None:
     return None
 
 
-class Shelf:
+class StoredRows:
     """The stored rows of one model: the embedding of each image, in `width` bytes."""
 
     def __init__(self, files: EmbeddingFolder, owner: str, width: int) -> None:
@@ -93,7 +92,7 @@ class Shelf:
         path, offset = self._places[key]
         found = self._read(path, offset)
         row = found[2 * DIGEST :]
-        if found != record(self._owner, key, row):
+        if found != record_bytes(self._owner, key, row):
             self._drop(path)
             return None
         if path not in self._used:
@@ -104,7 +103,7 @@ class Shelf:
 
     def put(self, rows: Mapping[str, bytes]) -> None:
         """Save the rows of several images, unless they are larger than the limit. A full disk only causes a warning."""
-        content = b"".join(record(self._owner, bytes.fromhex(fingerprint), row) for fingerprint, row in rows.items())
+        content = b"".join(record_bytes(self._owner, bytes.fromhex(key), row) for key, row in rows.items())
         if len(content) != len(rows) * self._length:
             raise ValueError("rows of another width")
         if len(content) > self._files.limit:
@@ -138,12 +137,12 @@ class Shelf:
             content = read_bytes(path)
             path.unlink(missing_ok=True)
             parts = [content[start : start + self._length] for start in range(0, len(content), self._length)]
-            whole = [part for part in parts if part == record(self._owner, part[:DIGEST], part[2 * DIGEST :])]
+            whole = [part for part in parts if part == record_bytes(self._owner, part[:DIGEST], part[2 * DIGEST :])]
             if whole:
                 self.put({part[:DIGEST].hex(): part[2 * DIGEST :] for part in whole})
 
 
-def record(owner: bytes, key: bytes, row: bytes) -> bytes:
+def record_bytes(owner: bytes, key: bytes, row: bytes) -> bytes:
     """Return the bytes of a record: key, digest and row. The digest also covers `owner`, the name of the model's
     folder."""
     return key + hashlib.sha256(owner + b"\0" + key + row).digest() + row

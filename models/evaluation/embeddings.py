@@ -21,10 +21,10 @@ from torch import Tensor
 
 from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks.photographs import PhotographSet
-from menagerie.models.evaluation.embedding_store import EmbeddingFolder, Shelf
-from menagerie.models.evaluation.scoring import BLOCK, Block, encode, encoded
-from menagerie.models.scorer import Scorer, moved
-from menagerie.models.texts import Tensors, leaves, mapped
+from menagerie.models.evaluation.embedding_store import EmbeddingFolder, StoredRows
+from menagerie.models.evaluation.scoring import BLOCK, Block, encode_blocks, encode_pixels
+from menagerie.models.scorer import Scorer, to_device
+from menagerie.models.texts import Tensors, leaves, map_tensors
 
 Report = Callable[[int], None]
 Row = tuple[Tensor, ...]  # tensors of one image, on the CPU
@@ -36,15 +36,16 @@ class Embeddings:
     def __init__(self, scorer: Scorer, weights: str, resolution: int, folder: EmbeddingFolder | None = None) -> None:
         """`weights` identifies the scorer; `resolution` is that of its images."""
         self.scorer = scorer.eval()
-        self.form: Form | None = form_of(scorer, resolution)
-        self.shelf: Shelf | None = None
-        if self.form and folder:
-            self.shelf = Shelf(folder, digest({"weights": weights, "noise": self.form.noise}), self.form.width)
+        self.format: RowFormat | None = find_row_format(scorer, resolution)
+        self.stored: StoredRows | None = None
+        if self.format and folder:
+            owner = digest({"weights": weights, "noise": self.format.noise})
+            self.stored = StoredRows(folder, owner, self.format.width)
 
     def encode(self, bench: PhotographSet, blocks: Sequence[Block], report: Report) -> Iterator[Tensors]:
         """Yield the embedding of each block of images, after calling `report` with the block's number of images."""
-        if self.form is None:
-            for block, embedding in zip(blocks, encoded(self.scorer, bench.images, blocks), strict=True):
+        if self.format is None:
+            for block, embedding in zip(blocks, encode_blocks(self.scorer, bench.images, blocks), strict=True):
                 report(len(set(block)))
                 yield embedding
             return
@@ -53,19 +54,19 @@ class Embeddings:
         for block in blocks:
             for number in dict.fromkeys(block):
                 if number not in ready:
-                    row = self._kept(bench, number)
-                    ready |= {number: row} if row else self._made(bench, self._missing(bench, number, coming, ready))
+                    row = self._read_row(bench, number)
+                    ready |= {number: row} if row else self._encode(bench, self._missing(bench, number, coming, ready))
             report(len(set(block)))
-            yield moved(self.form.stacked([ready[number] for number in block]), self.scorer.device)
+            yield to_device(self.format.stacked([ready[number] for number in block]), self.scorer.device)
             for number in set(block):
                 coming[number] -= 1
                 if not coming[number]:
                     del ready[number], coming[number]
 
-    def _kept(self, bench: PhotographSet, number: int) -> Row | None:
+    def _read_row(self, bench: PhotographSet, number: int) -> Row | None:
         """The row of an image, as kept on disk; None if there is none."""
-        row = self.shelf.get(bench.fingerprint(number)) if self.shelf else None
-        return row and self.form.from_bytes(row)
+        row = self.stored.get(bench.fingerprint(number)) if self.stored else None
+        return row and self.format.from_bytes(row)
 
     def _missing(self, bench: PhotographSet, first: int, coming: Iterable[int], ready: dict[int, Row]) -> list[int]:
         """The image `first`, and the next images that will be needed and have no row, as many as fill a block."""
@@ -78,20 +79,20 @@ class Embeddings:
         return wanted
 
     def _has(self, bench: PhotographSet, number: int) -> bool:
-        return self.shelf is not None and bench.fingerprint(number) in self.shelf
+        return self.stored is not None and bench.fingerprint(number) in self.stored
 
-    def _made(self, bench: PhotographSet, numbers: list[int]) -> dict[int, Row]:
+    def _encode(self, bench: PhotographSet, numbers: list[int]) -> dict[int, Row]:
         """Encode at most a block of images; return their rows by number."""
         pixels = bench.images(numbers)
         filled = torch.cat([pixels, pixels[:1].expand(BLOCK - len(pixels), -1, -1, -1)])
-        parts = [part.cpu() for part in leaves(encode(self.scorer, filled))]
+        parts = [part.cpu() for part in leaves(encode_pixels(self.scorer, filled))]
         rows = {number: tuple(part[k] for part in parts) for k, number in enumerate(numbers)}
-        if self.shelf:
-            self.shelf.put({bench.fingerprint(number): to_bytes(row) for number, row in rows.items()})
+        if self.stored:
+            self.stored.put({bench.fingerprint(number): row_bytes(row) for number, row in rows.items()})
         return rows
 
 
-class Form(NamedTuple):
+class RowFormat(NamedTuple):
     """The structure of a scorer's embedding of images: tensors with a row for each image."""
 
     empty: Tensors
@@ -107,10 +108,10 @@ class Form(NamedTuple):
     def stacked(self, rows: Sequence[Row]) -> Tensors:
         """Compose the embedding of several images from their rows."""
         columns = iter([torch.stack(column) for column in zip(*rows, strict=True)])
-        return mapped(self.empty, lambda _: next(columns))
+        return map_tensors(self.empty, lambda _: next(columns))
 
     def from_bytes(self, content: bytes) -> Row:
-        """Read a row that `to_bytes` wrote."""
+        """Read a row that `row_bytes` wrote."""
         row, start = [], 0
         for size, part in self._parts():
             part_content = bytearray(content[start : start + size])
@@ -123,7 +124,7 @@ class Form(NamedTuple):
         return ((prod(part.shape[1:]) * part.element_size(), part) for part in leaves(self.empty))
 
 
-def form_of(scorer: Scorer, resolution: int) -> Form | None:
+def find_row_format(scorer: Scorer, resolution: int) -> RowFormat | None:
     """Find the structure of a scorer's embedding of images. Return None if it has no rows, or if a row depends on its
     place.
 
@@ -131,13 +132,14 @@ def form_of(scorer: Scorer, resolution: int) -> Form | None:
     """
     size, generator = (BLOCK // 2, 3, resolution, resolution), torch.Generator().manual_seed(0)
     half = torch.randint(0, 256, size, generator=generator, dtype=torch.uint8)
-    embedding = encode(scorer, torch.cat([half, half.flip(0)]))
+    embedding = encode_pixels(scorer, torch.cat([half, half.flip(0)]))
     parts = list(leaves(embedding))
     if not parts or not all(map(has_rows, parts)):
         return None
     hashed = hashlib.sha256(repr([(part.dtype, part.shape) for part in parts]).encode())
-    hashed.update(to_bytes(tuple(part.cpu() for part in parts)))
-    return Form(mapped(embedding, lambda part: part.new_empty((0, *part.shape[1:]), device="cpu")), hashed.hexdigest())
+    hashed.update(row_bytes(tuple(part.cpu() for part in parts)))
+    empty = map_tensors(embedding, lambda part: part.new_empty((0, *part.shape[1:]), device="cpu"))
+    return RowFormat(empty, hashed.hexdigest())
 
 
 def has_rows(part: Any) -> bool:
@@ -147,6 +149,6 @@ def has_rows(part: Any) -> bool:
     return bool(right and part.equal(part.flip(0)))
 
 
-def to_bytes(row: Row) -> bytes:
+def row_bytes(row: Row) -> bytes:
     """Return the bytes of several tensors on the CPU, one after the other."""
     return b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in row)

@@ -13,9 +13,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import scoring
-from menagerie.models.evaluation.scoring import Encode, Read, blocks_of, check_finite, filled, in_use, text_embeddings
+from menagerie.models.evaluation.scoring import Encode, Read
+from menagerie.models.layers import evaluation_mode
 from menagerie.models.scorer import Scorer
-from menagerie.models.texts import Tensors, mapped
+from menagerie.models.texts import Tensors, map_tensors
 
 
 class Reranked(NamedTuple):
@@ -27,13 +28,13 @@ class Reranked(NamedTuple):
     """Number of pairs that the second scorer read."""
 
 
-def reranked(scorer: Scorer, pool: Pool, encode: Encode, first: Float[np.ndarray, "n m"], top: int) -> Reranked:
+def rerank(scorer: Scorer, pool: Pool, encode: Encode, first: Float[np.ndarray, "n m"], top: int) -> Reranked:
     """Rank the `top` best candidates of each query by `scorer`. All others come after them, in the order of `first`,
     the first scorer's scores of all pairs.
 
     Candidates that tie with the last of the best are among the best. Raises if `scorer` would read too many pairs.
     """
-    by_image, by_text = best(first, top), best(first.T, top).T
+    by_image, by_text = top_candidates(first, top), top_candidates(first.T, top).T
     wanted = by_image | by_text
     columns = {text: column for column, text in enumerate(pool.texts)}  # equal texts are read once
     pairs = sum(int(wanted[:, column].sum()) * len(text) for text, column in columns.items())
@@ -43,11 +44,11 @@ def reranked(scorer: Scorer, pool: Pool, encode: Encode, first: Float[np.ndarray
             "one; lower --rerank-top"
         )
     scores = scores_of_pairs(scorer, pool, encode, wanted)
-    check_finite(scorer, [scores[wanted]])
-    return Reranked(ranked(scores, by_image, first), ranked(scores.T, by_text.T, first.T).T, pairs)
+    scoring.check_finite_scores(scorer, [scores[wanted]])
+    return Reranked(rank_chosen(scores, by_image, first), rank_chosen(scores.T, by_text.T, first.T).T, pairs)
 
 
-def best(scores: Float[np.ndarray, "n m"], top: int) -> Bool[np.ndarray, "n m"]:
+def top_candidates(scores: Float[np.ndarray, "n m"], top: int) -> Bool[np.ndarray, "n m"]:
     """Return which candidates of each row are among the `top` best, or tie with the last of these."""
     if top >= scores.shape[1]:
         return np.ones(scores.shape, bool)
@@ -59,32 +60,32 @@ def scores_of_pairs(
     scorer: Scorer, pool: Pool, encode: Encode, wanted: Bool[np.ndarray, "n m"]
 ) -> Float[np.ndarray, "n m"]:
     """Return the scores of the wanted pairs, each a mean over the text's phrasings; NaN for others. Equal texts tie."""
-    out, blocks = np.full(wanted.shape, np.nan, np.float32), blocks_of(pool.images)
+    out, blocks = np.full(wanted.shape, np.nan, np.float32), scoring.equal_blocks(pool.images)
     size = len(blocks[0])
-    with in_use(scorer):
-        read = text_embeddings(scorer, list(dict.fromkeys(chain.from_iterable(pool.texts))))
+    with evaluation_mode(scorer):
+        read = scoring.text_embeddings(scorer, list(dict.fromkeys(chain.from_iterable(pool.texts))))
         for start, embedding in zip(range(0, len(wanted), size), encode(blocks), strict=True):
             places = np.argwhere(wanted[start : start + size]).tolist()
             distinct = list(dict.fromkeys((row, text) for row, column in places for text in pool.texts[column]))
-            known = dict(zip(distinct, paired_scores(scorer, read, embedding, distinct, size), strict=True))
+            known = dict(zip(distinct, score_row_pairs(scorer, read, embedding, distinct, size), strict=True))
             for row, column in places:
                 out[start + row, column] = np.mean([known[row, text] for text in pool.texts[column]])
     return out
 
 
-def paired_scores(
+def score_row_pairs(
     scorer: Scorer, read: Read, embedding: Tensors, pairs: Sequence[tuple[int, Caption]], size: int
 ) -> list[float]:
     """Score pairs of a row of the images' `embedding` and a text, `size` pairs at a time."""
     found: list[float] = []
-    for some in filled([pairs[k : k + size] for k in range(0, len(pairs), size)]):
+    for some in scoring.fill_last_block([pairs[k : k + size] for k in range(0, len(pairs), size)]):
         rows = torch.tensor([row for row, _ in some], device=scorer.device)
-        images = mapped(embedding, lambda tensor, rows=rows: tensor[rows])
-        found += scorer.paired(images, read([text for _, text in some])).float().cpu().tolist()
+        images = map_tensors(embedding, lambda tensor, rows=rows: tensor[rows])
+        found += scorer.pair_similarity(images, read([text for _, text in some])).float().cpu().tolist()
     return found[: len(pairs)]
 
 
-def ranked(
+def rank_chosen(
     scores: Float[np.ndarray, "n m"], chosen: Bool[np.ndarray, "n m"], first: Float[np.ndarray, "n m"]
 ) -> Float[np.ndarray, "n m"]:
     """Keep the scores of each row's chosen candidates. Others get lower scores, in the order of `first` and with the

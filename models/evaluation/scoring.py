@@ -3,7 +3,6 @@
 A scorer encodes each image once. For a pool, vectors of texts are computed once, and other embeddings of texts again
 for each chunk of images. A judge encodes nothing: it is asked for the scores of items."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -19,9 +18,11 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
+from menagerie.models.chunks import concatenate
 from menagerie.models.judges.judge import Judge
+from menagerie.models.layers import evaluation_mode
 from menagerie.models.scorer import Diverged, Scorer
-from menagerie.models.texts import Tensors, leaves, mapped
+from menagerie.models.texts import Tensors, map_tensors
 
 BLOCK = 32  # images encoded at once
 Block = Sequence[int]
@@ -37,7 +38,7 @@ Read = Callable[[Sequence[Caption]], Tensors]  # gives the embedding of texts
 T = TypeVar("T")
 
 
-def encoded(
+def encode_blocks(
     scorer: Scorer, images: Callable[[Block], UInt8[Tensor, "n 3 h w"]], blocks: Sequence[Block]
 ) -> Iterator[Tensors]:
     """Yield the embedding of each block of images; `images` gives the pixels of a block."""
@@ -45,27 +46,16 @@ def encoded(
         distinct = list(dict.fromkeys(block))
         pixels = images(distinct)
         again = len(distinct) < len(block)
-        yield encode(scorer, pixels[[distinct.index(number) for number in block]] if again else pixels)
+        yield encode_pixels(scorer, pixels[[distinct.index(number) for number in block]] if again else pixels)
 
 
 @torch.no_grad()
-def encode(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Tensors:
+def encode_pixels(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Tensors:
     """Return the scorer's embedding of images, given in uint8."""
     return scorer.encode_images(scorer.pixel_scale(pixels.to(scorer.device)))
 
 
-@contextlib.contextmanager
-def in_use(scorer: Scorer) -> Iterator[None]:
-    """Switch the scorer to evaluation mode, and afterwards back to its previous mode."""
-    was_training = scorer.training
-    scorer.eval()
-    try:
-        yield
-    finally:
-        scorer.train(was_training)
-
-
-def check_finite(scorer: Scorer, scores: Iterable[np.ndarray]) -> None:
+def check_finite_scores(scorer: Scorer, scores: Iterable[np.ndarray]) -> None:
     """Raise if a score isn't finite."""
     if not all(np.isfinite(matrix).all() for matrix in scores):
         raise Diverged(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
@@ -90,21 +80,25 @@ def score_items(
     if isinstance(scorer, Judge):
         return scorer.scores(benchmark, items)
     pairs = dict.fromkeys(Pair(image, text) for item in items for image in item.images for text in item.texts)
-    known = encoded_pairs(scorer, benchmark, list(pairs), encode or partial(encoded, scorer, benchmark.images))
+    known = score_encoded_pairs(
+        scorer, benchmark, list(pairs), encode or partial(encode_blocks, scorer, benchmark.images)
+    )
     scores = [np.array([[known[Pair(i, text)] for text in item.texts] for i in item.images]) for item in items]
-    check_finite(scorer, scores)
+    check_finite_scores(scorer, scores)
     return scores
 
 
 @torch.no_grad()
-def encoded_pairs(scorer: Scorer, benchmark: Benchmark, pairs: Sequence[Pair], encode: Encode) -> dict[Pair, float]:
+def score_encoded_pairs(
+    scorer: Scorer, benchmark: Benchmark, pairs: Sequence[Pair], encode: Encode
+) -> dict[Pair, float]:
     """Score each pair from the embeddings of its image and its text."""
     texts_of: dict[int, list[Caption]] = {}
     for image, text in pairs:
         texts_of.setdefault(image, []).append(text)
     known: dict[Pair, float] = {}
     blocks = list(benchmark.blocks(list(texts_of), BLOCK))
-    with in_use(scorer):
+    with evaluation_mode(scorer):
         read = text_embeddings(scorer, list(dict.fromkeys(text for _, text in pairs)))
         for block, embedding in zip(blocks, encode(blocks), strict=True):
             known.update(score_block(scorer, read, embedding, {image: texts_of[image] for image in block}))
@@ -119,13 +113,13 @@ def text_embeddings(scorer: Scorer, texts: Sequence[Caption]) -> Read:
     """
     if not (scorer.pairs_only and 0 < len(texts) <= MOST_TEXTS):
         return lambda some: encode_texts(scorer, some)
-    blocks = filled([texts[k : k + TEXTS] for k in range(0, len(texts), TEXTS)])
-    whole = stacked([encode_texts(scorer, block) for block in blocks])
+    blocks = fill_last_block([texts[k : k + TEXTS] for k in range(0, len(texts), TEXTS)])
+    whole = concatenate([encode_texts(scorer, block) for block in blocks])
     row_of = {text: row for row, text in enumerate(texts)}
 
     def rows(some: Sequence[Caption]) -> Tensors:
         numbers = torch.tensor([row_of[text] for text in some], device=scorer.device)
-        return mapped(whole, lambda tensor: tensor[numbers])
+        return map_tensors(whole, lambda tensor: tensor[numbers])
 
     return rows
 
@@ -133,12 +127,6 @@ def text_embeddings(scorer: Scorer, texts: Sequence[Caption]) -> Read:
 def encode_texts(scorer: Scorer, texts: Sequence[Caption]) -> Tensors:
     """Return the scorer's embedding of texts."""
     return scorer.encode_texts(scorer.read([text for text, _ in texts], [graph for _, graph in texts]))
-
-
-def stacked(embeddings: Sequence[Tensors]) -> Tensors:
-    """Concatenate the embeddings of several blocks."""
-    columns = iter([torch.cat(parts) for parts in zip(*map(leaves, embeddings), strict=True)])
-    return mapped(embeddings[0], lambda _: next(columns))
 
 
 def score_block(
@@ -151,7 +139,7 @@ def score_block(
     that each round has the same shape: the last bit of a product may depend on it."""
     for k in range(max(map(len, wanted.values()))):
         row = [texts[k] if k < len(texts) else texts[0] for texts in wanted.values()]
-        scores = scorer.paired(embedding, read(row))
+        scores = scorer.pair_similarity(embedding, read(row))
         yield from zip(map(Pair, wanted, row), scores.float().cpu().tolist(), strict=True)
 
 
@@ -175,11 +163,11 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
         raise UserError(f"{shape[0]} images with {shape[1]} texts take more than {MOST_BYTES >> 30} GB; give fewer")
     out = np.empty(shape, np.float32)
     texts = list(dict.fromkeys(pool.texts))
-    check_pairs(scorer, pool)
+    check_pool_size(scorer, pool)
     place = {text: column for column, text in enumerate(texts)}
     columns = [place[text] for text in pool.texts]
-    with in_use(scorer):
-        passes, embeddings = Passes(scorer, texts), encode(blocks_of(pool.images))
+    with evaluation_mode(scorer):
+        passes, embeddings = TextPasses(scorer, texts), encode(equal_blocks(pool.images))
         for start in range(0, shape[0], CHUNK):
             rows = np.empty((min(CHUNK, shape[0] - start), len(texts)), np.float32)
             chunk = list(islice(embeddings, CHUNK // BLOCK))
@@ -188,25 +176,25 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
                     part = rows[k * BLOCK : (k + 1) * BLOCK]
                     part[:, some.place] = scores_of(scorer, embedding, some)[: len(part)]
             out[start : start + CHUNK] = rows[:, columns]
-    check_finite(scorer, [out])
+    check_finite_scores(scorer, [out])
     return out
 
 
-def passes_of(pool: Pool) -> int:
+def count_passes(pool: Pool) -> int:
     """Return the number of passes that a scorer with `pairs_only` needs for a pool: one for each image and phrasing.
     Equal texts count once."""
     return len(pool.images) * sum(map(len, dict.fromkeys(pool.texts)))
 
 
-def too_many(scorer: Scorer, pool: Pool) -> bool:
+def has_too_many_pairs(scorer: Scorer, pool: Pool) -> bool:
     """Whether a scorer reads each pair by itself, and a pool has more pairs than it can read in hours."""
-    return scorer.pairs_only and passes_of(pool) > MOST_PAIRS
+    return scorer.pairs_only and count_passes(pool) > MOST_PAIRS
 
 
-def check_pairs(scorer: Scorer, pool: Pool) -> None:
+def check_pool_size(scorer: Scorer, pool: Pool) -> None:
     """Raise if a pool has too many pairs for the scorer."""
-    if too_many(scorer, pool):
-        passes = passes_of(pool)
+    if has_too_many_pairs(scorer, pool):
+        passes = count_passes(pool)
         raise UserError(
             f"{type(scorer).__name__} reads each image together with each text: {len(pool.images)} images with "
             f"{passes // len(pool.images)} texts are {passes} passes, and more than {MOST_PAIRS} aren't made; leave "
@@ -215,12 +203,12 @@ def check_pairs(scorer: Scorer, pool: Pool) -> None:
         )
 
 
-def blocks_of(images: Sequence[int]) -> list[Sequence[int]]:
+def equal_blocks(images: Sequence[int]) -> list[Sequence[int]]:
     """Divide images into blocks, all of one shape."""
-    return filled([images[k : k + BLOCK] for k in range(0, len(images), BLOCK)])
+    return fill_last_block([images[k : k + BLOCK] for k in range(0, len(images), BLOCK)])
 
 
-def filled(blocks: list[Sequence[T]]) -> list[Sequence[T]]:
+def fill_last_block(blocks: list[Sequence[T]]) -> list[Sequence[T]]:
     """Fill up the last of several blocks with copies of its first item, since last bits may depend on the shape."""
     if len(blocks) > 1:
         last = blocks[-1]
@@ -228,7 +216,7 @@ def filled(blocks: list[Sequence[T]]) -> list[Sequence[T]]:
     return blocks
 
 
-class Passes:
+class TextPasses:
     """Yields all encoded texts each time it is iterated over. Vectors are kept, other embeddings are computed again."""
 
     def __init__(self, scorer: Scorer, texts: Sequence[Phrasings]) -> None:
@@ -256,12 +244,12 @@ class Passes:
             embedding = encode_texts(self.scorer, full)
             place = slice(start, start + len(block))
             if isinstance(embedding, Tensor) and self.scorer.vectors_of(embedding) is not None:
-                yield Columns(place, averaged(embedding, bounds), [])
+                yield Columns(place, average_phrasings(embedding, bounds), [])
             else:
                 yield Columns(place, embedding, bounds)
 
 
-def averaged(embedding: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
+def average_phrasings(embedding: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
     """Return each text's mean unit vector, scaled to length 1; the vectors in `embedding` if each text has one
     phrasing."""
     embedding = embedding[: bounds[-1]]

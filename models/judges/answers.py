@@ -18,7 +18,7 @@ from menagerie.models.judges.questions import VERSION, Answer, Question
 NAME = 60  # characters of a model's name in its folder's
 
 
-class Kept(msgspec.Struct, forbid_unknown_fields=True):
+class StoredAnswer(msgspec.Struct, forbid_unknown_fields=True):
     """The fields of an `Answer` that a line of the file may have."""
 
     text: str = ""
@@ -31,11 +31,11 @@ class Kept(msgspec.Struct, forbid_unknown_fields=True):
     tokens_out: int = 0
 
 
-class Line(msgspec.Struct):
+class AnswerLine(msgspec.Struct):
     """A line of the file."""
 
     key: str
-    answer: Kept
+    answer: StoredAnswer
 
 
 class AnswerStore(KeptAnswers[Answer]):
@@ -51,7 +51,7 @@ class AnswerStore(KeptAnswers[Answer]):
         return {"key": key, "answer": {name: v for name, v in fields if v != Answer._field_defaults[name]}}
 
     def from_line(self, content: Any) -> tuple[str, Answer]:
-        line = msgspec.convert(check_shape(content, Line, self.path), Line)
+        line = msgspec.convert(check_shape(content, AnswerLine, self.path), AnswerLine)
         return line.key, Answer(**msgspec.structs.asdict(line.answer))
 
 

@@ -57,7 +57,7 @@ class ChatModel:
         def ask(question: Question) -> tuple[Question, Answer]:
             url = "" if question.image is None else url_of(question.image)
             try:
-                answer = self.server.chat(self.request(question, url), asking.stopped, read_answer(question.reply))
+                answer = self.server.chat(self.request(question, url), asking.stopped, answer_reader(question.reply))
             except Refused as error:
                 answer = Answer(refused=str(error))
             except NoAnswer as error:
@@ -87,7 +87,7 @@ class ChatModel:
         question = Question(0 if image else None, "Is this grey?", () if reply else YES_NO, "A grey square." * reply)
         url = data_url(GREY) if image else ""
         try:
-            answer = self.server.chat(self.request(question, url), threading.Event(), read_answer(question.reply))
+            answer = self.server.chat(self.request(question, url), threading.Event(), answer_reader(question.reply))
         except Refused as error:
             way = self.way_out(question, url)
             if way == WITHOUT and self.top > 1:
@@ -116,13 +116,13 @@ class ChatModel:
     def takes(self, request: Mapping[str, Any]) -> bool:
         """Whether the server answers a request."""
         try:
-            self.server.chat(request, threading.Event(), read_answer(""))
+            self.server.chat(request, threading.Event(), answer_reader(""))
         except NoAnswer:
             return False
         return True
 
 
-def read_answer(wanted: str) -> Callable[[Mapping[str, Any]], Answer]:
+def answer_reader(wanted: str) -> Callable[[Mapping[str, Any]], Answer]:
     """Make a function that reads the answer in a server's JSON, with the likelihood of `wanted` if it isn't empty."""
 
     def read(content: Mapping[str, Any]) -> Answer:

@@ -25,7 +25,7 @@ class Comparison(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Form(ABC):
+class QuestionForm(ABC):
     """A form of questions. If it is `blind`, none of them has an image."""
 
     name: ClassVar[FormName]
@@ -54,25 +54,25 @@ class Form(ABC):
     def scores(self, item: Item, verdicts: Mapping[Comparison, Verdict]) -> Scores | None:
         """The scores of an item's images with its texts; None if a verdict is missing."""
         its = [verdicts[comparison] for comparison in self.comparisons(item)]
-        values = values_of(its)
+        values = comparable_values(its)
         return None if values is None else np.reshape(values, (len(item.images), len(item.texts)))
 
-    def shown(self, image: int) -> int | None:
+    def image_shown(self, image: int) -> int | None:
         """Return the image that a question shows; None if the form is blind."""
         return None if self.blind else image
 
 
-class Yes(Form):
+class Yes(QuestionForm):
     """log P(yes) - log P(no), for each image and text."""
 
     name = "yes"
 
     def questions(self, comparison: Comparison) -> tuple[Question, ...]:
         wording = ask.BLIND_YES if self.blind else ask.YES
-        return (Question(self.shown(comparison.image), wording.format(*comparison.texts), ask.YES_NO),)
+        return (Question(self.image_shown(comparison.image), wording.format(*comparison.texts), ask.YES_NO),)
 
 
-class Likelihood(Form):
+class Likelihood(QuestionForm):
     """Mean log-probability of the text as the model's own answer, minus `prior` times that without the image."""
 
     name = "likelihood"
@@ -91,7 +91,7 @@ class Likelihood(Form):
         return Verdict(first.value - self.prior * rest[0].value)
 
 
-class Choice(Form):
+class Choice(QuestionForm):
     """Choice between two texts. It is asked in both orders, and half the difference of the two values counts, so that a
     preference for the text named first or second cancels. If nothing is left for any text of an image, as for a model
     that always says A, the image has no scores (NaN).
@@ -117,19 +117,19 @@ class Choice(Form):
         return (Comparison(image, pair) for pair in pairs for image in item.images)
 
     def questions(self, comparison: Comparison) -> tuple[Question, ...]:
-        wording, image = ask.BLIND_CHOICE if self.blind else ask.CHOICE, self.shown(comparison.image)
+        wording, image = ask.BLIND_CHOICE if self.blind else ask.CHOICE, self.image_shown(comparison.image)
         orders = comparison.texts, comparison.texts[::-1]
         return tuple(Question(image, wording.format(*order), ask.LETTERS) for order in orders)
 
     def verdict(self, found: Sequence[Verdict]) -> Verdict:
-        values = values_of(found)
+        values = comparable_values(found)
         if values is None:
             return next(each for each in found if each.value is None)
         return Verdict((values[0] - values[1]) / 2, graded=all(each.graded for each in found))
 
     def scores(self, item: Item, verdicts: Mapping[Comparison, Verdict]) -> Scores | None:
         every = list(self.comparisons(item))
-        values = values_of([verdicts[comparison] for comparison in every])
+        values = comparable_values([verdicts[comparison] for comparison in every])
         if values is None:
             return None
         out = np.zeros((len(item.images), len(item.texts)))
@@ -140,7 +140,7 @@ class Choice(Form):
         return out
 
 
-def values_of(verdicts: Sequence[Verdict]) -> list[float] | None:
+def comparable_values(verdicts: Sequence[Verdict]) -> list[float] | None:
     """The values of verdicts that are compared with each other; None if one is missing. If one has no
     log-probabilities, only the signs of all values count."""
     if any(each.value is None for each in verdicts):
@@ -160,9 +160,9 @@ def compares_images(benchmark: Benchmark, item: Item) -> bool:
     return benchmark.outcome(item, right) != benchmark.outcome(item, lower)
 
 
-FORMS: Mapping[FormName, type[Form]] = {kind.name: kind for kind in (Yes, Choice, Likelihood)}
+FORMS: Mapping[FormName, type[QuestionForm]] = {kind.name: kind for kind in (Yes, Choice, Likelihood)}
 
 
-def form_of(name: FormName, options: JudgeOptions, blind: bool) -> Form:
+def make_form(name: FormName, options: JudgeOptions, blind: bool) -> QuestionForm:
     """Make a form by its name; only likelihood with the image has a prior."""
     return FORMS[name](blind, options.prior if name == "likelihood" and not blind else 0.0)

@@ -15,7 +15,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import quiet
 from menagerie.models.judges.judge import Picture
 from menagerie.models.judges.questions import Answer, Question, means
-from menagerie.models.towers.weight_file import check_whole, without_advice
+from menagerie.models.towers.weight_file import check_loaded, without_advice
 
 
 class HuggingFaceModel:
@@ -36,12 +36,13 @@ class HuggingFaceModel:
     ) -> Iterator[tuple[Question, Answer]]:
         """Yield each question with its answer. Raises `UserError` if the model can't be loaded or asked."""
         if self.loaded is None:
-            self.loaded = load(self.place, self.device)
+            self.loaded = load_model(self.place, self.device)
         for question in questions:
-            shown = None if question.image is None else Image.fromarray(picture(question.image))
-            yield question, self.likelihood(question, shown) if question.reply else self.between(question, shown)
+            image = None if question.image is None else Image.fromarray(picture(question.image))
+            ask = self.likelihood if question.reply else self.word_likelihoods
+            yield question, ask(question, image)
 
-    def between(self, question: Question, picture: Image.Image | None) -> Answer:
+    def word_likelihoods(self, question: Question, picture: Image.Image | None) -> Answer:
         """Find the log-probability of each of the question's words as the first token; the probabilities of all tokens
         that mean a word are summed."""
         inputs = self.inputs(question.text, picture)
@@ -57,7 +58,7 @@ class HuggingFaceModel:
         inputs = self.inputs(question.text, picture)
         reply = processor.tokenizer(question.reply, add_special_tokens=False, return_tensors="pt")["input_ids"]
         reply = reply.to(self.device)
-        values = self.log_probabilities(followed(inputs, reply))[-reply.shape[1] - 1 : -1]
+        values = self.log_probabilities(append_reply(inputs, reply))[-reply.shape[1] - 1 : -1]
         mean = values.gather(1, reply.T).mean().item()
         return Answer(likelihood=mean, tokens_in=inputs["input_ids"].shape[1], tokens_out=reply.shape[1])
 
@@ -93,7 +94,7 @@ class HuggingFaceModel:
         return self.tokens[words]
 
 
-def followed(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tensor]:
+def append_reply(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tensor]:
     """Append a reply's tokens to the inputs, with 1 in the attention mask and 0, the type of text, in other tensors of
     the same shape."""
     out, shape = dict(inputs), inputs["input_ids"].shape
@@ -105,7 +106,7 @@ def followed(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tensor]:
 
 
 @quiet()
-def load(place: str, device: str) -> tuple[Any, Any]:
+def load_model(place: str, device: str) -> tuple[Any, Any]:
     """Load the model and its processor; raises for a model with a separate decoder."""
     try:
         from transformers import AutoModelForImageTextToText, AutoProcessor
@@ -114,14 +115,12 @@ def load(place: str, device: str) -> tuple[Any, Any]:
     try:
         given = {"torch_dtype": "auto", "trust_remote_code": False, "output_loading_info": True}
         model, read = AutoModelForImageTextToText.from_pretrained(place, **given)
-        check_whole(place, read["missing_keys"], read["unexpected_keys"])
+        check_loaded(place, read["missing_keys"], read["unexpected_keys"])
         processor = AutoProcessor.from_pretrained(place, trust_remote_code=False)
     except UserError:
         raise
     except Exception as error:  # another kind, a missing file or library, no network: each raises its own type
         raise UserError(f"{place} can't be loaded by transformers: {without_advice(error)}") from error
     if getattr(model.config, "is_encoder_decoder", False):
-        raise UserError(
-            f"{place} writes with a decoder apart from what reads the image; only models of one decoder are asked"
-        )
+        raise UserError(f"{place} has an encoder and a decoder; only models that are one decoder can be judges")
     return (model if device != "cpu" else model.float()).to(device).eval(), processor

@@ -13,9 +13,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.models.judges.answers import AnswerStore, pixels_key, question_key
-from menagerie.models.judges.forms import Comparison, Form
+from menagerie.models.judges.forms import Comparison, QuestionForm
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.judges.questions import Answer, Question, Verdict, read
+from menagerie.models.judges.questions import Answer, Question, Verdict, read_verdict
 
 Picture = UInt8[np.ndarray, "h w 3"]
 MOST_PAIRS = 1_000_000  # in a pool
@@ -43,12 +43,12 @@ class Respondent(Protocol):
 class Judge:
     """A model asked in one form. Its answers are kept, so that no question is asked twice."""
 
-    def __init__(self, respondent: Respondent, form: Form, options: JudgeOptions) -> None:
+    def __init__(self, respondent: Respondent, form: QuestionForm, options: JudgeOptions) -> None:
         self.respondent, self.form, self.options = respondent, form, options
         self.begin(lambda images: None)
 
     @cached_property
-    def kept(self) -> AnswerStore:
+    def store(self) -> AnswerStore:
         """The answers of the model, read from disk when the first is wanted."""
         how = {"side": self.options.side, "largest": self.options.largest}
         return AnswerStore(self.options.answers, self.respondent.name, {**self.respondent.identity(), **how})
@@ -66,7 +66,7 @@ class Judge:
             self.report(int(images))
             self.reported += images
 
-    def counted(self) -> dict[str, int]:
+    def totals(self) -> dict[str, int]:
         """Numbers of items, questions, answers of each kind, and tokens since `begin`."""
         return dict(self.counts)
 
@@ -105,9 +105,9 @@ class Judge:
         """The verdict of each comparison."""
         questions = {comparison: self.form.questions(comparison) for comparison in comparisons}
         before = self.reported
-        answers = self.answered(benchmark, list(dict.fromkeys(q for its in questions.values() for q in its)))
+        answers = self.find_answers(benchmark, list(dict.fromkeys(q for its in questions.values() for q in its)))
         self.advance(len({comparison.image for comparison in comparisons}) - (self.reported - before))
-        found = {question: read(question, answer) for question, answer in answers.items()}
+        found = {question: read_verdict(question, answer) for question, answer in answers.items()}
         self.count(answers, found)
         if not self.form.compares_images:
             places = [[found[question].value for question in its] for its in questions.values()]
@@ -115,25 +115,25 @@ class Judge:
             self.counts.update(choices=len(both), by_place=sum(there * back > 0 for there, back in both))
         return {one: self.form.verdict([found[question] for question in its]) for one, its in questions.items()}
 
-    def answered(self, benchmark: Benchmark, questions: Sequence[Question]) -> dict[Question, Answer]:
+    def find_answers(self, benchmark: Benchmark, questions: Sequence[Question]) -> dict[Question, Answer]:
         """Return the answers to questions: kept ones, and new ones of the model, which are then kept. Raises for
         questions without an answer, unless the options allow them."""
         pixels = {i: "" if i is None else pixels_key(benchmark.picture(i)) for i in {q.image for q in questions}}
         keys = {question: question_key(question, pixels[question.image]) for question in questions}
-        self.kept.read()  # what another process has asked by now
-        missing = {key: question for question, key in keys.items() if not self.kept.get(key)}
+        self.store.read()  # what another process has asked by now
+        missing = {key: question for question, key in keys.items() if not self.store.get(key)}
         self.counts.update(questions=len(questions), kept=sum(key not in missing for key in keys.values()))
         left = Counter(question.image for question in missing.values())
 
         def picture(number: int) -> Picture:
-            return sized(benchmark.picture(number), self.options.side, self.options.largest)
+            return resize_picture(benchmark.picture(number), self.options.side, self.options.largest)
 
         lost: dict[str, Answer] = {}
         for question, answer in self.respondent.answers(list(missing.values()), picture) if missing else ():
             if answer.unanswered:
                 lost[keys[question]] = answer
             else:
-                self.kept.keep(keys[question], answer)
+                self.store.keep(keys[question], answer)
             left[question.image] -= 1
             self.advance(question.image is not None and not left[question.image])
         if lost and self.options.unanswered == "refuse":
@@ -141,7 +141,7 @@ class Judge:
                 f"{len(lost)} of {len(questions)} questions have no answer ({next(iter(lost.values())).unanswered}); "
                 "run it again, which asks these alone, or count them as ties by --judge.unanswered tie"
             )
-        return {question: lost.get(key) or self.kept.get(key) for question, key in keys.items()}
+        return {question: lost.get(key) or self.store.get(key) for question, key in keys.items()}
 
     def count(self, answers: Mapping[Question, Answer], verdicts: Mapping[Question, Verdict]) -> None:
         """Add answers and verdicts to the counts that reports show."""
@@ -153,7 +153,7 @@ class Judge:
             self.models |= {answer.model: None} if answer.model else {}
 
 
-def sized(picture: Picture, side: int, largest: int) -> UInt8[np.ndarray, "new_h new_w 3"]:
+def resize_picture(picture: Picture, side: int, largest: int) -> UInt8[np.ndarray, "new_h new_w 3"]:
     """Enlarge a picture by a whole factor, repeating its pixels, until its shorter side is at least `side`, as far as
     the longer side stays within `largest`. Reduce one whose longer side is beyond `largest` to that."""
     height, width = picture.shape[:2]

@@ -75,7 +75,7 @@ class Verdict(NamedTuple):
     """Whether a word wasn't among the alternatives, so that an upper bound stands for its log-probability."""
 
 
-def read(question: Question, answer: Answer) -> Verdict:
+def read_verdict(question: Question, answer: Answer) -> Verdict:
     """Return the verdict that an answer gives."""
     if answer.unanswered:
         return Verdict(None, "unanswered")
@@ -97,37 +97,37 @@ def read_words(answer: Answer, words: tuple[str, ...]) -> Verdict:
     text = answer.text.lstrip(MARKUP)
     if answer.cut and not text:
         return Verdict(None, "cut off")
-    begins = beginning(text, words)
-    opens = begins or beginning(text, words, VERB)
-    graded = between(answer.first, words) if answer.first else None
-    if graded and (not text or (opens and not behind(answer.first, opens, words))):
+    begins = first_word(text, words)
+    opens = begins or first_word(text, words, VERB)
+    graded = word_log_odds(answer.first, words) if answer.first else None
+    if graded and (not text or (opens and not is_less_likely(answer.first, opens, words))):
         return graded
     if begins:
-        return plain(begins, words)
+        return ungraded_verdict(begins, words)
     if REFUSED.search(text):
         return Verdict(None, "refused")
-    named = [word for word in words if pattern(word).search(text)]
+    named = [word for word in words if word_pattern(word).search(text)]
     if len(named) == 1 and not any(mentions(text, word) for word in words if word not in named):
-        return plain(named[0], words)
+        return ungraded_verdict(named[0], words)
     if graded and not any(means(likeliest(answer.first), word) for word in words):
         return graded  # it begins otherwise: "A red cat" is no letter A
     return Verdict(None, "cut off" if answer.cut else "unparsable")
 
 
-def plain(word: str, words: tuple[str, ...]) -> Verdict:
+def ungraded_verdict(word: str, words: tuple[str, ...]) -> Verdict:
     """Return the verdict of an answer without log-probabilities that says `word`."""
     return Verdict(1.0 if word == words[0] else -1.0, graded=False)
 
 
-def pattern(word: str, after: str = ALONE) -> re.Pattern[str]:
+def word_pattern(word: str, after: str = ALONE) -> re.Pattern[str]:
     """A pattern that finds a word in any case. A letter is found only as a capital, and only with `after` behind it,
     because "A" is an article too."""
     return re.compile(rf"\b{word}\b", re.IGNORECASE) if len(word) > 1 else re.compile(rf"\b{word}\b{after}")
 
 
-def beginning(text: str, words: tuple[str, ...], after: str = ALONE) -> str:
+def first_word(text: str, words: tuple[str, ...], after: str = ALONE) -> str:
     """The word with which an answer begins; empty if it is none of these."""
-    return next((word for word in words if pattern(word, after).match(text)), "")
+    return next((word for word in words if word_pattern(word, after).match(text)), "")
 
 
 def mentions(text: str, letter: str) -> bool:
@@ -141,7 +141,7 @@ def likeliest(first: Alternatives) -> str:
     return max(first, key=lambda each: each[1])[0]
 
 
-def between(first: Alternatives, words: tuple[str, ...]) -> Verdict | None:
+def word_log_odds(first: Alternatives, words: tuple[str, ...]) -> Verdict | None:
     """Return the difference of two words' log-probabilities among alternatives; None if neither word is there.
 
     A word that isn't there gets an upper bound: it is at most as likely as the least likely alternative, and as what
@@ -157,7 +157,7 @@ def between(first: Alternatives, words: tuple[str, ...]) -> Verdict | None:
     return Verdict(one - other, bounded=min(found) == -math.inf)
 
 
-def behind(first: Alternatives, word: str, words: tuple[str, ...]) -> bool:
+def is_less_likely(first: Alternatives, word: str, words: tuple[str, ...]) -> bool:
     """Whether the likeliest spelling of a word among alternatives is less likely than that of another of `words`."""
     best = {each: max((v for token, v in first if means(token, each)), default=-math.inf) for each in words}
     return bool(best[word] < max(best.values()))

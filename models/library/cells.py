@@ -8,7 +8,7 @@ import msgspec
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.models.cell_results import result_in
-from menagerie.models.checkpoint import read_config
+from menagerie.models.checkpoint import scorer_config
 from menagerie.models.registry import short_name
 
 SHOWN = 8  # most cells in a message
@@ -26,21 +26,21 @@ class CellFile(msgspec.Struct):
     settings: dict[str, Any] = {}
 
 
-def result_of(cell: Path) -> dict[str, Any]:
+def cell_result(cell: Path) -> dict[str, Any]:
     """Read a cell's result; empty for a checkpoint outside a study."""
     return result_in(cell, CellFile) or {}
 
 
-def place_of(cell: Path) -> dict[str, Any]:
+def cell_place(cell: Path) -> dict[str, Any]:
     """The place of a cell in its study: axes and seed, by their names in its result."""
-    result = result_of(cell)
+    result = cell_result(cell)
     return {axis: result[axis] for axis in (*result.get("axes", ()), "seed") if axis in result}
 
 
-def named_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> Path:
+def find_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> Path:
     """The checkpoint of the one cell that has the wanted model, axes, seed or settings (such as `options.dim`); raises
     if no cell or several match."""
-    places = {folder: {"model": short_name(read_config(folder).model), **place_of(folder.parent)} for folder in folders}
+    places = {f: {"model": short_name(scorer_config(f).model), **cell_place(f.parent)} for f in folders}
     known = places if all_in(wanted, places) else with_settings(places)
     for axis, value in wanted.items():
         choose(f"axis of {name}", axis, list(dict.fromkeys(axis for place in known.values() for axis in place)))
@@ -53,10 +53,10 @@ def named_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) ->
         return meant[0]
     given = ", ".join(f"{axis}={value!r}" for axis, value in wanted.items())
     if not meant:
-        raise UserError(f"{name} has no cell of {given}; it has {listed(places)}")
+        raise UserError(f"{name} has no cell of {given}; it has {list_cells(places)}")
     raise UserError(
         f"{name} has {len(meant)} cells{f' of {given}' * bool(wanted)}; say which, by what tells them apart or by its "
-        f"folder: {listed({folder: places[folder] for folder in meant})}"
+        f"folder: {list_cells({folder: places[folder] for folder in meant})}"
     )
 
 
@@ -69,12 +69,12 @@ def same(of_cell: Any, value: Any) -> bool:
     return of_cell == (list(value) if isinstance(value, tuple) else value)
 
 
-def listed(places: Mapping[Path, Mapping[str, Any]]) -> str:
+def list_cells(places: Mapping[Path, Mapping[str, Any]]) -> str:
     """List cells by the values on which they differ, in the form that `load_scorer` takes, each with its folder. If
     some have equal places, settings that differ are listed too."""
-    words = differences(places)
+    words = differing_values(places)
     if len(set(words.values())) < len(words):
-        words = differences(with_settings(places))
+        words = differing_values(with_settings(places))
     lines = [f"{text} ({folder.parent})" if text else str(folder.parent) for folder, text in words.items()]
     return "; ".join(sorted(lines)[:SHOWN]) + "; …" * (len(lines) > SHOWN)
 
@@ -86,11 +86,11 @@ def all_in(names: Iterable[str], places: Mapping[Path, Mapping[str, Any]]) -> bo
 
 def with_settings(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, dict[str, Any]]:
     """Add each cell's settings to its place, whose values win for names in both."""
-    settings = {folder: dict(flat(result_of(folder.parent).get("settings", {}))) for folder in places}
+    settings = {folder: dict(flatten(cell_result(folder.parent).get("settings", {}))) for folder in places}
     return {folder: {**place, **settings[folder], **place} for folder, place in places.items()}
 
 
-def differences(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:
+def differing_values(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:
     """For each cell, its values on the axes on which the cells differ."""
     axes = dict.fromkeys(axis for place in places.values() for axis in place)
     varied = [axis for axis in axes if len({repr(place.get(axis)) for place in places.values()}) > 1]
@@ -100,7 +100,7 @@ def differences(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:
     }
 
 
-def flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """Yield nested settings under dotted names."""
     for name, value in settings.items():
-        yield from flat(value, f"{above}{name}.") if isinstance(value, Mapping) else [(f"{above}{name}", value)]
+        yield from (flatten(value, f"{above}{name}.") if isinstance(value, Mapping) else [(f"{above}{name}", value)])

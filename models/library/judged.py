@@ -14,7 +14,7 @@ from menagerie.envs.core.progress import quiet
 from menagerie.envs.core.reading import read_json
 from menagerie.models.judges.options import FormName, JudgeOptions
 from menagerie.models.judges.questions import VERSION
-from menagerie.models.library.sources import HuggingFace, Source
+from menagerie.models.library.sources import HuggingFace, ScorerSource
 from menagerie.models.towers.hugging_face import MASKED
 from menagerie.models.towers.weight_file import check_no_adapter
 
@@ -27,7 +27,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
-class Judged(Source):
+class JudgeSource(ScorerSource):
     """A model asked in one form of questions; if `blind`, it never sees the image."""
 
     name: str
@@ -66,14 +66,14 @@ class Judged(Source):
 
     def load(self, device: str = "cpu", world: str = "") -> "Judge":  # type: ignore[override]
         """Return the judge. Nothing is loaded or sent before its first question."""
-        from menagerie.models.judges.forms import form_of
+        from menagerie.models.judges.forms import make_form
         from menagerie.models.judges.judge import Judge
 
-        return Judge(self.respondent(device), form_of(self.form, self.options, self.blind), self.options)
+        return Judge(self.respondent(device), make_form(self.form, self.options, self.blind), self.options)
 
 
 @dataclass(frozen=True)
-class ChatJudge(Judged):
+class ChatJudge(JudgeSource):
     """A model at a server of the OpenAI protocol."""
 
     url: str
@@ -89,7 +89,7 @@ class ChatJudge(Judged):
 
 
 @dataclass(frozen=True)
-class HuggingFaceJudge(Judged):
+class HuggingFaceJudge(JudgeSource):
     """An image-text-to-text model of Hugging Face's transformers."""
 
     place: str
@@ -104,19 +104,17 @@ class HuggingFaceJudge(Judged):
         return HuggingFaceModel(self.model, self.place, HuggingFace(self.name, self.place).identity(), device)
 
 
-def judges_named(name: str, options: JudgeOptions) -> list[Judged]:
+def find_judges(name: str, options: JudgeOptions) -> list[JudgeSource]:
     """Return the judges that a name stands for: one for each form of questions, and with `options.blind` a second,
-    blind one. Empty if the name isn't that of a model that answers questions. Raises like `judge_named`."""
+    blind one. Empty if the name isn't that of a model that answers questions. Raises like `make_judge`."""
     if not is_judge(name):
         return []
     return [
-        judge_named(name, form, blind, options)
-        for blind in (False, True)[: 1 + options.blind]
-        for form in options.forms
+        make_judge(name, form, blind, options) for blind in (False, True)[: 1 + options.blind] for form in options.forms
     ]
 
 
-def judge_named(name: str, form: FormName, blind: bool, options: JudgeOptions) -> Judged:
+def make_judge(name: str, form: FormName, blind: bool, options: JudgeOptions) -> JudgeSource:
     """Make one judge; raises for a chat model without a name, with an invalid address, or whose key is missing."""
     if not name.startswith(CHAT):
         place = name.removeprefix(HUB)
@@ -130,7 +128,7 @@ def judge_named(name: str, form: FormName, blind: bool, options: JudgeOptions) -
     return judge
 
 
-def check_key(key: str, sources: Iterable[Source]) -> None:
+def check_key(key: str, sources: Iterable[ScorerSource]) -> None:
     """Raise if a key would be sent to several servers; also for an address with a port that is none."""
     servers = sorted({server_of(source.url) for source in sources if isinstance(source, ChatJudge)})
     if key and len(servers) > 1:
@@ -171,7 +169,7 @@ def kind_on_hub(name: str) -> str:
     try:
         from transformers import AutoConfig
 
-        return str(AutoConfig.from_pretrained(name, trust_remote_embedding=False).model_type)
+        return str(AutoConfig.from_pretrained(name, trust_remote_code=False).model_type)
     except Exception:  # each reason raises its own type, and again when the model is loaded
         return ""
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.phrases import nearest
-from menagerie.models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
-from menagerie.models.kept_states import checked_state, kept_steps
-from menagerie.models.library.cells import named_cell
+from menagerie.models.checkpoint import CONFIG, WEIGHTS, check_model_name, scorer_config
+from menagerie.models.kept_states import find_state, kept_steps
+from menagerie.models.library.cells import find_cell
 from menagerie.models.library.judged import HUB, is_judge, kind_of_hugging_face
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
-from menagerie.models.library.trainings import training_of
+from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, ScorerSource
+from menagerie.models.library.trainings import find_training
 from menagerie.models.registry import check_scorer, is_own, same_scorer, spec_of
-from menagerie.models.towers.build import check_towers, check_weights, open_clip_architectures
+from menagerie.models.towers.build import check_pretrained, check_towers, open_clip_architectures
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.models.towers.preparation import tags_of
 from menagerie.models.towers.weight_file import check_no_adapter
@@ -55,7 +55,7 @@ def load_scorer(
     """
     source = find_source(name, code, towers, place, step)
     loaded = source.load(device, world)
-    loaded.training = partial(training_of, source)
+    loaded.training = partial(find_training, source)
     return loaded
 
 
@@ -65,7 +65,7 @@ def find_source(
     towers: TowerConfig | None = None,
     place: Mapping[str, Any] | None = None,
     step: int | None = None,
-) -> Source:
+) -> ScorerSource:
     """Find the source that `name` stands for; raises if there is none, or if it is a run of several cells and `place`
     doesn't choose one.
 
@@ -74,7 +74,7 @@ def find_source(
     text, path = str(name), Path(name)
     check_no_adapter(path)
     if path.exists() and not is_own(text) and not (path.is_dir() and kind_of_hugging_face(path)):
-        folders = checkpoints_in(path) or ([] if step is None else unfinished_in(path, place or {}))
+        folders = find_checkpoints(path) or ([] if step is None else unfinished_checkpoints(path, place or {}))
         return one_checkpoint(text, folders, code, place or {}, step)
     source = other_source(text, towers)
     if place:
@@ -84,7 +84,7 @@ def find_source(
     return source
 
 
-def other_source(name: str, towers: TowerConfig | None) -> Source:
+def other_source(name: str, towers: TowerConfig | None) -> ScorerSource:
     """Find the source for a name that isn't a checkpoint. Raises for a model that answers questions."""
     if is_judge(name):
         raise UserError(
@@ -111,18 +111,18 @@ def one_checkpoint(
             f"Face's transformers{file}"
         )
     named = [model for model in (*code, str(place.get("model", ""))) if is_own(model)]
-    folder = folders[0] if len(folders) == 1 and not place else named_cell(name, folders, place)
-    return checkpoint(name, folder if step is None else checked_state(folder.parent, step), named)
+    folder = folders[0] if len(folders) == 1 and not place else find_cell(name, folders, place)
+    return checkpoint(name, folder if step is None else find_state(folder.parent, step), named)
 
 
 def checkpoint(name: str, folder: Path, code: Sequence[str] = ()) -> Checkpoint:
     """The source for a checkpoint; raises if it is of a user's class that isn't in `code`."""
-    recorded = read_config(folder).model
+    recorded = scorer_config(folder).model
     named = next((model for model in code if same_scorer(model, recorded)), None)
-    return Checkpoint(name, folder, check_scorer(checked_name(folder, recorded, named)))
+    return Checkpoint(name, folder, check_scorer(check_model_name(folder, recorded, named)))
 
 
-def checkpoints_in(path: Path) -> list[Path]:
+def find_checkpoints(path: Path) -> list[Path]:
     """Find the folders of all checkpoints in a run, a cell or a checkpoint's folder; of a file, in its folder."""
     folder = path.parent if path.is_file() else path
     for pattern in ("", CHECKPOINT, f"cells/*/{CHECKPOINT}"):
@@ -132,7 +132,7 @@ def checkpoints_in(path: Path) -> list[Path]:
     return []
 
 
-def unfinished_in(path: Path, place: Mapping[str, Any]) -> list[Path]:
+def unfinished_checkpoints(path: Path, place: Mapping[str, Any]) -> list[Path]:
     """Find the folder in which the only unfinished cell with kept states will have its checkpoint; empty if there is no
     such cell. Raises if there are several, or if `place` is given: only finished cells record their place."""
     cells = sorted(cell for cell in (path, *path.glob("cells/*")) if kept_steps(cell))
@@ -155,5 +155,5 @@ def open_clip_source(name: str) -> OpenCLIP:
     if weights and not Path(file_and_tag(weights)[0]).is_file() and weights not in tags:
         raise UserError(f"{weights!r} is no file and no weights of {architecture}{nearest(weights, tags)}")
     if weights:
-        check_weights(TowerConfig(architecture, weights))
+        check_pretrained(TowerConfig(architecture, weights))
     return OpenCLIP(name, architecture, weights)

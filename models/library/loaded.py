@@ -13,10 +13,10 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.rules import parse
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.trained_on import Covered, Training, covered
-from menagerie.models.library.pictures import framed_images, framing_for
+from menagerie.models.library.pictures import frame_images, framing_for
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
-from menagerie.models.towers.features import Features, joined
+from menagerie.models.towers.features import Features, concatenate_features
 from menagerie.models.towers.pixels import Framing
 
 BLOCK = 32  # images or captions encoded at once
@@ -70,12 +70,12 @@ class LoadedScorer:
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
     ) -> Float[Tensor, " n"]:
         """The score of image i with caption i."""
-        pixels, blocks = self._paired(images, captions, graphs)
+        pixels, blocks = self._pair_blocks(images, captions, graphs)
         with torch.no_grad():
             embeddings = zip(map(self._image_embedding, pixels), blocks, strict=True)
             return torch.cat(
                 [
-                    self.scorer.paired(embedding, self._text_embedding(block)).float().cpu()
+                    self.scorer.pair_similarity(embedding, self._text_embedding(block)).float().cpu()
                     for embedding, block in embeddings
                 ]
             )
@@ -110,8 +110,8 @@ class LoadedScorer:
 
     def features(self, images: Any, layers: str | Sequence[str] | None = None) -> Features:
         """A tensor (n, t, d) for each layer of the images, by its name; raises for a name that isn't in `layers`."""
-        blocks = framed_images(images, self.framing).split(BLOCK)
-        return joined([self.scorer.features(block, layers) for block in blocks])
+        blocks = frame_images(images, self.framing).split(BLOCK)
+        return concatenate_features([self.scorer.features(block, layers) for block in blocks])
 
     def text_features(
         self,
@@ -122,21 +122,21 @@ class LoadedScorer:
         """A tensor (m, t, d) for each layer of the captions, by its name; padding is 0, `present[name]` (m, t) tells
         it from tokens. Raises for a name that isn't in `text_layers`."""
         blocks = self._blocks(captions, graphs)
-        return joined([self.scorer.text_features(block, layers) for block in blocks])
+        return concatenate_features([self.scorer.text_features(block, layers) for block in blocks])
 
     def slots(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
     ) -> Features:
         """The layer "slots" (n, q, d): what each phrase of caption i takes from image i; raises for a scorer in which
         texts take nothing from images."""
-        pixels, blocks = self._paired(images, captions, graphs)
-        return joined([self.scorer.slots(some, block) for some, block in zip(pixels, blocks, strict=True)])
+        pixels, blocks = self._pair_blocks(images, captions, graphs)
+        return concatenate_features([self.scorer.slots(*pair) for pair in zip(pixels, blocks, strict=True)])
 
-    def _paired(
+    def _pair_blocks(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None
     ) -> tuple[Sequence[Tensor], list[Texts]]:
         """Divide images and captions into blocks; raises if there aren't equally many."""
-        pixels = framed_images(images, self.framing)
+        pixels = frame_images(images, self.framing)
         blocks = self._blocks(captions, graphs, calls=4)
         if (n := sum(len(block.captions) for block in blocks)) != len(pixels):
             raise UserError(f"{len(pixels)} images and {n} captions; pairs take as many of each")
@@ -151,7 +151,7 @@ class LoadedScorer:
         return torch.cat([vector.detach().float().cpu() for vector in vectors])
 
     def _image_embeddings(self, images: Any) -> "map[Tensors]":
-        return map(self._image_embedding, framed_images(images, self.framing).split(BLOCK))
+        return map(self._image_embedding, frame_images(images, self.framing).split(BLOCK))
 
     @torch.no_grad()
     def _image_embedding(self, pixels: Tensor) -> Tensors:
@@ -165,7 +165,7 @@ class LoadedScorer:
         self, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None, calls: int = 3
     ) -> list[Texts]:
         """Check captions and graphs, and divide them into blocks. Warn of cut captions; `calls` is the stacklevel."""
-        texts = checked_captions(captions)
+        texts = caption_list(captions)
         wanted = self._graphs(texts, graphs)
         if count := sum(self.scorer.cut_texts(texts, wanted) or ()):
             warnings.warn(
@@ -188,7 +188,7 @@ class LoadedScorer:
         return given
 
 
-def checked_captions(captions: str | Sequence[str]) -> list[str]:
+def caption_list(captions: str | Sequence[str]) -> list[str]:
     """Captions as a list; raises if there are none, or if one has no word."""
     texts = [captions] if isinstance(captions, str) else list(captions)
     if not texts:

@@ -23,7 +23,7 @@ from menagerie.models.towers.pixels import Framing
 FORMS = "a path, a PIL image, a uint8 array (h, w, 3) or a uint8 tensor (3, h, w), one or several"
 
 
-def framed_images(images: Any, framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
+def frame_images(images: Any, framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
     """Convert images in any of `FORMS` and frame them for a tower; raises if there are none, or for another form."""
     pictures = [frame(picture_of(image), framing) for image in separate(images)]
     if not pictures:
@@ -53,10 +53,11 @@ def picture_of(image: Any) -> Image.Image:
         except Exception as error:  # too large, truncated, closed: each raises its own type
             raise UserError(f"an image can't be read: {error}") from error
     if isinstance(image, np.ndarray):
-        return Image.fromarray(np.ascontiguousarray(checked(image, image.shape[-1:], "(h, w, 3)")))
+        return Image.fromarray(np.ascontiguousarray(check_pixels(image, image.shape[-1:], "(h, w, 3)")))
     if isinstance(image, Tensor):
         pixels = image.detach().cpu().numpy()
-        return Image.fromarray(np.ascontiguousarray(checked(pixels, pixels.shape[:1], "(3, h, w)").transpose(1, 2, 0)))
+        pixels = check_pixels(pixels, pixels.shape[:1], "(3, h, w)").transpose(1, 2, 0)
+        return Image.fromarray(np.ascontiguousarray(pixels))
     raise UserError(f"{type(image).__name__} is no image; give {FORMS}")
 
 
@@ -70,7 +71,7 @@ def picture_in(path: Path) -> Image.Image:
         raise UserError(f"the image {path} can't be read ({picture_error(error)})") from error
 
 
-def checked(pixels: np.ndarray, channels: tuple[int, ...], form: str) -> np.ndarray:
+def check_pixels(pixels: np.ndarray, channels: tuple[int, ...], form: str) -> np.ndarray:
     """Return pixels that are uint8 with three channels; raise for others."""
     if pixels.dtype != np.uint8:
         raise UserError(f"an image of {pixels.dtype}; give uint8 from 0 to 255, neither scaled nor normalised")
@@ -91,10 +92,10 @@ def framing_for(scorer: Scorer) -> Framing:
     return getattr(scorer.pixel_scale, "framing", None) or Framing(scorer.towers_config.resolution)
 
 
-def fitted(pixels: UInt8[Tensor, "n 3 h w"], framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
+def frame_batch(pixels: UInt8[Tensor, "n 3 h w"], framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
     """Frame a batch of images; those of the right size are unchanged."""
     side = framing.resolution
-    return pixels if pixels.shape[-2:] == (side, side) else framed_images(pixels, framing)
+    return pixels if pixels.shape[-2:] == (side, side) else frame_images(pixels, framing)
 
 
 class FramedSplit(SplitDataset):
@@ -105,10 +106,10 @@ class FramedSplit(SplitDataset):
         self.framing = framing
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
-        return fitted(super().images(indices), self.framing)
+        return frame_batch(super().images(indices), self.framing)
 
 
-class Framed(Benchmark):
+class FramedBenchmark(Benchmark):
     """A benchmark whose images are framed for a scorer; images of the right size are unchanged."""
 
     def __init__(self, inner: Benchmark, framing: Framing, report: Callable[[int], None] = lambda count: None) -> None:
@@ -125,7 +126,7 @@ class Framed(Benchmark):
         """The images with these indices, framed."""
         pixels = self.inner.images(numbers)
         self.report(len(pixels))
-        return fitted(pixels, self.framing)
+        return frame_batch(pixels, self.framing)
 
     def picture(self, number: int) -> UInt8[np.ndarray, "h w 3"]:
         return self.inner.picture(number)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LONGEST = 32  # words in a caption
 
 
-class Source(ABC):
+class ScorerSource(ABC):
     """A place from which a scorer can be loaded."""
 
     name: str
@@ -50,7 +50,7 @@ class Source(ABC):
 
 
 @dataclass(frozen=True)
-class Checkpoint(Source):
+class Checkpoint(ScorerSource):
     """A folder written by `menagerie.models.checkpoint`."""
 
     name: str
@@ -60,11 +60,11 @@ class Checkpoint(Source):
 
     def identity(self) -> str:
         """Hash of the checkpoint's two files, and of the source files of a user's class."""
-        from menagerie.models.checkpoint import read_config
+        from menagerie.models.checkpoint import scorer_config
 
-        read_config(self.folder)  # raises if the weights aren't this cell's
-        code = own_sources(own_file(self.model)) if is_own(self.model) else []
-        return file_digest([self.folder / "config.json", self.folder / "model.safetensors", *code])
+        scorer_config(self.folder)  # raises if the weights aren't this cell's
+        code = own_sources(class_file(self.model)) if is_own(self.model) else []
+        return digest_files([self.folder / "config.json", self.folder / "model.safetensors", *code])
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -79,8 +79,8 @@ class Checkpoint(Source):
 
 
 @dataclass(frozen=True)
-class OpenCLIP(Source):
-    """An architecture of open_clip with its weights: a tag, a local file (FILE, FILEthingAG), or "" for random ones."""
+class OpenCLIP(ScorerSource):
+    """An architecture of open_clip with its weights: a tag, a local file (FILE, FILE@TAG), or "" for random ones."""
 
     name: str
     architecture: str
@@ -90,10 +90,10 @@ class OpenCLIP(Source):
         """Hash of the architecture, of the weights (the bytes of a file, else the tag), of the tag that decides how
         pictures are prepared for a file, and of the file's image size if it isn't the architecture's."""
         from menagerie.models.towers.build import at_own_sizes
-        from menagerie.models.towers.preparation import recorded
+        from menagerie.models.towers.preparation import towers_to_record
 
-        weights, tag = file_and_tag(recorded(TowerConfig(self.architecture, self.weights)).pretrained)
-        weights = file_digest([Path(weights)]) if Path(weights).is_file() else weights or "random"
+        weights, tag = file_and_tag(towers_to_record(TowerConfig(self.architecture, self.weights)).pretrained)
+        weights = digest_files([Path(weights)]) if Path(weights).is_file() else weights or "random"
         usual, own = (at_own_sizes(self.architecture, its)[0].resolution for its in ("", self.weights))
         more = ({"prepared_as": tag} if tag else {}) | ({"side": own} if own != usual else {})
         return digest({"open_clip": self.architecture, "weights": weights} | more)
@@ -116,7 +116,7 @@ class OpenCLIP(Source):
 
 
 @dataclass(frozen=True)
-class HuggingFace(Source):
+class HuggingFace(ScorerSource):
     """A folder of transformers, or a name on the hub."""
 
     name: str
@@ -128,8 +128,8 @@ class HuggingFace(Source):
         files = model_files(folder)
         if not files:
             return digest({"hugging_face": self.place})
-        whole = file_digest(path for path in files if path.parent == folder)
-        below = {path.relative_to(folder).as_posix(): file_digest([path]) for path in files if path.parent != folder}
+        whole = digest_files(path for path in files if path.parent == folder)
+        below = {path.relative_to(folder).as_posix(): digest_files([path]) for path in files if path.parent != folder}
         return digest({"files": whole, "below": below}) if below else whole
 
     def scorer(self, world: str = "") -> "Scorer":
@@ -140,7 +140,7 @@ class HuggingFace(Source):
 
 
 @dataclass(frozen=True)
-class OwnClass(Source):
+class OwnClass(ScorerSource):
     """A user's scorer class without a checkpoint. Its towers are untrained unless the class loads weights itself."""
 
     name: str
@@ -154,7 +154,8 @@ class OwnClass(Source):
 
         # Copies: safetensors accepts neither views nor tensors that share memory, such as tied weights.
         state = {name: tensor.contiguous().clone() for name, tensor in self.scorer().state_dict().items()}
-        code = {"file": file_digest(own_sources(own_file(self.name))), "name": self.name, "towers": asdict(self.towers)}
+        file = digest_files(own_sources(class_file(self.name)))
+        code = {"file": file, "name": self.name, "towers": asdict(self.towers)}
         return digest(code | {"weights": hashlib.sha256(save(state)).hexdigest()})
 
     @property
@@ -179,7 +180,7 @@ class OwnClass(Source):
             return attempt(self.name, "can't be built", lambda: build_scorer(self.name, self.towers, texts)).eval()
 
 
-def own_file(name: str) -> Path:
+def class_file(name: str) -> Path:
     """The path of the file in `file.py:Class`."""
     return Path(name.rpartition(":")[0])
 
@@ -192,7 +193,7 @@ def model_files(folder: Path) -> list[Path]:
     return sorted(folder / name for name in seen if not is_system_file(name))
 
 
-def file_digest(files: Iterable[Path]) -> str:
+def digest_files(files: Iterable[Path]) -> str:
     """Hash of the contents of several files."""
     hashed = hashlib.sha256()
     for path in files:

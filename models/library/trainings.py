@@ -17,35 +17,35 @@ from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import FileScenes, RecipeScenes, Training
 from menagerie.models.kept_states import STATES
-from menagerie.models.library.cells import result_of
-from menagerie.models.library.sources import Checkpoint, Source
+from menagerie.models.library.cells import cell_result
+from menagerie.models.library.sources import Checkpoint, ScorerSource
 from menagerie.models.towers.config import TowerConfig
 
 
-def training_of(source: Source) -> Training:
+def find_training(source: ScorerSource) -> Training:
     """Return what the training of a scorer had; unknown unless a study here trained it."""
-    return of_checkpoint(source.folder) if isinstance(source, Checkpoint) else Training.nowhere()
+    return checkpoint_training(source.folder) if isinstance(source, Checkpoint) else Training.nowhere()
 
 
-def of_checkpoint(checkpoint: Path) -> Training:
+def checkpoint_training(checkpoint: Path) -> Training:
     """Return what the training of a checkpoint had. It is unknown unless the checkpoint, or a state kept during
     training, lies in the folder of a finished cell."""
     cell = checkpoint.absolute().parent
     cell = cell.parent if cell.name == STATES else cell
-    result = result_of(cell)
+    result = cell_result(cell)
     if not result.get("settings"):
         return Training(unknown=("no record of a study lies beside its weights",))
-    return of_settings(result["settings"], cell) | began_with(result, cell)
+    return settings_training(result["settings"], cell) | training_before(result, cell)
 
 
-def of_settings(settings: Mapping[str, Any], cell: Path) -> Training:
+def settings_training(settings: Mapping[str, Any], cell: Path) -> Training:
     """Return what a cell's own steps had, and those of the scorer that it is built on."""
     towers = settings.get("towers", {})
-    found = of_data(settings.get("data", {}), towers.get("resolution", TowerConfig.resolution), cell)
-    return found | of_settings(settings["base"], cell) if "base" in settings else found
+    found = data_training(settings.get("data", {}), towers.get("resolution", TowerConfig.resolution), cell)
+    return found | settings_training(settings["base"], cell) if "base" in settings else found
 
 
-def began_with(result: Mapping[str, Any], cell: Path) -> Training:
+def training_before(result: Mapping[str, Any], cell: Path) -> Training:
     """Return what was trained before a cell's first step: the weights of another cell, or of others' towers."""
     settings, start = result["settings"], result.get("carried", {}).get("from", "")
     if "start" not in settings:
@@ -54,7 +54,7 @@ def began_with(result: Mapping[str, Any], cell: Path) -> Training:
     there = Path(start)
     for folder in (there, cell.parent / there.parent.name / there.name):  # the whole run may lie elsewhere now
         if is_checkpoint(folder, result["model"], settings["start"]):
-            return of_checkpoint(folder)
+            return checkpoint_training(folder)
     return Training(unknown=("the training of the weights that it began with, which aren't where they were",))
 
 
@@ -66,21 +66,21 @@ def is_checkpoint(folder: Path, model: str, identity: str) -> bool:
         return False
 
 
-def of_data(data: Mapping[str, Any], resolution: int, cell: Path) -> Training:
+def data_training(data: Mapping[str, Any], resolution: int, cell: Path) -> Training:
     """Return what the data in a cell's settings had: a split of a recipe, a split file, or photographs, perhaps with a
     split mixed in."""
     try:
         if "photographs" in data:
             alone, mix = Training(photographs=(cell,)), data.get("synthetic")
-            return alone | of_data(mix, resolution, cell) if mix else alone
+            return alone | data_training(mix, resolution, cell) if mix else alone
         if "split_file" in data:
-            return Training((given_file(data["split_file"], cell),))
-        return Training((recipe_in(data, resolution, cell),))
+            return Training((find_split_file(data["split_file"], cell),))
+        return Training((read_recipe_scenes(data, resolution, cell),))
     except (UserError, KeyError) as error:  # also data of a user's own kind
         return Training(unknown=(f"what its training data show ({error})",))
 
 
-def recipe_in(data: Mapping[str, Any], resolution: int, cell: Path) -> RecipeScenes:
+def read_recipe_scenes(data: Mapping[str, Any], resolution: int, cell: Path) -> RecipeScenes:
     """Return the scenes of a recipe that settings record; raises unless this program makes the same ones in the same
     world."""
     kind = KINDS.get(data["kind"])
@@ -101,7 +101,7 @@ def worlds_in(named: str, cell: Path) -> Iterator[str]:
 
 
 @lru_cache(maxsize=256)
-def given_file(content: str, cell: Path) -> FileScenes:
+def find_split_file(content: str, cell: Path) -> FileScenes:
     """Find the split file with this content among those that a run was given; raises if it isn't there any more."""
     given = read_record(cell.parents[1] / "config.json")["config"].get("split", ())
     for file in map(Path, given):

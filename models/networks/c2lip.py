@@ -28,7 +28,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from menagerie.models.networks.clip import CaptionReader
-from menagerie.models.networks.graph_batch import numbered
+from menagerie.models.networks.graph_batch import number_distinct
 from menagerie.models.networks.own_negatives import ImageEmbedding, PatchScorer
 from menagerie.models.networks.siglip import SigLIPScorer
 from menagerie.models.objectives import Targets, sigmoid_loss
@@ -70,7 +70,7 @@ class PhrasedReader(CaptionReader):
             return super().__call__(texts)
         first = len(texts.captions) - (texts.targets.phrases if texts.targets else 0)
         phrases = texts.captions[first:]
-        numbers = numbered(phrases)
+        numbers = number_distinct(phrases)
         number = torch.tensor([numbers[phrase] for phrase in phrases], dtype=torch.int64)
         captions, distinct = (self.tokenizer(list(some), self.context) for some in (texts.captions[:first], numbers))
         return PhrasedTexts(captions, distinct, number)

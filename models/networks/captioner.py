@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding, shifted, within
+from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding, shift_right, token_mask
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
@@ -31,7 +31,7 @@ from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.captioner import CaptionerConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer
-from menagerie.models.towers.fused import FusedBlocks, Seen, embedded, normed, placed, text_blocks
+from menagerie.models.towers.fused import FusedBlocks, KeysValues, add_positions, embed_words, final_norm, text_blocks
 
 
 class CaptionerScorer(LikelihoodScorer):
@@ -50,36 +50,36 @@ class CaptionerScorer(LikelihoodScorer):
         self.mask = nn.Parameter(0.02 * torch.randn(built.text.width)) if config.parallel else None
         built.drop_projections()
 
-    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Seen:
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> KeysValues:
         """Keys and values of the images, to which words attend."""
-        return self.seen(pixels)
+        return self.read_images(pixels)
 
     def encode_texts(self, texts: TokenBatch) -> WordEmbedding:
         """The embedding of texts: all that can be computed without an image."""
         tower, hidden = self.towers.text, None
-        words = embedded(tower, shifted(texts.ids))
+        words = embed_words(tower, shift_right(texts.ids))
         if self.mask is not None:
             hidden = texts.chance[:, 1] < self.config.parallel
             words = torch.where(hidden[:, None, None], self.mask, words)
-        return self.word_embedding(texts, self.fused.before(placed(tower, words), hidden))
+        return self.word_embedding(texts, self.fused.before(add_positions(tower, words), hidden))
 
-    def similarity(self, images: Seen, texts: WordEmbedding) -> Float[Tensor, "n m"]:
+    def similarity(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
         return self.generative_scores(images, texts)
 
-    def paired(self, images: Seen, texts: WordEmbedding) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
         return self.generative_pairs(images, texts)
 
-    def loss(self, images: Seen, texts: WordEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: KeysValues, texts: WordEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The captioning loss, without false captions."""
         by_caption = self.config.average == "captions"
         return self.caption_loss(images, texts, targets, self.config.parallel, by_caption)
 
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
         """The text tower's last LayerNorm."""
-        return normed(self.towers.text, states)
+        return final_norm(self.towers.text, states)
 
     def text_parts(self, embedding: WordEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The states of words before they see an image."""
-        return {"words": Layer(embedding.states, within(embedding.tokens))}
+        return {"words": Layer(embedding.states, token_mask(embedding.tokens))}

@@ -31,7 +31,7 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer
 
 
-class Shares(NamedTuple):
+class ClassShares(NamedTuple):
     """The classes that m texts name. It is a tuple, because a tensor would be taken for vectors and averaged."""
 
     shares: Float[Tensor, "m classes"]
@@ -47,9 +47,9 @@ class ClassReader:
     needed: bool = False
     """Whether each text of an image must name a class, as in training, where a text without one trains nothing."""
 
-    def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Shares:
+    def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> ClassShares:
         """Return the classes of every text. If they are `needed`, raise `UserError` for an image's text without one."""
-        named = [self.named(graph.nodes) for graph in texts.graphs]
+        named = [self.classes_in(graph.nodes) for graph in texts.graphs]
         for caption, numbers in zip(texts.captions[: texts.matched], named, strict=False):
             if self.needed and not numbers:
                 raise UserError(
@@ -59,9 +59,9 @@ class ClassReader:
         shares = torch.zeros(len(named), len(self.animals))
         for row, numbers in zip(shares, named, strict=True):
             row[list(numbers)] = 1 / max(1, len(numbers))
-        return Shares(shares)
+        return ClassShares(shares)
 
-    def named(self, nodes: Sequence[str]) -> set[int]:
+    def classes_in(self, nodes: Sequence[str]) -> set[int]:
         """Return the numbers of the classes with which the nodes end: for each node, the longest name that fits."""
         found = set()
         for node in nodes:
@@ -82,7 +82,7 @@ class ClassifierScorer(Scorer):
     """The classifier: a unit vector for an image, compared with one for each class."""
 
     config_class = ClassifierConfig
-    sharing = Sharing("tower")  # there is none
+    sharing = Sharing("tower")  # it has no text tower: each process reads all texts
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: ClassifierConfig | None = None) -> None:
         given = config or ClassifierConfig()
@@ -95,14 +95,14 @@ class ClassifierScorer(Scorer):
         self.reader, self.training_reader = ClassReader(animals), ClassReader(animals, needed=True)
         side = built.framing.resolution
         with torch.no_grad():
-            width = built.image.pooled(torch.zeros(1, 3, side, side)).shape[1]
+            width = built.image.pool(torch.zeros(1, 3, side, side)).shape[1]
         self.classes = nn.Parameter(torch.randn(len(animals), width))
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """Unit vectors of the images, as CLIP's."""
-        return F.normalize(self.towers.image.pooled(pixels), dim=-1)
+        return F.normalize(self.towers.image.pool(pixels), dim=-1)
 
-    def encode_texts(self, texts: Shares) -> Shares:
+    def encode_texts(self, texts: ClassShares) -> ClassShares:
         """Return the classes unchanged."""
         return texts
 
@@ -110,11 +110,13 @@ class ClassifierScorer(Scorer):
         """The cosine of every image with every class."""
         return images @ F.normalize(self.classes, dim=-1).T
 
-    def similarity(self, images: Float[Tensor, "n d"], texts: Shares) -> Float[Tensor, "n m"]:
+    def similarity(self, images: Float[Tensor, "n d"], texts: ClassShares) -> Float[Tensor, "n m"]:
         """The mean cosine of every image over the classes that each text names; 0 for a text that names none."""
         return self.cosines(images) @ texts.shares.T
 
-    def loss(self, images: Float[Tensor, "n d"], texts: Shares, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(
+        self, images: Float[Tensor, "n d"], texts: ClassShares, targets: Targets, recipe: Recipe
+    ) -> Float[Tensor, ""]:
         """The mean cross-entropy over images. Other images, and texts that belong to no image, aren't negatives."""
         logits = self.logit_scale() * self.cosines(images)
         return cross_entropy(logits, texts.shares[targets.rows]) * targets.portion
@@ -123,7 +125,7 @@ class ClassifierScorer(Scorer):
         """The cosine with every class (n, 1, classes)."""
         return {"classes": Layer(self.cosines(embedding)[:, None])}
 
-    def text_parts(self, embedding: Shares, tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: ClassShares, tokens: Layer | None) -> dict[str, Layer]:
         """The share of every class (m, 1, classes)."""
         return {"classes": Layer(embedding.shares[:, None])}
 

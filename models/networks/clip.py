@@ -58,11 +58,11 @@ class CLIPScorer(Scorer):
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """Unit vectors of the images."""
-        return F.normalize(self.towers.image.pooled(pixels), dim=-1)
+        return F.normalize(self.towers.image.pool(pixels), dim=-1)
 
     def encode_texts(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
         """Unit vectors of the captions."""
-        return F.normalize(self.towers.text.pooled(texts), dim=-1)
+        return F.normalize(self.towers.text.pool(texts), dim=-1)
 
     def similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
         """The cosine of every image with every text."""
@@ -81,7 +81,7 @@ class EmbeddedScorer(CLIPScorer):
         """The cosine of every image with every text."""
         return self.vectors_of(images) @ self.vectors_of(texts).T
 
-    def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
         """The cosine of image i with text i."""
         return (self.vectors_of(images) * self.vectors_of(texts)).sum(-1)
 
@@ -105,7 +105,7 @@ class HuggingFaceScorer(CLIPScorer):
 
     def encode_texts(self, texts: TextInput) -> Float[Tensor, "m d"]:
         """Unit vectors of the captions."""
-        return F.normalize(self.towers.text.pooled(texts), dim=-1)
+        return F.normalize(self.towers.text.pool(texts), dim=-1)
 
 
 class AverageScorer(CLIPScorer):

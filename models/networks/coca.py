@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding, within
+from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding, token_mask
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
@@ -36,7 +36,7 @@ from menagerie.models.scorers.coca import CoCaConfig
 from menagerie.models.texts import Tensors
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer
-from menagerie.models.towers.fused import FusedBlocks, Seen
+from menagerie.models.towers.fused import FusedBlocks, KeysValues
 from menagerie.models.towers.towers import self_attention
 
 
@@ -45,7 +45,7 @@ class ImageEmbedding(NamedTuple):
 
     vectors: Float[Tensor, "n d"]
     """Unit vectors."""
-    seen: Seen
+    seen: KeysValues
     """Keys and values of the images, to which the decoder's words attend."""
 
 
@@ -89,7 +89,7 @@ class CoCaScorer(LikelihoodScorer):
         """Unit vectors of the images, and keys and values to which words attend."""
         tower = self.towers.image
         states, _, pooled = tower.tokens(pixels)
-        return ImageEmbedding(F.normalize(tower.project(pooled), dim=-1), self.fused.read(self.chosen(states)))
+        return ImageEmbedding(F.normalize(tower.project(pooled), dim=-1), self.fused.read(self.visible_tokens(states)))
 
     def encode_texts(self, texts: TokenBatch) -> TextEmbedding:
         """Unit vectors of the texts, and the states from which each of their words is predicted."""
@@ -113,7 +113,7 @@ class CoCaScorer(LikelihoodScorer):
             return self.generative_scores(images.seen, texts.words)
         return images.vectors @ texts.vectors.T
 
-    def paired(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
         if self.pairs_only:
             return self.generative_pairs(images.seen, texts.words)
@@ -141,4 +141,4 @@ class CoCaScorer(LikelihoodScorer):
     def text_parts(self, embedding: TextEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """The states of words before they see an image, and the vector of each text."""
         words = embedding.words
-        return {"words": Layer(words.states, within(words.tokens)), "whole": Layer(embedding.vectors[:, None])}
+        return {"words": Layer(words.states, token_mask(words.tokens)), "whole": Layer(embedding.vectors[:, None])}

@@ -20,7 +20,7 @@ from menagerie.models.towers.features import Layer
 from menagerie.models.towers.towers import Tokens
 
 
-class EmbeddingReadOut(nn.Module):
+class CodeReadOut(nn.Module):
     """Turns the tokens of one tower into a sparse mean of codes."""
 
     def __init__(self, width: int, dim: int, temperature: float) -> None:
@@ -54,7 +54,7 @@ class FDTScorer(ReadOutScorer):
         self.towers.image.drop_norm()  # its output isn't used
         self.codes = nn.Parameter(torch.randn(self.config.codes, self.config.dim))
         widths = self.towers.image.width, self.towers.text.width
-        return tuple(EmbeddingReadOut(width, self.config.dim, self.config.temperature) for width in widths)
+        return tuple(CodeReadOut(width, self.config.dim, self.config.temperature) for width in widths)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """Unit vectors of the images."""
@@ -65,15 +65,15 @@ class FDTScorer(ReadOutScorer):
         """Unit vectors of the captions."""
         return self.text_read_out(self.towers.text.tokens(texts), self.codes)
 
-    def image_parts(self, code: Float[Tensor, "n d"], tokens: Layer | None) -> dict[str, Layer]:
+    def image_parts(self, embedding: Float[Tensor, "n d"], tokens: Layer | None) -> dict[str, Layer]:
         """The weights of the codes (n, 1, k)."""
         return {"weights": Layer(self.weights(self.image_read_out, tokens._replace(states=tokens.states[:, 1:])))}
 
-    def text_parts(self, code: Float[Tensor, "m d"], tokens: Layer | None) -> dict[str, Layer]:
+    def text_parts(self, embedding: Float[Tensor, "m d"], tokens: Layer | None) -> dict[str, Layer]:
         """The weights of the codes (m, 1, k)."""
         return {"weights": Layer(self.weights(self.text_read_out, tokens))}
 
-    def weights(self, read_out: EmbeddingReadOut, tokens: Layer) -> Float[Tensor, "n 1 k"]:
+    def weights(self, read_out: CodeReadOut, tokens: Layer) -> Float[Tensor, "n 1 k"]:
         """The weights that a read-out gives the codes. It doesn't use the pooled token, so any token stands for it."""
         return read_out.weights(Tokens(*tokens, pooled=tokens.states[:, 0]), self.codes)[:, None]
 

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CLIPScorer
-from menagerie.models.networks.drawn import info_nce, wrong_images, wrong_texts
+from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce
 from menagerie.models.objectives import Targets, contrastive_losses
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
@@ -90,9 +90,9 @@ class FILIPScorer(CLIPScorer):
         """The score of every image with every text."""
         return self.score(self.sides(images, texts))
 
-    def paired(self, images: Float[Tensor, "n p d"], texts: Words) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: Float[Tensor, "n p d"], texts: Words) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
-        return self.score(best(images @ texts.vectors.transpose(1, 2), texts.present))
+        return self.score(best_matches(images @ texts.vectors.transpose(1, 2), texts.present))
 
     def sides(self, images: Float[Tensor, "n p d"], texts: Words) -> Sides:
         """Both similarities of every image with every text, a block of texts at a time; also some images at a time if
@@ -103,7 +103,7 @@ class FILIPScorer(CLIPScorer):
     def _sides(self, images: Float[Tensor, "n p d"], texts: Words) -> Sides:
         size = max(1, MOST_COSINES // max(1, images[..., 0].numel() * texts.present.shape[1]))
         blocks = zip(texts.vectors.split(size), texts.present.split(size), strict=True)
-        parts = [best(torch.einsum("npd,mtd->nmpt", images, words), there) for words, there in blocks]
+        parts = [best_matches(torch.einsum("npd,mtd->nmpt", images, words), there) for words, there in blocks]
         return Sides(*(torch.cat(part, dim=1) for part in zip(*parts, strict=True)))
 
     def score(self, sides: Sides) -> Float[Tensor, "*n m"]:
@@ -138,14 +138,14 @@ class FILIPScorer(CLIPScorer):
 def few_negatives(logits: Sides, targets: Targets, count: int) -> Float[Tensor, ""]:
     """InfoNCE of each image's own text against `count` wrong texts, and of that text's image against `count` wrong
     images."""
-    texts, images = wrong_texts(targets, count), wrong_images(targets, count)
+    texts, images = draw_wrong_texts(targets, count), draw_wrong_images(targets, count)
     by_image = info_nce(logits.by_patches.diagonal(), logits.by_patches.gather(1, texts.number), texts.usable)
     rows = logits.by_words[:, : len(logits.by_words)].T
     by_text = info_nce(rows.diagonal(), rows.gather(1, images.number), images.usable)
     return (by_image + by_text) / 2
 
 
-def best(cosines: Float[Tensor, "*n m p t"], present: Bool[Tensor, "m t"]) -> Sides:
+def best_matches(cosines: Float[Tensor, "*n m p t"], present: Bool[Tensor, "m t"]) -> Sides:
     """Return both similarities, given the cosine of each patch with each word. Padding is never a patch's best word,
     and doesn't count in the mean over words."""
     by_patches = cosines.masked_fill(~present[:, None], -torch.inf).amax(-1).mean(-1)

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from menagerie.envs.core.errors import UserError
 from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CaptionReader
-from menagerie.models.networks.graph_batch import numbered
+from menagerie.models.networks.graph_batch import number_distinct
 from menagerie.models.objectives import Targets, sigmoid_loss
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer, Sharing
@@ -36,7 +36,7 @@ from menagerie.models.scorers.flair import FLAIRConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.features import Layer, Rows
+from menagerie.models.towers.features import Layer, TextRows
 
 
 class TextBatch(NamedTuple):
@@ -59,7 +59,7 @@ class CaptionsReader(CaptionReader):
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> TextBatch:
         """Token ids of every distinct caption."""
-        numbers = numbered(texts.captions)
+        numbers = number_distinct(texts.captions)
         number = torch.tensor([numbers[text] for text in texts.captions], dtype=torch.int64)
         draw = torch.rand(len(number), generator=generator) if generator else torch.zeros(len(number))
         return TextBatch(self.tokenizer(list(numbers), self.context), number, draw)
@@ -124,13 +124,13 @@ class FLAIRScorer(Scorer):
 
     def encode_texts(self, texts: TextBatch) -> TextEmbedding:
         """Encode each distinct text once."""
-        return TextEmbedding(self.towers.text.pooled(texts.tokens).index_select(0, texts.number), texts.draw)
+        return TextEmbedding(self.towers.text.pool(texts.tokens).index_select(0, texts.number), texts.draw)
 
     def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The cosine of every text with what it pools from every image."""
         return self.fit(images, texts.vectors.expand(len(images.patches), -1, -1))
 
-    def paired(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The cosine of text i with what it pools from image i."""
         return self.fit(images, texts.vectors[:, None])[:, 0]
 
@@ -150,10 +150,10 @@ class FLAIRScorer(Scorer):
         """The vector of each text."""
         return {"whole": Layer(embedding.vectors[:, None])}
 
-    def text_rows(self, texts: TextBatch) -> Rows:
+    def text_rows(self, texts: TextBatch) -> TextRows:
         """The row of the text tower's output for each text; equal texts share one."""
         number = texts.number[:, None]
-        return Rows(number, torch.ones_like(number, dtype=torch.bool))
+        return TextRows(number, torch.ones_like(number, dtype=torch.bool))
 
     def paired_slots(self, images: ImageEmbedding, texts: TextEmbedding) -> Layer:
         """What text i pools from image i (n, 1, d)."""
@@ -163,7 +163,7 @@ class FLAIRScorer(Scorer):
         """The mean of the text-conditioned sigmoid loss and the multi-positive sigmoid loss."""
         scale, n = self.logit_scale(), targets.images
         each = targets.matched // n
-        columns = compared(texts.draw, n, targets.matched)[targets.rows]
+        columns = texts_to_compare(texts.draw, n, targets.matched)[targets.rows]
         right, left_out = targets.same.gather(1, columns), torch.zeros_like(columns, dtype=torch.bool)
         if targets.masked is not None:
             left_out = targets.masked.gather(1, columns)
@@ -176,7 +176,7 @@ class FLAIRScorer(Scorer):
         return (first + sigmoid_loss(whole, targets.same, targets.masked, targets.matched)) / 2
 
 
-def compared(draw: Float[Tensor, " m"], n: int, matched: int) -> Int64[Tensor, "n c"]:
+def texts_to_compare(draw: Float[Tensor, " m"], n: int, matched: int) -> Int64[Tensor, "n c"]:
     """The texts, by number, with which each image is compared by text-conditioned pooling.
 
     First the image's captions, then one caption of each image (its own is left out later), then all negatives. Text i +

@@ -30,22 +30,22 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from menagerie.models.networks.drawn import info_nce, wrong, wrong_images, wrong_texts
-from menagerie.models.networks.words import TokenBatch, all_pairs, reader_of, rows_of, some_pairs
+from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce, negative_pairs
+from menagerie.models.networks.words import TokenBatch, all_pairs, pick_rows, reader_of, some_pairs
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.fusion import FusionConfig
-from menagerie.models.texts import mapped
+from menagerie.models.texts import map_tensors
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.fused import FusedBlocks, Seen, embedded, normed, placed, text_blocks
+from menagerie.models.towers.fused import FusedBlocks, KeysValues, add_positions, embed_words, final_norm, text_blocks
 
 
 class ImageEmbedding(NamedTuple):
     """The embedding of n images."""
 
-    seen: Seen
+    seen: KeysValues
     """Keys and values of the images, to which words attend."""
     vectors: Float[Tensor, "n d"] | tuple[()]
     """Unit vectors by which hard negatives are drawn; none if draws are uniform."""
@@ -94,25 +94,25 @@ class FusionScorer(Scorer):
     def encode_texts(self, texts: TokenBatch) -> TextEmbedding:
         """Embedded words, and with `hard` unit vectors."""
         tower = self.towers.text
-        words = placed(tower, embedded(tower, texts.ids))
+        words = add_positions(tower, embed_words(tower, texts.ids))
         if not self.config.hard:
             return TextEmbedding(texts, words, ())
         whole = F.pad(texts.ids, (0, self.texts.context - texts.ids.shape[1]))
-        return TextEmbedding(texts, words, F.normalize(tower.pooled(whole), dim=-1))
+        return TextEmbedding(texts, words, F.normalize(tower.pool(whole), dim=-1))
 
-    def score(self, images: Seen, texts: TextEmbedding) -> Float[Tensor, "n c"]:
+    def score(self, images: KeysValues, texts: TextEmbedding) -> Float[Tensor, "n c"]:
         """The logit of the c texts of each image."""
         states, ends = self.fused.after(texts.words, images), texts.tokens.length - 1
         last = states.take_along_dim(ends[..., None, None], dim=2)[:, :, 0]
-        return self.head(normed(self.towers.text, last))[..., 0]
+        return self.head(final_norm(self.towers.text, last))[..., 0]
 
     def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
         return all_pairs(self.score, images.seen, texts, len(images.seen.keys), len(texts.words))
 
-    def paired(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
-        return self.score(images.seen, mapped(texts, lambda tensor: tensor[:, None]))[:, 0]
+        return self.score(images.seen, map_tensors(texts, lambda tensor: tensor[:, None]))[:, 0]
 
     def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The loss over scores; with `hard`, plus InfoNCE of the vectors by which wrong pairs are drawn."""
@@ -123,7 +123,7 @@ class FusionScorer(Scorer):
         return loss + contrastive_loss(cosines, scale, targets)
 
     def pair_loss(
-        self, images: Seen, texts: TextEmbedding, targets: Targets, likeness: Float[Tensor, "n m"] | None
+        self, images: KeysValues, texts: TextEmbedding, targets: Targets, likeness: Float[Tensor, "n m"] | None
     ) -> Float[Tensor, ""]:
         """The loss over scores of own pairs and of wrong pairs, drawn by `likeness` or uniformly. If as many are wanted
         as there are, all pairs are scored."""
@@ -131,10 +131,10 @@ class FusionScorer(Scorer):
         count = self.config.negatives or max(n, m)
         if count >= m - 1:
             return self.whole_loss(all_pairs(self.score, images, texts, n, m), targets)
-        by_image, by_text = wrong_texts(targets, count, likeness), wrong_images(targets, count, likeness)
+        by_image, by_text = draw_wrong_texts(targets, count, likeness), draw_wrong_images(targets, count, likeness)
         own = torch.arange(n, device=by_image.number.device)[:, None]
         scores = some_pairs(self.score, images, texts, torch.cat([own, by_image.number], dim=1))
-        of_texts = rows_of(images, by_text.number.flatten())
+        of_texts = pick_rows(images, by_text.number.flatten())
         again = own.expand_as(by_text.number).reshape(-1, 1)
         others = some_pairs(self.score, of_texts, texts, again).reshape(by_text.number.shape)
         if self.config.objective == "infonce":
@@ -146,7 +146,7 @@ class FusionScorer(Scorer):
     def whole_loss(self, scores: Float[Tensor, "n m"], targets: Targets) -> Float[Tensor, ""]:
         """The loss over the scores of all images with all texts. The positives are each image with its own
         text. Other pairs that happen to be true are left out."""
-        n, possible = len(scores), wrong(targets)
+        n, possible = len(scores), negative_pairs(targets)
         own = scores.diagonal()
         if self.config.objective == "matching":
             return matching_loss(own, scores, possible)

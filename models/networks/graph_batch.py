@@ -17,7 +17,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import CONVERSES
 from menagerie.models.scorers.oc_clip import ALTERED
-from menagerie.models.texts import Texts, mapped
+from menagerie.models.texts import Texts, map_tensors
 from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 Ends = tuple[int, int]  # subject and object
@@ -76,7 +76,7 @@ class GraphBatch(NamedTuple):
     def _some(self, rows: slice | Int64[Tensor, " some"]) -> "GraphBatch":
         per_graph = ("phrase_of_node", "node_present", "predicate_of_edge", "subjects", "objects", "edge_present")
         kept = {name: getattr(self, name)[rows] for name in per_graph}
-        more = {name: mapped(getattr(self, name), itemgetter(rows)) for name in ALTERED}
+        more = {name: map_tensors(getattr(self, name), itemgetter(rows)) for name in ALTERED}
         alone = torch.arange(len(kept["node_present"]), device=self.number.device)  # none is known to equal another
         return self._replace(**kept, **more, distinct=alone, number=alone)
 
@@ -92,13 +92,13 @@ class GraphReader:
         """Make tensors of all graphs; raise for a graph without a node, which can't be scored."""
         check_nodes(texts)
         graphs = texts.graphs
-        phrases = numbered(node for graph in graphs for node in graph.nodes)
-        predicates = numbered(edge.predicate for graph in graphs for edge in graph.edges)
+        phrases = number_distinct(node for graph in graphs for node in graph.nodes)
+        predicates = number_distinct(edge.predicate for graph in graphs for edge in graph.edges)
         phrase_of_node, node_present = pad([[phrases[node] for node in graph.nodes] for graph in graphs])
         predicate_of_edge, edge_present = pad([[predicates[e.predicate] for e in g.edges] for g in graphs])
         subjects, _ = pad([[edge.subject for edge in graph.edges] for graph in graphs])
         objects, _ = pad([[edge.object for edge in graph.edges] for graph in graphs])
-        numbers = numbered(graphs)
+        numbers = number_distinct(graphs)
         number = torch.tensor([numbers[graph] for graph in graphs], dtype=torch.int64)
         distinct = torch.from_numpy(np.unique(number.numpy(), return_index=True)[1])
         related = [i for i, graph in enumerate(graphs[: texts.matched]) if graph.edges]
@@ -114,8 +114,8 @@ class GraphReader:
             distinct=distinct,
             number=number,
             related=torch.tensor(related, dtype=torch.int64),
-            swapped=swapped_edges(graphs) if generator else None,
-            shuffled=shuffled_edges(graphs, generator) if generator else None,
+            swapped=swap_edges(graphs) if generator else None,
+            shuffled=shuffle_edges(graphs, generator) if generator else None,
         )
 
     def cut(self, texts: Texts) -> list[bool]:
@@ -133,22 +133,22 @@ def check_nodes(texts: Texts) -> None:
             )
 
 
-def numbered(keys: Iterable[Key]) -> dict[Key, int]:
+def number_distinct(keys: Iterable[Key]) -> dict[Key, int]:
     """Number distinct keys in the order of their first mention."""
     return {key: number for number, key in enumerate(dict.fromkeys(keys))}
 
 
-def swapped_edges(graphs: Sequence[SceneGraph]) -> Altered:
+def swap_edges(graphs: Sequence[SceneGraph]) -> Altered:
     """Exchange subjects and objects of all edges (equation 8).
 
     A graph whose exchanged edges say the same, such as "a beside b" and "b beside a", has no swapped version.
     """
     ends = [[(edge.object, edge.subject) for edge in graph.edges] for graph in graphs]
     truths = [statements(graph.edges) for graph in graphs]
-    return altered(ends, [truth != turned(truth) for truth in truths])
+    return make_altered(ends, [truth != exchange_ends(truth) for truth in truths])
 
 
-def shuffled_edges(graphs: Sequence[SceneGraph], generator: torch.Generator) -> Altered:
+def shuffle_edges(graphs: Sequence[SceneGraph], generator: torch.Generator) -> Altered:
     """Draw other subjects and objects from the graph's nodes (equation 9), for each edge uniformly from its `others`.
 
     If an edge has none, as in a graph of two nodes, the graph has no shuffled version.
@@ -157,7 +157,7 @@ def shuffled_edges(graphs: Sequence[SceneGraph], generator: torch.Generator) -> 
     draws = iter(torch.rand(sum(map(len, choices)), generator=generator).tolist())
     drawn = [[(pairs, next(draws)) for pairs in options] for options in choices]
     ends = [[pairs[int(draw * len(pairs))] if pairs else (0, 0) for pairs, draw in row] for row in drawn]
-    return altered(ends, [all(options) for options in choices])
+    return make_altered(ends, [all(options) for options in choices])
 
 
 @lru_cache(maxsize=4096)
@@ -168,7 +168,7 @@ def others(n_nodes: int, edges: tuple[Edge, ...]) -> tuple[tuple[Ends, ...], ...
     otherwise the shuffled graph could be true, or equal to the swap.
     """
     truth = statements(edges)
-    known = truth | turned(truth)
+    known = truth | exchange_ends(truth)
     return tuple(
         tuple(
             (subject, object_)
@@ -191,12 +191,12 @@ def statements(edges: Sequence[Edge]) -> frozenset[Edge]:
     return frozenset(map(statement, edges))
 
 
-def turned(said: frozenset[Edge]) -> frozenset[Edge]:
+def exchange_ends(said: frozenset[Edge]) -> frozenset[Edge]:
     """The same statements with subjects and objects exchanged."""
     return frozenset(Edge(edge.predicate, edge.object, edge.subject) for edge in said)
 
 
-def altered(ends: Sequence[Sequence[Ends]], exists: Sequence[bool]) -> Altered:
+def make_altered(ends: Sequence[Sequence[Ends]], exists: Sequence[bool]) -> Altered:
     """Make padded tensors of the subjects and objects of altered graphs."""
     subjects, objects = (pad([[pair[k] for pair in row] for row in ends])[0] for k in (0, 1))
     return Altered(subjects, objects, torch.tensor(exists, dtype=torch.bool))

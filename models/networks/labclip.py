@@ -52,7 +52,7 @@ class LABCLIPScorer(Scorer):
         """The cosine of every image with every text."""
         return images @ texts.T
 
-    def paired(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """The cosine of image i with text i."""
         return (images * texts).sum(-1)
 

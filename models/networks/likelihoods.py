@@ -27,14 +27,14 @@ from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.networks.words import PAIRS, TokenBatch, all_pairs, reader_of, sliced
+from menagerie.models.networks.words import PAIRS, TokenBatch, all_pairs, reader_of, slice_rows
 from menagerie.models.objectives import Targets
 from menagerie.models.scorer import Scorer
 from menagerie.models.scorers.captioner import LikelihoodConfig
-from menagerie.models.texts import mapped
+from menagerie.models.texts import map_tensors
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.fused import FusedBlocks, Seen
+from menagerie.models.towers.fused import FusedBlocks, KeysValues
 from menagerie.models.towers.towers import Towers
 
 NOISE_IMAGES = 8
@@ -79,13 +79,13 @@ class LikelihoodScorer(Scorer):
         """Keep training images for the prior "images"; until then it uses black ones."""
         self.kept_images.copy_(images)
 
-    def chosen(self, states: Float[Tensor, "n p v"]) -> Float[Tensor, "n q v"]:
+    def visible_tokens(self, states: Float[Tensor, "n p v"]) -> Float[Tensor, "n q v"]:
         """Of all tokens of images, CLS first, return those that words see: CLS or the patches."""
         return states[:, :1] if self.config.tokens == "pooled" else states[:, 1:]
 
-    def seen(self, pixels: Float[Tensor, "n 3 h w"]) -> Seen:
+    def read_images(self, pixels: Float[Tensor, "n 3 h w"]) -> KeysValues:
         """Encode normalised images as keys and values to which words attend."""
-        return self.fused.read(self.chosen(self.towers.image.tokens(pixels).states))
+        return self.fused.read(self.visible_tokens(self.towers.image.tokens(pixels).states))
 
     def word_embedding(self, tokens: TokenBatch, states: Float[Tensor, "m t w"]) -> WordEmbedding:
         """The embedding of texts, with their prior where scores need it."""
@@ -98,59 +98,64 @@ class LikelihoodScorer(Scorer):
         """log P(t) of each text, as `config.prior` says."""
         images = self.prior_images()
         count = len(images.keys)
-        each = all_pairs(self.log_likelihood, images, texts, count, len(texts.states), self.most(texts))
+        each = all_pairs(self.log_likelihood, images, texts, count, len(texts.states), self.pairs_at_once(texts))
         return each.logsumexp(0) - math.log(count)
 
-    def prior_images(self) -> Seen:
-        """Keys and values of the images over which the prior is a mean; those of `nothing` for the prior "null"."""
+    def prior_images(self) -> KeysValues:
+        """Keys and values of the images over which the prior is a mean; for the prior "null", of no image."""
         if self.config.prior == "null":
-            return self.nothing()
+            return self.without_image()
         images = self.noise if self.config.prior == "noise" else self.pixel_scale(self.kept_images)
-        return self.seen(images.to(self.null.dtype))
+        return self.read_images(images.to(self.null.dtype))
 
-    def nothing(self) -> Seen:
+    def without_image(self) -> KeysValues:
         """The keys and values without an image: the learned token replaces each image token."""
         count = 1 if self.config.tokens == "pooled" else self.towers.image.n_tokens - 1
         return self.fused.read(self.null.expand(1, count, -1))
 
     def log_likelihood(
-        self, images: Seen, texts: WordEmbedding, hidden: Bool[Tensor, "n c"] | None = None
+        self, images: KeysValues, texts: WordEmbedding, hidden: Bool[Tensor, "n c"] | None = None
     ) -> Float[Tensor, "n c"]:
         """log P(t | i) of the c texts of each image."""
         return self.by_token(images, texts, hidden).sum(-1)
 
     def by_token(
-        self, images: Seen, texts: WordEmbedding, hidden: Bool[Tensor, "n c"] | None = None
+        self, images: KeysValues, texts: WordEmbedding, hidden: Bool[Tensor, "n c"] | None = None
     ) -> Float[Tensor, "n c t"]:
         """log P of each token given those before it and the image; 0 for padding, and for a start token."""
         logits = self.head(self.last_norm(self.fused.after(texts.states, images, hidden)))
         each = logits.log_softmax(-1).gather(-1, texts.tokens.ids[..., None])[..., 0]
-        return each.masked_fill(~within(texts.tokens, self.starts), 0)
+        return each.masked_fill(~token_mask(texts.tokens, self.starts), 0)
 
     @abstractmethod
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
         """Apply the LayerNorm before the head."""
 
-    def generative_score(self, images: Seen, texts: WordEmbedding) -> Float[Tensor, "n c"]:
+    def generative_score(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, "n c"]:
         """log P(t | i) - alpha log P(t) of the c texts of each image, per token if the config says so."""
         score = self.log_likelihood(images, texts) - self.config.alpha * texts.prior
         return score / (texts.tokens.length - self.starts) if self.config.per_token else score
 
-    def most(self, texts: WordEmbedding) -> int:
+    def pairs_at_once(self, texts: WordEmbedding) -> int:
         """Number of pairs to read at once; each has a logit for each token and each word of the vocabulary."""
         return max(1, min(PAIRS, MOST_LOGITS // max(1, texts.states.shape[1] * self.head.out_features)))
 
-    def generative_scores(self, images: Seen, texts: WordEmbedding) -> Float[Tensor, "n m"]:
+    def generative_scores(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
         n, m = len(images.keys), len(texts.states)
-        return all_pairs(self.generative_score, images, texts, n, m, self.most(texts))
+        return all_pairs(self.generative_score, images, texts, n, m, self.pairs_at_once(texts))
 
-    def generative_pairs(self, images: Seen, texts: WordEmbedding) -> Float[Tensor, " n"]:
+    def generative_pairs(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
-        return self.generative_score(images, mapped(texts, lambda tensor: tensor[:, None]))[:, 0]
+        return self.generative_score(images, map_tensors(texts, lambda tensor: tensor[:, None]))[:, 0]
 
     def caption_loss(
-        self, images: Seen, texts: WordEmbedding, targets: Targets, parallel: float = 0.0, by_caption: bool = False
+        self,
+        images: KeysValues,
+        texts: WordEmbedding,
+        targets: Targets,
+        parallel: float = 0.0,
+        by_caption: bool = False,
     ) -> Float[Tensor, ""]:
         """The mean of -log P over all tokens of the images' own captions; with `by_caption` the mean over captions of
         each one's mean.
@@ -159,9 +164,9 @@ class LikelihoodScorer(Scorer):
         of `parallel`).
         """
         rows = targets.rows
-        own = mapped(sliced(texts, rows.start, rows.stop), lambda tensor: tensor[:, None])
+        own = map_tensors(slice_rows(texts, rows.start, rows.stop), lambda tensor: tensor[:, None])
         blind = (own.tokens.chance[..., 0] < self.config.null_share)[..., None, None, None]
-        images = Seen(*(torch.where(blind, *pair) for pair in zip(self.nothing(), images, strict=True)))
+        images = KeysValues(*(torch.where(blind, *pair) for pair in zip(self.without_image(), images, strict=True)))
         hidden = own.tokens.chance[..., 1] < parallel if parallel else None
         each = -self.by_token(images, own, hidden).sum(-1)
         if by_caption:
@@ -169,12 +174,12 @@ class LikelihoodScorer(Scorer):
         return each.sum() / (texts.tokens.length - self.starts)[: targets.images].sum()
 
 
-def within(tokens: TokenBatch, first: int = 0) -> Bool[Tensor, "*b t"]:
+def token_mask(tokens: TokenBatch, first: int = 0) -> Bool[Tensor, "*b t"]:
     """Mask of the tokens that aren't padding, from the one with index `first` on."""
     places = torch.arange(tokens.ids.shape[-1], device=tokens.ids.device)
     return (places >= first) & (places < tokens.length[..., None])
 
 
-def shifted(ids: Int64[Tensor, "m t"]) -> Int64[Tensor, "m t"]:
+def shift_right(ids: Int64[Tensor, "m t"]) -> Int64[Tensor, "m t"]:
     """Return the token before each token; 0 before the first, as in CapPa (a closed vocabulary has no start token)."""
     return torch.nn.functional.pad(ids[:, :-1], (1, 0))

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from menagerie.models.chunks import by_images, fits, rows_in_chunk
+from menagerie.models.chunks import by_images, fits_in_memory, rows_in_chunk
 from menagerie.models.networks.binding import (
     RELATION_SCORERS,
     BindingModule,
@@ -31,7 +31,7 @@ from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.oc_clip import ALTERED, OCCLIPConfig
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.features import Layer, Rows
+from menagerie.models.towers.features import Layer, TextRows
 
 
 class ImageEmbedding(NamedTuple):
@@ -79,10 +79,10 @@ class OCCLIPScorer(Scorer):
 
     def encode_texts(self, texts: GraphBatch) -> TextEmbedding:
         """Encode each distinct phrase and predicate once."""
-        phrases = self.to_node(self.towers.text.pooled(texts.phrases))
+        phrases = self.to_node(self.towers.text.pool(texts.phrases))
         predicates = phrases.new_zeros(0, self.config.relation_dim)
         if len(texts.predicates):
-            predicates = self.to_predicate(self.towers.text.pooled(texts.predicates))
+            predicates = self.to_predicate(self.towers.text.pool(texts.predicates))
         return TextEmbedding(phrases, predicates, texts)
 
     def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
@@ -118,7 +118,7 @@ class OCCLIPScorer(Scorer):
         edges = texts.graphs.predicate_of_edge.numel() * (4 * width + 6 * texts.predicates.shape[1])
         return 4 * (nodes * (5 * patches + 3 * width) + 2 * len(texts.phrases) * patches + edges)
 
-    def paired(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i (equation 2)."""
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
@@ -162,10 +162,10 @@ class OCCLIPScorer(Scorer):
             "predicates": Layer(predicates[graphs.predicate_of_edge], graphs.edge_present),
         }
 
-    def text_rows(self, texts: GraphBatch) -> Rows:
+    def text_rows(self, texts: GraphBatch) -> TextRows:
         """The nodes of each graph, then the predicates of its edges, which the tower reads in a second pass."""
         number = torch.cat([texts.phrase_of_node, len(texts.phrases) + texts.predicate_of_edge], dim=1)
-        return Rows(number, torch.cat([texts.node_present, texts.edge_present], dim=1))
+        return TextRows(number, torch.cat([texts.node_present, texts.edge_present], dim=1))
 
     def altered_similarities(
         self, images: ImageEmbedding, texts: TextEmbedding, altered: tuple[str, ...] = ALTERED
@@ -188,7 +188,7 @@ class OCCLIPScorer(Scorer):
         self, images: ImageEmbedding, texts: TextEmbedding
     ) -> tuple[Float[Tensor, "n q p"], Float[Tensor, "n default p"]]:
         """The logits of the nodes of text i on image i."""
-        if not fits(len(images.keys), 8 * len(texts.phrases) * images.keys.shape[1]):
+        if not fits_in_memory(len(images.keys), 8 * len(texts.phrases) * images.keys.shape[1]):
             return self.binding.own_logits(texts.phrases, texts.graphs.phrase_of_node, images.keys)
         logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
         rows = torch.arange(len(logits), device=logits.device)[:, None]

@@ -16,12 +16,12 @@ from torch import Tensor
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CLIPScorer
-from menagerie.models.networks.graph_batch import check_nodes, numbered, pad
+from menagerie.models.networks.graph_batch import check_nodes, number_distinct, pad
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.features import Layer, Rows
+from menagerie.models.towers.features import Layer, TextRows
 from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 
@@ -44,17 +44,17 @@ class PhraseReader:
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> PhraseBatch:
         """Token ids of all phrases; raises for a graph without a node, which can't be scored."""
         check_nodes(texts)
-        phrases = [list(phrases_of(graph)) for graph in texts.graphs]
-        numbers = numbered(chain.from_iterable(phrases))
+        phrases = [list(graph_phrases(graph)) for graph in texts.graphs]
+        numbers = number_distinct(chain.from_iterable(phrases))
         number, present = pad([[numbers[phrase] for phrase in row] for row in phrases])
         return PhraseBatch(self.tokenizer(list(numbers), self.context), number, present)
 
     def cut(self, texts: Texts) -> list[bool]:
         """For each graph, whether one of its phrases is longer than the context."""
-        return [any(cut_texts(self.tokenizer, list(phrases_of(graph)), self.context)) for graph in texts.graphs]
+        return [any(cut_texts(self.tokenizer, list(graph_phrases(graph)), self.context)) for graph in texts.graphs]
 
 
-def phrases_of(graph: SceneGraph) -> Iterator[str]:
+def graph_phrases(graph: SceneGraph) -> Iterator[str]:
     """Yield a graph's phrases: its nodes, and each edge as "red cat to the left of white dog".
 
     Without the edges, exchanging a graph's subject and object would leave the phrases the same.
@@ -69,13 +69,8 @@ def mean_over_phrases(values: Float[Tensor, "*n m k"], present: Bool[Tensor, "m 
     return (values * present).sum(-1) / present.sum(-1)
 
 
-class PhraseSumScorer(CLIPScorer):
-    """CLIP with one vector per image, and one per graph: the sum of its phrases' unit vectors, scaled to length 1.
-
-    A control: OC-CLIP reads graphs and CLIP reads captions, so an advantage of OC-CLIP could come from the graph. This
-    scorer has OC-CLIP's text input, but nothing else of it: an image and a graph are one vector each, compared by
-    cosine.
-    """
+class PhraseScorer(CLIPScorer):
+    """A scorer that reads the phrases of graphs."""
 
     sharing = Sharing("tower")
 
@@ -83,16 +78,25 @@ class PhraseSumScorer(CLIPScorer):
         super().__init__(towers, texts, config)
         self.reader = PhraseReader(self.reader.tokenizer, self.reader.context)
 
+    def text_rows(self, texts: PhraseBatch) -> TextRows:
+        """Which rows of the text tower's output are the phrases of each graph."""
+        return TextRows(texts.number, texts.present)
+
+
+class PhraseSumScorer(PhraseScorer):
+    """CLIP with one vector per image, and one per graph: the sum of its phrases' unit vectors, scaled to length 1.
+
+    A control: OC-CLIP reads graphs and CLIP reads captions, so an advantage of OC-CLIP could come from the graph. This
+    scorer has OC-CLIP's text input, but nothing else of it: an image and a graph are one vector each, compared by
+    cosine.
+    """
+
     def encode_texts(self, texts: PhraseBatch) -> Float[Tensor, "m d"]:
         """Unit vectors of the graphs; each distinct phrase is encoded once."""
-        phrases = F.normalize(self.towers.text.pooled(texts.tokens), dim=-1)
+        phrases = F.normalize(self.towers.text.pool(texts.tokens), dim=-1)
         return F.normalize((phrases[texts.number] * texts.present[..., None]).sum(1), dim=-1)
 
-    def text_rows(self, texts: PhraseBatch) -> Rows:
-        """Which rows of the text tower's output are the phrases of each graph."""
-        return Rows(texts.number, texts.present)
-
-    def paired(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """The cosine of image i with graph i."""
         return (images * texts).sum(-1)
 
@@ -104,7 +108,7 @@ class TextEmbedding(NamedTuple):
     phrases: PhraseBatch
 
 
-class PhraseInteractionScorer(CLIPScorer):
+class PhraseInteractionScorer(PhraseScorer):
     """A scorer with late interaction (after FILIP, Yao et al. 2022): the score is the mean over a graph's phrases of
     the cosine with the best patch.
 
@@ -117,11 +121,6 @@ class PhraseInteractionScorer(CLIPScorer):
     """
 
     needs = "tokens"
-    sharing = Sharing("tower")
-
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig | None = None) -> None:
-        super().__init__(towers, texts, config)
-        self.reader = PhraseReader(self.reader.tokenizer, self.reader.context)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n p d"]:
         """Unit vectors of the patches, after the image tower's LayerNorm and projection, without CLS."""
@@ -130,7 +129,7 @@ class PhraseInteractionScorer(CLIPScorer):
 
     def encode_texts(self, texts: PhraseBatch) -> TextEmbedding:
         """Encode each distinct phrase once."""
-        return TextEmbedding(F.normalize(self.towers.text.pooled(texts.tokens), dim=-1), texts)
+        return TextEmbedding(F.normalize(self.towers.text.pool(texts.tokens), dim=-1), texts)
 
     def similarity(self, images: Float[Tensor, "n p d"], texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every graph; each distinct phrase is compared with each image once."""
@@ -149,16 +148,12 @@ class PhraseInteractionScorer(CLIPScorer):
         """The unit vectors of each graph's phrases."""
         return {"phrases": Layer(embedding.vectors[embedding.phrases.number], embedding.phrases.present)}
 
-    def text_rows(self, texts: PhraseBatch) -> Rows:
-        """Which rows of the text tower's output are the phrases of each graph."""
-        return Rows(texts.number, texts.present)
-
     def paired_slots(self, images: Float[Tensor, "n p d"], texts: TextEmbedding) -> Layer:
         """For each phrase of graph i, the patch of image i that fits it best (n, k, d)."""
         best = (texts.vectors[texts.phrases.number] @ images.transpose(1, 2)).argmax(-1)
         return Layer(images.take_along_dim(best[..., None], dim=1), texts.phrases.present)
 
-    def paired(self, images: Float[Tensor, "n p d"], texts: TextEmbedding) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: Float[Tensor, "n p d"], texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with graph i."""
         phrases = texts.vectors[texts.phrases.number]
         return mean_over_phrases((phrases @ images.transpose(1, 2)).amax(-1), texts.phrases.present)

@@ -29,15 +29,15 @@ from torch import Tensor, nn
 
 from menagerie.models.networks.clip import CaptionReader, EmbeddedScorer
 from menagerie.models.networks.cs_clip import negclip_loss
-from menagerie.models.networks.likelihoods import shifted, within
-from menagerie.models.networks.words import TokenBatch, TokenReader, sliced
-from menagerie.models.objectives import Targets, cross_entropy, shares
+from menagerie.models.networks.likelihoods import shift_right, token_mask
+from menagerie.models.networks.words import TokenBatch, TokenReader, slice_rows
+from menagerie.models.objectives import Targets, cross_entropy, target_shares
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.further_texts import ReadCLIPConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.fused import FusedBlocks, embedded, placed
+from menagerie.models.towers.fused import FusedBlocks, add_positions, embed_words
 from menagerie.models.towers.towers import self_attention
 
 Read = Int64[Tensor, "m context"] | TokenBatch
@@ -114,13 +114,13 @@ class ReadCLIPScorer(EmbeddedScorer):
         other, logits = slice(n, 2 * n), scale * vectors[n : 2 * n] @ vectors[:n].T
         if targets.masked is not None:
             logits = logits.masked_fill(targets.masked[:, other].T, -torch.inf)
-        paraphrase = cross_entropy(logits, shares(targets.same[:, other].T))
-        decoding = self.decoding_loss(texts.ends[:n], sliced(texts.tokens, n, 2 * n))
+        paraphrase = cross_entropy(logits, target_shares(targets.same[:, other].T))
+        decoding = self.decoding_loss(texts.ends[:n], slice_rows(texts.tokens, n, 2 * n))
         return loss + self.config.decode_weight * decoding + self.config.paraphrase_weight * paraphrase
 
     def decoding_loss(self, ends: Float[Tensor, "n w"], tokens: TokenBatch) -> Float[Tensor, ""]:
         """D: the mean of -log P over all `tokens`, which the decoder predicts from the states of the captions' ends."""
         tower = self.towers.text
-        words = placed(tower, embedded(tower, shifted(tokens.ids))).detach()
+        words = add_positions(tower, embed_words(tower, shift_right(tokens.ids))).detach()
         each = self.decoder(ends, words).log_softmax(-1).gather(-1, tokens.ids[..., None])[..., 0]
-        return -each.masked_fill(~within(tokens, self.starts), 0).sum() / (tokens.length - self.starts).sum()
+        return -each.masked_fill(~token_mask(tokens, self.starts), 0).sum() / (tokens.length - self.starts).sum()

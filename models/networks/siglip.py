@@ -1,7 +1,7 @@
 """SigLIP (Zhai et al. 2023): CLIP's or SigLIP's towers, trained by a sigmoid for every pair in place of two softmaxes.
 
 SigLIP's towers are open_clip's (`--architecture ViT-B-16-SigLIP`): they have a tokenizer that pads to 64 tokens, an
-image tower without CLS, and a text tower without causal mask that pools its last position, padding or not. Embedding
+image tower without CLS, and a text tower without causal mask that pools its last position, padding or not. Code
 that reads their tokens one by one must mask the padding itself.
 
 Where we differ from open_clip:

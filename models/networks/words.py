@@ -9,7 +9,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from menagerie.models.networks.clip import CaptionReader
-from menagerie.models.texts import Tensors, Texts, mapped
+from menagerie.models.texts import Tensors, Texts, map_tensors
 from menagerie.models.towers.towers import Towers, ends_of
 
 # Pairs of an image and a text that are read at once, unless a scorer says otherwise.
@@ -59,9 +59,9 @@ def all_pairs(
     """Score n images with m texts, at most `most` pairs at once."""
     rows = []
     for start in range(0, n, most):
-        some, size = sliced(images, start, start + most), min(most, n - start)
+        some, size = slice_rows(images, start, start + most), min(most, n - start)
         step = max(1, most // size)
-        parts = [score(some, repeated(sliced(texts, k, k + step), size)) for k in range(0, m, step)]
+        parts = [score(some, repeat_texts(slice_rows(texts, k, k + step), size)) for k in range(0, m, step)]
         rows.append(torch.cat(parts, dim=1))
     return torch.cat(rows)
 
@@ -73,20 +73,20 @@ def some_pairs(
     step = max(1, PAIRS // max(1, columns.shape[1]))
     parts = []
     for start, chosen in zip(range(0, len(columns), step), columns.split(step), strict=True):
-        parts.append(score(sliced(images, start, start + step), rows_of(texts, chosen)))
+        parts.append(score(slice_rows(images, start, start + step), pick_rows(texts, chosen)))
     return torch.cat(parts)
 
 
-def rows_of(embedding: Tensors, numbers: Int64[Tensor, "*b"]) -> Tensors:
+def pick_rows(embedding: Tensors, numbers: Int64[Tensor, "*b"]) -> Tensors:
     """Return the rows of an embedding that have these numbers."""
-    return mapped(embedding, lambda tensor: tensor[numbers])
+    return map_tensors(embedding, lambda tensor: tensor[numbers])
 
 
-def sliced(embedding: Tensors, start: int, end: int) -> Tensors:
+def slice_rows(embedding: Tensors, start: int, end: int) -> Tensors:
     """Return the rows of an embedding from `start` to before `end`."""
-    return mapped(embedding, lambda tensor: tensor[start:end])
+    return map_tensors(embedding, lambda tensor: tensor[start:end])
 
 
-def repeated(embedding: Tensors, n: int) -> Tensors:
+def repeat_texts(embedding: Tensors, n: int) -> Tensors:
     """Repeat an embedding of texts for each of n images, without copying."""
-    return mapped(embedding, lambda tensor: tensor.expand(n, *tensor.shape))
+    return map_tensors(embedding, lambda tensor: tensor.expand(n, *tensor.shape))

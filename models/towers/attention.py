@@ -16,7 +16,7 @@ class SelfAttention(nn.MultiheadAttention):
     """`nn.MultiheadAttention` that keeps samples first.
 
     In training, outputs are the same to the bit, and gradients of weights differ by rounding, because they are summed
-    in another order. Without gradients outputs differ by rounding, because torch has other embedding for evaluation.
+    in another order. Without gradients outputs differ by rounding, because torch runs other code for evaluation.
     """
 
     def forward(
@@ -38,8 +38,9 @@ class SelfAttention(nn.MultiheadAttention):
         three = F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
         if attn_mask is not None and attn_mask.ndim == 3:  # one for each sample and head
             attn_mask = attn_mask.unflatten(0, (-1, self.num_heads))
-        taken = F.scaled_dot_product_attention(*(by_head(part, self.num_heads) for part in three), attn_mask=attn_mask)
-        return self.out_proj(joined(taken)), None
+        heads = (split_heads(part, self.num_heads) for part in three)
+        taken = F.scaled_dot_product_attention(*heads, attn_mask=attn_mask)
+        return self.out_proj(merge_heads(taken)), None
 
 
 def with_fewer_copies(model: nn.Module) -> None:
@@ -62,11 +63,11 @@ def suits(module: nn.MultiheadAttention) -> bool:
     return module.in_proj_weight is not None and module.bias_k is None and not module.add_zero_attn
 
 
-def by_head(states: Float[Tensor, "n t w"], heads: int) -> Float[Tensor, "n h t d"]:
+def split_heads(states: Float[Tensor, "n t w"], heads: int) -> Float[Tensor, "n h t d"]:
     """Divide vectors among heads."""
     return states.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-def joined(states: Float[Tensor, "n h t d"]) -> Float[Tensor, "n t w"]:
-    """Undo `by_head`."""
+def merge_heads(states: Float[Tensor, "n h t d"]) -> Float[Tensor, "n t w"]:
+    """Undo `split_heads`."""
     return states.transpose(1, 2).flatten(2)

@@ -60,14 +60,14 @@ def check_towers(config: TowerConfig) -> None:
                 f"resolution {config.resolution} is not a multiple of {config.architecture}'s {what} {step}"
             )
     elif config.pretrained and config.load:
-        check_weights(config)
+        check_pretrained(config)
 
 
-def check_weights(config: TowerConfig) -> None:
+def check_pretrained(config: TowerConfig) -> None:
     """Raise for weights that aren't available or can't be read, and for a file without known preparation."""
     weights, _ = file_and_tag(config.pretrained)
     if config.architecture in paired.TEXTS_OF:
-        paired.check_weights(config.architecture, config.pretrained)
+        paired.check_pair_weights(config.architecture, config.pretrained)
     elif Path(weights).is_file():
         check_weight_file(Path(weights))
     else:

@@ -28,7 +28,7 @@ class Layer(NamedTuple):
     """Whether each token is a real one, not padding; None if all are."""
 
 
-class Rows(NamedTuple):
+class TextRows(NamedTuple):
     """Which rows of the text tower's output belong to each of m texts, for scorers whose tower encodes a text as
     several rows or shares rows among texts."""
 
@@ -47,8 +47,8 @@ class Features(dict[str, Tensor]):
         for name, (states, _) in layers.items():
             if states.ndim != 3:
                 raise UserError(f"the layer {name!r} has the shape {tuple(states.shape)}, not (n, t, d)")
-        super().__init__({name: filled(layer) for name, layer in layers.items()})
-        self.present = {name: there(layer) for name, layer in layers.items()}
+        super().__init__({name: zero_padding(layer) for name, layer in layers.items()})
+        self.present = {name: token_presence(layer) for name, layer in layers.items()}
 
     def layers(self) -> dict[str, Layer]:
         """Each layer with its mask."""
@@ -60,30 +60,30 @@ class Features(dict[str, Tensor]):
         return (self[name] * shares[..., None]).sum(1) / shares.sum(1, keepdim=True).clamp_min(1)
 
 
-def filled(layer: Layer) -> Float[Tensor, "n t d"]:
+def zero_padding(layer: Layer) -> Float[Tensor, "n t d"]:
     """A layer's states, with 0 for padding."""
     return layer.states if layer.present is None else layer.states.masked_fill(~layer.present[..., None], 0)
 
 
-def there(layer: Layer) -> Bool[Tensor, "n t"]:
+def token_presence(layer: Layer) -> Bool[Tensor, "n t"]:
     """Return a layer's mask; all true if it has none."""
     if layer.present is not None:
         return layer.present
     return torch.ones(layer.states.shape[:2], dtype=torch.bool, device=layer.states.device)
 
 
-def joined(parts: Sequence[Features]) -> Features:
+def concatenate_features(parts: Sequence[Features]) -> Features:
     """Concatenate the features of several blocks of images or texts, padded to the longest; float32 on the CPU."""
     blocks = [part.layers() for part in parts]
-    return Features({name: joined_layer([block[name] for block in blocks]) for name in blocks[0]})
+    return Features({name: concatenate_layers([block[name] for block in blocks]) for name in blocks[0]})
 
 
-def joined_layer(layers: Sequence[Layer]) -> Layer:
+def concatenate_layers(layers: Sequence[Layer]) -> Layer:
     """Concatenate one layer of several blocks of images or texts, padded to the longest; float32 on the CPU."""
     longest = max(layer.states.shape[1] for layer in layers)
     more = [longest - layer.states.shape[1] for layer in layers]
     states = [F.pad(layer.states.float().cpu(), (0, 0, 0, n)) for layer, n in zip(layers, more, strict=True)]
-    present = [F.pad(there(layer).cpu(), (0, n)) for layer, n in zip(layers, more, strict=True)]
+    present = [F.pad(token_presence(layer).cpu(), (0, n)) for layer, n in zip(layers, more, strict=True)]
     return Layer(torch.cat(states), torch.cat(present))
 
 
@@ -111,7 +111,7 @@ class Passes:
             for handle in handles:
                 handle.remove()
 
-    def layers(self, count: int, rows: Rows | None = None) -> dict[str, Layer]:
+    def layers(self, count: int, rows: TextRows | None = None) -> dict[str, Layer]:
         """Return the recorded layers of `count` images or texts, by name.
 
         The result is empty if rows can't be assigned to the images or texts: if there is no pass, if a pass has no
@@ -124,7 +124,7 @@ class Passes:
         mask = None if any(mask is None for mask in self.masks) or not self.masks else torch.cat(self.masks)
         found = {name: Layer(torch.cat([each[name] for each in self.passes]), mask) for name in names}
         if rows is not None:
-            return {name: composed(layer, rows) for name, layer in found.items()}
+            return {name: compose_rows(layer, rows) for name, layer in found.items()}
         return found if len(found[TOKENS].states) == count else {}
 
     def _start(self, block: nn.Module, given: tuple) -> None:
@@ -137,7 +137,7 @@ class Passes:
         self._keep(f"block {number}", states)
         if number == len(self.places.blocks):
             # Tokens have the same LayerNorm whether the tower applies it to all of them or to the pooled one alone.
-            whole = self._turned(states)
+            whole = self._batch_first(states)
             self.passes[-1][TOKENS] = self.places.norm(whole) if self.places.pools_first else whole
 
     def _norm(self, normed: Tensor) -> None:
@@ -151,13 +151,13 @@ class Passes:
 
     def _keep(self, name: str, states: Tensor) -> None:
         if self.wanted is None or name in self.wanted:
-            self.passes[-1][name] = self._turned(states)
+            self.passes[-1][name] = self._batch_first(states)
 
-    def _turned(self, states: Tensor) -> Float[Tensor, "n t d"]:
+    def _batch_first(self, states: Tensor) -> Float[Tensor, "n t d"]:
         return states if self.places.batch_first else states.transpose(0, 1)
 
 
-def composed(layer: Layer, rows: Rows) -> Layer:
+def compose_rows(layer: Layer, rows: TextRows) -> Layer:
     """Concatenate the tokens of each text's rows: (m, k t, d)."""
     states = layer.states[rows.number].flatten(1, 2)
-    return Layer(states, (there(layer)[rows.number] & rows.present[..., None]).flatten(1, 2))
+    return Layer(states, (token_presence(layer)[rows.number] & rows.present[..., None]).flatten(1, 2))

@@ -5,9 +5,8 @@ output is added to the stream (the decoder of Vaswani et al. 2017, section 3.1, 
 Cross-attention has no biases, as in CapPa (Tschannen et al. 2023). In a prefix-LM (Dong et al. 2019; SimVLM) image
 tokens stand before the words in the same blocks: words see image tokens, image tokens never see a word.
 
-The keys and values of an image (`Seen`) are computed once, whatever the number of its texts. Each of n images has c
-texts, whose words have the shape (n, c, t, width).
-"""
+The keys and values of an image (`KeysValues`) are computed once, whatever the number of its texts. Each of n images has
+c texts, whose words have the shape (n, c, t, width)."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -19,13 +18,13 @@ from open_clip.transformer import ResidualAttentionBlock
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.towers.attention import by_head, joined
+from menagerie.models.towers.attention import merge_heads, split_heads
 from menagerie.models.towers.towers import TextTower
 
 Fusion = Literal["early", "late", "prefix"]
 
 
-class Seen(NamedTuple):
+class KeysValues(NamedTuple):
     """Keys and values of n images' tokens, in each of b blocks; in late fusion for the only cross-attention (b = 1)."""
 
     keys: Float[Tensor, "n b heads p d"]
@@ -44,15 +43,15 @@ class CrossAttention(nn.Module):
     def read(self, images: Float[Tensor, "n p v"]) -> tuple[Float[Tensor, "n h p d"], Float[Tensor, "n h p d"]]:
         """Return keys and values of image tokens."""
         keys, values = self.keys_values(images).chunk(2, -1)
-        return by_head(keys, self.heads), by_head(values, self.heads)
+        return split_heads(keys, self.heads), split_heads(values, self.heads)
 
     def forward(
         self, words: Float[Tensor, "n c t w"], keys: Float[Tensor, "n h p d"], values: Float[Tensor, "n h p d"]
     ) -> Float[Tensor, "n c t w"]:
         """Return what the words of each image's c texts get from the image, to be added to the words."""
-        queries = by_head(self.query(self.norm(words)).flatten(1, 2), self.heads)
+        queries = split_heads(self.query(self.norm(words)).flatten(1, 2), self.heads)
         taken = F.scaled_dot_product_attention(queries, keys, values)
-        return self.out(joined(taken)).reshape(words.shape)
+        return self.out(merge_heads(taken)).reshape(words.shape)
 
 
 class FusedBlocks(nn.Module):
@@ -71,7 +70,7 @@ class FusedBlocks(nn.Module):
         self.cross = nn.ModuleList(CrossAttention(width, image_width, self.heads) for _ in range(count))
         self.bring = nn.Linear(image_width, width) if fusion == "prefix" else None
 
-    def read(self, images: Float[Tensor, "n p v"]) -> Seen:
+    def read(self, images: Float[Tensor, "n p v"]) -> KeysValues:
         """Compute the keys and values of image tokens to which words attend."""
         if self.bring is None:
             parts = [cross.read(images) for cross in self.cross]
@@ -80,8 +79,8 @@ class FusedBlocks(nn.Module):
             for block in self.blocks:
                 _, keys, values = self._heads(block, states)
                 parts.append((keys, values))
-                states = self._passed(block, states)
-        return Seen(*(torch.stack(part, dim=1) for part in zip(*parts, strict=True)))
+                states = self._run_block(block, states)
+        return KeysValues(*(torch.stack(part, dim=1) for part in zip(*parts, strict=True)))
 
     def before(self, words: Float[Tensor, "m t w"], hidden: Bool[Tensor, " m"] | None = None) -> Float[Tensor, "m t w"]:
         """Compute the part that needs no image: all blocks if fusion is late, else nothing.
@@ -92,11 +91,11 @@ class FusedBlocks(nn.Module):
             return words
         mask = visible(words.shape[1], hidden, words)
         for block in self.blocks:
-            words = self._passed(block, words, mask)
+            words = self._run_block(block, words, mask)
         return words
 
     def after(
-        self, words: Float[Tensor, "n c t w"], seen: Seen, hidden: Bool[Tensor, "n c"] | None = None
+        self, words: Float[Tensor, "n c t w"], seen: KeysValues, hidden: Bool[Tensor, "n c"] | None = None
     ) -> Float[Tensor, "n c t w"]:
         """Compute the final states of the words of each image's c texts, from the output of `before`."""
         if self.fusion == "late":
@@ -108,23 +107,23 @@ class FusedBlocks(nn.Module):
             keys, values = seen.keys[:, k], seen.values[:, k]
             if self.fusion == "prefix":
                 prefix = tuple(x.repeat_interleave(c, 0) for x in (keys, values))
-                states = self._attended(block, states, mask, prefix)
+                states = self._attend(block, states, mask, prefix)
             else:
-                states = self._attended(block, states, mask)
+                states = self._attend(block, states, mask)
                 states = states + self.cross[k](states.unflatten(0, (n, c)), keys, values).flatten(0, 1)
             states = states + block.ls_2(block.mlp(block.ln_2(states)))
         return states.unflatten(0, (n, c))
 
-    def _passed(
+    def _run_block(
         self,
         block: ResidualAttentionBlock,
         states: Float[Tensor, "b t w"],
         mask: Bool[Tensor, "*b t t"] | None = None,
     ) -> Float[Tensor, "b t w"]:
-        states = self._attended(block, states, mask)
+        states = self._attend(block, states, mask)
         return states + block.ls_2(block.mlp(block.ln_2(states)))
 
-    def _attended(
+    def _attend(
         self,
         block: ResidualAttentionBlock,
         states: Float[Tensor, "b t w"],
@@ -137,14 +136,14 @@ class FusedBlocks(nn.Module):
             keys, values = (torch.cat(pair, dim=2) for pair in zip(prefix, (keys, values), strict=True))
             mask = F.pad(mask, (prefix[0].shape[2], 0), value=True)
         taken = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
-        return states + block.ls_1(block.attn.out_proj(joined(taken)))
+        return states + block.ls_1(block.attn.out_proj(merge_heads(taken)))
 
     def _heads(
         self, block: ResidualAttentionBlock, states: Float[Tensor, "b t w"]
     ) -> tuple[Float[Tensor, "b h t d"], ...]:
         """Queries, keys and values of a block's self-attention."""
         three = F.linear(block.ln_1(states), block.attn.in_proj_weight, block.attn.in_proj_bias).chunk(3, -1)
-        return tuple(by_head(part, self.heads) for part in three)
+        return tuple(split_heads(part, self.heads) for part in three)
 
 
 def visible(length: int, hidden: Bool[Tensor, " b"] | None, like: Tensor) -> Bool[Tensor, "*b t t"]:
@@ -162,16 +161,16 @@ def text_blocks(tower: TextTower, scorer: str) -> list[ResidualAttentionBlock]:
     return blocks
 
 
-def embedded(tower: TextTower, ids: Int64[Tensor, "m t"]) -> Float[Tensor, "m t w"]:
+def embed_words(tower: TextTower, ids: Int64[Tensor, "m t"]) -> Float[Tensor, "m t w"]:
     """Return a text tower's embeddings of words, without positions."""
     return F.embedding(ids, tower.model.token_embedding.weight)  # no pass of the tower, which hooks would see
 
 
-def placed(tower: TextTower, words: Float[Tensor, "m t w"]) -> Float[Tensor, "m t w"]:
+def add_positions(tower: TextTower, words: Float[Tensor, "m t w"]) -> Float[Tensor, "m t w"]:
     """Words with their positions added."""
     return words + tower.model.positional_embedding[: words.shape[1]]
 
 
-def normed(tower: TextTower, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
+def final_norm(tower: TextTower, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
     """Apply a text tower's last LayerNorm."""
     return tower.model.ln_final(states)

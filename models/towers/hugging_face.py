@@ -19,7 +19,7 @@ from menagerie.envs.core.progress import quiet
 from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.pixels import Framing, Statistics
 from menagerie.models.towers.towers import ImageTower, TextTower, Towers
-from menagerie.models.towers.weight_file import check_whole, without_advice
+from menagerie.models.towers.weight_file import check_loaded, without_advice
 
 # Model types with one vector an image and one a text. SigLIP attends to padding, CLIP masks it.
 MASKED = {"clip": True, "siglip": False}
@@ -52,14 +52,14 @@ class HuggingFaceReader:
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> TextInput:
         """Return the token ids of all captions, with the attention mask if the model masks padding."""
         options = {"padding": "max_length", "truncation": True, "max_length": self.context, "return_tensors": "pt"}
-        read = self.tokenizer(self._given(texts), **options)
+        read = self.tokenizer(self._prepare(texts), **options)
         return TextInput(read["input_ids"], read["attention_mask"] if self.masked else None)
 
     def cut(self, texts: Texts) -> list[bool]:
         """For each caption, whether it is longer than the context."""
-        return [len(ids) > self.context for ids in self.tokenizer(self._given(texts), verbose=False)["input_ids"]]
+        return [len(ids) > self.context for ids in self.tokenizer(self._prepare(texts), verbose=False)["input_ids"]]
 
-    def _given(self, texts: Texts) -> list[str]:
+    def _prepare(self, texts: Texts) -> list[str]:
         """The captions in the form that the tokenizer gets."""
         return [caption.lower() if self.lower else caption for caption in texts.captions]
 
@@ -67,9 +67,9 @@ class HuggingFaceReader:
 class HuggingFaceImages(ImageTower):
     """The image tower of a Hugging Face model; it gives only vectors, no tokens."""
 
-    def pooled(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+    def pool(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """The vector of each image, as pooled and projected by the model."""
-        return vectors(self.model.get_image_features(pixel_values=pixels))
+        return output_vectors(self.model.get_image_features(pixel_values=pixels))
 
     def parameters(self) -> list[nn.Parameter]:
         """All parameters of the tower."""
@@ -79,9 +79,9 @@ class HuggingFaceImages(ImageTower):
 class HuggingFaceTexts(TextTower):
     """The text tower of a Hugging Face model."""
 
-    def pooled(self, texts: TextInput) -> Float[Tensor, "m d"]:
+    def pool(self, texts: TextInput) -> Float[Tensor, "m d"]:
         """The vector of each text, as pooled and projected by the model."""
-        return vectors(self.model.get_text_features(input_ids=texts.ids, attention_mask=texts.mask))
+        return output_vectors(self.model.get_text_features(input_ids=texts.ids, attention_mask=texts.mask))
 
     def parameters(self) -> list[nn.Parameter]:
         """All parameters of the tower."""
@@ -98,7 +98,7 @@ def load_hugging_face(name: str) -> tuple[Towers, HuggingFaceReader]:
     return Towers(model, images, texts, None, context, statistics, framing, name), reader
 
 
-class Parts(NamedTuple):
+class ModelParts(NamedTuple):
     """The parts of a model in a folder of transformers."""
 
     model: nn.Module
@@ -108,25 +108,25 @@ class Parts(NamedTuple):
 
 
 @quiet()
-def load_parts(name: str) -> Parts:
-    """Load model, tokenizer and image processor from a folder or a name on the hub; no embedding found there is run."""
+def load_parts(name: str) -> ModelParts:
+    """Load model, tokenizer and image processor from a folder or a name on the hub; no code found there is run."""
     try:
         from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
     except ImportError as error:
         raise UserError(f"{name} needs transformers: pip install 'binding-menagerie[huggingface]'") from error
     try:
-        kind = AutoConfig.from_pretrained(name, trust_remote_embedding=False).model_type
+        kind = AutoConfig.from_pretrained(name, trust_remote_code=False).model_type
         if kind not in MASKED:
             raise UserError(f"{name} is a {kind!r} of Hugging Face; this reads {' and '.join(MASKED)}")
-        model, read = AutoModel.from_pretrained(name, trust_remote_embedding=False, output_loading_info=True)
-        check_whole(name, read["missing_keys"], read["unexpected_keys"])
+        model, read = AutoModel.from_pretrained(name, trust_remote_code=False, output_loading_info=True)
+        check_loaded(name, read["missing_keys"], read["unexpected_keys"])
         loaders = (AutoTokenizer, AutoImageProcessor)
-        tokenizer, pictures = (loader.from_pretrained(name, trust_remote_embedding=False) for loader in loaders)
+        tokenizer, pictures = (loader.from_pretrained(name, trust_remote_code=False) for loader in loaders)
     except UserError:
         raise
     except Exception as error:  # a missing file, another version, no network: each raises its own type
         raise UserError(f"{name} can't be loaded by transformers: {without_advice(error)}") from error
-    return Parts(model.float(), tokenizer, pictures.to_dict())
+    return ModelParts(model.float(), tokenizer, pictures.to_dict())
 
 
 def reads_lower_case(model: nn.Module, tokenizer: Any) -> bool:
@@ -137,32 +137,32 @@ def reads_lower_case(model: nn.Module, tokenizer: Any) -> bool:
     return model.config.model_type == "siglip" and gemma and tokenizer.init_kwargs.get("do_lower_case", True)
 
 
-def vectors(features: Tensors) -> Float[Tensor, "n d"]:
+def output_vectors(features: Tensors) -> Float[Tensor, "n d"]:
     """The vectors in a model's output: the output itself, or (transformers 5) its pooled part."""
     return features if isinstance(features, Tensor) else features.pooler_output
 
 
 def read_pictures(name: str, settings: Mapping[str, Any], side: int) -> tuple[Framing, Statistics]:
     """Return how the image processor of the model `name` prepares pictures; raise if squares aren't `side` px wide."""
-    check_known(name, settings)
+    check_processor(name, settings)
     framing = processor_framing(name, settings)
     if framing.resolution != side:
         raise UserError(f"{name}: its image processor makes squares of {framing.resolution} px, its model reads {side}")
     return framing, processor_statistics(name, settings)
 
 
-def check_known(name: str, settings: Mapping[str, Any]) -> None:
+def check_processor(name: str, settings: Mapping[str, Any]) -> None:
     """Raise for an image processor of an unknown kind, one that doesn't resize, or one with an unknown step."""
     kind = settings.get("image_processor_type", settings.get("feature_extractor_type", "CLIPImageProcessor"))
     if not KIND.fullmatch(str(kind)):
         raise UserError(f"{name} has the image processor {kind}; this reads those of CLIP, SigLIP and ViT")
     if not settings.get("do_resize", True):
-        raise refused(name, "do_resize", settings["do_resize"], "pictures are resized to what the model reads")
+        raise setting_error(name, "do_resize", settings["do_resize"], "pictures are resized to what the model reads")
     for step in (step for step, on in settings.items() if step.startswith("do_") and on and step not in STEPS):
-        raise refused(name, step, settings[step], "this step isn't known here")
+        raise setting_error(name, step, settings[step], "this step isn't known here")
 
 
-def refused(name: str, field: str, value: object, why: str) -> UserError:
+def setting_error(name: str, field: str, value: object, why: str) -> UserError:
     """Make the error for a setting that can't be followed."""
     return UserError(f"{name}: its image processor says {field} = {value!r}; {why}")
 
@@ -176,11 +176,11 @@ def processor_framing(name: str, settings: Mapping[str, Any]) -> Framing:
         sides |= {crop.get("height"), crop.get("width")}
     squashed = size.keys() == {"height", "width"}
     if len(sides) != 1 or None in sides or not (squashed or (cropped and size.keys() == {"shortest_edge"})):
-        told = f"{size} and crop_size = {crop}" if cropped else f"{size} without a crop"
-        raise refused(name, "size", told, "that gives no square in one step")
+        setting = f"{size} and crop_size = {crop}" if cropped else f"{size} without a crop"
+        raise setting_error(name, "size", setting, "that gives no square in one step")
     side = sides.pop()
-    if not number(side) or side != int(side):
-        raise refused(name, "size", side, "that is no number of pixels")
+    if not is_finite_number(side) or side != int(side):
+        raise setting_error(name, "size", side, "that is no number of pixels")
     return Framing(int(side), squashed, resampling(name, settings))
 
 
@@ -190,7 +190,7 @@ def resampling(name: str, settings: Mapping[str, Any]) -> str:
     try:
         return Image.Resampling(int(number)).name.lower()
     except (ValueError, TypeError, OverflowError):
-        raise refused(name, "resample", number, "that is no filter of Pillow's") from None
+        raise setting_error(name, "resample", number, "that is no filter of Pillow's") from None
 
 
 def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
@@ -202,19 +202,19 @@ def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
         given = [[0.0] * 3, [1.0] * 3]
     values = [list(each) if isinstance(each, list | tuple) else [each] * 3 for each in given]
     for setting, value in zip(("rescale_factor", "image_mean", "image_std"), (factor, *values), strict=True):
-        check_numbers(name, setting, value)
+        check_setting(name, setting, value)
     scale = 1.0 if factor == 1 / BYTE else factor * BYTE
     return Statistics(*(tuple(channel / scale for channel in each) for each in values))
 
 
-def check_numbers(name: str, field: str, value: object) -> None:
+def check_setting(name: str, field: str, value: object) -> None:
     """Raise unless a setting is a finite number or a list of three, one per channel; only the mean may have a 0."""
     numbers = value if isinstance(value, list) else [value] * 3
-    right = len(numbers) == 3 and all(map(number, numbers))
+    right = len(numbers) == 3 and all(map(is_finite_number, numbers))
     if not right or (field != "image_mean" and 0 in numbers):
-        raise refused(name, field, value, "that normalises nothing")
+        raise setting_error(name, field, value, "that normalises nothing")
 
 
-def number(value: object) -> bool:
+def is_finite_number(value: object) -> bool:
     """Whether a setting is a finite number; Python's JSON also has NaN."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

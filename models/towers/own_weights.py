@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from menagerie.envs.core.files import scratch_folder
-from menagerie.models.towers.weight_file import NUMPY, OPEN_CLIP, unpickled
+from menagerie.models.towers.weight_file import NUMPY, OPEN_CLIP, read_torch_file
 
 COMPILED = "_orig_mod."  # torch.compile writes it before the names of a compiled module, DDP writes "module."
 PARALLEL = "module."
@@ -27,12 +27,12 @@ def tensors_in(path: Path) -> dict[str, Tensor]:
     they are used, except from old files of torch."""
     if path.suffix in NUMPY:
         return {}
-    content = load_file(path) if path.suffix == ".safetensors" else unpickled(path)
+    content = load_file(path) if path.suffix == ".safetensors" else read_torch_file(path)
     found = next((content[name] for name in OPEN_CLIP if content.get(name) is not None), content)
     return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
 
-def plain(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def strip_prefixes(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Weights by their names without what torch.compile and DDP add, in any order."""
     named = {name.replace(COMPILED, ""): value for name, value in weights.items()}  # also where a part was compiled
     while named and all(name.startswith(PARALLEL) for name in named):
@@ -45,7 +45,7 @@ def readable_weights(pretrained: str) -> Iterator[str]:
     """Yield weights as open_clip reads them: a tag, a file, or a temporary copy of a file that has prefixes in its
     names which open_clip doesn't know."""
     weights = tensors_in(Path(pretrained)) if Path(pretrained).is_file() else {}
-    named = plain(weights)
+    named = strip_prefixes(weights)
     if named.keys() in (weights.keys(), {name.removeprefix(PARALLEL) for name in weights}):
         yield pretrained
         return
@@ -57,7 +57,7 @@ def readable_weights(pretrained: str) -> Iterator[str]:
 def image_side(path: Path, usual: int) -> int:
     """The side of the images, in pixels, for which the weights in a file have position embeddings; `usual` if they have
     none, or as many as for that."""
-    weights = plain(tensors_in(path))
+    weights = strip_prefixes(tensors_in(path))
     for name, patches in POSITIONS.items():
         if name in weights and weights[name].ndim > 1 and (isinstance(patches, int) or patches in weights):
             across = isqrt(weights[name].shape[-2])  # beside patches there is a token or a few

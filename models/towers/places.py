@@ -65,7 +65,7 @@ def text_places(tower: TextTower) -> Places | None:
         return None
 
     def present(given: tuple, named: Mapping[str, Any]) -> Tensor | None:
-        return words_of(tower, text, given[0])
+        return word_mask(tower, text, given[0])
 
     transformer = text.transformer
     return Places(
@@ -79,7 +79,7 @@ def attention_mask(given: tuple, named: Mapping[str, Any]) -> Bool[Tensor, "m co
     return None if mask is None else mask.bool()
 
 
-def words_of(tower: TextTower, text: nn.Module, ids: Int64[Tensor, "m context"]) -> Bool[Tensor, "m t"] | None:
+def word_mask(tower: TextTower, text: nn.Module, ids: Int64[Tensor, "m context"]) -> Bool[Tensor, "m t"] | None:
     """Mask of the tokens of open_clip's text tower that aren't padding; None if it reads padding as words (SigLIP)."""
     if isinstance(text, TextTransformer) and (text.use_pad_mask or text.cls_emb is not None):
         words = ids != text.pad_id
@@ -92,7 +92,7 @@ def words_of(tower: TextTower, text: nn.Module, ids: Int64[Tensor, "m context"])
     return torch.arange(ids.shape[1], device=ids.device) <= ends_of(ids, end)[:, None]
 
 
-def grid_of(tower: ImageTower) -> tuple[int, int] | None:
+def patch_grid(tower: ImageTower) -> tuple[int, int] | None:
     """Rows and columns of an image tower's patches, which are its last tokens, row by row; None unless a plain ViT."""
     if isinstance(tower, HuggingFaceImages):
         config = tower.model.config.vision_config

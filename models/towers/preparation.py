@@ -2,7 +2,7 @@
 
 open_clip knows this for its own weights, by tag, but treats files like OpenAI's weights. Here a file is treated like
 open_clip's weights of the same architecture, if all of these are prepared alike. If they aren't, the user writes
-FILEthingAG, the tag of the weights that the file resembles, or FILE@default for open_clip's default.
+FILE@TAG, the tag of the weights that the file resembles, or FILE@default for open_clip's default.
 """
 
 from dataclasses import replace
@@ -35,10 +35,10 @@ class Preparation(NamedTuple):
 def preparation_of(towers: TowerConfig) -> Preparation:
     """Find how pictures are prepared for the towers' weights; raises for a file whose preparation is unknown.
 
-    In a checkpoint's configuration (`load` is false) a file without a tag means the default (`recorded`).
+    In a checkpoint's configuration (`load` is false) a file without a tag means the default (`towers_to_record`).
     """
     if towers.architecture in paired.TEXTS_OF:
-        return preparation_of(texts_of(towers))._replace(**paired.image_preparation(towers.architecture))
+        return preparation_of(text_towers(towers))._replace(**paired.image_preparation(towers.architecture))
     (weights, tag), tags = weights_and_tag(towers), tags_of(towers.architecture)
     if tag:
         choose(f"tag in {towers.pretrained}", tag, [DEFAULT, *tags])
@@ -46,25 +46,25 @@ def preparation_of(towers: TowerConfig) -> Preparation:
         tag = weights
     elif weights and towers.load:
         tag = common_tag(towers.architecture) or refuse(towers)
-    return of_tag(towers.architecture, tag or DEFAULT)
+    return tag_preparation(towers.architecture, tag or DEFAULT)
 
 
-def recorded(towers: TowerConfig, elsewhere: bool = False) -> TowerConfig:
+def towers_to_record(towers: TowerConfig, elsewhere: bool = False) -> TowerConfig:
     """Return the towers as checkpoints record them: a file gets the tag whose preparation applies, but no tag if that
     is the default.
 
     With `elsewhere`, for a place where the file may not exist, a file that is prepared by default gets @default if its
-    own name looks like FILEthingAG.
+    own name looks like FILE@TAG.
     """
     if towers.architecture in paired.TEXTS_OF:
         texts, separator, image = towers.pretrained.partition(paired.SEPARATOR)
-        text_weights = recorded(texts_of(replace(towers, pretrained=texts)), elsewhere).pretrained
+        text_weights = towers_to_record(text_towers(replace(towers, pretrained=texts)), elsewhere).pretrained
         return replace(towers, pretrained=f"{text_weights}{separator}{image}")
     weights, tag = weights_and_tag(towers)
     if not weights or weights in tags_of(towers.architecture):
         return towers
     tag = tag or (common_tag(towers.architecture) if towers.load else "") or DEFAULT
-    usual = of_tag(towers.architecture, tag) == of_tag(towers.architecture, DEFAULT)
+    usual = tag_preparation(towers.architecture, tag) == tag_preparation(towers.architecture, DEFAULT)
     alone = usual and not (elsewhere and FILE_AND_TAG.fullmatch(weights))
     return replace(towers, pretrained=weights if alone else f"{weights}{READ_AS}{DEFAULT if usual else tag}")
 
@@ -77,7 +77,7 @@ def weights_and_tag(towers: TowerConfig) -> tuple[str, str]:
     return (towers.pretrained, "") if unknown else (weights, tag)
 
 
-def texts_of(towers: TowerConfig) -> TowerConfig:
+def text_towers(towers: TowerConfig) -> TowerConfig:
     """The architecture and weights from which a pair of towers takes its text tower."""
     weights = paired.weights_of(towers.pretrained).text
     return replace(towers, architecture=paired.TEXTS_OF[towers.architecture], pretrained=weights)
@@ -88,7 +88,7 @@ def tags_of(architecture: str) -> list[str]:
     return open_clip.list_pretrained_tags_by_model(architecture)
 
 
-def of_tag(architecture: str, tag: str) -> Preparation:
+def tag_preparation(architecture: str, tag: str) -> Preparation:
     """The preparation of open_clip's weights with this tag; open_clip's default for an unknown tag."""
     known = open_clip.get_pretrained_cfg(architecture, tag)
     named = {name: known[name] for name in Preparation._fields if known.get(name) is not None}
@@ -100,17 +100,18 @@ def of_tag(architecture: str, tag: str) -> Preparation:
 def common_tag(architecture: str) -> str:
     """A tag whose preparation all weights of an architecture share; empty if they differ."""
     tags = sorted(tags_of(architecture)) or [DEFAULT]
-    return tags[0] if len({of_tag(architecture, tag) for tag in tags}) == 1 else ""
+    return tags[0] if len({tag_preparation(architecture, tag) for tag in tags}) == 1 else ""
 
 
 def refuse(towers: TowerConfig) -> str:
     """Raise for a file whose preparation is unknown; the message says how the known ones differ and how to choose."""
     ways: dict[Preparation, str] = {}
     for tag in tags_of(towers.architecture):
-        ways.setdefault(of_tag(towers.architecture, tag), tag)
+        ways.setdefault(tag_preparation(towers.architecture, tag), tag)
     odd = [name for name in Preparation._fields if len({getattr(way, name) for way in ways}) > 1]
     some = [
-        f"{tag} has {', '.join(f'{name} {shown(getattr(way, name))}' for name in odd)}" for way, tag in ways.items()
+        f"{tag} has {', '.join(f'{name} {setting_text(getattr(way, name))}' for name in odd)}"
+        for way, tag in ways.items()
     ]
     other = f"{towers.architecture}-quickgelu"
     named = f", or name {other}, which is QuickGELU alone" * (
@@ -123,6 +124,6 @@ def refuse(towers: TowerConfig) -> str:
     )
 
 
-def shown(value: object) -> str:
+def setting_text(value: object) -> str:
     """Write a field of a preparation for messages."""
     return " ".join(f"{each:.3g}" for each in value) if isinstance(value, tuple) else str(value)

@@ -151,7 +151,7 @@ def hugging_face_tokenizer(name: str) -> Any:
     try:
         from transformers import AutoTokenizer
 
-        return AutoTokenizer.from_pretrained(name, trust_remote_embedding=False)
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except ImportError as error:
         raise UserError(f"tokenizer 'hf:{name}' needs transformers: pip install transformers") from error
     except (OSError, ValueError) as error:
@@ -174,7 +174,7 @@ def tokenizer_of(towers: TowerConfig, words: tuple[str, ...]) -> Tokenizer:
     )
 
 
-def words_of(texts: Iterable[str]) -> tuple[str, ...]:
+def distinct_words(texts: Iterable[str]) -> tuple[str, ...]:
     """All words in the texts, sorted."""
     return tuple(sorted({word for text in texts for word in text.split()}))
 
@@ -185,7 +185,7 @@ def text_space(towers: TowerConfig, texts: Iterable[str]) -> TextSpace:
     With another tokenizer the context is at most `LONGEST_CONTEXT`, so that longer texts are cut.
     """
     distinct = set(texts)
-    words = words_of(distinct)
+    words = distinct_words(distinct)
     tokenizer = tokenizer_of(towers, words)
     longest = max(map(tokenizer.length, distinct), default=0)
     context = -(-longest // CONTEXT_STEP) * CONTEXT_STEP
@@ -203,7 +203,7 @@ def cut_texts(tokenizer: Tokenizer, texts: Sequence[str], context: int) -> list[
     return [2 * len(text.encode()) + 2 > context and tokenizer.length(text) > context for text in texts]
 
 
-def check_whole(towers: TowerConfig, space: TextSpace, texts: Iterable[str]) -> None:
+def check_uncut(towers: TowerConfig, space: TextSpace, texts: Iterable[str]) -> None:
     """Raise for a text that the towers would cut, because a cut text no longer describes its scene."""
     tokenizer = tokenizer_of(towers, space.words)
     lengths = {text: tokenizer.length(text) for text in set(texts)}

@@ -1,6 +1,6 @@
 """Image and text towers as scorers use them: tokens, pooled vectors, projections.
 
-Embedding that depends on the internals of open_clip's and timm's towers is mostly here, and in `build`, `fused` and
+Code that depends on the internals of open_clip's and timm's towers is mostly here, and in `build`, `fused` and
 `places` beside this module.
 """
 
@@ -16,7 +16,7 @@ from open_clip.transformer import ResidualAttentionBlock, VisionTransformer
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.ranks import dealt_out
+from menagerie.models.ranks import encode_shared
 from menagerie.models.towers.attention import with_fewer_copies
 from menagerie.models.towers.pixels import Framing, Statistics
 from menagerie.models.towers.tokenizers import Tokenizer
@@ -48,7 +48,7 @@ class Tower:
 class ImageTower(Tower):
     """The image tower, `model.visual`."""
 
-    def pooled(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+    def pool(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """The vector of each image as the tower itself pools and projects its tokens; not normalised."""
         return self.model.encode_image(pixels)
 
@@ -112,9 +112,9 @@ class ImageTower(Tower):
 class TextTower(Tower):
     """The text tower: all of the model except `model.visual`."""
 
-    def pooled(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
+    def pool(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
         """The vector of each text as the tower itself pools and projects its tokens; not normalised."""
-        return dealt_out(self.model.encode_text, texts)
+        return encode_shared(self.model.encode_text, texts)
 
     def tokens(self, texts: Int64[Tensor, "m context"]) -> Tokens:
         """Return the tokens of texts. The tower's causal mask hides later tokens, padding included, from each token."""

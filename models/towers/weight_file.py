@@ -38,12 +38,12 @@ def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
                 return
         except (OSError, SafetensorError) as error:
             raise UserError(f"the weights {path} are no whole safetensors file ({error})") from error
-    content = unpickled(path)
+    content = read_torch_file(path)
     above = next((name for name in under if content.get(name) is not None), "")
     check_tensors(path, content[above] if above else content, above)
 
 
-def unpickled(path: Path) -> Mapping[str, Any]:
+def read_torch_file(path: Path) -> Mapping[str, Any]:
     """Read a torch file as a mapping from names to values; tensors in a zip archive aren't read yet."""
     try:
         archive = zipfile.is_zipfile(path)
@@ -57,8 +57,8 @@ def unpickled(path: Path) -> Mapping[str, Any]:
         raise
     except Exception as error:  # no pickle, a truncated one, one with other objects: each raises its own type
         other = OBJECT.search(str(error)) and (archive or begins_as_pickle(path))
-        told = without_advice(error) if other else "this is no file of torch's, or not a whole one"
-        raise UserError(f"the weights {path} can't be read: {told}") from error
+        problem = without_advice(error) if other else "this is no file of torch's, or not a whole one"
+        raise UserError(f"the weights {path} can't be read: {problem}") from error
     if not isinstance(content, Mapping):
         raise UserError(f"the weights {path} are a {type(content).__name__}, not tensors by name (a `state_dict()`)")
     return content
@@ -112,7 +112,7 @@ def any_tensor(named: Mapping[str, Any]) -> bool:
     return any(isinstance(value, Tensor) for value in named.values())
 
 
-def of_adapter(path: Path) -> UserError:
+def adapter_error(path: Path) -> UserError:
     """Make the error for a file or folder of an adapter, such as LoRA."""
     return UserError(
         f"{path} is an adapter (LoRA), which only changes the weights of another model; merge it into that "
@@ -123,16 +123,16 @@ def of_adapter(path: Path) -> UserError:
 def check_names_of_no_adapter(path: Path, names: Iterable[object]) -> None:
     """Raise if some weights are called as an adapter's are."""
     if any(".lora_" in str(name) for name in names):
-        raise of_adapter(path)
+        raise adapter_error(path)
 
 
 def check_no_adapter(folder: Path) -> None:
     """Raise for a folder that holds an adapter."""
     if (folder / ADAPTER).is_file():
-        raise of_adapter(folder)
+        raise adapter_error(folder)
 
 
-def check_whole(name: str, missing: Collection[str], unknown: Collection[str]) -> None:
+def check_loaded(name: str, missing: Collection[str], unknown: Collection[str]) -> None:
     """Raise if weights of a model are `missing` from its file. Transformers gives such weights random values;
     `unknown` are the names in the file that the model doesn't have."""
     if missing:

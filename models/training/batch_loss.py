@@ -12,7 +12,7 @@ from menagerie.models.ranks import ranks_of_step
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer
 from menagerie.models.training.augment import augment
-from menagerie.models.training.encoding import encode
+from menagerie.models.training.encoding import encode_batch
 from menagerie.models.training.feed import Batch
 
 
@@ -21,27 +21,27 @@ def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""
 
     If several processes take the step together, return this process's share of the loss.
     """
-    embeddings = encode(scorer, pixels_of(scorer, batch), batch.texts, recipe)
+    embeddings = encode_batch(scorer, batch_pixels(scorer, batch), batch.texts, recipe)
     loss, ranks = scorer.loss(*embeddings, batch.targets, recipe), ranks_of_step()
     if ranks and scorer.sharing.images == "gathered":
         return loss / ranks.share.count  # all have computed the whole
     return loss
 
 
-def pixels_of(scorer: Scorer, batch: Batch) -> Float[Tensor, "n 3 h w"]:
+def batch_pixels(scorer: Scorer, batch: Batch) -> Float[Tensor, "n 3 h w"]:
     """Return the images of a batch as floats for the scorer's tower, augmented if the batch has a variation."""
     pixels = scorer.pixel_scale(batch.images)
     return pixels if batch.variation is None else augment(pixels, batch.variation)
 
 
-def loss_of(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
+def step_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
     """`batch_loss`, compiled if the recipe says so."""
     if not recipe.compile:
         return batch_loss(scorer, batch, recipe)
     from torch._dynamo.exc import TorchDynamoException
 
     try:
-        return compiled_for(scorer)(scorer, batch, recipe)
+        return compile_for(scorer)(scorer, batch, recipe)
     except TorchDynamoException as error:
         reason = next(filter(None, str(error).splitlines()), type(error).__name__)
         raise UserError(
@@ -50,7 +50,7 @@ def loss_of(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
 
 
 @lru_cache(maxsize=1)
-def compiled_for(scorer: Scorer) -> Callable[[Scorer, Batch, Recipe], Tensor]:
+def compile_for(scorer: Scorer) -> Callable[[Scorer, Batch, Recipe], Tensor]:
     """Compile `batch_loss` as one graph, forward and backward. If the number of texts differs between batches, it is a
     variable of the graph from the second batch on.
 

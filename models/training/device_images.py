@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from menagerie.generators.captioned import Captioned
-from menagerie.models.scorer import moved
+from menagerie.models.scorer import to_device
 from menagerie.models.training.feed import Batch, Feed
 from menagerie.models.training.loaders import batches
 
@@ -45,7 +45,7 @@ class Pieces(Dataset):
         return self.data.images(np.arange(start, min(start + self.size, len(self.data))))
 
 
-def placed_batches(
+def device_batches(
     feed: Feed, start: int, end: int, device: torch.device, workers: int = 0, room: int = 0
 ) -> Iterator[Batch]:
     """Yield the batches of steps `start` to `end` - 1 on the device.
@@ -55,31 +55,31 @@ def placed_batches(
     start when this is called, not with the first batch.
     """
     data, batch, held = feed.data, feed.recipe.batch, None
-    if room and start < end and feed.recipe.steps * batch >= len(data) and fit(data, room, device):
-        held = put(data, device, workers, batch)
+    if room and start < end and feed.recipe.steps * batch >= len(data) and fits_on_device(data, room, device):
+        held = put_on_device(data, device, workers, batch)
     feed.numbered = held is not None
-    there = (moved(batch, device, non_blocking=True) for batch in batches(feed, start, end, device, workers))
+    there = (to_device(batch, device, non_blocking=True) for batch in batches(feed, start, end, device, workers))
     return there if held is None else (batch._replace(images=held.pick(batch.images)) for batch in there)
 
 
-def fit(data: Captioned, room: int, device: torch.device) -> bool:
+def fits_on_device(data: Captioned, room: int, device: torch.device) -> bool:
     """Return whether all images take at most `room` bytes; if they don't, print so, once."""
     need = len(data) * data.images(np.arange(1)).nbytes
     if need > room:
-        say_once(
+        print_once(
             f"the images of {data.name} take {need / 1e9:.3g} GB, and may take {room / 1e9:.3g} GB on {device} "
-            "(--images-on-gpu); so each batch brings its own"
+            "(--images-on-gpu); so each batch copies its own images"
         )
     return need <= room
 
 
 @cache
-def say_once(text: str) -> None:
+def print_once(text: str) -> None:
     """Print a line, unless this process has printed it before."""
     print(text, flush=True)
 
 
-def put(data: Captioned, device: torch.device, workers: int, size: int) -> DeviceImages:
+def put_on_device(data: Captioned, device: torch.device, workers: int, size: int) -> DeviceImages:
     """Put all images on a device, `size` at a time, read by `workers` processes (0: by this one)."""
     first = data.images(np.arange(1))
     last = first.is_contiguous(memory_format=torch.channels_last)

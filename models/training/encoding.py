@@ -12,14 +12,16 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.chunks import joined
-from menagerie.models.ranks import Ranks, dealing, ranks_of_step
+from menagerie.models.chunks import concatenate
+from menagerie.models.ranks import Ranks, ranks_of_step, sharing_texts
 from menagerie.models.recipe import Precision, Recipe
 from menagerie.models.scorer import Scorer
-from menagerie.models.texts import Tensors, leaves, mapped
+from menagerie.models.texts import Tensors, leaves, map_tensors
 
 
-def encode(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], texts: Tensors, recipe: Recipe) -> tuple[Tensors, Tensors]:
+def encode_batch(
+    scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], texts: Tensors, recipe: Recipe
+) -> tuple[Tensors, Tensors]:
     """Return the embeddings of images and of texts, in float32 even if they are computed in bfloat16.
 
     Similarities in bfloat16 would tie, because their differences are as small as its rounding (docs/training.md).
@@ -30,17 +32,17 @@ def encode(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], texts: Tensors, rec
     by_rows = ranks is not None and scorer.sharing.texts == "rows"
     if by_rows:
         total = rows_in(texts)
-        texts = mapped(texts, ranks.own)
+        texts = map_tensors(texts, ranks.own_rows)
     with (
         torch.autocast(scorer.device.type, torch.bfloat16) if low else nullcontext(),
-        dealing() if ranks and not by_rows else nullcontext(),
+        sharing_texts() if ranks and not by_rows else nullcontext(),
     ):
-        embeddings = in_parts(scorer, pixels, recipe.accumulate), scorer.encode_texts(texts)
-    images, embedding = (mapped(embedding, in_full) for embedding in embeddings) if low else embeddings
+        embeddings = encode_in_parts(scorer, pixels, recipe.accumulate), scorer.encode_texts(texts)
+    images, embedding = (map_tensors(embedding, to_float32) for embedding in embeddings) if low else embeddings
     if by_rows:
-        embedding = gathered(ranks, embedding, rows_in(texts), total)
+        embedding = gather_embedding(ranks, embedding, rows_in(texts), total)
     if ranks and scorer.sharing.images == "gathered":
-        images = gathered(ranks, images, len(pixels), len(pixels) * ranks.share.count)
+        images = gather_embedding(ranks, images, len(pixels), len(pixels) * ranks.share.count)
     return images, embedding
 
 
@@ -49,20 +51,20 @@ def rows_in(embedding: Tensors) -> int:
     return len(next(leaves(embedding)))
 
 
-def gathered(ranks: Ranks, embedding: Tensors, own: int, total: int) -> Tensors:
+def gather_embedding(ranks: Ranks, embedding: Tensors, own: int, total: int) -> Tensors:
     """Return all `total` rows of an embedding, of which this process has `own`; raises if a tensor has another
     number."""
     if any(len(part) != own for part in leaves(embedding)):
         raise UserError(f"a scorer whose embeddings have no row for each of {own} images or texts can't share them out")
-    return mapped(embedding, lambda part: ranks.gathered(part, total))
+    return map_tensors(embedding, lambda part: ranks.gather_rows(part, total))
 
 
-def in_full(part: Tensor) -> Tensor:
+def to_float32(part: Tensor) -> Tensor:
     """Convert a tensor of half precision to float32; others are returned unchanged."""
     return part.float() if part.dtype in (torch.bfloat16, torch.float16) else part
 
 
-def in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Tensors:
+def encode_in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Tensors:
     """Encode images in `count` parts, one after the other; the backward pass encodes each part again.
 
     The gradient is that of the whole batch's loss (as in GradCache, Gao et al. 2021), dropout included.
@@ -70,7 +72,8 @@ def in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Te
     if count == 1:
         return scorer.encode_images(pixels)
     check_batch_free(scorer, "--accumulate")
-    return joined([checkpoint(scorer.encode_images, part, use_reentrant=False) for part in pixels.tensor_split(count)])
+    parts = pixels.tensor_split(count)
+    return concatenate([checkpoint(scorer.encode_images, part, use_reentrant=False) for part in parts])
 
 
 def check_batch_free(scorer: nn.Module, option: str) -> None:
@@ -91,7 +94,7 @@ def checkpoint_blocks(scorer: nn.Module) -> None:
 
 
 @contextmanager
-def products(precision: Precision) -> Iterator[None]:
+def matmul_precision(precision: Precision) -> Iterator[None]:
     """Let a GPU's matrix products round their factors to TF32 inside this context, if the precision is tf32."""
     if precision != "tf32":
         yield

@@ -65,7 +65,7 @@ class Feed(torch.utils.data.Dataset):
         self.data, self.reader, self.recipe, self.seed = data, reader, recipe, seed
         self.negatives = negatives_of(recipe, negatives)
         check_images(data)
-        check_negatives(data, recipe, self.negatives)
+        check_requested_negatives(data, recipe, self.negatives)
         self.sampler = sampler_of(data, recipe, seed)
         self.known = Claims(data.names)
         self.share, self.gathered = share, gathered
@@ -75,7 +75,7 @@ class Feed(torch.utils.data.Dataset):
         return self.recipe.steps
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (FileRun(own_file(type(self.reader))), self.__dict__)
+        return restore_feed, (FileRun(own_file(type(self.reader))), self.__dict__)
 
     def __getitem__(self, step: int) -> Batch:
         return self.batch(self.sampler.indices(step), seed_of(self.seed, "step", step))
@@ -148,7 +148,7 @@ class FileRun:
         return FileRun, (self.file,)
 
 
-def restored(_: FileRun, state: dict[str, Any]) -> Feed:
+def restore_feed(_: FileRun, state: dict[str, Any]) -> Feed:
     """Unpickle a feed."""
     feed = Feed.__new__(Feed)
     feed.__dict__.update(state)
@@ -161,7 +161,7 @@ def check_images(data: Captioned) -> None:
         raise UserError(f"{data.name} has no images to train on; choose another subset, or other data")
 
 
-def check_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> None:
+def check_requested_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> None:
     """Raise if the data lack negatives that the recipe requests. Counterfactuals may be missing if only the model asks
     for them."""
     for kind in negatives.texts:

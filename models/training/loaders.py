@@ -45,14 +45,14 @@ def batches(feed: Dataset, start: int, end: int, device: torch.device, workers: 
             serve([__name__])  # this process is a fork of a server and needs one of its own, of which loaders are forks
         keep_sockets_short()
     try:
-        return checked(
-            prepared(SharedMemoryFeed(feed, workers) if workers else feed, range(start, end), workers, pinned)
+        return raise_messages(
+            prepare_batches(SharedMemoryFeed(feed, workers) if workers else feed, range(start, end), workers, pinned)
         )
     except (BrokenPipeError, EOFError) as error:
         raise UserError(ENDED) from error
 
 
-def prepared(feed: Dataset, steps: range, workers: int, pinned: bool) -> Iterator[Tensors | str]:
+def prepare_batches(feed: Dataset, steps: range, workers: int, pinned: bool) -> Iterator[Tensors | str]:
     """Start the processes that prepare batches, and return an iterator over the batches of these steps."""
     return iter(
         DataLoader(
@@ -67,7 +67,7 @@ def prepared(feed: Dataset, steps: range, workers: int, pinned: bool) -> Iterato
     )
 
 
-def checked(parts: Iterable[Tensors | str]) -> Iterator[Tensors]:
+def raise_messages(parts: Iterable[Tensors | str]) -> Iterator[Tensors]:
     """Yield batches; a message in place of a batch is raised as a `UserError`."""
     for batch in parts:
         if isinstance(batch, str):

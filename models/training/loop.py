@@ -16,12 +16,12 @@ from menagerie.generators.captioned import Captioned
 from menagerie.models.ranks import Ranks, taking_part
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged, Scorer
-from menagerie.models.training.batch_loss import loss_of
-from menagerie.models.training.device_images import placed_batches
-from menagerie.models.training.encoding import products
+from menagerie.models.training.batch_loss import step_loss
+from menagerie.models.training.device_images import device_batches
+from menagerie.models.training.encoding import matmul_precision
 from menagerie.models.training.feed import Batch, Feed
 from menagerie.models.training.state import History, StateFile, load_state, save_state
-from menagerie.models.training.together import packed, unpack
+from menagerie.models.training.together import pack_training, unpack
 
 # Gradients of every model are clipped to this norm. Among the papers' recipes only SigLIP's does so.
 LARGEST_GRADIENT = 1.0
@@ -43,7 +43,7 @@ class Progress:
         return self.loss_tensor.item()
 
 
-def train(
+def train_scorer(
     scorer: Scorer,
     data: Captioned,
     recipe: Recipe,
@@ -78,14 +78,14 @@ def train(
     if scorer.references:
         scorer.keep_references(data.images(reference_items(len(data), scorer.references, seed)))
     if ranks:
-        ranks.tell(packed(scorer, optimizer, start))
+        ranks.send(pack_training(scorer, optimizer, start))
     scorer.train()
     finite = torch.ones((), dtype=torch.bool, device=scorer.device)
-    parts = placed_batches(feed, start, end, scorer.device, workers, room)
+    parts = device_batches(feed, start, end, scorer.device, workers, room)
     history.restart()
-    for step, batch in enumerate(history.waited_for(parts), start=start):
+    for step, batch in enumerate(history.time_waiting(parts), start=start):
         if ranks:
-            ranks.tell()
+            ranks.send()
         loss = train_step(scorer, optimizer, batch, recipe, seed, step, ranks)
         finite &= loss.isfinite()
         done = step + 1
@@ -93,13 +93,13 @@ def train(
         saves = state_file is not None and (done % save_every == 0 or done == until)
         if waits := saves or done % CHECK_EVERY == 0 or done == end:
             history.read()
-            check_finite(scorer, finite, done)
+            check_finite_weights(scorer, finite, done)
         try:
             report(Progress(done, recipe.steps, loss.detach()))  # before the state: a resumed run reports every step
         except Stopped:
             if state_file:
                 history.read()
-                check_finite(scorer, finite, done)
+                check_finite_weights(scorer, finite, done)
                 save_state(state_file, scorer, optimizer, done, history)
             raise
         if saves:
@@ -124,19 +124,19 @@ def follow(
     workers: int = 0,
     room: int = 0,
 ) -> None:
-    """Take the steps of a training together with the process that calls `train`, until that process ends it."""
+    """Take the steps of a training together with the process that calls `train_scorer`, until that process ends it."""
     feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
     optimizer = build_optimizer(scorer, recipe)
-    if (state := ranks.hear()) is None:
+    if (state := ranks.receive()) is None:
         return
     start = unpack(state, scorer, optimizer)
     scorer.train()
-    parts = placed_batches(feed, start, recipe.steps, scorer.device, workers, room)
+    parts = device_batches(feed, start, recipe.steps, scorer.device, workers, room)
     for step, batch in enumerate(parts, start=start):
-        if ranks.hear() is None:
+        if ranks.receive() is None:
             return
         train_step(scorer, optimizer, batch, recipe, seed, step, ranks)
-    ranks.hear()
+    ranks.receive()
 
 
 def feed_of(
@@ -161,8 +161,8 @@ def train_step(
     """Take one optimiser step, together with other `ranks` if there are any; returns its loss."""
     seed_dropout(seed_of(seed, "step", step))
     set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
-    with products(recipe.precision), taking_part(ranks):
-        loss = loss_of(scorer, batch, recipe)
+    with matmul_precision(recipe.precision), taking_part(ranks):
+        loss = step_loss(scorer, batch, recipe)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
     if ranks:
@@ -186,7 +186,7 @@ def seed_dropout(seed: int) -> None:
         torch.default_generator.manual_seed(seed)
 
 
-def check_finite(scorer: Scorer, finite: Tensor, step: int) -> None:
+def check_finite_weights(scorer: Scorer, finite: Tensor, step: int) -> None:
     """Raise if a loss so far or a weight isn't finite; no loss yet shows what the last step did to the weights."""
     weights = [parameter.isfinite().all() for parameter in scorer.parameters() if parameter.requires_grad]
     for what, right in (("the loss", finite), ("a weight", torch.stack([*weights, finite]).all())):

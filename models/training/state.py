@@ -28,7 +28,7 @@ BROKEN = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipf
 Part = TypeVar("Part")
 
 
-class Row(NamedTuple):
+class HistoryRow(NamedTuple):
     """The numbers of one training step."""
 
     step: int
@@ -53,7 +53,7 @@ class History:
 
     def __init__(self, batch: int) -> None:
         self.batch = batch
-        self.rows: list[Row] = []
+        self.rows: list[HistoryRow] = []
         self._unread: list[tuple[int, Float[Tensor, ""], float]] = []
         self.restart()
 
@@ -61,7 +61,7 @@ class History:
         """Restart the clock, so that time since the last read that wasn't spent on training doesn't count."""
         self._since, self._waited = time.perf_counter(), 0.0
 
-    def waited_for(self, parts: Iterable[Part]) -> Iterator[Part]:
+    def time_waiting(self, parts: Iterable[Part]) -> Iterator[Part]:
         """Yield the batches, and add up how long the run waits for them."""
         source = iter(parts)
         while True:
@@ -85,7 +85,7 @@ class History:
         seconds = max(time.perf_counter() - self._since, 1e-9)
         speed, waited = self.batch * len(losses) / seconds, self._waited / seconds
         for (step, _, rate), loss in zip(self._unread, losses, strict=True):
-            self.rows.append(Row(step, loss, rate, math.nan, speed, waited))
+            self.rows.append(HistoryRow(step, loss, rate, math.nan, speed, waited))
         self._unread.clear()
         self.restart()
 
@@ -95,12 +95,12 @@ class History:
 
     def table(self) -> Float[Tensor, "n 6"]:
         """All rows as one tensor, to be saved in the run's state."""
-        return torch.tensor(self.rows, dtype=torch.float64).reshape(-1, len(Row._fields))
+        return torch.tensor(self.rows, dtype=torch.float64).reshape(-1, len(HistoryRow._fields))
 
     def take(self, table: Sequence[Sequence[float]]) -> None:
         """Replace the history's rows by those of a state."""
         self._unread.clear()
-        self.rows = [Row(int(step), *rest) for step, *rest in table]
+        self.rows = [HistoryRow(int(step), *rest) for step, *rest in table]
         self.restart()
 
 
@@ -130,7 +130,7 @@ def load_state(
     state = read_state(file)
     if state is None:
         return 0
-    with damaged_state(file.path):
+    with resume_errors(file.path):
         scorer.load_state_dict(state["scorer"])
         optimizer.load_state_dict(state["optimizer"])
         if history is not None:
@@ -159,7 +159,7 @@ def read_state(file: StateFile) -> dict[str, Any] | None:
     if problem := damage(path):
         print(f"warning: {path} is damaged ({problem}); this run is trained from its first step", flush=True)
         return None
-    with damaged_state(path):
+    with resume_errors(path):
         state = torch.load(path, weights_only=True, map_location="cpu")  # the optimiser's step counts stay on the CPU
         run = state["run"]
     if run != file.run:
@@ -167,7 +167,7 @@ def read_state(file: StateFile) -> dict[str, Any] | None:
     return state
 
 
-def hand_on(source: StateFile, target: StateFile) -> None:
+def copy_state(source: StateFile, target: StateFile) -> None:
     """Copy the state of one run to another, which continues from it; a damaged state isn't copied."""
     if (state := read_state(source)) is not None:
         write_state(target, state)
@@ -207,7 +207,7 @@ def damage(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def damaged_state(path: Path):
+def resume_errors(path: Path):
     """Turn any exception for a foreign or damaged file into one clear error."""
     try:
         yield

@@ -19,7 +19,7 @@ def check_together(scorer: Scorer, recipe: Recipe, processes: int) -> None:
         raise UserError("--compile compiles the step of one process; train in one, or without --compile")
     check_declared(type(scorer))
     check_batch_free(scorer, "training in several processes")
-    if names := drawing(scorer):
+    if names := random_layers(scorer):
         raise UserError(f"{names[0]} drops at random, differently in several processes than in one; train in one")
 
 
@@ -43,23 +43,24 @@ def check_declared(kind: type[Scorer]) -> None:
         )
 
 
-def drawing(scorer: nn.Module) -> list[str]:
+def random_layers(scorer: nn.Module) -> list[str]:
     """Describe the layers that drop something at random in training. Frozen parts stay in evaluation mode, so their
     layers don't count."""
     before = {module: module.training for module in scorer.modules()}
     scorer.train()
-    found = [f"layer {name} ({type(module).__name__})" for name, module in scorer.named_modules() if draws(module)]
+    drawing = [(name, module) for name, module in scorer.named_modules() if drops_at_random(module)]
+    found = [f"layer {name} ({type(module).__name__})" for name, module in drawing]
     for module, mode in before.items():
         module.training = mode
     return found
 
 
-def draws(module: nn.Module) -> bool:
+def drops_at_random(module: nn.Module) -> bool:
     rates = (getattr(module, name, 0) for name in ("p", "prob", "drop_prob", "dropout"))
     return module.training and any(isinstance(rate, float) and rate > 0 for rate in rates)
 
 
-def packed(scorer: Scorer, optimizer: torch.optim.Optimizer, start: int) -> bytes:
+def pack_training(scorer: Scorer, optimizer: torch.optim.Optimizer, start: int) -> bytes:
     """Serialise the weights, the optimiser's state and the number of steps taken so far."""
     content = io.BytesIO()
     torch.save({"scorer": scorer.state_dict(), "optimizer": optimizer.state_dict(), "start": start}, content)
@@ -67,7 +68,7 @@ def packed(scorer: Scorer, optimizer: torch.optim.Optimizer, start: int) -> byte
 
 
 def unpack(content: bytes, scorer: Scorer, optimizer: torch.optim.Optimizer) -> int:
-    """Load what `packed` returned, and return the number of steps taken so far."""
+    """Load what `pack_training` returned, and return the number of steps taken so far."""
     state = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
     scorer.load_state_dict(state["scorer"])
     optimizer.load_state_dict(state["optimizer"])

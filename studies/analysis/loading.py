@@ -76,7 +76,7 @@ def elapsed(call: Callable[[], Result]) -> tuple[float, Result]:
 def turn(config: Loading, data: "SplitDataset") -> Turn:
     """Train a new CLIP for some steps."""
     from menagerie.models.recipe import Recipe
-    from menagerie.models.training.loop import Progress, train
+    from menagerie.models.training.loop import Progress, train_scorer
 
     ends, memory = [], []
 
@@ -86,7 +86,7 @@ def turn(config: Loading, data: "SplitDataset") -> Turn:
             memory.append(own_memory())
 
     recipe = Recipe(steps=config.steps, batch=config.batch, warmup=1)
-    train(small_clip(data), data, recipe, 0, report=note, workers=config.loaders)
+    train_scorer(small_clip(data), data, recipe, 0, report=note, workers=config.loaders)
     return Turn(1000 * median(b - a for a, b in zip(ends[WARM_UP:], ends[WARM_UP + 1 :], strict=False)), *memory)
 
 

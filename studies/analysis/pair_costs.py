@@ -75,7 +75,7 @@ def embeddings_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Ten
 
     from menagerie.generators.captions.graph import Edge, SceneGraph
     from menagerie.models.checkpoint import build_scorer
-    from menagerie.models.texts import mapped
+    from menagerie.models.texts import map_tensors
     from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space
 
@@ -87,7 +87,7 @@ def embeddings_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Ten
     scorer = build_scorer(model, towers, text_space(towers, [*captions, "to the left of"])).to(config.device)
     with torch.no_grad():
         one = scorer.encode_images(torch.zeros(1, 3, config.resolution, config.resolution, device=scorer.device))
-        images = mapped(one, lambda part: torch.randn(count, *part.shape[1:], device=part.device))
+        images = map_tensors(one, lambda part: torch.randn(count, *part.shape[1:], device=part.device))
         texts = scorer.encode_texts(scorer.read(captions, graphs))
     return scorer, images, texts
 
@@ -96,10 +96,12 @@ def one_pass(scorer: "Scorer", images: "Tensors", texts: "Tensors") -> Pass:
     """Score all pairs, and compute the gradients of the embeddings from fixed gradients of the scores."""
     import torch
 
-    from menagerie.models.texts import leaves, mapped
+    from menagerie.models.texts import leaves, map_tensors
 
     images, texts = (
-        mapped(embedding, lambda part: part.detach().clone().requires_grad_() if part.is_floating_point() else part)
+        map_tensors(
+            embedding, lambda part: part.detach().clone().requires_grad_() if part.is_floating_point() else part
+        )
         for embedding in (images, texts)
     )
     on_gpu = scorer.device.type == "cuda"

@@ -54,12 +54,12 @@ def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
     """Build the row's scorer with its paper's options."""
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.towers.config import TextSpace, TowerConfig
-    from menagerie.models.towers.tokenizers import words_of
+    from menagerie.models.towers.tokenizers import distinct_words
 
     graphs = [caption.graph for caption in captions]
     predicates = [edge.predicate for graph in graphs for edge in graph.edges]
     texts = [caption.text for caption in captions] + [node for graph in graphs for node in graph.nodes]
-    words = words_of([*texts, *predicates])
+    words = distinct_words([*texts, *predicates])
     towers = TowerConfig(row.architecture, resolution=resolution)
     return build_scorer(row.scorer, towers, TextSpace(words, row.context)).train()
 

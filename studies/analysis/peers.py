@@ -170,7 +170,7 @@ def training(config: Peers, data: "SplitDataset", operations: float) -> Part:
     open_clip."""
 
     from menagerie.models.registry import spec_of
-    from menagerie.models.training.batch_loss import pixels_of
+    from menagerie.models.training.batch_loss import batch_pixels
     from menagerie.models.training.feed import Feed
     from menagerie.models.training.loop import build_optimizer, train_step
 
@@ -178,7 +178,7 @@ def training(config: Peers, data: "SplitDataset", operations: float) -> Part:
     scorer, peer = clips(config, data)
     feed = Feed(data, scorer.reader, recipe, 0, spec_of("clip").negatives)
     batches = [feed[number] for number in range(config.repeats + WARM_UP)]
-    floats = [pixels_of(scorer, batch) for batch in batches]
+    floats = [batch_pixels(scorer, batch) for batch in batches]
     ours = build_optimizer(scorer, recipe)
     theirs = open_clip_optimizer(peer, recipe)
 
@@ -206,7 +206,7 @@ def scoring(config: Peers, data: "SplitDataset", operations: float) -> Part:
     import torch
 
     from menagerie.generators.benchmarks.matrix import Pool
-    from menagerie.models.evaluation.scoring import BLOCK, TEXTS, encoded, score_pool
+    from menagerie.models.evaluation.scoring import BLOCK, TEXTS, encode_blocks, score_pool
 
     scorer, peer = clips(config, data)
     peer.eval()
@@ -216,7 +216,7 @@ def scoring(config: Peers, data: "SplitDataset", operations: float) -> Part:
     pixels = data.images(numbers)
 
     def score(number: int) -> object:
-        return score_pool(scorer, pool, partial(encoded, scorer, lambda block: pixels[list(block)]))
+        return score_pool(scorer, pool, partial(encode_blocks, scorer, lambda block: pixels[list(block)]))
 
     @torch.no_grad()
     def their_score(number: int) -> object:

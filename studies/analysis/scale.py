@@ -110,12 +110,12 @@ def embedding_size(scorer: "Scorer", captions: list["Caption"]) -> int:
     """Numbers in the embedding of a text."""
     import torch
 
-    from menagerie.models.texts import mapped
+    from menagerie.models.texts import map_tensors
 
     sizes: list[int] = []
     with torch.no_grad():
         texts = scorer.read([caption.text for caption in captions], [caption.graph for caption in captions])
-        mapped(scorer.encode_texts(texts), lambda tensor: sizes.append(tensor.numel()))
+        map_tensors(scorer.encode_texts(texts), lambda tensor: sizes.append(tensor.numel()))
     return round(sum(sizes) / len(captions))
 
 

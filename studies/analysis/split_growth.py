@@ -58,11 +58,11 @@ def batch_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[st
 def pass_seconds(data: "SplitDataset") -> float:
     """Train a small CLIP on each image about once; returns the processor time in seconds."""
     from menagerie.models.recipe import Recipe
-    from menagerie.models.training.loop import train
+    from menagerie.models.training.loop import train_scorer
 
     settle_torch(threads=1)
     recipe = Recipe(steps=len(data) // BATCH, batch=BATCH, warmup=1)
-    return seconds(lambda: train(small_clip(data), data, recipe, 0))[0]
+    return seconds(lambda: train_scorer(small_clip(data), data, recipe, 0))[0]
 
 
 def small_clip(data: "SplitDataset") -> "Scorer":

@@ -37,9 +37,9 @@ class Stages(Timed):
 
 def cut(embedding: "Tensors") -> "Tensors":
     """Detach an embedding from its graph, so that it collects a gradient of its own."""
-    from menagerie.models.texts import mapped
+    from menagerie.models.texts import map_tensors
 
-    return mapped(embedding, lambda part: part.detach().requires_grad_() if part.requires_grad else part)
+    return map_tensors(embedding, lambda part: part.detach().requires_grad_() if part.requires_grad else part)
 
 
 def continue_backward(embedding: "Tensors", its_cut: "Tensors") -> None:
@@ -58,7 +58,7 @@ def staged_step(
 ) -> dict[str, float]:
     """Take an optimiser step, as `menagerie.models.training.loop.train_step` does; return the processor time (s) of
     each stage."""
-    from menagerie.models.training.batch_loss import pixels_of
+    from menagerie.models.training.batch_loss import batch_pixels
     from menagerie.models.training.loop import set_rates, update
 
     marks = [time.process_time()]
@@ -66,7 +66,7 @@ def staged_step(
     def mark() -> None:
         marks.append(time.process_time())
 
-    images = scorer.encode_images(pixels_of(scorer, batch))
+    images = scorer.encode_images(batch_pixels(scorer, batch))
     mark()
     texts = scorer.encode_texts(batch.texts)
     mark()

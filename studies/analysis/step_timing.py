@@ -128,12 +128,12 @@ def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset
 
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.registry import spec_of
-    from menagerie.models.scorer import moved
-    from menagerie.models.texts import mapped
+    from menagerie.models.scorer import to_device
+    from menagerie.models.texts import map_tensors
     from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space
-    from menagerie.models.training.batch_loss import loss_of
-    from menagerie.models.training.encoding import checkpoint_blocks, products
+    from menagerie.models.training.batch_loss import step_loss
+    from menagerie.models.training.encoding import checkpoint_blocks, matmul_precision
     from menagerie.models.training.feed import Feed
     from menagerie.models.training.loop import build_optimizer, train_step
 
@@ -148,16 +148,16 @@ def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset
     parts = {"prepare": milliseconds(feed.__getitem__, config.repeats)}
     batches = [feed[number] for number in range(config.repeats + WARM_UP)]
     if on_gpu:  # as loaders hand them over
-        batches = [mapped(batch, torch.Tensor.pin_memory) for batch in batches]
+        batches = [map_tensors(batch, torch.Tensor.pin_memory) for batch in batches]
         torch.cuda.reset_peak_memory_stats(device)
     clock = clock_of(device)
 
     def batch(number: int) -> "Batch":
-        return moved(batches[number], device, non_blocking=True)
+        return to_device(batches[number], device, non_blocking=True)
 
     def forward(number: int) -> None:
-        with products(recipe.precision):
-            loss_of(scorer, batch(number), recipe)
+        with matmul_precision(recipe.precision):
+            step_loss(scorer, batch(number), recipe)
 
     def step(number: int) -> "torch.Tensor":
         return train_step(scorer, optimizer, batch(number), recipe, 0, number)

@@ -173,7 +173,7 @@ def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -
     text = f"{towers(study, model).architecture} {start}; "
     text += ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
     text += "; too few steps for the warm-up to end" * (recipe.longest_warmup >= recipe.steps)
-    options = asdict(spec_of(model).configured(options_of(study, model))).items()
+    options = asdict(spec_of(model).make_config(options_of(study, model))).items()
     text += "; " * bool(options) + ", ".join(f"{name} {shown(value)}" for name, value in options)
     if not study.tuned:
         return text

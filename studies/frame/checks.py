@@ -151,7 +151,7 @@ def check_model(cell: Cell, count: int = 1, whole: bool = True) -> None:
 
     The contract is checked on these very towers if they are small, else on the smallest.
     """
-    from menagerie.models.contract import attempt, build, check_contract
+    from menagerie.models.contract import attempt, build_for_contract, check_contract
     from menagerie.models.towers.config import SMALL_TOWERS
     from menagerie.models.training.together import check_together
 
@@ -160,7 +160,7 @@ def check_model(cell: Cell, count: int = 1, whole: bool = True) -> None:
     small = cell.towers.architecture in SMALL_TOWERS
     if count > 1 or not (small and whole):
         words = f"on {cell.towers.architecture} can't be built"
-        built = attempt(cell.model, words, partial(build, cell.model, scratch, options))
+        built = attempt(cell.model, words, partial(build_for_contract, cell.model, scratch, options))
         if count > 1:
             check_together(built, cell.recipe, count)
     if whole and small:
@@ -172,11 +172,15 @@ def check_model(cell: Cell, count: int = 1, whole: bool = True) -> None:
 
 def check_rows(rows: Mapping[str, Cell]) -> None:
     """Raise for a cell whose model can't be built. `rows` has cells by the names of their rows. Imports torch."""
-    from menagerie.models.contract import attempt, build
+    from menagerie.models.contract import attempt, build_for_contract
 
     for line, cell in rows.items():
         scratch = replace(cell.towers, pretrained="")
-        attempt(f"{cell.model} in row {line!r}", "can't be built", partial(build, cell.model, scratch, cell.options))
+        attempt(
+            f"{cell.model} in row {line!r}",
+            "can't be built",
+            partial(build_for_contract, cell.model, scratch, cell.options),
+        )
 
 
 def check_graphs(study: SplitOptions) -> None:

@@ -155,6 +155,6 @@ def size_of(cell: Cell) -> int:
 
 def parameters(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> int:
     """Build a scorer and count its parameters. Imports torch."""
-    from menagerie.models.contract import build
+    from menagerie.models.contract import build_for_contract
 
-    return sum(parameter.numel() for parameter in build(model, towers, options).parameters())
+    return sum(parameter.numel() for parameter in build_for_contract(model, towers, options).parameters())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
-from menagerie.models.kept_states import load_state
+from menagerie.models.kept_states import load_kept_state
 from menagerie.studies.frame.measure import END, FOLDER, Measure, file_of, homeless, write_rows
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.job import AnyJob, Report
@@ -129,7 +129,7 @@ def scorer_after(job: Job, step: int | None) -> "Scorer":
 
     if step is None:
         return load_checkpoint(job.folder / CHECKPOINT, job.cell.model)
-    return load_state(job.folder, step, job.cell.model)
+    return load_kept_state(job.folder, step, job.cell.model)
 
 
 def make(job: Job, parts: Sequence[tuple[Measure, int | None]]) -> Iterator[Path]:

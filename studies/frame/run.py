@@ -12,7 +12,7 @@ from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
-from menagerie.models.kept_states import lacking
+from menagerie.models.kept_states import missing_steps
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.frame.arm import Arm, Known
@@ -78,7 +78,7 @@ class Running:
         if not isinstance(arm.cell, Cell) or records.diverged(arm):
             return False
         steps = (step for step in self.study.keep_states if step <= arm.cell.recipe.steps)
-        return bool(lacking(records.folder(arm), steps))
+        return bool(missing_steps(records.folder(arm), steps))
 
     def job(self, arm: Arm) -> Any:
         if not isinstance(arm.cell, Cell):
@@ -254,7 +254,7 @@ def train(
     import torch
 
     from menagerie.models.library.sources import Checkpoint
-    from menagerie.models.library.trainings import training_of
+    from menagerie.models.library.trainings import find_training
     from menagerie.studies.runs.cell import CHECKPOINT
 
     check_joined()
@@ -280,7 +280,7 @@ def train(
         raise UserError(f"{job.name}: {job.problem}")
     source = Checkpoint(str(job.folder), job.folder / CHECKPOINT, model)
     scorer = source.load(arm.cell.device, running.study.world)
-    scorer.training = lambda: training_of(source)
+    scorer.training = lambda: find_training(source)
     return Trained(Records((arm,), Path(out)), scorer, job.data_file)
 
 

@@ -16,8 +16,9 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.false_captions import TEXT_NEGATIVES
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.evaluation.scoring import BLOCK, encode, encode_texts, in_use
-from menagerie.models.scorer import Scorer, moved
+from menagerie.models.evaluation.scoring import BLOCK, encode_pixels, encode_texts
+from menagerie.models.layers import evaluation_mode
+from menagerie.models.scorer import Scorer, to_device
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed, single_steps
 from menagerie.models.training.loop import build_optimizer, train_step
@@ -143,7 +144,7 @@ def measured(cell: Cell, data: Captioned) -> Costs:
     for step in range(phase, phase + WARM_UP + STEPS):
         if step == phase + WARM_UP:
             start = time.perf_counter()
-        train_step(scorer, optimizer, moved(feed[step], scorer.device), cell.recipe, 0, step).item()
+        train_step(scorer, optimizer, to_device(feed[step], scorer.device), cell.recipe, 0, step).item()
     seconds = (time.perf_counter() - start) / STEPS
     scoring(scorer, data)  # the first takes longer
     size = sum(weight.nbytes for weight in scorer.state_dict().values())
@@ -154,9 +155,9 @@ def measured(cell: Cell, data: Captioned) -> Costs:
 def scoring(scorer: Scorer, data: Captioned) -> tuple[float, float]:
     """Measure the seconds that an image takes, and those of a text that is compared with it."""
     items = np.resize(np.arange(len(data)), BLOCK)
-    with in_use(scorer):
+    with evaluation_mode(scorer):
         start = time.perf_counter()
-        embedding = encode(scorer, data.images(items))
+        embedding = encode_pixels(scorer, data.images(items))
         encoded = time.perf_counter()
-        scorer.paired(embedding, encode_texts(scorer, data.captions(items, items))).cpu()
+        scorer.pair_similarity(embedding, encode_texts(scorer, data.captions(items, items))).cpu()
     return (encoded - start) / BLOCK, (time.perf_counter() - encoded) / BLOCK

@@ -196,7 +196,7 @@ class SplitStudy(SplitOptions, Study):
         # What the place says holds where tuning chose something else.
         given = {"towers": replace(cell.towers, **towers), "recipe": replace(cell.recipe, **training)}
         if options:
-            given["options"] = changed_fields(spec.configured(cell.options | options))
+            given["options"] = changed_fields(spec.make_config(cell.options | options))
         if cell.base:
             given["base"] = replace(cell.base, towers=given["towers"])
         return replace(cell, **given)

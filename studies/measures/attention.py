@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.trained_on import COLUMNS as TRAINED
 from menagerie.generators.trained_on import FileScenes, Training, columns_of, covered
-from menagerie.models.library.trainings import of_checkpoint
+from menagerie.models.library.trainings import checkpoint_training
 from menagerie.studies.frame.measure import Measure, measured, write_rows
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.data import Material, split_material
@@ -126,7 +126,7 @@ class Looking(AnyJob):
 
         torch.set_num_threads(self.threads)
         scorer = load_checkpoint(self.cell / CHECKPOINT, self.model).eval()
-        training = of_checkpoint(self.cell / CHECKPOINT)
+        training = checkpoint_training(self.cell / CHECKPOINT)
         rows = self.measure.rows(scorer, opened(self.split), self.seed, training)
         write_rows(self.cell, self.measure, None, list(rows))
 

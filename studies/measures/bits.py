@@ -157,7 +157,7 @@ def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> F
     import torch
 
     def score(images: "Tensors", texts: Sequence[Any]) -> "torch.Tensor":
-        return scorer.paired(images, scorer.encode_texts(scorer.read(*zip(*texts, strict=True))))
+        return scorer.pair_similarity(images, scorer.encode_texts(scorer.read(*zip(*texts, strict=True))))
 
     found: list[torch.Tensor] = []
     with torch.no_grad():

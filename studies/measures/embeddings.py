@@ -19,7 +19,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.contract import TEXTS, TOLERANCE, build
+from menagerie.models.contract import TEXTS, TOLERANCE, build_for_contract
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.tables import DASH, by_task
@@ -136,7 +136,7 @@ def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -
     captions, graphs = zip(*TEXTS, strict=True)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
-        scorer = build(model, replace(towers, pretrained=""), dict(options)).eval()
+        scorer = build_for_contract(model, replace(towers, pretrained=""), dict(options)).eval()
         side = scorer.pixel_scale.framing.resolution
         pixels = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
         images = scorer.encode_images(scorer.pixel_scale(pixels))

@@ -88,7 +88,7 @@ def scored(
 ) -> Iterator[tuple[Scene, Float[np.ndarray, " classes"]]]:
     """Yield each scene of a test, with the scores of its image with all classes."""
     from menagerie.generators.benchmarks.matrix import Pool
-    from menagerie.models.evaluation.scoring import encoded, score_pool
+    from menagerie.models.evaluation.scoring import encode_blocks, score_pool
 
     scenes = test.data.records.scenes
     by_background: dict[str, list[int]] = defaultdict(list)
@@ -98,7 +98,9 @@ def scored(
         first = scenes[numbers[0]]
         objects = [Object(animal, texture, first.objects[0].slot) for animal, texture in classes]
         texts = tuple((caption_of(first, (obj,), telling),) for obj in objects)
-        matrix = score_pool(scorer, Pool("", (), tuple(numbers), texts, ()), partial(encoded, scorer, test.images))
+        matrix = score_pool(
+            scorer, Pool("", (), tuple(numbers), texts, ()), partial(encode_blocks, scorer, test.images)
+        )
         yield from zip((scenes[number] for number in numbers), matrix, strict=True)
 
 

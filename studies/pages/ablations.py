@@ -205,7 +205,7 @@ class Section:
         """Return a heat map of the rows that change only these two options of the model. None unless all combinations
         of their values are there."""
         spec, names = self.study.spec, (up, across)
-        plain = asdict(spec.configured(next(arm.cell.options for arm in self.arms if arm.labels["row"] == self.base)))
+        plain = asdict(spec.make_config(next(arm.cell.options for arm in self.arms if arm.labels["row"] == self.base)))
         varied = {
             row: changes(spec, line) for row, line in self.study.lines.items() if model_of(spec, line) == spec.name
         }

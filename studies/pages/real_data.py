@@ -189,7 +189,7 @@ class RealPage:
     def carried(self) -> dict[str, str]:
         """For each cell that started from trained weights, a line on how much of them it took over."""
         results = self.cells.results
-        return {arm.cell.name: Carried.recorded(its["carried"]).text for arm, its in results if "carried" in its}
+        return {arm.cell.name: Carried.from_record(its["carried"]).text for arm, its in results if "carried" in its}
 
     def data_table(self) -> pd.DataFrame:
         """Return a table of the numbers of photographs and captions, for each set of sources and parser."""

@@ -19,7 +19,7 @@ from matplotlib.image import AxesImage
 
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import load_checkpoint
-from menagerie.models.evaluation.attention_maps import enlarged
+from menagerie.models.evaluation.attention_maps import enlarge
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.tokenizers import Tokenizer
 from menagerie.studies.frame.parts import OwnFigure
@@ -55,7 +55,7 @@ def seen(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Seen:
     captions = [data.records.captions[i] for i in indices]
     read = scorer.read(captions, [data.records.graphs[i] for i in indices])
     patches = scorer.image_attention(pixels)[..., 1:]
-    maps = enlarged(patches / patches.mean(-1, keepdim=True).clamp_min(1e-12), pixels.shape[-1])
+    maps = enlarge(patches / patches.mean(-1, keepdim=True).clamp_min(1e-12), pixels.shape[-1])
     tokens = scorer.text_attention(read).cpu().numpy()
     words = [words_and_shares(scorer.reader.tokenizer, *both) for both in zip(captions, tokens, strict=True)]
     slots = maps.shape[1]

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.models.carry_over import check_start
-from menagerie.models.checkpoint import read_config
-from menagerie.models.library.cells import place_of
-from menagerie.models.library.load import checkpoints_in
+from menagerie.models.carry_over import check_carry_over
+from menagerie.models.checkpoint import scorer_config
+from menagerie.models.library.cells import cell_place
+from menagerie.models.library.load import find_checkpoints
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import negatives_of
 from menagerie.models.registry import same_scorer, spec_of
@@ -67,7 +67,7 @@ def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dic
     if name == NONE:
         return None
     folder = checkpoint_of(name, model, seed)
-    check_start(folder, model, towers, options)
+    check_carry_over(folder, model, towers, options)
     weights = Checkpoint(name, folder, model).identity()
     seen = (finished(folder.parent) or {}).get("images_seen", 0)
     return Start(weights, folder.resolve(), name, seen)
@@ -76,15 +76,15 @@ def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dic
 def checkpoint_of(name: str, model: str, seed: int) -> Path:
     """Find the checkpoint of a model in a run, a cell or a checkpoint's folder; if there are several seeds, the one
     with this seed. Raises unless exactly one fits."""
-    folders = checkpoints_in(Path(name)) if Path(name).exists() else []
+    folders = find_checkpoints(Path(name)) if Path(name).exists() else []
     if not folders:
         raise UserError(f"--from {name}: there is no run, no cell and no checkpoint")
-    models = {folder: read_config(folder).model for folder in folders}
+    models = {folder: scorer_config(folder).model for folder in folders}
     of_model = [folder for folder in folders if same_scorer(models[folder], model)]
     if not of_model:
         there = ", ".join(sorted(set(models.values())))
         raise UserError(f"--from {name}: it has no {model}, only {there}; leave {model} out of --models")
-    seeds = {folder: str(place_of(folder.parent).get("seed")) for folder in of_model}
+    seeds = {folder: str(cell_place(folder.parent).get("seed")) for folder in of_model}
     same = of_model if len({*seeds.values()}) == 1 else [folder for folder in of_model if seeds[folder] == str(seed)]
     if not same:
         there = ", ".join(sorted({*seeds.values()}))
@@ -99,7 +99,7 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
 
 def described(folder: Path) -> str:
     """Describe the place of a checkpoint's cell in its study."""
-    return ", ".join(f"{axis} {value}" for axis, value in place_of(folder.parent).items()) or "a lone checkpoint"
+    return ", ".join(f"{axis} {value}" for axis, value in cell_place(folder.parent).items()) or "a lone checkpoint"
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def arms_of(study: Any, photos: Photos) -> list[Arm]:
 
 def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
     """Return one run. `scenes` is a run on the rendered scenes that are mixed in, None without any."""
-    from menagerie.models.towers.preparation import recorded
+    from menagerie.models.towers.preparation import towers_to_record
 
     grid = grid_with_steps(study, there.numbers.images)
     data = RealData(
@@ -148,7 +148,7 @@ def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: 
     )
     cell = cell_of(grid, model, data, seed)
     if start := start_of(place.start, model, seed, towers(grid, model), options_of(grid, model)):
-        as_read = replace(recorded(cell.towers, elsewhere=True), load=False)
+        as_read = replace(towers_to_record(cell.towers, elsewhere=True), load=False)
         cell = replace(cell, start=start, base=None, towers=as_read)
     return Arm(cell, cell.axes, scenes.file if scenes else there.opening.root)
 

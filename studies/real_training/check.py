@@ -95,16 +95,16 @@ def check_training(study: Any, preset: Any) -> None:
 
 def check_start(study: Any) -> None:
     """Raise if `--from` names no checkpoint, or, beside `--pretrained`, checkpoints that were trained from scratch."""
-    from menagerie.models.checkpoint import read_config
-    from menagerie.models.library.load import checkpoints_in
+    from menagerie.models.checkpoint import scorer_config
+    from menagerie.models.library.load import find_checkpoints
 
     given = [name for name in study.starts if name != NONE]
     for name in given:
         if not Path(name).exists():
             raise UserError(f"--from {name}: there is no such run, cell or checkpoint")
-        if not checkpoints_in(Path(name)):
+        if not find_checkpoints(Path(name)):
             raise UserError(f"--from {name} holds no checkpoint; name a run, a cell or a folder of one")
-        before = {read_config(folder).towers.pretrained for folder in checkpoints_in(Path(name))}
+        before = {scorer_config(folder).towers.pretrained for folder in find_checkpoints(Path(name))}
         if study.pretrained and not any(before):  # with others `start_of` compares them
             raise UserError(
                 f"--from {name} and --pretrained are both weights to start with, and those of {name} were trained from "

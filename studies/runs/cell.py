@@ -12,7 +12,7 @@ from menagerie.envs.core.identity import changed_fields, defaults_version, diges
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
-from menagerie.models.kept_states import lacking
+from menagerie.models.kept_states import missing_steps
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
@@ -93,9 +93,9 @@ class Cell:
         """The towers as they are recorded: a file of weights has the tag whose preparation of images applies."""
         if not (self.towers.pretrained and self.files):  # which needs no torch
             return self.towers
-        from menagerie.models.towers.preparation import recorded
+        from menagerie.models.towers.preparation import towers_to_record
 
-        return recorded(self.towers)
+        return towers_to_record(self.towers)
 
     @property
     def trained_as(self) -> "Cell":
@@ -215,7 +215,7 @@ class Job(AnyJob):
     def lacking(self) -> list[int]:
         """Steps after which the cell's weights are to be kept and aren't yet. Steps that the run doesn't reach are left
         out."""
-        return lacking(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
+        return missing_steps(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
 
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Train and evaluate the cell and keep its states, as far as that isn't done."""

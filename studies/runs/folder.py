@@ -108,7 +108,7 @@ def same_weights(recorded: dict[str, Any], config: Any) -> bool:
     before, now = recorded.get("pretrained"), getattr(config, "pretrained", "")
     if not before or not now or before == now or recorded.get("architecture") != config.architecture:
         return False
-    from menagerie.models.towers.preparation import recorded as written  # torch, which few folders need
+    from menagerie.models.towers.preparation import towers_to_record as written  # torch, which few folders need
 
     there = [written(TowerConfig(config.architecture, before, load=load)).pretrained for load in (True, False)]
     return written(TowerConfig(config.architecture, now)).pretrained in there

@@ -56,7 +56,7 @@ def ignore_signals() -> None:
 
 def dismiss(ranks: "Ranks") -> None:
     """Let the other processes end: there is no more to train."""
-    ranks.tell(None)
+    ranks.send(None)
     leave()
 
 
@@ -91,11 +91,11 @@ def follow_trainings(ranks: "Ranks") -> int:
     ignore_signals()  # the first one saves its state after the step that all take now, and tells the others of the end
     try:
         with lost_process(), open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
-            while (content := ranks.hear()) is not None:
+            while (content := ranks.receive()) is not None:
                 try:
                     follow_training(content)
                 except UserError:
-                    if ranks.hear() is not None:  # else the first one has the same error, and says it
+                    if ranks.receive() is not None:  # else the first one has the same error, and says it
                         raise
             leave()
     except Lost:  # the first one says so, or torchrun says it of the first one
@@ -107,7 +107,7 @@ def follow_trainings(ranks: "Ranks") -> int:
 
 def follow_training(content: bytes) -> None:
     """Take the steps of the training that the first process has announced."""
-    from menagerie.models.checkpoint import built, config_of
+    from menagerie.models.checkpoint import build_from_config, config_of
     from menagerie.models.training.device_images import room_on
     from menagerie.models.training.encoding import checkpoint_blocks
     from menagerie.models.training.loop import follow
@@ -116,7 +116,7 @@ def follow_training(content: bytes) -> None:
     cell, ranks = job.cell, ranks_on(job.device)
     settle_torch(job.threads)
     material = material_of(job)
-    scorer = built(job.folder, cell.model, config_of(description)).to(cell.device)
+    scorer = build_from_config(job.folder, cell.model, config_of(description)).to(cell.device)
     give_readers(scorer, read_graphs(job, material))
     if job.execution.grad_checkpointing:
         checkpoint_blocks(scorer)

@@ -90,7 +90,7 @@ def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[st
     if wanted.images:
         wanted = wanted._replace(images=bool((train.counterfactual_items(range(len(train))) >= 0).any()))
     spec = spec_of(cell.model)
-    options = spec.configured(cell.options)
+    options = spec.make_config(cell.options)
     altered = spec.local_loss and options.local_weight and states_relations(cell)
     words = [*wanted.words, *([f"graphs {' and '.join(options.local_negatives)}"] if altered else [])]
     return words + ([f"of further captions: {FALSE_CAPTIONS[further]}"] if further in train.text_negatives else [])

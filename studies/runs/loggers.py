@@ -12,7 +12,7 @@ from menagerie.envs.core.files import file_name
 from menagerie.studies.runs.cell import Job
 
 if TYPE_CHECKING:
-    from menagerie.models.training.state import Row
+    from menagerie.models.training.state import HistoryRow
 
 
 @runtime_checkable
@@ -22,7 +22,7 @@ class Logger(Protocol):
     After a restart, the first call has all rows from the first step on: they replace those of an earlier process.
     """
 
-    def write(self, rows: Sequence["Row"]) -> None:
+    def write(self, rows: Sequence["HistoryRow"]) -> None:
         """Take the next rows, at least one."""
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class TensorBoard:
         self.folder = job.out / "tensorboard" / f"{file_name(job.name).strip('-')}-{job.cell.id}"
         self.writer: Any = None
 
-    def write(self, rows: Sequence["Row"]) -> None:
+    def write(self, rows: Sequence["HistoryRow"]) -> None:
         if self.writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
@@ -58,7 +58,7 @@ class WeightsAndBiases:
     def __init__(self, job: Job) -> None:
         self.job, self.run = job, None
 
-    def write(self, rows: Sequence["Row"]) -> None:
+    def write(self, rows: Sequence["HistoryRow"]) -> None:
         """Log the rows that the service doesn't have yet."""
         if self.run is None:
             self.run = self.start()
@@ -110,7 +110,7 @@ def check_loggers(names: Sequence[str]) -> None:
             )
 
 
-def numbers(row: "Row") -> Iterator[tuple[str, float]]:
+def numbers(row: "HistoryRow") -> Iterator[tuple[str, float]]:
     """Yield the columns of a row that have a number, except for the step."""
     for name, value in zip(row._fields[1:], row[1:], strict=True):
         if not (name in ("validation", "waited") and math.isnan(value)):

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from menagerie.envs.core.identity import digest, identity_of
 from menagerie.envs.core.locks import FileLock
-from menagerie.models.kept_states import keeper, lacking, take_over_states
+from menagerie.models.kept_states import keeper, missing_steps, take_over_states
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import STATE, Cell, Job
@@ -48,7 +48,7 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
     the phase yet, train it. Do nothing for a cell without a phase that others could share."""
     from menagerie.models.training.feed import single_steps
     from menagerie.models.training.sampling import SINGLES
-    from menagerie.models.training.state import StateFile, hand_on
+    from menagerie.models.training.state import StateFile, copy_state
 
     steps, state = single_steps(job.cell.recipe), job.folder / STATE
     singles = material.train.strata.get(SINGLES, ())
@@ -65,7 +65,7 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
             if not ready.exists():
                 train_phase(job, material, scorer, report, steps, ready, log)
         take_over_states(states_beside(ready), job.folder, job.lacking, job.cell.model, scorer)
-        hand_on(StateFile(ready, ready.stem), StateFile(state, job.cell.id))
+        copy_state(StateFile(ready, ready.stem), StateFile(state, job.cell.id))
 
 
 def has_false_captions(cell: Cell, train: "Captioned", indices: list[int], further: str = "") -> bool:
@@ -85,7 +85,7 @@ def train_phase(
     from menagerie.models.training.state import StateFile
 
     unfinished, beside = ready.with_suffix(".unfinished.pt"), states_beside(ready)
-    keep_it = keeper(beside, lacking(beside, job.execution.keep_states), job.cell.model, scorer, log.aside)
+    keep_it = keeper(beside, missing_steps(beside, job.execution.keep_states), job.cell.model, scorer, log.aside)
 
     def pass_on(progress: "Progress") -> None:
         keep_it(progress.step)
@@ -172,7 +172,7 @@ def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None],
         train_until(branch)
     if saved_step(state) == branch:  # not if the kept state was deleted while the rate decays
         with first_come(lock, report):
-            wanted = lacking(folder_of(job), (step for step in job.execution.keep_states if step <= branch))
+            wanted = missing_steps(folder_of(job), (step for step in job.execution.keep_states if step <= branch))
             take_over_states(job.folder, folder_of(job), wanted, job.cell.model, scorer)
             keep(job, state, branch)
 
@@ -180,18 +180,18 @@ def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None],
 def go_on_from(job: Job, scorer: "Scorer", branch: int, file: Path) -> None:
     """Let a cell continue from the `file` that a shorter cell kept at its `branch`, and take over the earlier states
     that `--keep-states` wants."""
-    from menagerie.models.training.state import StateFile, hand_on
+    from menagerie.models.training.state import StateFile, copy_state
 
     before = (step for step in job.lacking if step <= branch)
     take_over_states(folder_of(job), job.folder, before, job.cell.model, scorer)
-    hand_on(StateFile(file, trunk_key(job.cell)), StateFile(job.folder / STATE, job.cell.id))
+    copy_state(StateFile(file, trunk_key(job.cell)), StateFile(job.folder / STATE, job.cell.id))
 
 
 def keep(job: Job, state: Path, branch: int) -> None:
     """Keep a state, and delete the states of shorter cells: longer cells no longer start from these."""
-    from menagerie.models.training.state import StateFile, hand_on
+    from menagerie.models.training.state import StateFile, copy_state
 
-    hand_on(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))
+    copy_state(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))
     kept = states(job)
     for step, file in kept.items():
         if step < branch and branch in kept:  # not if its state was damaged meanwhile, and nothing was kept
@@ -221,9 +221,9 @@ def saved_step(state: Path) -> int:
     """The step after which a state was saved; 0 if it is damaged and can't be used."""
     import torch
 
-    from menagerie.models.training.state import damage, damaged_state
+    from menagerie.models.training.state import damage, resume_errors
 
     if damage(state):
         return 0
-    with damaged_state(state):
+    with resume_errors(state):
         return int(torch.load(state, weights_only=True, map_location="cpu", mmap=True)["step"])

@@ -93,21 +93,21 @@ def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callab
     if not JOINED:
         yield None, lambda: None
         return
-    from menagerie.models.checkpoint import described
+    from menagerie.models.checkpoint import describe_scorer
     from menagerie.models.training.together import check_together
 
     control = JOINED["cpu"]
     check_together(scorer, job.cell.recipe, control.share.count)
     interruption = Interruption(deferred=True)
     with interrupted(interruption):
-        control.tell(pickle.dumps((job, described(job.cell.model, scorer))))
+        control.send(pickle.dumps((job, describe_scorer(job.cell.model, scorer))))
         try:
             yield ranks_on(job.device), interruption.check
         except (UserError, Stopped):
             with suppress(RuntimeError):  # one of them has ended before
-                control.tell(None)
+                control.send(None)
             raise
-        control.tell(None)
+        control.send(None)
     interruption.check()
 
 
@@ -133,7 +133,7 @@ def take_steps(
 ) -> None:
     """Train a cell's scorer, to the end or until a step, in all processes that train together."""
     from menagerie.models.training.device_images import room_on
-    from menagerie.models.training.loop import train
+    from menagerie.models.training.loop import train_scorer
 
     with leading(job, scorer) as (ranks, check):
 
@@ -141,7 +141,7 @@ def take_steps(
             report(progress)
             check()
 
-        train(
+        train_scorer(
             *(scorer, material.train, job.cell.recipe, job.cell.seed, file),
             report=pass_on,
             until=until,

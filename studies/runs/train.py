@@ -96,14 +96,14 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
     allowed."""
     import torch
 
-    from menagerie.models.carry_over import carry_over, widened
-    from menagerie.models.checkpoint import build_scorer, read_config
-    from menagerie.models.towers.tokenizers import check_whole, text_space
+    from menagerie.models.carry_over import carry_over, widen
+    from menagerie.models.checkpoint import build_scorer, scorer_config
+    from menagerie.models.towers.tokenizers import check_uncut, text_space
 
     cell = job.cell
     texts = text_space(cell.towers, [*material.texts, *parsed_texts(material, graphs)])
     if cell.start:
-        texts = widened(texts, read_config(cell.start.folder).texts)
+        texts = widen(texts, scorer_config(cell.start.folder).texts)
     base = base_scorer(job, report)
     torch.manual_seed(cell.seed)
     scorer = build_scorer(cell.model, cell.towers, texts, cell.options, base).to(cell.device)
@@ -111,7 +111,7 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
         carried = carry_over(scorer, cell.model, cell.start.folder)
         write_record(job.folder / CARRIED, {**carried._asdict(), "from": str(cell.start.folder)})
     if "captions" in spec_of(cell.model).reads and not material.may_be_cut:
-        check_whole(cell.towers, scorer.texts, material.texts)
+        check_uncut(cell.towers, scorer.texts, material.texts)
     return scorer
 
 

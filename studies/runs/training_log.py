@@ -26,7 +26,7 @@ from menagerie.studies.runs.loggers import LOGGERS, Logger
 from menagerie.studies.runs.results import checked_file
 
 if TYPE_CHECKING:
-    from menagerie.models.training.state import History, Row
+    from menagerie.models.training.state import History, HistoryRow
 
 
 class StepClock:
@@ -70,7 +70,7 @@ class CsvFile:
         self.path = path
         self.file: IO[str] | None = None
 
-    def write(self, rows: Sequence["Row"]) -> None:
+    def write(self, rows: Sequence["HistoryRow"]) -> None:
         """Add lines to the file; the first call starts it anew."""
         if self.file is None:
             write_csv(self.path, COLUMNS, map(fields_of, rows))
@@ -87,7 +87,7 @@ class CsvFile:
                 os.fsync(self.file.fileno())
 
 
-def fields_of(row: "Row") -> tuple[str, ...]:
+def fields_of(row: "HistoryRow") -> tuple[str, ...]:
     """Write a row as text, with enough digits to tell any two losses apart; empty for what wasn't evaluated or
     measured."""
     validation = "" if math.isnan(row.validation) else f"{row.validation:.6g}"
@@ -101,7 +101,7 @@ class Latest:
     def __init__(self) -> None:
         self.text, self.validation = "", ""
 
-    def write(self, rows: Sequence["Row"]) -> None:
+    def write(self, rows: Sequence["HistoryRow"]) -> None:
         looks = [row.validation for row in rows if not math.isnan(row.validation)]
         self.validation = f", validation {looks[-1]:.1%}" if looks else self.validation
         last = rows[-1]

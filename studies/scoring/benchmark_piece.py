@@ -27,7 +27,7 @@ from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.models.contract import attempt
 from menagerie.models.evaluation.embedding_store import EmbeddingFolder
 from menagerie.models.evaluation.embeddings import Embeddings
-from menagerie.models.evaluation.scoring import Encode, score_items, score_pool, too_many
+from menagerie.models.evaluation.scoring import Encode, has_too_many_pairs, score_items, score_pool
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.analysis.jackknife import intervals
@@ -231,7 +231,7 @@ def scored_pool(
 ) -> Iterator[Result]:
     """Yield the tests of a pool. If it has too many pairs for the scorer, only the best candidates are scored, or,
     without `reranker`, this raises."""
-    if reranker and too_many(embeddings.scorer, pool):
+    if reranker and has_too_many_pairs(embeddings.scorer, pool):
         scores = reranker(embeddings.scorer, pool, encode)
         return bench.results(pool, scores.by_image, scores.by_text)
     return bench.results(pool, score_pool(embeddings.scorer, pool, encode))

@@ -19,8 +19,8 @@ from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges.forms import FORMS
 from menagerie.models.judges.judge import Judge
-from menagerie.models.library.judged import Judged
-from menagerie.models.library.sources import Source
+from menagerie.models.library.judged import JudgeSource
+from menagerie.models.library.sources import ScorerSource
 from menagerie.models.scorer import Scorer
 from menagerie.studies.cards.card import OfAnswers, OfModel, OfProgram, OfTest, write_card
 from menagerie.studies.cards.scores import COLUMNS, HAD, points, read_scores, row_of
@@ -117,9 +117,9 @@ def write_cards(records: Records) -> list[Path]:
     return written
 
 
-def answers_of(source: Source, result: Mapping[str, Any]) -> OfAnswers | None:
+def answers_of(source: ScorerSource, result: Mapping[str, Any]) -> OfAnswers | None:
     """What a card says of a judge's answers; None for a scorer."""
-    if not isinstance(source, Judged):
+    if not isinstance(source, JudgeSource):
         return None
     counts = result["judged"]
     return OfAnswers(counts["items"], counts["undecided"], FORMS[source.form].compares_images)
@@ -128,7 +128,7 @@ def answers_of(source: Source, result: Mapping[str, Any]) -> OfAnswers | None:
 def portable(model: Model) -> str:
     """Return a model's label for others to read, without the folders of its file on this machine or the address of a
     server."""
-    return bare(model.cell if isinstance(model.source, Judged) else model.label)
+    return bare(model.cell if isinstance(model.source, JudgeSource) else model.label)
 
 
 def bare(text: str) -> str:

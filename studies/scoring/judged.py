@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
-from menagerie.models.judges.forms import Form, form_of
+from menagerie.models.judges.forms import QuestionForm, make_form
 from menagerie.models.judges.judge import PROBLEMS, Judge
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.library.judged import ChatJudge, Judged
-from menagerie.models.library.sources import Source
+from menagerie.models.library.judged import ChatJudge, JudgeSource
+from menagerie.models.library.sources import ScorerSource
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -33,7 +33,7 @@ OF_SERVERS = ("logprobs", "tokens", "unanswered", "key", "at_once", "per_minute"
 OF_WORDS = ("logprobs", "tokens")  # likelihoods are asked for with neither
 
 
-def check_used(given: JudgeOptions, default: JudgeOptions, sources: Sequence[Source]) -> None:
+def check_used(given: JudgeOptions, default: JudgeOptions, sources: Sequence[ScorerSource]) -> None:
     """Raise for an option that differs from its default but changes nothing for these models and forms."""
     for item in fields(given):
         if getattr(given, item.name) != getattr(default, item.name) and (why := idle(item.name, given.forms, sources)):
@@ -41,9 +41,9 @@ def check_used(given: JudgeOptions, default: JudgeOptions, sources: Sequence[Sou
             raise UserError(f"--judge.{flag} changes nothing{why}; leave it out")
 
 
-def idle(name: str, forms: Sequence[str], sources: Sequence[Source]) -> str:
+def idle(name: str, forms: Sequence[str], sources: Sequence[ScorerSource]) -> str:
     """Say why an option changes nothing; empty if it changes something."""
-    if not any(isinstance(source, Judged) for source in sources):
+    if not any(isinstance(source, JudgeSource) for source in sources):
         return ": no model among those given answers questions"
     if name in OF_SERVERS and not any(isinstance(source, ChatJudge) for source in sources):
         return " without a chat:URL#MODEL, for only servers are asked with it"
@@ -54,16 +54,16 @@ def idle(name: str, forms: Sequence[str], sources: Sequence[Source]) -> str:
     return ""
 
 
-def questions_to(source: Source, benchmarks: Iterable[Benchmark]) -> int:
+def questions_to(source: ScorerSource, benchmarks: Iterable[Benchmark]) -> int:
     """Return the number of questions that a judge is asked about benchmarks, if it has answered none before; 0 for a
     scorer, and for benchmarks that can't be asked about in its form."""
-    if not isinstance(source, Judged):
+    if not isinstance(source, JudgeSource):
         return 0
-    form = form_of(source.form, source.options, source.blind)
+    form = make_form(source.form, source.options, source.blind)
     return sum(questions_about(form, benchmark) for benchmark in benchmarks)
 
 
-def questions_about(form: Form, benchmark: Benchmark) -> int:
+def questions_about(form: QuestionForm, benchmark: Benchmark) -> int:
     """The number of different questions about one benchmark. Equal images under two numbers, and equal texts of two
     pools, count as different ones."""
     if isinstance(benchmark, MatrixBenchmark):
@@ -76,7 +76,7 @@ def questions_about(form: Form, benchmark: Benchmark) -> int:
     return len({question for one in every for question in form.questions(one)})
 
 
-def questions_in(form: Form, pool: Pool) -> int:
+def questions_in(form: QuestionForm, pool: Pool) -> int:
     """The number of different questions about a pool: every image with every text, and texts alone for a prior."""
     images, texts = len({*pool.images}), len({phrasing.text for text in pool.texts for phrasing in text})
     return texts if form.blind else (images + bool(form.prior)) * texts
@@ -86,7 +86,7 @@ def judged_record(scorer: "Scorer | Judge") -> dict[str, Any]:
     """The counts of a judge, for a result; empty for a scorer."""
     if not isinstance(scorer, Judge):
         return {}
-    return {"judged": scorer.counted(), "answered_by": list(scorer.models)}
+    return {"judged": scorer.totals(), "answered_by": list(scorer.models)}
 
 
 def undecided(result: Mapping[str, Any]) -> float:

@@ -10,11 +10,11 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.trained_on import Training
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.library.cells import place_of
-from menagerie.models.library.judged import Judged, check_key, judges_named
-from menagerie.models.library.load import checkpoint, checkpoints_in, find_source
-from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
-from menagerie.models.library.trainings import training_of
+from menagerie.models.library.cells import cell_place
+from menagerie.models.library.judged import JudgeSource, check_key, find_judges
+from menagerie.models.library.load import checkpoint, find_checkpoints, find_source
+from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, ScorerSource
+from menagerie.models.library.trainings import find_training
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import is_own, short_name
 from menagerie.models.towers.config import TowerConfig
@@ -29,7 +29,7 @@ class Model:
 
     label: str
     """The name in tables."""
-    source: Source
+    source: ScorerSource
     run: str = ""
     """The run of a cell; empty for other models."""
     cell: str = ""
@@ -52,7 +52,7 @@ class Model:
     @cached_property
     def training(self) -> Training:
         """What the model's training had."""
-        return training_of(self.source)
+        return find_training(self.source)
 
     @cached_property
     def weights(self) -> str:
@@ -80,16 +80,16 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
     """Return what a name stands for: one model, a judge for each form of questions, or all cells of a run. The labels
     of cells say in what these differ: their places in the study, and, if that isn't enough (another recipe, the base of
     another cell), their ids."""
-    if judge and (judges := judges_named(name, judge)):
+    if judge and (judges := find_judges(name, judge)):
         return [Model(f"{name} ({one.asked})", one, name, f"{one.model} ({one.asked})") for one in judges]
-    folders = checkpoints_in(Path(name)) if Path(name).is_dir() else []
+    folders = find_checkpoints(Path(name)) if Path(name).is_dir() else []
     if len(folders) < 2:
         source = find_source(name, code, towers)
         if isinstance(source, Checkpoint):
-            return [of_cell(name, source, place_of(source.folder.parent))]
+            return [of_cell(name, source, cell_place(source.folder.parent))]
         return [Model(name, source)]
     sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
-    places = [place_of(folder.parent) for folder in folders]
+    places = [cell_place(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
     differing = [dict(item for item in place.items() if item not in same) for place in places]
     labels = [of_cell(name, source, place).label for source, place in zip(sources, differing, strict=True)]
@@ -204,7 +204,7 @@ def line_of(model: Model) -> tuple[str, str]:
         return model.title, f"open_clip's {source.architecture} with {weights}"
     if isinstance(source, HuggingFace):
         return model.label, f"a model of Hugging Face's transformers, {source.place}"
-    if isinstance(source, Judged):
+    if isinstance(source, JudgeSource):
         return model.label, source.about
     name = source.model if isinstance(source, Checkpoint) else source.name
     return short_name(name), explained_as(name)

@@ -11,8 +11,8 @@ from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.models.evaluation import scoring
 from menagerie.models.evaluation.embeddings import Embeddings
-from menagerie.models.evaluation.reranking import Reranked, reranked
-from menagerie.models.evaluation.scoring import Encode, passes_of, score_pool
+from menagerie.models.evaluation.reranking import Reranked, rerank
+from menagerie.models.evaluation.scoring import Encode, count_passes, score_pool
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.scorer import Scorer
@@ -36,7 +36,7 @@ class FirstPass:
     def matters(self, bench: PhotographSet) -> bool:
         """Whether a benchmark has a pool with so many pairs that not all are read one by one."""
         pools = bench.pools if isinstance(bench, MatrixBenchmark) else ()
-        return any(passes_of(pool) > scoring.MOST_PAIRS for pool in pools)
+        return any(count_passes(pool) > scoring.MOST_PAIRS for pool in pools)
 
 
 class Reranker:
@@ -57,8 +57,8 @@ class Reranker:
         """Rank each query's best candidates of the first pass again by `scorer`."""
         embeddings, bench = self._opened
         first = score_pool(embeddings.scorer, pool, partial(embeddings.encode, bench, report=lambda images: None))
-        ranking = reranked(scorer, pool, encode, first, self.first.top)
-        numbers = {"top": self.first.top, "pairs": ranking.pairs, "of": passes_of(pool)}
+        ranking = rerank(scorer, pool, encode, first, self.first.top)
+        numbers = {"top": self.first.top, "pairs": ranking.pairs, "of": count_passes(pool)}
         self.record[pool.name] = {"model": self.first.model.label, **numbers}
         return ranking
 

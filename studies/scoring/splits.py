@@ -25,7 +25,7 @@ from menagerie.generators.trained_on import Covered, Training, columns_of
 from menagerie.models.contract import attempt
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.models.library.pictures import Framed
+from menagerie.models.library.pictures import FramedBenchmark
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Texts
 from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_rows
@@ -95,7 +95,7 @@ class SplitPiece(Piece):
         else:
             scorer = prepared.scorer
             check_texts(scorer, tests)
-            tests = {name: Framed(test, prepared.framing, report) for name, test in tests.items()}
+            tests = {name: FramedBenchmark(test, prepared.framing, report) for name, test in tests.items()}
         subsets = attempt(self.model, "fails", lambda: self.evaluated(tests, scorer))
         result = {
             **{"id": self.id, "model": self.model, "split": self.label, "subsets": subsets},

@@ -20,11 +20,11 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import read_split
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
-from menagerie.models.evaluation.embedding_store import EmbeddingFolder, Shelf
+from menagerie.models.evaluation.embedding_store import EmbeddingFolder, StoredRows
 from menagerie.models.judges.answers import AnswerStore
 from menagerie.models.judges.questions import Answer
 from menagerie.models.kept_states import keep_state
-from menagerie.models.kept_states import load_state as load_kept
+from menagerie.models.kept_states import load_kept_state as load_kept
 from menagerie.models.recipe import Recipe
 from menagerie.models.training.loop import build_optimizer
 from menagerie.models.training.state import History, StateFile, load_state, save_state
@@ -255,8 +255,8 @@ def read_whole_split(path: Path) -> Any:
     return split.recipe, found
 
 
-def shelf(folder: Path) -> Shelf:
-    return Shelf(EmbeddingFolder(folder, 1 << 20), "model", 12)
+def shelf(folder: Path) -> StoredRows:
+    return StoredRows(EmbeddingFolder(folder, 1 << 20), "model", 12)
 
 
 def make_embeddings(folder: Path) -> Path:

@@ -19,7 +19,7 @@ from menagerie.generators.benchmarks.benchmark import Outcome, first_of_drawn, s
 from menagerie.generators.benchmarks.photographs import by_task
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.sources.place import Place
-from menagerie.models.library.pictures import framed_images
+from menagerie.models.library.pictures import frame_images
 from menagerie.models.towers.pixels import Framing
 from tests.helpers.benchmark_files import MAKERS, MATRICES, tiny_tags, write_images
 
@@ -220,7 +220,7 @@ def test_images_are_read_as_a_scorer_reads_them(tmp_path, squashed, interpolatio
     framing = Framing(16, squashed, interpolation)
     bench = load("sugarcrepe").build(Place(tmp_path, **framing._asdict()))
     files = [tmp_path / sugarcrepe.IMAGES / name for name in bench.files.names]
-    assert torch.equal(bench.images(range(2)), framed_images(files, framing))
+    assert torch.equal(bench.images(range(2)), frame_images(files, framing))
 
 
 def test_the_scores_of_winoground_stand_before_those_of_its_tags(tmp_path):

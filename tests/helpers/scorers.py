@@ -9,10 +9,12 @@ import open_clip
 import torch
 
 from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
 from menagerie.models.scorer import Scorer, Tensors
 from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.tokenizers import text_space
 
 OBJECTS = [f"{texture} {animal}" for texture in ("red", "white", "grass") for animal in ("cat", "dog", "pig", "crow")]
 PLACES = ["desert", "city", "circus"]
@@ -32,6 +34,12 @@ def scorer(name: str, seed: int = 0, **options: object) -> Scorer:
     """A tiny scorer with the weights of `seed`."""
     torch.manual_seed(seed)
     return build_scorer(name, TOWERS, TEXTS, OPTIONS[name] | options).eval()
+
+
+def for_data(name: str, data: SplitDataset, seed: int = 0, **options: object) -> Scorer:
+    """A tiny scorer that knows the words of some data."""
+    torch.manual_seed(seed)
+    return build_scorer(name, TOWERS, text_space(TOWERS, data.texts()), OPTIONS[name] | options)
 
 
 def small_open_clip(folder: Path) -> str:
@@ -54,7 +62,7 @@ def caption(graph: SceneGraph) -> str:
 
 
 def texts(model: Scorer, graphs: Sequence[SceneGraph]) -> Tensors:
-    """The model's code of the graphs and of their captions."""
+    """The model's embedding of the graphs and of their captions."""
     return model.encode_texts(model.read([caption(graph) for graph in graphs], graphs))
 
 

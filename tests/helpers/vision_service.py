@@ -16,7 +16,7 @@ from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.judges.answers import pixels_key
-from menagerie.models.judges.judge import sized
+from menagerie.models.judges.judge import resize_picture
 from tests.helpers.chat_service import ChatService, Request, Sent
 
 RED, GREEN, BLUE = (Caption(f"a {colour} cat", SceneGraph(("cat",))) for colour in ("red", "green", "blue"))
@@ -50,7 +50,7 @@ CHOICE = re.compile(r"A: (.*)\nB: (.*)\nAnswer")
 def truth(*benchmarks: Benchmark, sure: float = 4.0) -> Fit:
     """Knows which texts of benchmarks are true; without an image it knows nothing."""
     true = {
-        (pixels_key(sized(bench.picture(image), 224, 1024)), text)
+        (pixels_key(resize_picture(bench.picture(image), 224, 1024)), text)
         for bench in benchmarks
         for image, text in true_pairs(bench)
     }

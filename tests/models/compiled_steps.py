@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.texts import Tensors
-from menagerie.models.training.batch_loss import loss_of
+from menagerie.models.training.batch_loss import step_loss
 from menagerie.models.training.feed import Feed
 from tests.models.test_precision import RECIPE, built, cosine
 
@@ -32,7 +32,7 @@ class Branching(CLIPScorer):
 def gradient(scorer: torch.nn.Module, batch: Tensors, recipe: object) -> tuple[float, torch.Tensor]:
     """The loss and the gradient of a step."""
     scorer.zero_grad(set_to_none=True)
-    loss = loss_of(scorer, batch, recipe)
+    loss = step_loss(scorer, batch, recipe)
     loss.backward()
     return loss.item(), torch.cat([p.grad.flatten() for p in scorer.parameters() if p.grad is not None])
 
@@ -55,7 +55,7 @@ def refused(data: SplitDataset) -> str:
     scorer, batch = built("clip", data)
     scorer.__class__ = Branching
     try:
-        loss_of(scorer, batch, COMPILED)
+        step_loss(scorer, batch, COMPILED)
     except UserError as error:
         return str(error)
     return ""

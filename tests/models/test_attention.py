@@ -38,7 +38,7 @@ def passed(module, **options):
 
 @pytest.mark.parametrize("mask", [None, CAUSAL, EACH], ids=["all", "causal", "each"])
 @pytest.mark.parametrize("bias", [True, False])
-def test_is_what_torch_computes(mask, bias):
+def test_self_attention_equals_torchs_in_training(mask, bias):
     theirs, ours = pair(bias=bias)
     assert type(ours) is SelfAttention
     expected, _, slopes = passed(theirs, attn_mask=mask)
@@ -50,7 +50,7 @@ def test_is_what_torch_computes(mask, bias):
 
 
 @pytest.mark.parametrize("mask", [None, CAUSAL], ids=["all", "causal"])
-def test_differs_from_torch_by_rounding_in_evaluation(mask):
+def test_self_attention_equals_torchs_in_evaluation_up_to_rounding(mask):
     theirs, ours = pair()
     for module in (theirs, ours):
         module.eval()
@@ -72,14 +72,14 @@ def test_differs_from_torch_by_rounding_in_evaluation(mask):
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_other_calls_are_left_to_torch(options):
+def test_calls_with_masks_or_weights_are_left_to_torch(options):
     theirs, ours = pair()
     expected, got = passed(theirs, **options), passed(ours, **options)
     assert torch.equal(got[0], expected[0])
     assert (got[1] is None) == (expected[1] is None)
 
 
-def test_dropout_is_drawn_in_training_alone():
+def test_dropout_of_attention_acts_in_training_alone():
     _, ours = pair(dropout=0.5)
     whole = passed(ours.eval())[0]
     assert not torch.equal(passed(ours.train())[0], whole)
@@ -87,7 +87,7 @@ def test_dropout_is_drawn_in_training_alone():
 
 
 @pytest.mark.parametrize("architecture", ["mini", "ViT-S-32-alt"])
-def test_towers_have_it_under_the_same_names(architecture):
+def test_towers_use_self_attention_under_torchs_names_of_weights(architecture):
     towers = build_towers(TowerConfig(architecture, resolution=64), TextSpace(("a", "cat"), 8))
     attentions = [module for module in towers.model.modules() if isinstance(module, nn.MultiheadAttention)]
     assert len(attentions) >= 4

@@ -13,7 +13,7 @@ from menagerie.models.evaluation.attention_maps import (
     Maps,
     attention_maps,
     best_threshold,
-    enlarged,
+    enlarge,
     nodes_of_objects,
     overlap,
 )
@@ -46,15 +46,15 @@ def test_the_best_threshold_is_found():
     assert 2.0 <= best_threshold(blurred, masks) < 5.0
 
 
-def test_patches_keep_their_places():
+def test_enlarged_patches_keep_their_places():
     patches = torch.zeros(1, 1, 16)
     patches[0, 0, 4 * 1 + 2] = 1  # row 1, column 2
-    rows, columns = np.unravel_index(int(enlarged(patches, 32)[0, 0].argmax()), (32, 32))
+    rows, columns = np.unravel_index(int(enlarge(patches, 32)[0, 0].argmax()), (32, 32))
     assert 8 <= rows < 16
     assert 16 <= columns < 24
 
 
-def test_maps_follow_the_objects_whatever_is_mentioned_first(data):
+def test_attention_maps_come_in_the_order_of_the_objects_not_of_the_caption(data):
     """The map of an object is that of its own phrase."""
     model = fresh("oc-clip", data)
     pairs = [i for i, scene in enumerate(data.records.scenes) if len(scene.objects) == 2][:6]
@@ -68,7 +68,7 @@ def test_maps_follow_the_objects_whatever_is_mentioned_first(data):
             assert np.allclose(direct, expected, atol=1e-4)
 
 
-def test_objects_without_nodes_of_their_own_are_named(data):
+def test_attention_maps_raise_for_captions_without_a_node_for_each_object(data):
     scene = SimpleNamespace(objects=data.records.scenes[0].objects[:1] * 2)
     graph = SceneGraph(("two red cats", "city"))
     other = copy.copy(data)
@@ -83,4 +83,4 @@ def direct_map(model, data, index, node):
         images = model.encode_images(model.pixel_scale(data.images([index])))
         texts = model.encode_texts(model.read([data.records.captions[index]], [data.records.graphs[index]]))
         share = model.attention(images, texts)[:, node : node + 1]
-    return enlarged(share / share.mean(), data.images([0]).shape[-1])[0, 0].numpy()
+    return enlarge(share / share.mean(), data.images([0]).shape[-1])[0, 0].numpy()

@@ -104,12 +104,12 @@ def words_of(case, logits):
 
 
 @pytest.mark.parametrize("case", AUTHORS["captioner"]["cases"])
-def test_a_captioner_can_have_cappas_loss_and_score(case, monkeypatch):
+def test_captioner_has_cappas_loss_and_score(case, monkeypatch):
     model = from_logits("captioner", monkeypatch, parallel=0.0, average="captions", per_token=False)
     logits = leaf(case["logits"])
     seen = model.encode_images(drawn_images(N).double())
     assert_theirs(model.loss(seen, words_of(case, logits), targets(N, []), Recipe()), (logits,), case)
-    scores = model.paired(seen, words_of(case, logits))
+    scores = model.pair_similarity(seen, words_of(case, logits))
     torch.testing.assert_close(scores, torch.tensor(case["scores"], dtype=torch.float64), rtol=1e-6, atol=0)
 
 
@@ -129,13 +129,13 @@ def test_coca_has_the_loss_of_open_clip(monkeypatch):
 
 
 def read(name, captions, **options):
-    """A scorer on byte pairs, and the training code of some captions."""
+    """A scorer on byte pairs, and the training embedding of some captions."""
     torch.manual_seed(0)
     model = build_scorer(name, BYTE_PAIRS, TextSpace(context=8), options).train()
     return model, model.encode_texts(model.reader(Texts(captions, []), torch.Generator().manual_seed(0)))
 
 
-def test_fsc_clips_words_on_patches_are_read_without_the_start_token():
+def test_fsc_clip_reads_no_start_token_on_patches():
     """Only there: InfoNCE reads the end token."""
     model, embedding = read("fsc-clip", ["red cat", "white dog", "red dog", "white cat"])
     embedding = TextEmbedding(embedding.vectors, embedding.words.detach().requires_grad_(), embedding.present)

@@ -5,7 +5,7 @@ import torch
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.models.carry_over import carry_over, widened, word_rows
+from menagerie.models.carry_over import carry_over, widen, word_rows
 from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -13,7 +13,7 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 TOWERS = TowerConfig("nano", resolution=32)
 BEFORE = TextSpace(("a", "blue", "cat", "dog", "red", "white"), 20)
 PHOTOGRAPHS = TextSpace(("a", "bench", "cat", "red", "zebra"), 28)
-NOW = widened(PHOTOGRAPHS, BEFORE)
+NOW = widen(PHOTOGRAPHS, BEFORE)
 
 
 def scorer(model, texts, seed, **options):
@@ -21,15 +21,15 @@ def scorer(model, texts, seed, **options):
     return build_scorer(model, TOWERS, texts, dict(spec_of(model).smoke) | options).eval()
 
 
-def test_no_word_and_no_place_is_lost():
-    assert widened(PHOTOGRAPHS, BEFORE) == TextSpace(("a", "bench", "blue", "cat", "dog", "red", "white", "zebra"), 28)
-    assert widened(BEFORE, NOW) == NOW
+def test_widened_text_space_keeps_every_word_and_position():
+    assert widen(PHOTOGRAPHS, BEFORE) == TextSpace(("a", "bench", "blue", "cat", "dog", "red", "white", "zebra"), 28)
+    assert widen(BEFORE, NOW) == NOW
     assert word_rows(BEFORE.words, NOW.words) == {0: 0, 1: 1, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7, 7: 9}
 
 
 # A network reads maps of as many columns as the longest text has tokens; decoders predict each word.
 REFUSED = {
-    "dcsm": "depends on the longest text, of which there are 20 tokens there and 28 here",
+    "dcsm": "depends on the longest text, which has 20 tokens there and 28 here",
     "captioner": "depends on the words of texts, of which there are 6 there and 8 here",
     "coca": "depends on the words of texts, of which there are 6 there and 8 here",
     "read-clip": "depends on the words of texts, of which there are 6 there and 8 here",
@@ -37,7 +37,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("model", specs())
-def test_texts_of_before_score_as_before(model, tmp_path):
+def test_carried_over_weights_score_old_texts_as_before(model, tmp_path):
     """In every scorer whose other parts don't depend on the texts; the others refuse in one line."""
     old, new = scorer(model, BEFORE, 0), scorer(model, NOW, 1)
     save_checkpoint(tmp_path, model, old)
@@ -59,7 +59,7 @@ def test_texts_of_before_score_as_before(model, tmp_path):
     torch.testing.assert_close(*scores, atol=1e-5, rtol=1e-4)
 
 
-def test_new_rows_stay_fresh(tmp_path):
+def test_carry_over_leaves_new_words_and_positions_as_drawn(tmp_path):
     save_checkpoint(tmp_path, "clip", scorer("clip", BEFORE, 0))
     fresh, new = scorer("clip", NOW, 1), scorer("clip", NOW, 1)
     carry_over(new, "clip", tmp_path)

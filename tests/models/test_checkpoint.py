@@ -10,12 +10,11 @@ from safetensors.torch import load_file, save_file
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import file_digest, read_record, write_record
-from menagerie.models.checkpoint import build_scorer, load_checkpoint, read_config, save_checkpoint
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint, scorer_config
 from menagerie.models.library.load import find_source
-from menagerie.models.registry import check_scorer, scorer_class
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
-from menagerie.models.towers.tokenizers import WordTokenizer, words_of
+from menagerie.models.towers.tokenizers import WordTokenizer, distinct_words
 from tests.disks import with_largest_file
 from tests.helpers.scorers import OPTIONS, TOWERS, WORDS, scorer
 
@@ -27,7 +26,7 @@ def rewrite_config(folder, **changes):
 
 
 @pytest.mark.parametrize("change", ["missing", "left over", "reshaped"])
-def test_odd_weights_are_named(tmp_path, change):
+def test_weights_that_do_not_fit_are_named(tmp_path, change):
     save_checkpoint(tmp_path, "clip", scorer("clip"))
     weights = load_file(tmp_path / "model.safetensors")
     if change == "missing":
@@ -44,7 +43,7 @@ def test_odd_weights_are_named(tmp_path, change):
         load_checkpoint(tmp_path)
 
 
-def test_checkpoints_of_two_cells_that_were_exchanged_are_noticed(tmp_path):
+def test_exchanged_checkpoints_of_two_cells_are_refused(tmp_path):
     """Each is whole; the result beside it says of which weights it is."""
     folders = [tmp_path / cell / "checkpoint" for cell in ("one", "two")]
     for seed, folder in enumerate(folders):
@@ -57,9 +56,9 @@ def test_checkpoints_of_two_cells_that_were_exchanged_are_noticed(tmp_path):
     folders[0].rename(tmp_path / "kept")
     folders[1].rename(folders[0])
     (tmp_path / "kept").rename(folders[1])
-    opened = (load_checkpoint, read_config, lambda folder: find_source(str(folder), (), None).identity())
+    opened = (load_checkpoint, scorer_config, lambda folder: find_source(str(folder), (), None).identity())
     for folder, read in product(folders, opened):
-        with pytest.raises(UserError, match=f"{folder} has other weights than the result in {folder.parent} is of"):
+        with pytest.raises(UserError, match=f"the weights in {folder} are not those of the result in {folder.parent}"):
             read(folder)
     folders[0].rename(tmp_path / "alone")
     load_checkpoint(tmp_path / "alone")
@@ -69,7 +68,7 @@ def test_checkpoints_of_two_cells_that_were_exchanged_are_noticed(tmp_path):
         load_checkpoint(folders[1])
 
 
-def test_all_files_are_as_the_umask_says(tmp_path):
+def test_checkpoint_files_obey_the_umask(tmp_path):
     before = os.umask(0o026)
     try:
         save_checkpoint(tmp_path, "clip", scorer("clip"))
@@ -78,13 +77,13 @@ def test_all_files_are_as_the_umask_says(tmp_path):
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o640}
 
 
-def test_no_room_for_weights_is_one_line(tmp_path):
+def test_full_disk_while_weights_are_saved_leaves_no_file(tmp_path):
     what, said = with_largest_file(1000, lambda: save_checkpoint(tmp_path, "clip", scorer("clip")), tmp_path)
     assert (what, "model.safetensors can't be written (File too large)" in said) == ("error", True), said
     assert not list(tmp_path.iterdir())
 
 
-def test_a_checkpoint_never_decides_what_embedding_runs(tmp_path):
+def test_a_checkpoint_alone_runs_no_file_of_a_user(tmp_path):
     save_checkpoint(tmp_path, "clip", scorer("clip"))
     (tmp_path / "evil.py").write_text("raise SystemExit('ran')")
     rewrite_config(tmp_path, model=f"{tmp_path}/evil.py:X")
@@ -92,7 +91,7 @@ def test_a_checkpoint_never_decides_what_embedding_runs(tmp_path):
         load_checkpoint(tmp_path)
 
 
-def test_pretrained_weights_from_a_local_file_travel_in_a_checkpoint(tmp_path):
+def test_checkpoint_contains_pretrained_weights_of_a_local_file(tmp_path):
     """With their own context of 77 tokens, whatever ours is."""
     import open_clip
 
@@ -107,18 +106,8 @@ def test_pretrained_weights_from_a_local_file_travel_in_a_checkpoint(tmp_path):
     assert torch.equal(back.model.positional_embedding, model.model.positional_embedding)
 
 
-def test_a_class_of_ones_own(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text("from menagerie.models.networks.clip import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
-    assert scorer_class(f"{file}:Mine").__name__ == "Mine"
-    with pytest.raises(UserError, match="has no class 'Yours' that extends"):
-        scorer_class(f"{file}:Yours")
-    with pytest.raises(UserError, match="did you mean 'oc-clip'"):
-        check_scorer("occlip")
-
-
 def test_words_become_ids_with_the_end_token_largest():
-    tokenizer = WordTokenizer(words_of(["a red cat", "a dog"]))
+    tokenizer = WordTokenizer(distinct_words(["a red cat", "a dog"]))
     assert tokenizer(["a red cat", "dog"], 5).tolist() == [[1, 4, 2, 5, 0], [3, 5, 0, 0, 0]]
     with pytest.raises(UserError, match="'pig' of 'a pig' is not in this model's vocabulary"):
         tokenizer(["a pig"], 5)
@@ -126,16 +115,38 @@ def test_words_become_ids_with_the_end_token_largest():
         tokenizer(["a a a a a"], 5)
 
 
-@pytest.mark.parametrize("name", SMALL_TOWERS)
-def test_small_towers_build(name):
-    towers = build_towers(TowerConfig(name, resolution=40), TextSpace(WORDS, 8))
+@pytest.mark.parametrize(("name", "side"), [*((name, 40) for name in SMALL_TOWERS), ("ViT-S-32-alt", 64)])
+def test_image_and_text_vectors_of_every_architecture_have_one_width(name, side):
+    towers = build_towers(TowerConfig(name, resolution=side), TextSpace(WORDS if name in SMALL_TOWERS else (), 8))
     texts = towers.tokenizer(["red cat", "city"], 8)
-    assert towers.image.pooled(torch.zeros(2, 3, 40, 40)).shape == towers.text.pooled(texts).shape
+    assert texts.shape == (2, 8)
+    assert towers.image.pool(torch.zeros(2, 3, side, side)).shape == towers.text.pool(texts).shape
 
 
-def test_any_open_clip_architecture_from_scratch():
-    """Its own tokenizer, its own towers, our context and resolution."""
-    towers = build_towers(TowerConfig("ViT-S-32-alt", resolution=64), TextSpace((), 12))
-    tokens = towers.tokenizer(["an asphalt giant tortoise"], 12)
-    assert tokens.shape == (1, 12)
-    assert towers.text.pooled(tokens).shape == towers.image.pooled(torch.zeros(1, 3, 64, 64)).shape
+def row_towers(name: str = "row"):
+    torch.manual_seed(0)
+    return build_towers(TowerConfig(name, resolution=40), TextSpace(WORDS, 8))
+
+
+def test_row_tower_reads_one_column_of_the_image_per_token():
+    visual = row_towers().model.visual
+    pixels = torch.randn(1, 3, 40, 40)
+    changed = pixels.clone()
+    changed[..., 12:16] += 1
+    before, after = visual.conv1(pixels), visual.conv1(changed)
+    assert before.shape == (1, 64, 1, 10)
+    assert (before != after).any(1).squeeze().nonzero().flatten().tolist() == [3]
+
+
+@pytest.mark.parametrize(("name", "told_apart"), [("row", True), ("row-sinusoidal", True), ("row-no-positions", False)])
+def test_row_tower_without_positions_ignores_the_order_of_columns(name, told_apart):
+    """Without them an image and its mirror image are the same to the tower."""
+    pixels = torch.randn(1, 3, 40, 10).repeat_interleave(4, 3)
+    towers = row_towers(name)
+    first, mirrored = towers.image.pool(pixels), towers.image.pool(pixels.flip(3))
+    assert torch.allclose(first, mirrored, atol=1e-5) != told_apart
+
+
+@pytest.mark.parametrize(("name", "trained"), [("row", True), ("row-sinusoidal", False), ("row-no-positions", False)])
+def test_fixed_positions_are_not_trained(name, trained):
+    assert row_towers(name).model.visual.positional_embedding.requires_grad is trained

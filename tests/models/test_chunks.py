@@ -57,11 +57,11 @@ def test_chunks_give_the_scores_and_gradients_of_all_at_once(name, options, grap
     torch.testing.assert_close(quiet, scores, rtol=1e-5, atol=1e-6)
 
 
-def test_what_fits_is_compared_at_once():
+def test_images_that_fit_into_memory_are_compared_at_once():
     """A laptop's step has the bytes it always had."""
     model = scorer("oc-clip")
     image, text = model.encode_images(images(N)), texts(model, GRAPHS)
-    assert chunks.fits(len(image.keys), model._bytes_of_an_image(image, text))
+    assert chunks.fits_in_memory(len(image.keys), model._bytes_of_an_image(image, text))
     assert torch.equal(model.similarity(image, text), model._all_pairs(image, text))
 
 
@@ -78,7 +78,7 @@ def test_equal_graphs_are_compared_once(graphs):
         torch.testing.assert_close(once, each, rtol=1e-4, atol=1e-6)
 
 
-def test_the_backward_pass_by_hand_is_the_derivative():
+def test_backward_pass_of_node_cosines_is_their_derivative():
     """By finite differences, of every input; graphs of one to three nodes. Phrases that fit nowhere are no 0/0."""
     rng = np.random.default_rng(0)
     sizes = {"queries": (4, 3), "defaults": (2, 3), "keys": (3, 5, 3), "values": (3, 5, 3), "phrases": (4, 3)}
@@ -94,7 +94,7 @@ def test_the_backward_pass_by_hand_is_the_derivative():
     assert cosines(*far).isfinite().all()
 
 
-def test_memory_grows_with_the_chunk_alone(monkeypatch):
+def test_memory_between_the_passes_grows_with_the_chunk_alone(monkeypatch):
     """Twice the images keep no more between the passes than their embeddings and scores."""
     model = scorer("oc-clip")
     text = texts(model, ALONE * 8)

@@ -31,7 +31,7 @@ def read(model, graphs):
     return model.encode_texts(model.read([caption(graph) for graph in graphs], graphs))
 
 
-def test_texts_of_the_same_animals_are_the_same(model):
+def test_classifier_reads_nothing_of_a_text_but_its_animals(model):
     """Whatever their textures, order, numbers, places and absent objects."""
     shares = read(model, SAME).shares
     assert shares.tolist() == [[0.5, 0, 0, 0.5]] * len(SAME)
@@ -40,12 +40,12 @@ def test_texts_of_the_same_animals_are_the_same(model):
     assert (scores == scores[:, :1]).all()
 
 
-def test_a_name_that_ends_with_another_is_its_own_class(model):
+def test_class_whose_name_ends_with_another_is_told_apart(model):
     found = read(model, [SceneGraph(("red giant tortoise",)), SceneGraph(("giant tortoise", "red tortoise"))]).shares
     assert found.tolist() == [[0, 0, 1, 0], [0, 0.5, 0.5, 0]]
 
 
-def test_a_text_without_a_class_scores_nothing_and_trains_nothing(model):
+def test_text_without_a_class_scores_zero_and_cannot_train(model):
     none = [SceneGraph(("red dog", "concatenation", "city"))]
     with torch.no_grad():
         assert not model.similarity(model.encode_images(images(3)), read(model, none)).any()
@@ -55,7 +55,7 @@ def test_a_text_without_a_class_scores_nothing_and_trains_nothing(model):
         model.training_reader(texts)
 
 
-def test_it_begins_with_the_image_tower_of_clip_and_has_no_text_tower():
+def test_classifier_starts_as_clips_image_tower_without_a_text_tower():
     clip, ours = scorer("clip", seed=3), scorer("classifier", seed=3)
     with torch.no_grad():
         assert torch.equal(clip.encode_images(images(3)), ours.encode_images(images(3)))
@@ -64,7 +64,7 @@ def test_it_begins_with_the_image_tower_of_clip_and_has_no_text_tower():
     assert clip.backbones()["vision"][0].shape == ours.backbones()["vision"][0].shape
 
 
-def test_its_loss_is_a_softmax_over_the_classes(model):
+def test_classifier_loss_is_a_softmax_over_classes(model):
     """Of an image with several animals the mean of their losses; which other images are in the batch doesn't matter."""
     graphs = [SAME[0], SceneGraph(("red giant tortoise",)), SAME[1]]
     pixels = images(3)

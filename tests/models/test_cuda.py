@@ -9,15 +9,13 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from menagerie.models import chunks
 from menagerie.models.ranks import Ranks, Share
-from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
-from menagerie.models.scorer import moved
-from menagerie.models.training.device_images import placed_batches, room_on
-from menagerie.models.training.loop import build_optimizer, feed_of, train, train_step
+from menagerie.models.scorer import to_device
+from menagerie.models.training.device_images import device_batches, room_on
+from menagerie.models.training.loop import build_optimizer, feed_of, train_scorer, train_step
 from menagerie.studies.runs.machine import settle_torch
-from tests.models.test_precision import RECIPE, built, cosine, gradient, spatial  # noqa: F401, a fixture
+from tests.models.test_precision import RECIPE, built, cosine, gradient
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 # Their negatives are drawn with random numbers of the device.
@@ -35,11 +33,11 @@ def settled():
 
 def there(name, data):
     scorer, batch = built(name, data)
-    return scorer.cuda(), moved(batch, "cuda")
+    return scorer.cuda(), to_device(batch, "cuda")
 
 
 @pytest.mark.parametrize("name", specs())
-def test_a_gpu_computes_what_a_cpu_computes(name, spatial):  # noqa: F811
+def test_a_gpu_computes_what_a_cpu_computes(name, spatial):
     here, (scorer, batch) = gradient(*built(name, spatial), RECIPE), there(name, spatial)
     loss, grads = gradient(scorer, batch, RECIPE)
     low_loss, low = gradient(scorer, batch, replace(RECIPE, precision="bf16"))
@@ -52,7 +50,7 @@ def test_a_gpu_computes_what_a_cpu_computes(name, spatial):  # noqa: F811
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
 @pytest.mark.parametrize("name", specs())
-def test_steps_repeat_bit_for_bit_and_wait_for_nothing(name, precision, spatial):  # noqa: F811
+def test_steps_repeat_bit_for_bit_and_wait_for_nothing(name, precision, spatial):
     recipe = replace(RECIPE, precision=precision)
     one, other = steps(name, spatial, recipe), steps(name, spatial, recipe)
     assert torch.equal(one, other)
@@ -74,19 +72,19 @@ def steps(name, data, recipe):
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("name", ["clip", "oc-clip"])
-def test_images_that_stay_on_the_gpu_change_no_bit(name, workers, spatial):  # noqa: F811
+def test_images_that_stay_on_the_gpu_change_no_bit(name, workers, spatial):
     recipe, found = replace(RECIPE, steps=-(-len(spatial) // RECIPE.batch)), []
     for share in (0.0, 0.1):
         scorer, _ = there(name, spatial)
-        train(scorer, spatial, recipe, 0, workers=workers, room=room_on(scorer.device, share))
+        train_scorer(scorer, spatial, recipe, 0, workers=workers, room=room_on(scorer.device, share))
         found.append(torch.cat([p.detach().flatten() for p in scorer.parameters()]))
     assert torch.equal(*found)
 
 
-def test_picking_images_on_the_gpu_waits_for_nothing(spatial):  # noqa: F811
+def test_picking_images_on_the_gpu_waits_for_nothing(spatial):
     scorer, batch = there("clip", spatial)
     feed = feed_of(scorer, spatial, replace(RECIPE, steps=len(spatial)), 0, (), None)
-    parts = placed_batches(feed, 0, 3, scorer.device, room=room_on(scorer.device, 0.1))
+    parts = device_batches(feed, 0, 3, scorer.device, room=room_on(scorer.device, 0.1))
     assert next(parts).images.device == batch.images.device
     assert feed.numbered
     torch.cuda.synchronize()
@@ -95,22 +93,6 @@ def test_picking_images_on_the_gpu_waits_for_nothing(spatial):  # noqa: F811
         assert next(parts).images.shape[1:] == batch.images.shape[1:]
     finally:
         torch.cuda.set_sync_debug_mode("default")
-
-
-@pytest.mark.parametrize("name", ["oc-clip", "filip", "filip-phrases", "flair"])
-def test_chunks_give_the_gradients_of_all_pairs_at_once(name, spatial, monkeypatch):  # noqa: F811
-    scorer, batch = there(name, spatial)
-    loss, whole = gradient(scorer, batch, RECIPE)
-    monkeypatch.setattr(chunks, "MOST_BYTES", 0)
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 0)
-    again, in_chunks = gradient(scorer, batch, RECIPE)
-    assert again.item() == pytest.approx(loss.item(), rel=1e-5)
-    assert (in_chunks - whole).norm() < 1e-4 * whole.norm()
-
-
-def test_the_optimiser_is_fused(spatial):  # noqa: F811
-    scorer, _ = there("clip", spatial)
-    assert build_optimizer(scorer, Recipe()).defaults["fused"]
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +105,7 @@ def lone(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", specs())
-def test_nccl_exchanges_what_one_process_computes(name, lone, spatial):  # noqa: F811
+def test_nccl_exchanges_what_one_process_computes(name, lone, spatial):
     alone, exchanged = shared_steps(name, spatial, None), shared_steps(name, spatial, lone)
     assert torch.allclose(exchanged[:2], alone[:2], rtol=1e-5)
     assert (exchanged - alone).norm() < 1e-4 * alone.norm()
@@ -134,5 +116,5 @@ def shared_steps(name, data, ranks):
     scorer, _ = there(name, data)
     feed = feed_of(scorer, data, RECIPE, 0, spec_of(name).negatives, ranks)
     optimizer = build_optimizer(scorer, RECIPE)
-    losses = [train_step(scorer, optimizer, moved(feed[n], "cuda"), RECIPE, 0, n, ranks).detach() for n in range(2)]
+    losses = [train_step(scorer, optimizer, to_device(feed[n], "cuda"), RECIPE, 0, n, ranks).detach() for n in range(2)]
     return torch.cat([torch.stack(losses), *(p.detach().flatten() for p in scorer.parameters())])

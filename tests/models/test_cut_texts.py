@@ -34,7 +34,7 @@ def tensors(read):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_text_is_cut_where_its_last_word_changes_nothing(name):
+def test_readers_report_as_cut_the_texts_whose_last_word_changes_nothing(name):
     model = build_scorer(name, BYTES, TextSpace((), CONTEXT), OPTIONS[name])
     seen = set()
     for words in range(CONTEXT - 4, CONTEXT + 5):
@@ -48,7 +48,7 @@ def test_a_text_is_cut_where_its_last_word_changes_nothing(name):
 
 
 @pytest.mark.parametrize("name", ["oc-clip", "clip-phrases"])
-def test_relations_of_graphs_count_too(name):
+def test_long_relations_of_graphs_are_reported_as_cut(name):
     model = build_scorer(name, BYTES, TextSpace((), CONTEXT), OPTIONS[name])
     graphs = [SceneGraph(("cat", "dog"), (Edge(text(words, "of"), 0, 1),)) for words in (1, CONTEXT + 1)]
     assert model.cut_texts(["", ""], graphs) == [False, True]
@@ -56,7 +56,7 @@ def test_relations_of_graphs_count_too(name):
     assert model.cut_texts([""], graphs[:1]) == [True]
 
 
-def test_no_text_is_too_short_to_be_counted():
+def test_short_texts_of_many_tokens_are_reported_as_cut():
     """Signs of several tokens, which are counted by their bytes before they are counted."""
     tokenizer = OpenCLIPTokenizer()
     for sign in ("İ", "😀", "ŉ", "ﬃ", "中", "a", "1"):
@@ -64,7 +64,7 @@ def test_no_text_is_too_short_to_be_counted():
             assert cut_texts(tokenizer, [sign * count], 20) == [tokenizer.length(sign * count) > 20]
 
 
-def test_tests_of_splits_are_counted_too(data):
+def test_cut_texts_of_splits_are_counted(data):
     test = SplitTests(SplitDataset(data.split, "unseen_pairs"))
     texts = texts_of({"one": test, "same": test})
     short, long = (build_scorer("clip", BYTES, TextSpace((), context), OPTIONS["clip"]) for context in (5, 77))

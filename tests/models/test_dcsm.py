@@ -2,21 +2,17 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from open_clip import SimpleTokenizer
+from torch.nn.functional import conv2d
 
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks import dcsm
 from menagerie.models.networks.dcsm import FunctionalReader, WordTokens
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorers.dcsm import PUBLISHED, DCSMConfig
 from menagerie.models.texts import Texts
-from menagerie.models.towers.config import TextSpace
-from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer, words_of
-from menagerie.models.training.loop import train
+from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer, distinct_words
 from tests.helpers import scorers
 
 TEXTS = ["a red cat to the left of a white dog in the city", "left of left", "a crow", "a pig in the circus"]
@@ -64,31 +60,16 @@ def slow_score(scorer, pixels, text):
     for line in cells:
         for t in present:
             line[t] = (line[t] - mean) / deviation
-    maps = [cells]
+    maps = torch.tensor([cells], dtype=torch.float64)
     for layer in (0, 2):
-        maps = convolved(maps, weights[f"network.{layer}.weight"].tolist(), weights[f"network.{layer}.bias"].tolist())
-    flat = np.array(maps).ravel()
-    hidden = np.maximum(weights["network.5.weight"].numpy() @ flat + weights["network.5.bias"].numpy(), 0)
-    return float(weights["network.7.weight"].numpy()[0] @ hidden + weights["network.7.bias"].item())
-
-
-def convolved(maps, kernels, biases):
-    """A 3 x 3 convolution with a border of zeros, and ReLU."""
-    height, width = len(maps[0]), len(maps[0][0])
-    out = [[[bias] * width for _ in range(height)] for bias in biases]
-    for o, kernel in enumerate(kernels):
-        for i in range(height):
-            for t in range(width):
-                for c, a, b in np.ndindex(len(maps), 3, 3):
-                    if 0 <= i + a - 1 < height and 0 <= t + b - 1 < width:
-                        out[o][i][t] += kernel[c][a][b] * maps[c][i + a - 1][t + b - 1]
-                out[o][i][t] = max(out[o][i][t], 0.0)
-    return out
+        maps = conv2d(maps, weights[f"network.{layer}.weight"], weights[f"network.{layer}.bias"], padding=1).relu()
+    hidden = (weights["network.5.weight"] @ maps.flatten() + weights["network.5.bias"]).relu()
+    return (weights["network.7.weight"][0] @ hidden + weights["network.7.bias"]).item()
 
 
 @pytest.mark.parametrize("options", [{}, {"tokens": 6}, {"tokens": 30, "functional_words": ("red", "left")}])
 @torch.no_grad()
-def test_the_score_is_that_of_loops(options):
+def test_dcsm_score_is_a_loop_over_patches_and_words(options):
     scorer = exact(**options)
     pixels, images, texts = embedded(scorer, 2)
     scores = scorer.similarity(images, texts)
@@ -97,7 +78,7 @@ def test_the_score_is_that_of_loops(options):
             assert scores[i, j].item() == pytest.approx(slow_score(scorer, image, text), rel=1e-6)
 
 
-def test_published_sizes():
+def test_dcsm_has_the_published_sizes():
     config = DCSMConfig()
     network = dcsm.map_network(197, config.tokens, config.channels, config.hidden)
     assert sum(parameter.numel() for parameter in network.parameters()) == 3_026_365
@@ -105,7 +86,7 @@ def test_published_sizes():
     assert len(PUBLISHED) == 11
 
 
-def test_functional_vectors_are_as_published_and_trained_only_if_requested():
+def test_functional_vectors_are_trained_only_if_requested():
     fixed, trained = scorers.scorer("dcsm"), scorers.scorer("dcsm", functional="trained")
     assert torch.equal(fixed.functional, trained.functional)
     torch.testing.assert_close((3 * fixed.functional - 1).norm(dim=1), torch.ones(len(fixed.functional)))
@@ -115,7 +96,7 @@ def test_functional_vectors_are_as_published_and_trained_only_if_requested():
     }
 
 
-def test_the_place_of_every_functional_word_in_byte_pairs():
+def test_functional_words_are_found_among_byte_pairs():
     """Sub-words, the start token, punctuation, capitals; other words that begin alike are not among them."""
     reader = FunctionalReader(OpenCLIPTokenizer(), 24, ("left", "zooplankton", "no"))
     ids, words = (
@@ -128,8 +109,8 @@ def test_the_place_of_every_functional_word_in_byte_pairs():
     assert words[ids.argmax() :].sum() == 0
 
 
-def test_the_place_of_every_functional_word_in_a_closed_vocabulary():
-    tokenizer = WordTokenizer(words_of(["the cat left of another"]))
+def test_functional_words_are_found_in_a_closed_vocabulary():
+    tokenizer = WordTokenizer(distinct_words(["the cat left of another"]))
     reader = FunctionalReader(tokenizer, 8, ("under", "left"))
     assert reader(Texts(["the cat - left of, Left", "the cat"], GRAPHS[:2])).words.tolist() == [
         [0, 0, 2, 0, 2, 0, 0, 0],
@@ -143,7 +124,7 @@ def test_the_place_of_every_functional_word_in_a_closed_vocabulary():
 
 
 @torch.no_grad()
-def test_what_stands_behind_the_end_changes_nothing():
+def test_dcsm_ignores_tokens_after_the_end():
     scorer = exact()
     _, images, texts = embedded(scorer)
     read = scorer.reader(Texts(TEXTS, GRAPHS))
@@ -175,31 +156,3 @@ def test_blocks_of_maps_give_the_same_scores_and_gradients(monkeypatch):
     for most in (1, 3, 8):
         for one, other in zip(whole, results(most), strict=True):
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
-
-
-def test_the_towers_stay_as_they_are():
-    scorer = scorers.scorer("dcsm").train()
-    assert not any(parameter.requires_grad for parameter in scorer.base.parameters())
-    assert not any(module.training for module in scorer.base.modules())
-    assert scorer.logit_scale().item() == 1
-    assert not scorer.log_scale.requires_grad
-
-
-@pytest.mark.parametrize("negatives", [(), ("captions", "images")])
-def test_it_learns(data, negatives):
-    """On its own world, with and without opposites; towers and fixed vectors stay."""
-    torch.manual_seed(0)
-    scorer = build_scorer("dcsm", scorers.TOWERS, TextSpace(words(data)), scorers.OPTIONS["dcsm"])
-    before = {name: value.clone() for name, value in scorer.state_dict().items()}
-    losses = []
-    recipe = Recipe(steps=60, batch=16, learning_rate=1e-2, warmup=0, weight_decay=0.0)
-    train(scorer, data, recipe, 0, report=lambda progress: losses.append(progress.loss), negatives=negatives)
-    assert np.mean(losses[-5:]) < 0.93 * np.mean(losses[:5])
-    after = scorer.state_dict()
-    for name, value in before.items():
-        assert torch.equal(value, after[name]) != name.startswith("network.")
-
-
-def words(data):
-    """All words of a subset."""
-    return tuple(sorted({word for text in data.texts() for word in text.split()}))

@@ -12,8 +12,8 @@ import torch
 from PIL import Image
 
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
-from menagerie.models.evaluation.embedding_store import DIGEST, EmbeddingFolder, Shelf
-from menagerie.models.evaluation.embeddings import Embeddings, form_of
+from menagerie.models.evaluation.embedding_store import DIGEST, EmbeddingFolder, StoredRows
+from menagerie.models.evaluation.embeddings import Embeddings, find_row_format
 from menagerie.models.evaluation.scoring import BLOCK, score_items
 from tests.helpers.scorers import scorer
 
@@ -55,7 +55,7 @@ def scores(embeddings, bench, reported=None):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_are_the_same_bytes_and_images_are_encoded_once(kind, photographs, tmp_path, monkeypatch):
+def test_kept_embeddings_give_the_same_bytes_and_encode_images_once(kind, photographs, tmp_path, monkeypatch):
     """Without a folder, while it fills, from it; and another benchmark has the same images in another order."""
     model = scorer(kind)
     every = bench_of(photographs)
@@ -64,7 +64,7 @@ def test_scores_are_the_same_bytes_and_images_are_encoded_once(kind, photographs
     expected = [scores(plain, bench) for bench in (some, every)]
     seen = counting(model, monkeypatch)
     embeddings = Embeddings(model, "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY))
-    assert embeddings.shelf is not None, f"the embeddings of {kind} can't be kept"
+    assert embeddings.stored is not None, f"the embeddings of {kind} can't be kept"
     assert seen == [BLOCK]
     reported = []
     assert [scores(embeddings, bench, reported) for bench in (some, every)] == expected
@@ -84,7 +84,7 @@ def test_an_image_that_several_blocks_need_is_encoded_once(photographs, monkeypa
     assert torch.equal(second[:2], first.flip(0))
 
 
-def test_an_identity_is_of_all_that_decides(photographs, tmp_path, monkeypatch):
+def test_embeddings_are_kept_per_weights_framing_and_part_of_an_image(photographs, tmp_path, monkeypatch):
     """Other weights, another name of theirs, another way to read images, other parts of them: each is encoded anew."""
     files = EmbeddingFolder(tmp_path, ROOMY)
     model = scorer("clip")
@@ -106,7 +106,7 @@ def test_an_identity_is_of_all_that_decides(photographs, tmp_path, monkeypatch):
     assert len({its.fingerprint(0) for its in (*ways, *parts)}) == len(ways) + len(parts)
 
 
-def test_a_file_that_changed_is_another_image(photographs, tmp_path):
+def test_changed_image_file_has_another_fingerprint(photographs, tmp_path):
     """Also of the same size and time."""
     for name in ("1.png", "2.png"):
         Image.new("RGB", (40, 40), "red").save(tmp_path / name)
@@ -121,7 +121,7 @@ def test_a_file_that_changed_is_another_image(photographs, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty", "gone"])
-def test_damaged_files_are_made_anew(damage, photographs, tmp_path, monkeypatch):
+def test_damaged_embedding_files_are_replaced(damage, photographs, tmp_path, monkeypatch):
     model, bench = scorer("oc-clip"), bench_of(photographs)
     expected = scores(Embeddings(model, "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY)), bench)
     for k, path in enumerate(sorted(tmp_path.glob("*/*.embeddings"))):
@@ -150,46 +150,46 @@ class TestShelf:
     def name(k):
         return f"{k:064x}"
 
-    def test_rows_of_another_model_are_not_taken(self, tmp_path):
-        one, other = (Shelf(EmbeddingFolder(tmp_path, ROOMY), owner, 4) for owner in ("one", "other"))
+    def test_rows_of_another_model_are_ignored(self, tmp_path):
+        one, other = (StoredRows(EmbeddingFolder(tmp_path, ROOMY), owner, 4) for owner in ("one", "other"))
         one.put({self.name(1): b"abcd"})
         other.put({self.name(2): b"efgh"})
         (path,) = tmp_path.glob("one/*.embeddings")
         path.rename(tmp_path / "other" / path.name)
-        other = Shelf(EmbeddingFolder(tmp_path, ROOMY), "other", 4)
+        other = StoredRows(EmbeddingFolder(tmp_path, ROOMY), "other", 4)
         assert other.get(self.name(1)) is None
         assert other.get(self.name(2)) == b"efgh"
 
-    def test_what_was_used_longest_ago_goes_first(self, tmp_path):
+    def test_least_recently_used_files_are_deleted_first(self, tmp_path):
         size = 2 * DIGEST + 100
         files = EmbeddingFolder(tmp_path, 16 * size)
         for k in range(16):
-            Shelf(files, f"model {k % 2}", 100).put({self.name(k): self.row(k)})
+            StoredRows(files, f"model {k % 2}", 100).put({self.name(k): self.row(k)})
             for path in tmp_path.glob("*/*.embeddings"):
                 os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns - 10**9))
-        used = Shelf(files, "model 0", 100)
+        used = StoredRows(files, "model 0", 100)
         assert used.get(self.name(0)) == self.row(0)
-        shelf = Shelf(files, "model 0", 100)
+        shelf = StoredRows(files, "model 0", 100)
         for k in range(16, 20):
             shelf.put({self.name(k): self.row(k)})
             assert sum(path.stat().st_size for path in tmp_path.glob("*/*.embeddings")) <= 16 * size
-        fresh = Shelf(files, "model 0", 100)
+        fresh = StoredRows(files, "model 0", 100)
         assert fresh.get(self.name(0)) == self.row(0)
         assert self.name(2) not in fresh
         assert all(fresh.get(self.name(k)) == self.row(k) for k in range(16, 20))
 
-    def test_what_another_process_deleted_is_no_row(self, tmp_path):
+    def test_rows_deleted_by_another_process_are_missing(self, tmp_path):
         files = EmbeddingFolder(tmp_path, ROOMY)
-        shelf = Shelf(files, "model", 100)
+        shelf = StoredRows(files, "model", 100)
         shelf.put({self.name(k): self.row(k) for k in range(3)})
         for path in tmp_path.glob("*/*.embeddings"):
             path.unlink()
         assert shelf.get(self.name(0)) is None
         assert self.name(1) not in shelf
 
-    def test_a_disk_that_is_full_is_a_warning(self, tmp_path, monkeypatch):
+    def test_full_disk_is_only_a_warning(self, tmp_path, monkeypatch):
         files = EmbeddingFolder(tmp_path, ROOMY)
-        shelf = Shelf(files, "model", 100)
+        shelf = StoredRows(files, "model", 100)
 
         def full(path, content):
             raise OSError(28, "No space left on device")
@@ -203,8 +203,8 @@ class TestShelf:
 WRITER = """
 import sys
 from pathlib import Path
-from menagerie.models.evaluation.embedding_store import EmbeddingFolder, Shelf
-shelf = Shelf(EmbeddingFolder(Path(sys.argv[1]), 60000), "model", 1000)
+from menagerie.models.evaluation.embedding_store import EmbeddingFolder, StoredRows
+shelf = StoredRows(EmbeddingFolder(Path(sys.argv[1]), 60000), "model", 1000)
 for k in range(int(sys.argv[2]), int(sys.argv[2]) + 150):
     shelf.put({f"{k % 170:064x}": bytes([k % 170]) * 1000})
     for other in range(170):
@@ -213,7 +213,7 @@ for k in range(int(sys.argv[2]), int(sys.argv[2]) + 150):
 """
 
 
-def test_processes_share_a_folder_and_may_be_killed(tmp_path):
+def test_rows_stay_intact_when_processes_share_a_folder_and_are_killed(tmp_path):
     """Three write, read and delete the same rows, one of them is killed."""
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     processes = [subprocess.Popen([*command, str(start)], stderr=subprocess.PIPE) for start in (0, 20, 40)]
@@ -224,7 +224,7 @@ def test_processes_share_a_folder_and_may_be_killed(tmp_path):
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors.decode()
     processes[0].communicate()
-    shelf = Shelf(EmbeddingFolder(tmp_path, 60000), "model", 1000)
+    shelf = StoredRows(EmbeddingFolder(tmp_path, 60000), "model", 1000)
     found = [row for k in range(170) if (row := shelf.get(f"{k:064x}"))]
     assert found
     assert all(len(set(row)) == 1 for row in found)
@@ -253,22 +253,22 @@ class TestForms:
             lambda embedding: (),
         ],
     )
-    def test_others_are_not_kept(self, change, monkeypatch, tmp_path):
+    def test_embeddings_without_a_row_per_image_are_not_kept(self, change, monkeypatch, tmp_path):
         embeddings = Embeddings(self.changed(monkeypatch, change), "weights", SIDE, EmbeddingFolder(tmp_path, ROOMY))
-        assert embeddings.shelf is None
+        assert embeddings.stored is None
 
-    def test_images_are_then_encoded_as_they_come(self, photographs, monkeypatch):
+    def test_embeddings_without_a_row_per_image_are_computed_block_by_block(self, photographs, monkeypatch):
         model = self.changed(monkeypatch, lambda embedding: [embedding])
-        monkeypatch.setattr(model, "paired", lambda images, texts: (images[0] * texts).sum(-1))
+        monkeypatch.setattr(model, "pair_similarity", lambda images, texts: (images[0] * texts).sum(-1))
         bench, reported = bench_of(photographs), []
         assert scores(Embeddings(model, "weights", SIDE), bench, reported)
         assert reported == [BLOCK, BLOCK, IMAGES - 2 * BLOCK]
 
-    def test_rows_come_back_as_they_were(self, monkeypatch):
+    def test_rows_of_several_tensors_come_back_unchanged(self, monkeypatch):
         def several(embedding):
             return embedding.bfloat16(), (embedding > 0, embedding[:, 0].double()), embedding[:, :6].reshape(-1, 2, 3)
 
-        form = form_of(self.changed(monkeypatch, several), SIDE)
+        form = find_row_format(self.changed(monkeypatch, several), SIDE)
         embedding = several(torch.randn(5, 32))
         parts = (embedding[0], *embedding[1], embedding[2])
         rows = [tuple(part[k] for part in parts) for k in range(5)]

@@ -8,12 +8,12 @@ from torch import nn
 from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.contract import CAPTIONS, GRAPHS, build, check_contract
+from menagerie.models.contract import CAPTIONS, GRAPHS, build_for_contract, check_contract
 from menagerie.models.library.loaded import NO_GRAPH, LoadedScorer
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.features import Features, Layer, joined
+from menagerie.models.towers.features import Features, Layer, concatenate_features
 from tests.helpers.hugging_face import CAPTIONS as WORDS
 from tests.helpers.hugging_face import make_folder
 
@@ -25,7 +25,7 @@ TOWER = ["stem", "block 1", "tokens"]
 
 def scorer(name, towers=NANO, **options):
     torch.manual_seed(0)
-    return build(name, towers, dict(spec_of(name).smoke) | options)
+    return build_for_contract(name, towers, dict(spec_of(name).smoke) | options)
 
 
 def images(n=3, side=32):
@@ -41,7 +41,7 @@ def any_scorer(request):
     return scorer(request.param)
 
 
-def test_every_scorer_has_its_towers_layers_first_and_its_vector_last(any_scorer):
+def test_features_list_the_towers_layers_first_and_the_vector_last(any_scorer):
     features = any_scorer.features(images())
     assert list(features)[:3] == TOWER
     assert {tuple(features[name].shape) for name in TOWER} == {(3, 17, 32)}
@@ -56,7 +56,7 @@ def test_every_scorer_has_its_towers_layers_first_and_its_vector_last(any_scorer
     assert any_scorer.text_layers == tuple(any_scorer.text_features(TEXTS))
 
 
-def test_it_leaves_the_mode_and_keeps_no_gradients_or_hooks(any_scorer):
+def test_features_restore_the_mode_and_keep_no_gradients_or_hooks(any_scorer):
     any_scorer.train()
     frozen = next(module for module in any_scorer.modules() if isinstance(module, nn.LayerNorm))
     frozen.eval()
@@ -72,13 +72,13 @@ def test_it_leaves_the_mode_and_keeps_no_gradients_or_hooks(any_scorer):
     )
 
 
-def test_dropout_is_off():
+def test_features_are_computed_without_dropout():
     model = scorer("clip").train()
     model.model.visual.transformer.resblocks[0].attn.dropout = 0.5
     assert torch.equal(model.features(images())["embedding"], model.features(images())["embedding"])
 
 
-def test_layers_are_what_open_clip_gives():
+def test_image_layers_are_open_clips():
     """Two blocks. The tokens are those that CLS and the end token are taken from."""
     model = scorer("clip", MINI).eval()
     seen = model.features(images())
@@ -95,7 +95,7 @@ def test_layers_are_what_open_clip_gives():
         same(nn.functional.normalize(seen["tokens"][:, 0] @ model.model.visual.proj, dim=-1), seen["embedding"][:, 0])
 
 
-def test_layers_of_texts_are_what_open_clip_gives_and_padding_is_zero():
+def test_text_layers_are_open_clips_with_zero_padding():
     model = scorer("clip", MINI).eval()
     seen, ids = model.text_features(TEXTS), model.read(CAPTIONS, GRAPHS)
     with torch.no_grad():
@@ -112,7 +112,7 @@ def test_layers_of_texts_are_what_open_clip_gives_and_padding_is_zero():
     same(seen.mean("stem")[2], seen["stem"][2, : lengths[2]].mean(0))
 
 
-def test_gap_has_the_tokens_that_it_averages_and_fdt_those_before_the_norm():
+def test_layer_tokens_is_what_gap_and_fdt_read():
     for name in ("clip-gap", "fdt"):
         seen = scorer(name).features(images())
         assert torch.equal(seen["tokens"], seen["block 1"])
@@ -121,11 +121,11 @@ def test_gap_has_the_tokens_that_it_averages_and_fdt_those_before_the_norm():
     same(nn.functional.normalize(model.towers.image.project(mean), dim=-1), model.features(images())["embedding"][:, 0])
 
 
-def test_what_scorers_add_is_what_their_embeddings_are_made_of():
+def test_layers_of_fdt_sparo_and_classifier_make_up_their_embeddings():
     model = scorer("fdt").eval()
     for seen in (model.features(images()), model.text_features(TEXTS)):
         same(seen["weights"].sum(-1), torch.ones(len(seen["weights"]), 1))
-        same(nn.functional.normalize(seen["weights"] @ model.embeddings, dim=-1), seen["embedding"])
+        same(nn.functional.normalize(seen["weights"] @ model.codes, dim=-1), seen["embedding"])
     sparo = scorer("sparo").features(images())
     same(sparo["slots"].flatten(1), sparo["embedding"][:, 0])
     mixed = scorer("sparo", attention="separate", slot_projection=False)
@@ -136,7 +136,7 @@ def test_what_scorers_add_is_what_their_embeddings_are_made_of():
     assert names["classes"].sum(-1).max() == 1
 
 
-def test_oc_clips_keys_values_and_slots_are_its_own():
+def test_layers_of_oc_clip_are_its_keys_values_and_slots():
     model = scorer("oc-clip").eval()
     pixels = images(4)
     embedding, read = model.encode_images(model.pixel_scale(pixels)), model.read(CAPTIONS, GRAPHS)
@@ -150,10 +150,10 @@ def test_oc_clips_keys_values_and_slots_are_its_own():
     cosines = nn.functional.cosine_similarity(slots["slots"], phrases, dim=-1)
     nodes = [graph for graph in range(4) if not GRAPHS[graph].edges]  # whose score is the mean of its nodes' cosines
     means = cosines.sum(1) / slots.present["slots"].sum(1)
-    torch.testing.assert_close(means[nodes], model.paired(embedding, texts).detach()[nodes], atol=1e-5, rtol=0)
+    torch.testing.assert_close(means[nodes], model.pair_similarity(embedding, texts).detach()[nodes], atol=1e-5, rtol=0)
 
 
-def test_a_graphs_tokens_are_those_of_its_phrases_one_after_the_other():
+def test_tokens_of_a_graph_are_those_of_its_phrases_in_order():
     """OC-CLIP reads the predicates in a second pass, which a batch without edges doesn't have."""
     for name, phrases in (("oc-clip", ["red cat", "dog", "city", "to the left of"]), ("clip-phrases", ["dog"])):
         model = scorer(name).eval()
@@ -166,37 +166,17 @@ def test_a_graphs_tokens_are_those_of_its_phrases_one_after_the_other():
     assert without["predicates"].shape[:2] == (2, 0)
 
 
-@pytest.mark.parametrize("name", ["filip-phrases", "flair"])
-def test_slots_are_what_texts_are_compared_with(name):
-    model = scorer(name).eval()
+@pytest.mark.parametrize(("name", "layer"), [("filip", "words"), ("filip-phrases", "phrases"), ("flair", "whole")])
+def test_scores_are_cosines_of_slots_with_text_layers(name, layer):
+    model = scorer(name, **({"symmetric": False} if name == "filip" else {})).eval()
     slots, texts = model.slots(images(4), TEXTS), model.text_features(TEXTS)
-    compared = texts["phrases" if name == "filip-phrases" else "whole"]
-    cosines = nn.functional.cosine_similarity(slots["slots"], compared, dim=-1)
+    cosines = nn.functional.cosine_similarity(slots["slots"], texts[layer], dim=-1) * slots.present["slots"]
     embedding = model.encode_images(model.pixel_scale(images(4)))
-    scores = model.paired(embedding, model.encode_texts(model.read(CAPTIONS, GRAPHS))).detach()
+    scores = model.pair_similarity(embedding, model.encode_texts(model.read(CAPTIONS, GRAPHS))).detach()
     torch.testing.assert_close(cosines.sum(1) / slots.present["slots"].sum(1), scores, atol=1e-5, rtol=0)
 
 
-def test_a_pretrained_image_tower_of_timm():
-    """DINOv2's architecture has all but a text tower of timm; patches are those that OC-CLIP binds."""
-    torch.manual_seed(0)
-    towers = TowerConfig("ViT-B-14-DINOv2", resolution=28)
-    model = build_scorer("oc-clip", towers, TextSpace(context=20), {"dim": 16, "relation_dim": 8, "layers": 0}).eval()
-    trunk, pixels = model.model.visual.trunk, model.pixel_scale(images(1, 28))
-    seen = model.features(images(1, 28))
-    assert len([name for name in seen if name.startswith("block")]) == len(trunk.blocks) == 12
-    assert model.grid == (2, 2)
-    with torch.no_grad():
-        given = trunk.forward_intermediates(
-            pixels, return_prefix_tokens=True, output_fmt="NLC", intermediates_only=True
-        )
-        same(seen["tokens"], trunk.forward_features(pixels))
-        same(seen["tokens"][:, -4:], model.towers.image.patches(pixels))
-    for k, (patches, prefix) in enumerate(given, start=1):
-        same(seen[f"block {k}"], torch.cat([prefix, patches], dim=1))
-
-
-def test_a_tower_without_blocks_has_its_vector_alone():
+def test_tower_without_blocks_has_no_layer_but_its_vector():
     torch.manual_seed(0)
     model = build_scorer("clip", TowerConfig("RN50", resolution=32), TextSpace(context=20))
     assert model.layers == ("embedding",)
@@ -207,7 +187,7 @@ def test_a_tower_without_blocks_has_its_vector_alone():
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip"])
-def test_hugging_faces_layers_are_its_hidden_states(kind, tmp_path):
+def test_layers_of_hugging_face_models_are_their_hidden_states(kind, tmp_path):
     make_folder(kind, tmp_path)
     loaded = load_scorer(tmp_path)
     model, pixels = loaded.scorer.model, loaded.scorer.pixel_scale(images())
@@ -246,14 +226,6 @@ class Mine(CLIPScorer):
 class Twice(CLIPScorer):
     def encode_images(self, pixels):
         return F.normalize(super().encode_images(pixels) + super().encode_images(pixels.flip(3)), dim=-1)
-
-class Neighbours(CLIPScorer):
-    def image_parts(self, embedding, tokens):
-        return {"odd": Layer(tokens.states - tokens.states.mean(0))}
-
-class Fewer(CLIPScorer):
-    def image_parts(self, embedding, tokens):
-        return {"few": Layer(tokens.states[:1])}
 """
 
 
@@ -263,44 +235,32 @@ def own(tmp_path):
     return lambda name: f"{tmp_path}/mine.py:{name}"
 
 
-def test_a_class_of_ones_own_adds_layers_by_one_method(own):
+def test_users_class_adds_layers(own):
     check_contract(own("Mine"), NANO, {})
-    seen = build(own("Mine"), NANO, {}).features(images(), ["block 1", "squares", "tokens"])
+    seen = build_for_contract(own("Mine"), NANO, {}).features(images(), ["block 1", "squares", "tokens"])
     assert list(seen) == ["block 1", "squares", "tokens"]
     same(seen["squares"], seen["tokens"].square())
 
 
-def test_a_tower_that_reads_other_rows_gives_no_layers(own):
+def test_tower_that_encodes_other_rows_gives_no_layers(own):
     """They can't be told to be those of the images; its vector can."""
     check_contract(own("Twice"), NANO, {})
-    model = build(own("Twice"), NANO, {})
+    model = build_for_contract(own("Twice"), NANO, {})
     assert model.layers == ("embedding",)
     with pytest.raises(UserError, match=r"Twice: 'block 1' can't be told apart by image"):
         model.features(images(), "block 1")
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("Neighbours", "the image layer 'odd' depends on what else is in the batch"),
-        ("Fewer", r"the image layer 'few' must have finite numbers of shape \(4, t, d\), not \(1, 17, 32\)"),
-    ],
-)
-def test_the_contract_names_layers_that_are_wrong(own, name, problem):
-    with pytest.raises(UserError, match=problem):
-        check_contract(own(name), NANO, {})
-
-
-def test_blocks_of_other_lengths_are_joined():
+def test_features_of_blocks_of_other_lengths_are_concatenated():
     short = Features({"a": Layer(torch.ones(1, 2, 3), torch.tensor([[True, False]]))})
-    both = joined([short, Features({"a": Layer(torch.full((2, 4, 3), 2.0))})])
+    both = concatenate_features([short, Features({"a": Layer(torch.full((2, 4, 3), 2.0))})])
     assert both["a"].shape == (3, 4, 3)
     assert both.present["a"].sum(1).tolist() == [1, 4, 4]
     assert both["a"][0].sum() == 3
     assert both.mean("a")[:, 0].tolist() == [1, 2, 2]
 
 
-def test_a_notebook_gets_blocks_of_any_number(monkeypatch):
+def test_loaded_scorer_gives_features_of_any_number_of_images(monkeypatch):
     monkeypatch.setattr("menagerie.models.library.loaded.BLOCK", 3)
     model = scorer("oc-clip")
     loaded = LoadedScorer("it", model, ("graphs",))

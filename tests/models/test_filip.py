@@ -3,13 +3,12 @@
 import pytest
 import torch
 
-from menagerie.models.contract import CAPTIONS, GRAPHS
 from menagerie.models.networks import filip
-from menagerie.models.networks.drawn import wrong_images, wrong_texts
+from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts
 from menagerie.models.networks.filip import Words
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from tests.helpers.scorers import images, scorer
+from tests.helpers.scorers import scorer
 
 N, M, P, T, D = 3, 5, 4, 6, 7
 LENGTHS = (6, 1, 3, 2, 5)
@@ -44,7 +43,7 @@ def loop(patches, words, i, j):
 
 @pytest.mark.parametrize("block", [1, 1 << 25])
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_the_score_is_a_loop_over_patches_and_words(symmetric, block, embeddings, monkeypatch):
+def test_filip_score_is_a_loop_over_patches_and_words(symmetric, block, embeddings, monkeypatch):
     monkeypatch.setattr(filip, "MOST_COSINES", block)
     model, (patches, words) = model_of(symmetric), embeddings
     scores = model.similarity(patches, words)
@@ -56,7 +55,7 @@ def test_the_score_is_a_loop_over_patches_and_words(symmetric, block, embeddings
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_the_loss_and_its_gradients_are_a_loop(symmetric, embeddings):
+def test_filip_loss_and_gradients_are_a_loop(symmetric, embeddings):
     """Images choose by patches among all texts, texts by words among images; one pair is neither right nor wrong."""
     model, (patches, words) = model_of(symmetric), embeddings
     masked = torch.zeros(N, M, dtype=torch.bool)
@@ -76,7 +75,7 @@ def test_the_loss_and_its_gradients_are_a_loop(symmetric, embeddings):
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_with_few_negatives_the_loss_is_a_loop_over_those_drawn(symmetric, embeddings):
+def test_filip_loss_with_few_negatives_is_a_loop_over_the_drawn_ones(symmetric, embeddings):
     """An equal caption, the third's, is never one of the first image's."""
     model, (patches, words) = model_of(symmetric, negatives=2), embeddings
     same = torch.eye(N, M, dtype=torch.bool)
@@ -85,7 +84,7 @@ def test_with_few_negatives_the_loss_is_a_loop_over_those_drawn(symmetric, embed
     torch.manual_seed(3)
     loss = model.loss(patches, words, targets, Recipe())
     torch.manual_seed(3)
-    texts, others = wrong_texts(targets, 2), wrong_images(targets, 2)
+    texts, others = draw_wrong_texts(targets, 2), draw_wrong_images(targets, 2)
     assert others.usable.sum(1).tolist() == [1, 2, 1]
     scale, total = model.logit_scale(), 0.0
     for own in range(N):
@@ -97,13 +96,3 @@ def test_with_few_negatives_the_loss_is_a_loop_over_those_drawn(symmetric, embed
     torch.testing.assert_close(loss, total, atol=1e-12, rtol=1e-12)
     for one, other in zip(*(torch.autograd.grad(x, (patches, words.vectors)) for x in (loss, total)), strict=True):
         torch.testing.assert_close(one, other, atol=1e-12, rtol=1e-10)
-
-
-def test_slots_are_the_patches_that_the_score_is_made_of():
-    model = model_of(False).float()
-    with torch.no_grad():
-        embedding = model.encode_images(images(4)), model.encode_texts(model.read(CAPTIONS, GRAPHS))
-        slots, present = model.paired_slots(*embedding)
-        cosines = (slots * embedding[1].vectors).sum(-1)
-        means = (cosines * present).sum(1) / present.sum(1)
-        torch.testing.assert_close(means, model.paired(*embedding), atol=1e-6, rtol=0)

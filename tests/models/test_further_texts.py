@@ -11,18 +11,16 @@ from torch.nn.functional import normalize
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks.c2lip import TextEmbedding
 from menagerie.models.networks.own_negatives import ImageEmbedding
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.targets import Claims, phrases_in, targets_of, with_phrases
 from tests.helpers.fused_loops import CAT, DOG, END, START, assert_same_gradients, batch, drawn_model, early, pixels
 from tests.helpers.loss_loops import info_nce, same_gradients, surprise, unit
-from tests.helpers.scorers import OPTIONS, TOWERS, scorer
+from tests.helpers.scorers import for_data, scorer
 
 N, D, P = 4, 6, 5
 RECIPE = Recipe(steps=1, batch=N)
@@ -36,7 +34,7 @@ def table(width, *pairs):
     return found
 
 
-def test_c2lip_is_a_loop():
+def test_c2lip_loss_is_a_loop():
     """Five captions, a false one of the second image, and six phrases, of which the third is also the fifth."""
     generator = torch.Generator().manual_seed(0)
     images, patches, texts, phrases = (unit(generator, *shape) for shape in ((N, D), (N, P, D), (N + 1, D), (5, D)))
@@ -76,7 +74,7 @@ def further_targets():
     return Targets(same, table(16, (0, 10), (1, 12), (2, 14)), 12, torch.tensor([0, 2, 4, 11]))
 
 
-def test_cs_clip_is_a_loop():
+def test_cs_clip_loss_is_a_loop():
     generator = torch.Generator().manual_seed(1)
     images, texts = (unit(generator, n, D).requires_grad_() for n in (N, 16))
     given, model = further_targets(), scorer("cs-clip", parts=2, part_weight=0.4).double()
@@ -99,7 +97,7 @@ OTHERS = [[CAT, END], [CAT, DOG, CAT, END], [DOG, END], [END]]
 FALSE = [[DOG, END], [CAT, CAT, END]]
 
 
-def test_read_clip_is_a_loop():
+def test_read_clip_loss_is_a_loop():
     """The third image's other caption is the fourth's caption, and true of the second image."""
     model = drawn_model("read-clip", towers="micro", decoder_layers=2, decode_weight=0.6, paraphrase_weight=0.3)
     same = table(10, *((i, i) for i in range(N)), *((i, N + i) for i in range(N)), (2, 3), (3, 6))
@@ -108,7 +106,7 @@ def test_read_clip_is_a_loop():
     found = model.loss(model.encode_images(pixels(N)), embedding, given, RECIPE)
     images, scale, tower = model.encode_images(pixels(N)), model.logit_scale(), model.towers.text
     ids = batch(model, CAPTIONS + OTHERS + FALSE).ids
-    texts, ends = normalize(tower.pooled(ids), dim=-1), tower.tokens(ids).pooled
+    texts, ends = normalize(tower.pool(ids), dim=-1), tower.tokens(ids).pooled
     right, masked = (torch.cat([part[:, :N], part[:, 8:]], dim=1) for part in (given.same, given.masked))
     right[2, 3], masked[2, 3] = False, True
     whole = info_nce(scale, images, torch.cat([texts[:N], texts[8:]]), right, masked)
@@ -125,7 +123,7 @@ def test_read_clip_is_a_loop():
     assert_same_gradients(model, found, whole + 0.6 * decoding / tokens + 0.3 * paraphrase)
 
 
-def test_the_first_decoding_is_a_guess_and_its_way_back_the_vector_alone():
+def test_read_clips_decoder_starts_at_chance_and_trains_the_text_vector_alone():
     model = scorer("read-clip").double().train()
     embedding = model.encode_texts(batch(model, [[1, 2], [3, 2]]))
     ends = embedding.ends.detach().requires_grad_()
@@ -138,8 +136,7 @@ def test_the_first_decoding_is_a_guess_and_its_way_back_the_vector_alone():
 
 
 def fed(name, data, items, **options):
-    torch.manual_seed(0)
-    model = build_scorer(name, TOWERS, text_space(TOWERS, data.texts()), OPTIONS[name] | options)
+    model = for_data(name, data, **options)
     return model, Feed(data, model.reader, Recipe(steps=4, batch=len(items)), 0, ("captions",)).batch(items, 3)
 
 
@@ -155,7 +152,7 @@ def words_of(model, ids):
     return [" ".join(filter(None, (words[k] for k in row))) for row in ids.tolist()]
 
 
-def test_phrases_are_those_of_captions_and_no_negative_where_they_are_true(data, items):
+def test_phrases_are_no_negatives_of_images_that_have_them(data, items):
     model, given = fed("c2lip", data, items)
     graphs, (captions, distinct, number), targets = data.records.graphs, given.texts, given.targets
     phrases = [words_of(model, distinct)[k] for k in number.tolist()]
@@ -169,7 +166,7 @@ def test_phrases_are_those_of_captions_and_no_negative_where_they_are_true(data,
             assert targets.masked[i, j] == (true and not targets.same[i, j])
 
 
-def test_phrases_of_incomplete_captions_are_compared_as_they_are():
+def test_phrases_of_incomplete_captions_are_compared_word_by_word():
     """Ice cream isn't known to be a cream; what a caption denies isn't one of its phrases."""
     graphs = [("ice cream", "dog"), ("cream", "no cat"), ("dog",)]
     captions = [Caption(" and ".join(nodes), SceneGraph(nodes)) for nodes in graphs]
@@ -183,7 +180,7 @@ def test_phrases_of_incomplete_captions_are_compared_as_they_are():
     assert targets.masked.nonzero().tolist() == [[0, 6], [2, 4]]
 
 
-def test_parts_have_false_versions_that_differ_from_them_and_are_false(data, items):
+def test_parts_of_captions_get_false_versions(data, items):
     model, given = fed("cs-clip", data, items, parts=2)
     n, texts, owner = len(items), words_of(model, given.texts), given.targets.owner.tolist()
     assert given.targets.matched == 3 * n

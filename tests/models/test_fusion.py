@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from menagerie.models.networks.drawn import info_nce, wrong_images, wrong_texts
+from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
 from tests.helpers.fused_loops import (
@@ -45,7 +45,7 @@ def logit(model, image, text):
 
 @torch.no_grad()
 @pytest.mark.parametrize(("fusion", "tokens"), [("early", "patches"), ("early", "pooled"), ("prefix", "patches")])
-def test_the_score_is_a_loop(fusion, tokens):
+def test_fusion_score_is_a_loop(fusion, tokens):
     model = drawn_model("fusion", fusion=fusion, tokens=tokens)
     found = model.similarity(model.encode_images(pixels(2)), model.encode_texts(batch(model, TEXTS, padding=DOG)))
     for i, image in enumerate(pixels(2)):
@@ -55,13 +55,13 @@ def test_the_score_is_a_loop(fusion, tokens):
 
 def cosines(model):
     """Of CLIP's vectors: CLS, and the text tower without the image."""
-    images = normalize(model.towers.image.pooled(pixels(N)), dim=-1)
-    return images @ normalize(model.towers.text.pooled(batch(model, TEXTS).ids), dim=-1).T
+    images = normalize(model.towers.image.pool(pixels(N)), dim=-1)
+    return images @ normalize(model.towers.text.pool(batch(model, TEXTS).ids), dim=-1).T
 
 
 @pytest.mark.parametrize("objective", ["matching", "infonce"])
 @pytest.mark.parametrize(("hard", "negatives"), [(True, 1), (False, 2), (False, 0), (True, 6)])
-def test_the_loss_over_drawn_pairs_is_a_loop(objective, hard, negatives):
+def test_fusion_loss_is_a_loop_over_drawn_pairs(objective, hard, negatives):
     model = drawn_model("fusion", towers="nano", objective=objective, hard=hard, negatives=negatives)
     given = targets(len(TEXTS), masked=[(2, 0)])
     images, texts = model.encode_images(pixels(N)), model.encode_texts(batch(model, TEXTS))
@@ -69,7 +69,7 @@ def test_the_loss_over_drawn_pairs_is_a_loop(objective, hard, negatives):
     found = model.loss(images, texts, given, Recipe())
     likeness = (model.logit_scale() * cosines(model)).detach() if hard else None
     torch.manual_seed(7)
-    of_images, of_texts = (draw(given, negatives or 9, likeness) for draw in (wrong_texts, wrong_images))
+    of_images, of_texts = (draw(given, negatives or 9, likeness) for draw in (draw_wrong_texts, draw_wrong_images))
     table = torch.stack([torch.stack([logit(model, image, text) for text in TEXTS]) for image in pixels(N)])
     by_image, by_text = (
         [numbers[usable].tolist() for numbers, usable in zip(*drawn, strict=True)] for drawn in (of_images, of_texts)
@@ -91,12 +91,12 @@ def test_the_loss_over_drawn_pairs_is_a_loop(objective, hard, negatives):
     assert_same_gradients(model, found, expected)
 
 
-def test_what_is_true_of_an_image_is_never_its_negative():
+def test_true_texts_are_never_drawn_as_negatives():
     given = targets(len(TEXTS), masked=[(2, 0), (1, 4)])
     seen = [set(), set()]
     for seed in range(200):
         torch.manual_seed(seed)
-        for pairs, drawn in zip(seen, (wrong_texts(given, 2), wrong_images(given, 2)), strict=True):
+        for pairs, drawn in zip(seen, (draw_wrong_texts(given, 2), draw_wrong_images(given, 2)), strict=True):
             assert drawn.usable.all()
             pairs |= {(row, int(k)) for row, numbers in enumerate(drawn.number) for k in numbers}
     wrong = ~(given.same | given.masked)
@@ -106,15 +106,15 @@ def test_what_is_true_of_an_image_is_never_its_negative():
     assert seen[1] == {tuple(pair) for pair in wrong[:, :N].T.nonzero().tolist()}
 
 
-def test_own_false_captions_are_always_drawn():
+def test_own_false_captions_are_drawn_first():
     for seed in range(50):
         torch.manual_seed(seed)
-        drawn = wrong_texts(targets(len(TEXTS)), 1)
+        drawn = draw_wrong_texts(targets(len(TEXTS)), 1)
         assert (drawn.number[1].item(), drawn.number[3].item()) == (5, 6)
 
 
-def test_a_batch_with_too_few_says_so():
-    drawn = wrong_texts(Targets(torch.tensor([[True, True, False], [True, True, True]]), None, 2), 2)
+def test_missing_negatives_are_marked_and_left_out_of_infonce():
+    drawn = draw_wrong_texts(Targets(torch.tensor([[True, True, False], [True, True, True]]), None, 2), 2)
     assert drawn.usable.sum(1).tolist() == [1, 0]
     logits = torch.tensor([1.0, 2.0], dtype=torch.float64)
     others = torch.tensor([[3.0, 9.0], [9.0, 9.0]], dtype=torch.float64)
@@ -122,25 +122,15 @@ def test_a_batch_with_too_few_says_so():
     assert info_nce(logits, others, usable).item() == pytest.approx(math.log1p(math.e**2) / 2)
 
 
-def test_hard_negatives_are_drawn_by_likeness():
+def test_hard_negatives_are_drawn_by_softmax_without_replacement():
     """As often as softmax says, and the second among what is left."""
     same = Targets(torch.eye(1, 4, dtype=torch.bool), None, 1)
     likeness = torch.tensor([[5.0, 0.0, 1.0, 2.0]])
     same.same[0, 0] = True
     weights = likeness[0, 1:].exp() / likeness[0, 1:].exp().sum()
     torch.manual_seed(0)
-    draws = torch.stack([wrong_texts(same, 2, likeness).number[0] for _ in range(4000)])
+    draws = torch.stack([draw_wrong_texts(same, 2, likeness).number[0] for _ in range(4000)])
     counts = torch.stack([(draws[:, 0] == k).double().mean() for k in (1, 2, 3)])
     torch.testing.assert_close(counts, weights.double(), atol=0.03, rtol=0)
     second = sum(weights[k] * weights[2] / (1 - weights[k]) for k in (0, 1))
     assert (draws[:, 1] == 3).double().mean().item() == pytest.approx(second.item(), abs=0.03)
-
-
-def test_infonce_with_all_negatives_is_that_of_clip():
-    """Where no two captions are equal."""
-    model = drawn_model("fusion", towers="nano", objective="infonce", hard=False, negatives=0)
-    texts = [TEXTS[k] for k in (0, 1, 2, 4, 5)]
-    images, embedding = model.encode_images(pixels(N)), model.encode_texts(batch(model, texts))
-    plain = Targets(torch.eye(N, dtype=torch.bool), None, N)
-    expected = contrastive_loss(model.similarity(images, embedding), torch.ones((), dtype=torch.float64), plain)
-    torch.testing.assert_close(model.loss(images, embedding, plain, Recipe()), expected, atol=1e-12, rtol=1e-12)

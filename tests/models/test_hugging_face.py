@@ -56,7 +56,7 @@ def test_scores_are_those_of_transformers(folder, kind):
     assert loaded.scorer.logit_scale().item() == pytest.approx(kept)
 
 
-def test_weights_that_are_not_there_are_not_drawn(tmp_path):
+def test_missing_weights_are_refused(tmp_path):
     """Transformers draws them by chance, with a table of them in the log."""
     make_folder("clip", tmp_path)
     weights = load_file(tmp_path / "model.safetensors")
@@ -66,14 +66,14 @@ def test_weights_that_are_not_there_are_not_drawn(tmp_path):
         load_scorer(tmp_path)
 
 
-def test_texts_that_it_cuts_are_known(folder):
+def test_hugging_face_reader_reports_cut_texts(folder):
     texts = [" ".join(["red"] * words) for words in (11, 12, 40)]
     assert load_scorer(folder).scorer.cut_texts(texts, [NO_GRAPH] * 3) == [False, True, True]
     assert cut_texts(HFTokenizer(str(folder)), texts, 12) == [False, True, True]
 
 
 @pytest.mark.parametrize("lower", [True, False])
-def test_texts_are_counted_as_they_are_read(lower):
+def test_lower_case_is_applied_before_tokens_are_counted(lower):
     """Capitals may take more tokens."""
     pieces = {"[UNK]": 0, "[PAD]": 1, "cat": 2, "C": 3, "##A": 4, "##T": 5}
     words = tokenizers.Tokenizer(tokenizers.models.WordPiece(pieces, unk_token="[UNK]"))
@@ -124,7 +124,7 @@ def say(clip, settings):
 
 
 @pytest.mark.parametrize("settings", OBEYED, ids=str)
-def test_each_setting_of_the_image_processor_is_obeyed(settings, clip):
+def test_settings_of_the_image_processor_are_obeyed(settings, clip):
     """Against transformers, on an image of the model's size and on a wide one."""
     loaded = load_scorer(folder := say(clip, settings))
     pixels = Image.fromarray(np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8))
@@ -135,15 +135,10 @@ def test_each_setting_of_the_image_processor_is_obeyed(settings, clip):
 
 
 @pytest.mark.parametrize(("settings", "reason"), REFUSED, ids=str)
-def test_a_setting_that_cant_be_obeyed_is_named(settings, reason, clip):
+def test_settings_of_the_image_processor_that_cannot_be_obeyed_are_named(settings, reason, clip):
     with pytest.raises(UserError, match=reason) as error:
         load_scorer(say(clip, settings))
     assert str(clip[0]) in str(error.value)
-
-
-def test_resampling_is_pillows(clip):
-    for given, expected in ((0, "nearest"), (2, "bilinear"), (3, "bicubic")):
-        assert load_scorer(say(clip, {"resample": given})).framing.interpolation == expected
 
 
 @pytest.mark.parametrize("tokenizer", ["GemmaTokenizer", "Siglip2Tokenizer", "SiglipLike"])
@@ -159,7 +154,7 @@ def test_texts_of_siglip2_become_lower_case(tokenizer, tmp_path):
     assert loaded.scorer.reader.lower == (tokenizer != "SiglipLike")
 
 
-def test_its_identity_is_that_of_files_in_folders_too(folder):
+def test_identity_covers_files_in_subfolders_but_no_hidden_ones(folder):
     """Chat templates may lie in one; what git or the hub notes decides nothing."""
     before = find_source(folder).identity()
     for place, text in ((".cache/huggingface", "today"), ("additional_chat_templates", "one")):

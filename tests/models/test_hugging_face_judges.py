@@ -11,9 +11,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges import questions as ask
 from menagerie.models.judges.hugging_face import HuggingFaceModel
-from menagerie.models.judges.judge import sized
+from menagerie.models.judges.judge import resize_picture
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.library.judged import judges_named
+from menagerie.models.library.judged import find_judges
 from menagerie.models.library.load import find_source, load_scorer
 from menagerie.models.library.sources import HuggingFace
 from tests.helpers.hugging_face import make_folder, make_llava, transformers
@@ -34,7 +34,7 @@ def folder(request, tmp_path_factory):
 
 
 def scores_of(folder, tmp_path, form, blind=False):
-    judges = judges_named(f"hf:{folder}", JudgeOptions(forms=(form,), blind=blind, answers=tmp_path / "answers"))
+    judges = find_judges(f"hf:{folder}", JudgeOptions(forms=(form,), blind=blind, answers=tmp_path / "answers"))
     judge = judges[-1].load()
     return score_items(judge, BENCH), judge
 
@@ -51,9 +51,9 @@ def log_probabilities(folder, text, picture, reply=()):
     return out.logits[0].double().log_softmax(-1), processor.tokenizer
 
 
-def test_yes_is_the_odds_of_its_first_token(folder, tmp_path):
+def test_score_of_yes_is_the_log_odds_of_the_first_token(folder, tmp_path):
     scores, judge = scores_of(folder, tmp_path, "yes")
-    picture = Image.fromarray(sized(BENCH.picture(0), 224, 1024))
+    picture = Image.fromarray(resize_picture(BENCH.picture(0), 224, 1024))
     values, tokenizer = log_probabilities(folder, ask.YES.format("a red cat"), picture)
     yes, no = (
         math.log(sum(values[-1, tokenizer.vocab[w]].exp().item() for w in words))
@@ -61,16 +61,16 @@ def test_yes_is_the_odds_of_its_first_token(folder, tmp_path):
     )
     assert scores[0][0, 0] == pytest.approx(yes - no, abs=1e-5)
     assert len({value for matrix in scores for value in matrix.flat}) > 1
-    assert judge.counted()["undecided"] == 0
+    assert judge.totals()["undecided"] == 0
     again, other = scores_of(folder, tmp_path, "yes")
     assert all(map(np.array_equal, again, scores))
-    assert other.counted()["kept"] == other.counted()["questions"]
+    assert other.totals()["kept"] == other.totals()["questions"]
     assert other.respondent.loaded is None, "all is answered, so nothing is loaded"
 
 
-def test_likelihood_is_the_mean_over_the_replys_tokens(folder, tmp_path):
+def test_likelihood_is_the_mean_over_the_tokens_of_the_reply(folder, tmp_path):
     scores, _ = scores_of(folder, tmp_path, "likelihood")
-    picture = Image.fromarray(sized(BENCH.picture(0), 224, 1024))
+    picture = Image.fromarray(resize_picture(BENCH.picture(0), 224, 1024))
     tokenizer = transformers.AutoProcessor.from_pretrained(folder).tokenizer
     reply = [tokenizer.vocab[word] for word in ["a", "red", "cat"]]
     values, _ = log_probabilities(folder, ask.DESCRIBE, picture, reply)
@@ -79,31 +79,31 @@ def test_likelihood_is_the_mean_over_the_replys_tokens(folder, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["yes", "likelihood"])
-def test_what_is_no_number_is_no_verdict(form, folder, tmp_path, monkeypatch):
+def test_nan_log_probabilities_give_no_verdict(form, folder, tmp_path, monkeypatch):
     """As of a model whose half precision overflows."""
     monkeypatch.setattr(HuggingFaceModel, "log_probabilities", lambda self, inputs: torch.full((99, 99), torch.nan))
     _, judge = scores_of(folder, tmp_path, form)
-    assert judge.counted()["undecided"] == judge.counted()["items"] == 4
+    assert judge.totals()["undecided"] == judge.totals()["items"] == 4
 
 
-def test_blind_it_answers_alike_whatever_the_image(folder, tmp_path):
+def test_blind_judge_ignores_the_image(folder, tmp_path):
     scores, _ = scores_of(folder, tmp_path, "choice", blind=True)
     assert scores[3][0].tolist() == scores[3][1].tolist()
 
 
-def test_clip_is_no_judge_and_a_judge_is_no_scorer(folder, tmp_path):
+def test_clip_is_no_judge_and_judges_are_no_scorers(folder, tmp_path):
     make_folder("clip", tmp_path)
     for name in (str(tmp_path), f"hf:{tmp_path}"):
-        assert judges_named(name, JudgeOptions()) == []
+        assert find_judges(name, JudgeOptions()) == []
         assert isinstance(find_source(name), HuggingFace)
     for name in (folder, f"hf:{folder}", "chat:http://127.0.0.1:9/v1#m"):
         with pytest.raises(UserError, match="answers questions, and has neither layers nor embeddings"):
             load_scorer(name)
 
 
-def test_its_identity_is_that_of_its_files_and_of_how_it_is_asked(folder):
+def test_identity_of_a_judge_covers_files_and_questions(folder):
     def identity(**options):
-        return judges_named(str(folder), JudgeOptions(**options))[0].identity()
+        return find_judges(str(folder), JudgeOptions(**options))[0].identity()
 
     assert identity() == identity(timeout=1.0, at_once=3)
     assert len({identity(), identity(side=448), identity(forms=("choice",)), identity(unanswered="tie")}) == 4

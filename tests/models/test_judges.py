@@ -10,11 +10,11 @@ from menagerie.generators.benchmarks.benchmark import group_chosen, images_chose
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.parsers import chat_server
 from menagerie.models.evaluation.scoring import score_items
-from menagerie.models.judges.chat import read_answer
-from menagerie.models.judges.judge import sized
+from menagerie.models.judges.chat import answer_reader
+from menagerie.models.judges.judge import resize_picture
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.judges.questions import LETTERS, YES_NO, Answer, read_words
-from menagerie.models.library.judged import judges_named
+from menagerie.models.library.judged import find_judges
 from tests.helpers.chat_service import Sent
 from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, VisionService, answered, truth
 
@@ -28,7 +28,7 @@ def quick(monkeypatch):
 
 def judge_of(service, tmp_path, form="yes", blind=False, **options):
     given = {"timeout": 5.0, "attempts": 3, "at_once": 4, "answers": tmp_path / "answers", **options}
-    judges = judges_named(f"chat:{service.url}#fake/model", JudgeOptions(forms=(form,), blind=blind, **given))
+    judges = find_judges(f"chat:{service.url}#fake/model", JudgeOptions(forms=(form,), blind=blind, **given))
     return judges[-1].load()
 
 
@@ -37,13 +37,13 @@ def outcomes(scores):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_one_that_knows_the_truth_is_always_right(form, tmp_path):
+def test_judge_that_knows_the_truth_is_always_right(form, tmp_path):
     with VisionService(truth(BENCH)) as service:
         judge = judge_of(service, tmp_path, form)
         scores = score_items(judge, BENCH)
         assert all(outcome.official == 1 for outcome in outcomes(scores))
         assert form == "choice" or group_chosen(scores[3]).official == images_chosen(scores[3]).official == 1
-        counts = judge.counted()
+        counts = judge.totals()
         assert counts["items"] == 4
         assert counts["undecided"] == counts["kept"] == counts.get("ungraded", 0) == 0
         assert counts["questions"] == len(service.questions()) == len(set(service.questions())) == 6
@@ -51,14 +51,14 @@ def test_one_that_knows_the_truth_is_always_right(form, tmp_path):
 
 
 @pytest.mark.parametrize(("place", "logprobs"), [(50.0, True), (50.0, False)])
-def test_one_that_always_says_a_guesses(place, logprobs, tmp_path):
+def test_judge_that_always_says_a_scores_at_chance(place, logprobs, tmp_path):
     """Also where it knows the truth, but likes the letter more than its log-probabilities can show."""
     with VisionService(lambda image, text: 0.0, place, logprobs) as service:
         judge = judge_of(service, tmp_path, "choice")
         found = outcomes(score_items(judge, BENCH, BENCH.items[:3]))
     assert [outcome.neutral for outcome in found] == [0.5] * 3
     assert [outcome.official for outcome in found] == [0.5] * 3, "the place says nothing of the texts"
-    assert judge.counted()["by_place"] == judge.counted()["choices"] == 3
+    assert judge.totals()["by_place"] == judge.totals()["choices"] == 3
 
 
 def test_equal_answers_about_both_texts_tie_by_the_official_rule(tmp_path):
@@ -67,18 +67,18 @@ def test_equal_answers_about_both_texts_tie_by_the_official_rule(tmp_path):
         judge = judge_of(service, tmp_path)
         found = outcomes(score_items(judge, BENCH, BENCH.items[:3]))
     assert [(outcome.official, outcome.neutral) for outcome in found] == [(0, 0.5)] * 3
-    assert judge.counted()["undecided"] == 0
+    assert judge.totals()["undecided"] == 0
 
 
-def test_a_liking_for_a_place_cancels(tmp_path):
+def test_preference_for_the_first_text_cancels(tmp_path):
     with VisionService(truth(BENCH), place=10.0) as service:
         judge = judge_of(service, tmp_path, "choice")
         assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
-    assert judge.counted()["by_place"] == 3
+    assert judge.totals()["by_place"] == 3
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_one_that_sees_nothing_gets_no_image_and_guesses(form, tmp_path):
+def test_blind_judge_gets_no_image_and_scores_at_chance(form, tmp_path):
     with VisionService(truth(BENCH)) as service:
         found = outcomes(score_items(judge_of(service, tmp_path, form, blind=True), BENCH, BENCH.items[:3]))
     assert [outcome.neutral for outcome in found] == [0.5] * 3
@@ -96,7 +96,7 @@ def test_without_log_probabilities_only_signs_count(tmp_path):
         scores = score_items(judge, BENCH)
     assert scores[2].tolist() == [[1, -1]]
     assert scores[0].tolist() == [[pytest.approx(4), pytest.approx(-4)]]
-    assert judge.counted()["ungraded"] == 1
+    assert judge.totals()["ungraded"] == 1
 
 
 def failing(request):
@@ -112,11 +112,11 @@ def failing(request):
     return Sent(body=b"{}", cut=True) if request.number == 1 else GOES_ON
 
 
-def test_every_item_ends_judged_or_counted_and_nothing_is_asked_twice(tmp_path):
+def test_failed_questions_are_counted_and_never_asked_twice(tmp_path):
     with VisionService(truth(BENCH), fault=failing) as service:
         judge = judge_of(service, tmp_path, at_once=1)
         scores = score_items(judge, BENCH)
-        counts = judge.counted()
+        counts = judge.totals()
         assert all(outcome.tied for outcome in outcomes(scores)), "each item has a question that is refused or cut off"
         assert [outcome.official for outcome in outcomes(scores)] == [0.5, 0.5, 0.5, 0.25], "as if guessed"
         assert {name: counts[name] for name in ("items", "undecided", "refused", "cut off")} == {
@@ -128,11 +128,11 @@ def test_every_item_ends_judged_or_counted_and_nothing_is_asked_twice(tmp_path):
         anew = score_items(again, BENCH)
         assert all(np.array_equal(*pair, equal_nan=True) for pair in zip(anew, scores, strict=True))
         assert len(service.questions()) == before, "refusals and answers without a verdict are kept"
-        assert again.counted()["kept"] == again.counted()["questions"] == 6
+        assert again.totals()["kept"] == again.totals()["questions"] == 6
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_server_that_dies_half_way_and_comes_back(form, tmp_path):
+def test_answers_before_a_servers_death_are_kept(form, tmp_path):
     alive = []
 
     def dying(request):
@@ -151,31 +151,31 @@ def test_a_server_that_dies_half_way_and_comes_back(form, tmp_path):
         assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
         assert len(service.questions()) == 3
         assert not set(service.questions()) & set(asked)
-        assert judge.counted()["kept"] == 3
+        assert judge.totals()["kept"] == 3
 
 
 @pytest.mark.parametrize("order", ["one after the other", "at once"])
-def test_processes_that_ask_the_same_score_the_same_answers(order, tmp_path):
+def test_processes_share_answers_to_the_same_questions(order, tmp_path):
     """The second would be told the opposite; it has read the file before the first answers."""
     with VisionService(truth(BENCH)) as one, VisionService(truth(BENCH, sure=-4.0)) as other:
         (first, second), found = (judge_of(service, tmp_path) for service in (one, other)), []
-        assert len(second.kept) == len(first.kept) == 0
+        assert len(second.store) == len(first.store) == 0
         if order == "at once":  # the first asks all while the second waits for its first answer
-            other.fault = lambda request: GOES_ON if len(first.kept) or score_items(first, BENCH) else None
+            other.fault = lambda request: GOES_ON if len(first.store) or score_items(first, BENCH) else None
             found = [score_items(second, BENCH)]
         found += [score_items(first, BENCH), score_items(second, BENCH)]
     assert all(outcome.official == 1 for scores in found for outcome in outcomes(scores))
     assert len(other.questions()) == 6 * (order == "at once")
 
 
-def test_a_server_that_never_answers_can_be_counted_as_ties(tmp_path):
+def test_unanswered_questions_can_count_as_ties(tmp_path):
     def silent(request):
         return GOES_ON if request.caption.startswith("Is this grey?") else None
 
     with VisionService(truth(BENCH), fault=silent) as service:
         judge = judge_of(service, tmp_path, unanswered="tie", attempts=1, at_once=2)
         assert all(outcome.tied for outcome in outcomes(score_items(judge, BENCH)))
-        assert judge.counted()["unanswered"] == 6
+        assert judge.totals()["unanswered"] == 6
         assert len(service.questions()) < 6, "a server that is gone isn't asked about everything"
 
 
@@ -187,7 +187,7 @@ def test_a_server_that_never_answers_can_be_counted_as_ties(tmp_path):
         ("image_url", "choice", "it takes no images"),
     ],
 )
-def test_what_a_server_cant_do_is_said_before_anything_is_asked(refuses, form, way_out, tmp_path):
+def test_unsupported_requests_are_named_before_the_first_question(refuses, form, way_out, tmp_path):
     def fault(request):
         return Sent(status=400, body=b"not supported") if f'"{refuses}"' in json.dumps(request.content) else GOES_ON
 
@@ -200,7 +200,7 @@ def test_what_a_server_cant_do_is_said_before_anything_is_asked(refuses, form, w
             assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
 
 
-def test_the_prior_is_taken_off_a_likelihood(tmp_path):
+def test_prior_is_subtracted_from_the_likelihood(tmp_path):
     def fit(image, text):
         return 8.0 if not image and "green" in text else 0.0  # a caption that is likely by itself
 
@@ -211,7 +211,7 @@ def test_the_prior_is_taken_off_a_likelihood(tmp_path):
     assert less[0].tolist() == [[-1, -2]]
 
 
-def test_pools_are_asked_pair_by_pair(tmp_path):
+def test_pools_are_scored_pair_by_pair(tmp_path):
     texts = tuple((text,) for text in (RED, GREEN, BLUE))
     pool = Pool("", (), (0, 1, 2), (*texts[:2], (BLUE, BLUE)), ())
 
@@ -223,8 +223,8 @@ def test_pools_are_asked_pair_by_pair(tmp_path):
         scores = judge.pool(BENCH, pool)
         assert scores[[0, 2]].argmax(1).tolist() == [0, 2]
         assert len(service.questions()) == 9
-        assert judge.counted()["items"] == 9
-        assert judge.counted()["undecided"] == 1, "one has no log-probabilities, which the others have"
+        assert judge.totals()["items"] == 9
+        assert judge.totals()["undecided"] == 1, "one has no log-probabilities, which the others have"
         known = np.isclose(np.abs(scores), 4, atol=1e-4)
         assert known.sum() == 8
         assert np.isnan(scores[~known]).all()
@@ -232,50 +232,9 @@ def test_pools_are_asked_pair_by_pair(tmp_path):
             judge_of(service, tmp_path, "choice").pool(BENCH, pool)
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "value"),
-    [
-        ("Yes", YES_NO, 1),
-        (" yes, it does.", YES_NO, 1),
-        ("**No**", YES_NO, -1),
-        ("It shows a cat, so the answer is no.", YES_NO, -1),
-        ("yes and no", YES_NO, 1),
-        ("Either yes or no", YES_NO, "unparsable"),
-        ("I'm sorry, there is no image.", YES_NO, "refused"),
-        ("", YES_NO, "unparsable"),
-        ("B: a red cat", LETTERS, -1),
-        ("(A)", LETTERS, 1),
-        ("The answer is B.", LETTERS, -1),
-        ("A red cat", LETTERS, "unparsable"),
-        ("a", LETTERS, "unparsable"),
-        ("I cannot see an image", LETTERS, "refused"),
-        ("A is right, not B.", LETTERS, "unparsable"),
-        ("A describes the image better than B.", LETTERS, "unparsable"),
-        ("Neither A nor B.", LETTERS, "unparsable"),
-        ("A red cat is shown, so B.", LETTERS, "unparsable"),
-        ("The answer is B: A red cat", LETTERS, -1),
-        ("The answer is A: A red cat", LETTERS, 1),
-        ("Caption A describes it, unlike B.", LETTERS, "unparsable"),
-    ],
-)
-def test_answers_are_read(text, words, value):
-    verdict = read_words(Answer(text), words)
-    assert (verdict.problem or verdict.value) == value
-
-
 def said(text, first):
     """An answer with the log-probabilities of different alternatives."""
     return Answer(text, tuple(first.items()))
-
-
-def test_log_probabilities_are_summed_over_spellings():
-    first = {"Yes": np.log(0.3), " yes": np.log(0.1), "No": np.log(0.2), "Maybe": np.log(0.4)}
-    assert read_words(said("Yes", first), YES_NO).value == pytest.approx(np.log(0.4 / 0.2))
-    bounded = read_words(said("Yes", {"Yes": np.log(0.9)}), YES_NO)
-    assert bounded.bounded
-    assert bounded.value == pytest.approx(np.log(0.9 / 0.1)), "no is at most what is left"
-    assert read_words(said("A red cat", {"A": -0.1, "B": -2.0}), LETTERS).problem == "unparsable", "an article"
-    assert read_words(said("Well", {"Well": -0.1, "A": -4.0, "B": -3.0}), LETTERS).value == pytest.approx(-1)
 
 
 def alternatives(top):
@@ -288,7 +247,7 @@ def reply_of(text, tokens=(), finish="stop", **message):
     """What is read of a server's answer; each token has the alternatives that stand for it."""
     every = list(map(alternatives, tokens))
     choice = {"message": {"content": text, **message}, "finish_reason": finish, "logprobs": {"content": every}}
-    return read_answer("")({"choices": [choice]})
+    return answer_reader("")({"choices": [choice]})
 
 
 THINKS = {"<think>": -1e-4, "No": -11.0, "Yes": -12.0}
@@ -317,7 +276,7 @@ THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "No, it is 
         ([THOUGHT], [THINKS], "length", {}, "cut off"),
     ],
 )
-def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
+def test_thoughts_before_an_answer_are_ignored(text, tokens, finish, message, expected):
     verdict = read_words(reply_of(text, tokens, finish, **message), YES_NO)
     assert (verdict.problem or verdict.value) == (expected if isinstance(expected, str) else pytest.approx(expected))
 
@@ -325,6 +284,31 @@ def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
 @pytest.mark.parametrize(
     ("text", "tokens", "words", "expected"),
     [
+        ("Yes", [], YES_NO, 1),
+        (" yes, it does.", [], YES_NO, 1),
+        ("**No**", [], YES_NO, -1),
+        ("It shows a cat, so the answer is no.", [], YES_NO, -1),
+        ("yes and no", [], YES_NO, 1),
+        ("Either yes or no", [], YES_NO, "unparsable"),
+        ("I'm sorry, there is no image.", [], YES_NO, "refused"),
+        ("", [], YES_NO, "unparsable"),
+        ("B: a red cat", [], LETTERS, -1),
+        ("(A)", [], LETTERS, 1),
+        ("The answer is B.", [], LETTERS, -1),
+        ("A red cat", [], LETTERS, "unparsable"),
+        ("a", [], LETTERS, "unparsable"),
+        ("I cannot see an image", [], LETTERS, "refused"),
+        ("A is right, not B.", [], LETTERS, "unparsable"),
+        ("A describes the image better than B.", [], LETTERS, "unparsable"),
+        ("Neither A nor B.", [], LETTERS, "unparsable"),
+        ("A red cat is shown, so B.", [], LETTERS, "unparsable"),
+        ("The answer is B: A red cat", [], LETTERS, -1),
+        ("The answer is A: A red cat", [], LETTERS, 1),
+        ("Caption A describes it, unlike B.", [], LETTERS, "unparsable"),
+        ("Yes", [{"Yes": np.log(0.3), " yes": np.log(0.1), "No": np.log(0.2), "x": np.log(0.4)}], YES_NO, np.log(2)),
+        ("Yes", [{"Yes": np.log(0.9)}], YES_NO, np.log(9)),  # "no" is at most what is left
+        ("A red cat", [{"A": -0.1, "B": -2.0}], LETTERS, "unparsable"),
+        ("Well", [{"Well": -0.1, "A": -4.0, "B": -3.0}], LETTERS, -1),
         ("**Yes**", [{"**": -0.05, "No": -3.5, "Yes": -4.0}, SAYS_YES], YES_NO, 2.4),
         ("\n\nYes", [{"\n\n": -0.05, "No": -3.5, "Yes": -4.0}, SAYS_YES], YES_NO, 2.4),
         ("`Yes`", [{"`": -0.05, "No": -3.5}], YES_NO, 1),
@@ -342,13 +326,13 @@ def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
         ("A red cat is shown, unlike in B", [{"A": -0.01, "B": -5.0}], LETTERS, "unparsable"),
     ],
 )
-def test_log_probabilities_are_those_of_the_word_that_is_said(text, tokens, words, expected):
+def test_verdict_is_that_of_the_word_in_the_answer(text, tokens, words, expected):
     verdict = read_words(reply_of(text, tokens), words)
     assert (verdict.problem or verdict.value) == (expected if isinstance(expected, str) else pytest.approx(expected))
 
 
 @pytest.mark.parametrize(("most", "asked"), [(5, 5), (1, 1)])
-def test_a_server_that_allows_few_alternatives_is_asked_for_fewer(most, asked, tmp_path):
+def test_alternatives_are_halved_until_the_server_allows_them(most, asked, tmp_path):
     def fault(request):
         return Sent(status=400, body=b"too many") if request.content.get("top_logprobs", 0) > most else GOES_ON
 
@@ -356,10 +340,10 @@ def test_a_server_that_allows_few_alternatives_is_asked_for_fewer(most, asked, t
         judge = judge_of(service, tmp_path)
         assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
     assert {r.content.get("top_logprobs") for r in service.requests if not r.caption.startswith("Is this")} == {asked}
-    assert judge.counted().get("ungraded", 0) == 0
+    assert judge.totals().get("ungraded", 0) == 0
 
 
-def test_the_surer_never_scores_less():
+def test_surer_answers_score_higher():
     """From the surest down; a word that isn't there is at most as likely as the least that is."""
     surest = [
         {"Yes": -1e-13, "x": -30.0},
@@ -372,14 +356,15 @@ def test_the_surer_never_scores_less():
     values = [read_words(said("Yes", first), YES_NO).value for first in surest]
     assert values == sorted(values, reverse=True)
     assert values[:3] == pytest.approx([30, 27, 25])
+    assert read_words(said("Yes", surest[4]), YES_NO).bounded
     assert read_words(said("Yes", {"Yes": 0.0}), YES_NO).value == pytest.approx(20) == values[4]
     assert read_words(said("", {"x": -1e-9, "No": -25.0}), YES_NO).value <= 0, "no is likelier than what isn't there"
 
 
 def test_small_pictures_are_enlarged_by_whole_factors_and_large_ones_reduced():
     small = np.arange(32 * 48 * 3, dtype=np.uint8).reshape(32, 48, 3)
-    large = sized(small, 224, 1024)
+    large = resize_picture(small, 224, 1024)
     assert large.shape == (224, 336, 3)
     assert np.array_equal(large[3::7, 3::7], small)
-    assert sized(small, 16, 1024) is small
-    assert sized(np.zeros((100, 2000, 3), np.uint8), 224, 1000).shape == (50, 1000, 3)
+    assert resize_picture(small, 16, 1024) is small
+    assert resize_picture(np.zeros((100, 2000, 3), np.uint8), 224, 1000).shape == (50, 1000, 3)

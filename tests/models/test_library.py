@@ -19,13 +19,14 @@ from menagerie.envs.core.pictures import read_upright
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.models.kept_states import keep_state
-from menagerie.models.library.cells import place_of
+from menagerie.models.library.cells import cell_place
 from menagerie.models.library.load import find_source
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.models.library.pictures import Framed, framed_images, picture_of
+from menagerie.models.library.pictures import FramedBenchmark, frame_images, picture_of
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.runs.results import read_result, write_result
 from tests.helpers.scorers import scorer, small_open_clip
+from tests.models.test_contract import OWN
 
 CAPTIONS = ["a red cat and a white crow in the city", "a white pig in the desert"]
 GRAPHS = [SceneGraph(("red cat", "white crow", "city")), SceneGraph(("white pig", "desert"))]
@@ -50,11 +51,11 @@ def pixels(n=2, side=32, seed=0):
 def direct(model, images, captions=CAPTIONS, graphs=GRAPHS):
     """Scores by the scorer's own methods."""
     with torch.no_grad():
-        code = model.encode_images(model.pixel_scale(torch.from_numpy(images).permute(0, 3, 1, 2)))
-        return model.similarity(code, model.encode_texts(model.read(captions, graphs)))
+        embedding = model.encode_images(model.pixel_scale(torch.from_numpy(images).permute(0, 3, 1, 2)))
+        return model.similarity(embedding, model.encode_texts(model.read(captions, graphs)))
 
 
-def test_scores_are_the_scorers_own(checkpoint):
+def test_loaded_scores_equal_the_scorers_own(checkpoint):
     loaded, images = load_scorer(checkpoint), pixels(70)
     scores = loaded.score(images, CAPTIONS, GRAPHS)
     assert scores.shape == (70, 2)
@@ -85,11 +86,11 @@ def test_images_come_in_many_forms(checkpoint, tmp_path):
 def test_pictures_of_any_size_become_squares():
     wide = np.zeros((20, 60, 3), np.uint8)
     wide[:, 20:40] = 255  # the central square is white, the whole is not
-    assert framed_images(wide, Framing(10)).shape == (1, 3, 10, 10)
-    assert framed_images(wide, Framing(10))[..., 2:8].min() == 255
-    assert framed_images(wide, Framing(10, squashed=True))[..., :2].max() == 0
+    assert frame_images(wide, Framing(10)).shape == (1, 3, 10, 10)
+    assert frame_images(wide, Framing(10))[..., 2:8].min() == 255
+    assert frame_images(wide, Framing(10, squashed=True))[..., :2].max() == 0
     same = pixels(1, 10)
-    assert np.array_equal(framed_images(same, Framing(10))[0].permute(1, 2, 0).numpy(), same[0])
+    assert np.array_equal(frame_images(same, Framing(10))[0].permute(1, 2, 0).numpy(), same[0])
 
 
 # What viewers do with each EXIF orientation.
@@ -106,19 +107,19 @@ TURNED = {
 
 
 @pytest.mark.parametrize("form", ["png", "jpeg", "webp"])
-def test_a_photograph_is_turned_however_it_is_given(form, tmp_path):
+def test_exif_orientation_is_applied_to_every_form_of_image(form, tmp_path):
     for orientation, turned in TURNED.items():
         path, mark = tmp_path / f"{orientation}.{form}", Image.Exif()
         mark[0x0112] = orientation
         Image.fromarray(pixels(1, 12)[0, :, :9]).save(path, exif=mark)
         whole = Framing(24, squashed=True, interpolation="nearest")
-        one = framed_images(path, whole)
+        one = frame_images(path, whole)
         with Image.open(path) as lazy, Image.open(path) as raw:
-            assert torch.equal(framed_images(lazy, whole), one)
-            assert torch.equal(framed_images(Image.open(BytesIO(path.read_bytes())), whole), one)
-            assert torch.equal(framed_images(turned(np.asarray(raw.convert("RGB"))), whole), one)
-        assert torch.equal(framed_images(picture_of(path), whole), one)  # which is upright, and says so
-        assert torch.equal(framed_images(read_upright(path.read_bytes()), whole), one)
+            assert torch.equal(frame_images(lazy, whole), one)
+            assert torch.equal(frame_images(Image.open(BytesIO(path.read_bytes())), whole), one)
+            assert torch.equal(frame_images(turned(np.asarray(raw.convert("RGB"))), whole), one)
+        assert torch.equal(frame_images(picture_of(path), whole), one)  # which is upright, and says so
+        assert torch.equal(frame_images(read_upright(path.read_bytes()), whole), one)
 
 
 def test_captions_of_closed_vocabularies_lose_capitals_and_punctuation(checkpoint):
@@ -150,7 +151,7 @@ def test_embeddings_multiply_to_scores(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["captioner", "fusion"])
-def test_a_scorer_of_pairs_has_no_embeddings(name, tmp_path):
+def test_scorers_of_pairs_have_no_embeddings(name, tmp_path):
     save_checkpoint(tmp_path, name, scorer(name))
     for what in ({"images": pixels()}, {"captions": CAPTIONS}):
         with pytest.raises(UserError, match=r"no single vector for each .*: it reads a text together with an image"):
@@ -158,7 +159,7 @@ def test_a_scorer_of_pairs_has_no_embeddings(name, tmp_path):
 
 
 @pytest.mark.parametrize("score", ["contrast", "likelihood"])
-def test_a_scorer_of_pairs_that_trains_vectors_gives_them(score):
+def test_coca_gives_its_vectors_even_if_it_scores_by_likelihood(score):
     """Their products are CoCa's scores, unless it scores by likelihood."""
     model = scorer("coca", score=score, alpha=0.0)
     loaded = LoadedScorer("coca", model)
@@ -182,7 +183,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("given", "reason"), WRONG)
-def test_mistakes_are_one_clear_error(given, reason, checkpoint):
+def test_wrong_images_captions_and_graphs_are_named(given, reason, checkpoint):
     """A word that only the graph lacks is no mistake for a scorer that reads captions, and the other way round."""
     loaded = load_scorer(checkpoint)
     if reason is None and loaded.needs_graphs:
@@ -192,14 +193,14 @@ def test_mistakes_are_one_clear_error(given, reason, checkpoint):
     assert "\n" not in str(error.value)
 
 
-def test_a_picture_that_cant_be_decoded_is_one_clear_error(tmp_path):
+def test_truncated_picture_is_named(tmp_path):
     Image.fromarray(pixels(1, 64)[0]).save(tmp_path / "whole.png")
     (tmp_path / "short.png").write_bytes((tmp_path / "whole.png").read_bytes()[:900])
     with Image.open(tmp_path / "short.png") as short, pytest.raises(UserError, match="can't be read"):
         picture_of(short)
 
 
-def test_a_run_a_cell_a_checkpoint_and_its_file_are_one_model(tmp_path):
+def test_run_cell_checkpoint_and_file_load_the_same_model(tmp_path):
     folder = tmp_path / "run" / "cells" / "abc" / "checkpoint"
     save_checkpoint(folder, "clip", scorer("clip"))
     places = [tmp_path / "run", folder.parent, folder, folder / "model.safetensors", str(folder / "config.json")]
@@ -234,7 +235,7 @@ def write_cell(run, name, model, place, settings):
     return run / "cells" / name
 
 
-def test_a_cell_of_a_run_is_named_by_its_place(run):
+def test_cell_is_found_by_its_axes_and_seed(run):
     folder, found = run
     for (model, pairs, seed), cell in found.items():
         scores = load_scorer(folder, model=model, pairs=pairs, seed=seed).score(pixels(), CAPTIONS)
@@ -250,12 +251,12 @@ WHICH = [
 
 
 @pytest.mark.parametrize(("place", "reason"), WHICH, ids=str)
-def test_several_cells_and_none_are_told_apart(place, reason, run):
+def test_ambiguous_and_unknown_cells_are_listed(place, reason, run):
     with pytest.raises(UserError, match=reason):
         load_scorer(run[0], **place)
 
 
-def test_settings_name_the_cell_that_the_error_lists(run):
+def test_cell_is_found_by_its_settings(run):
     for dim in (8, 16):
         place = {"model": "oc-clip", "options.dim": dim}
         assert find_source(run[0], place=place).folder.parent == run[0] / f"cells/of{dim}"
@@ -263,19 +264,19 @@ def test_settings_name_the_cell_that_the_error_lists(run):
         find_source(run[0], place={"options.dim": 9})
 
 
-def test_a_cell_under_another_name_is_put_back_and_not_deleted(tmp_path):
+def test_renamed_cell_is_refused(tmp_path):
     """By whoever reads its result."""
     write_cell(tmp_path, "abc", "clip", {"pairs": 0.2}, {})
     cell = (tmp_path / "cells/abc").rename(tmp_path / "cells/best")
-    for read in (read_result, place_of):
+    for read in (read_result, cell_place):
         with pytest.raises(UserError, match=r"is the result of cell abc; put it back there, or move .* out of 'cells'"):
             read(cell)
     moved = cell.rename(tmp_path / "best")
     assert read_result(moved)["id"] == "abc"
-    assert place_of(moved) == {"pairs": 0.2}
+    assert cell_place(moved) == {"pairs": 0.2}
 
 
-def test_a_step_names_a_state_of_the_cell(tmp_path):
+def test_step_loads_a_kept_state_of_the_cell(tmp_path):
     run, models = tmp_path / "run", {step: scorer("clip", seed=9 + step) for step in (0, 10, 200)}
     for seed in (0, 1):
         save_checkpoint(run / f"cells/of{seed}/checkpoint", "clip", scorer("clip", seed=seed))
@@ -306,7 +307,7 @@ def test_a_step_names_a_state_of_the_cell(tmp_path):
         load_scorer(tmp_path / "best", step=0)
 
 
-def test_open_clip_at_random_with_a_warning_and_from_a_file(small, tmp_path):
+def test_open_clip_loads_random_weights_with_a_warning_and_weights_of_a_file(small, tmp_path):
     with pytest.warns(UserWarning, match="has random weights"):
         random = load_scorer(small)
     model, picture = random.scorer.model, Image.fromarray(pixels(1, 96)[0])
@@ -326,21 +327,7 @@ def test_open_clip_at_random_with_a_warning_and_from_a_file(small, tmp_path):
         load_scorer(f"{small}/{tmp_path}/weights.safetensors")
 
 
-OWN = """
-from dataclasses import dataclass
-from menagerie.models.networks.clip import CLIPScorer
-from menagerie.models.scorers.clip import CLIPConfig
-
-@dataclass(frozen=True)
-class Config(CLIPConfig):
-    logit_scale: float = 10.0
-
-class Mine(CLIPScorer):
-    config_class = Config
-"""
-
-
-def test_a_class_of_ones_own(tmp_path):
+def test_users_class_loads_with_and_without_a_checkpoint(tmp_path):
     (tmp_path / "mine.py").write_text(OWN)
     name = f"{tmp_path}/mine.py:Mine"
     fresh = load_scorer(name)
@@ -356,13 +343,13 @@ def test_a_class_of_ones_own(tmp_path):
     assert find_source(name).identity() != before
 
 
-def test_benchmarks_are_framed(data):
+def test_images_of_benchmarks_are_framed(data):
     from menagerie.generators.benchmarks.split_tests import SplitTests
     from menagerie.generators.storage.dataset import SplitDataset
 
     inner = SplitTests(SplitDataset(data.split, "unseen_pairs"))
     seen = []
-    other, same = Framed(inner, Framing(48), seen.append), Framed(inner, Framing(32))
+    other, same = FramedBenchmark(inner, Framing(48), seen.append), FramedBenchmark(inner, Framing(32))
     assert other.images([0, 1]).shape == (2, 3, 48, 48)
     assert seen == [2]
     assert torch.equal(same.images([0, 1]), inner.images([0, 1]))

@@ -12,8 +12,8 @@ from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import scoring
-from menagerie.models.evaluation.reranking import reranked
-from menagerie.models.evaluation.scoring import encoded, score_items, score_pool
+from menagerie.models.evaluation.reranking import rerank
+from menagerie.models.evaluation.scoring import encode_blocks, score_items, score_pool
 from tests.helpers.scorers import caption, graph, scorer
 
 IMAGES, TEXTS = 13, 11
@@ -44,7 +44,7 @@ def pool_of(texts):
 
 
 def scores(model, pixels, pool):
-    return score_pool(model, pool, partial(encoded, model, lambda numbers: pixels[numbers]))
+    return score_pool(model, pool, partial(encode_blocks, model, lambda numbers: pixels[numbers]))
 
 
 @torch.no_grad()
@@ -57,7 +57,7 @@ def directly(model, pixels, texts):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_they_are_those_of_everything_at_once(kind, pixels):
+def test_pool_scores_equal_those_of_all_pairs_at_once(kind, pixels):
     model, texts = scorer(kind), captions(TEXTS)
     found = scores(model, pixels, pool_of((text,) for text in texts))
     assert found.dtype == np.float32
@@ -65,14 +65,14 @@ def test_they_are_those_of_everything_at_once(kind, pixels):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_equal_texts_tie(kind, pixels):
+def test_equal_texts_of_a_pool_tie(kind, pixels):
     model, texts = scorer(kind), captions(5)
     found = scores(model, pixels, pool_of((text,) for text in [*texts, *texts]))
     assert (found[:, :5] == found[:, 5:]).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_phrasings_are_averaged(kind, pixels):
+def test_phrasings_of_a_text_are_averaged(kind, pixels):
     """Vectors as directions, as CLIP's zero-shot classifier has it; else scores."""
     model, texts = scorer(kind), captions(7)
     tasks = [texts[:3], texts[3:4], texts[4:]]
@@ -87,7 +87,7 @@ def test_phrasings_are_averaged(kind, pixels):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_vectors_are_encoded_once(pixels, monkeypatch):
+def test_images_and_texts_of_a_pool_are_encoded_once(pixels, monkeypatch):
     model, seen = scorer("clip"), []
     encode_images, encode_texts = model.encode_images, model.encode_texts
     monkeypatch.setattr(model, "encode_images", lambda pixels: seen.append("image") or encode_images(pixels))
@@ -97,19 +97,19 @@ def test_vectors_are_encoded_once(pixels, monkeypatch):
 
 
 def again(model, pixels, pool, first, top):
-    return reranked(model, pool, partial(encoded, model, lambda numbers: pixels[numbers]), first, top)
+    return rerank(model, pool, partial(encode_blocks, model, lambda numbers: pixels[numbers]), first, top)
 
 
 @pytest.mark.parametrize("kind", ["fusion", "captioner"])
-def test_the_best_candidates_of_each_query_are_ranked_again(kind, pixels, monkeypatch):
+def test_best_candidates_of_each_query_are_reranked(kind, pixels, monkeypatch):
     """By the second scorer, and all others behind them by the first; each needed pair is read once."""
     model, texts, top, read = scorer(kind), captions(TEXTS), 3, []
     torch.nn.init.normal_(model.head.weight)  # a captioner's starts at 0, where all texts tie
     pool = pool_of((text,) for text in texts)
     whole, first = directly(model, pixels, texts), directly(scorer("clip"), pixels, texts)
-    paired = model.paired
+    score = model.pair_similarity
     monkeypatch.setattr(
-        model, "paired", lambda *embeddings: read.append(len(embeddings[1].tokens.ids)) or paired(*embeddings)
+        model, "pair_similarity", lambda *embeddings: read.append(len(embeddings[1].tokens.ids)) or score(*embeddings)
     )
     found = again(model, pixels, pool, first, top)
     pairs = set()
@@ -127,7 +127,7 @@ def test_the_best_candidates_of_each_query_are_ranked_again(kind, pixels, monkey
         again(model, pixels, pool, first, top)
 
 
-def test_all_candidates_ranked_again_are_the_scores_of_the_second_alone(pixels):
+def test_reranking_all_candidates_gives_the_second_scorers_scores(pixels):
     """Phrasings are averaged, and equal texts tie."""
     model, texts = scorer("fusion"), captions(7)
     pool = pool_of([tuple(texts[:3]), tuple(texts[3:4]), tuple(texts[4:]), tuple(texts[:3])])

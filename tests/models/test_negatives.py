@@ -7,17 +7,11 @@ import pytest
 import torch
 
 from menagerie.generators.captions.relations import claims
-from menagerie.generators.sources.mixture import Mixture
-from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.false_captions import TEXT_NEGATIVES
-from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Negatives, Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.models.training.feed import Feed, with_counterfactuals
 from menagerie.models.training.loaders import batches
-from tests.helpers.scorers import scorer
-from tests.helpers.splits import make_split
 
 RECIPE = Recipe(steps=6, batch=16, text_negatives=("replace",))
 
@@ -33,18 +27,11 @@ def pairs_of(data):
     return np.flatnonzero(~data.strata["single_object"])
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """Training data without a pair whose swap is there."""
-    recipe = BindingRecipe(world="tiny", pairs=0.75, views=1, test_views=1, test_scenes=5)
-    return SplitDataset(make_split(tmp_path_factory.mktemp("alone"), recipe, resolution=32), "train")
-
-
 # False captions
 
 
 @pytest.mark.parametrize("kind", TEXT_NEGATIVES)
-def test_they_are_further_texts_behind_the_images_own(data, kind):
+def test_false_captions_come_after_the_images_own_texts(data, kind):
     feed = Feed(data, Keeper(), replace(RECIPE, text_negatives=(kind,)), 0)
     batch = feed.batch(pairs_of(data)[:8], 1)
     captions, graphs, matched = batch.texts
@@ -59,14 +46,14 @@ def test_they_are_further_texts_behind_the_images_own(data, kind):
     assert wrong.any(0).all()
 
 
-def test_several_kinds_are_one_behind_the_other(data):
+def test_kinds_of_false_captions_come_one_after_the_other(data):
     both = Feed(data, Keeper(), replace(RECIPE, text_negatives=("replace", "swap")), 0).batch(pairs_of(data)[:8], 1)
     apart = [Feed(data, Keeper(), replace(RECIPE, text_negatives=(kind,)), 0) for kind in ("replace", "swap")]
     texts = [feed.batch(pairs_of(data)[:8], 1).texts[0][8:] for feed in apart]
     assert both.texts[0][8:] == texts[0] + texts[1]
 
 
-def test_they_are_a_function_of_seed_and_step(data):
+def test_negatives_depend_on_seed_and_step_alone(data):
     recipe = replace(RECIPE, text_negatives=TEXT_NEGATIVES, image_negatives=True)
     feed = Feed(data, Keeper(), recipe, 3)
     alone = [batch.texts[0] for batch in batches(feed, 0, 4, torch.device("cpu"), 0)]
@@ -76,13 +63,7 @@ def test_they_are_a_function_of_seed_and_step(data):
     assert list(alone[2]) != list(Feed(data, Keeper(), recipe, 4)[2].texts[0])
 
 
-def test_without_them_a_batch_is_as_it_was(data):
-    plain = Feed(data, Keeper(), replace(RECIPE, text_negatives=()), 0)
-    captions, _, matched = plain[0].texts
-    assert len(captions) == matched == 16
-
-
-def test_what_a_recipe_requests_comes_before_what_a_model_wants():
+def test_recipe_overrides_the_negatives_of_a_spec():
     assert negatives_of(Recipe(), ()) == Negatives((), False)
     assert negatives_of(Recipe(), spec_of("negclip").negatives) == Negatives(("swap",), True)
     assert negatives_of(RECIPE, spec_of("negclip").negatives) == Negatives(("replace",), True)
@@ -95,21 +76,8 @@ def test_what_a_recipe_requests_comes_before_what_a_model_wants():
 # Counterfactual images
 
 
-def test_counterfactuals_are_the_swapped_scenes_of_train(data):
-    counterfactuals = data.counterfactual_items(range(len(data)))
-    paired = np.flatnonzero(counterfactuals >= 0)
-    assert 0 < len(paired) < len(pairs_of(data))  # half of the pairs have their swaps in train
-    assert not data.strata["single_object"][paired].any()
-    assert (counterfactuals[counterfactuals[paired]] == paired).all()
-    for i in paired[::7]:
-        assert data.records.negative_graphs[i].nodes != data.records.graphs[i].nodes
-        assert claims(data.records.negative_graphs[i]) == claims(data.records.graphs[counterfactuals[i]])
-    both = Mixture([data, data], [0.5, 0.5])
-    assert both.counterfactual_items([len(data) + int(paired[0])]) == [len(data) + counterfactuals[paired[0]]]
-
-
 @pytest.mark.parametrize("seed", range(30))
-def test_a_batch_with_counterfactuals_is_as_large_and_keeps_the_others(seed):
+def test_batch_with_counterfactuals_keeps_its_size_and_its_other_items(seed):
     random = np.random.default_rng(seed)
     of_all = np.full(60, -1)
     paired = random.permutation(60)[:40].reshape(20, 2)
@@ -126,7 +94,7 @@ def test_a_batch_with_counterfactuals_is_as_large_and_keeps_the_others(seed):
     assert set(after.tolist()) <= set(before.tolist()) | set(of_all[before[~lone]].tolist())
 
 
-def test_images_are_shown_with_their_counterfactuals_in_as_many_passes(data):
+def test_image_negatives_put_counterfactuals_into_the_batch(data):
     recipe = replace(RECIPE, text_negatives=(), image_negatives=True, augment=False)
     feed = Feed(data, Keeper(), recipe, 0)
     counterfactuals = data.counterfactual_items(range(len(data)))
@@ -140,24 +108,3 @@ def test_images_are_shown_with_their_counterfactuals_in_as_many_passes(data):
 
 
 # NegCLIP's loss
-
-
-def test_negclips_loss_is_a_loop_over_rows_and_columns():
-    """In float64: images among all texts, the images' own texts among images; the target is the own one."""
-    model = scorer("negclip").double()
-    generator = torch.Generator().manual_seed(0)
-    n, m = 6, 11
-    images, texts = (torch.randn(k, 5, generator=generator, dtype=torch.float64) for k in (n, m))
-    images, texts = (torch.nn.functional.normalize(embedding, dim=-1) for embedding in (images, texts))
-    with torch.no_grad():
-        model.log_scale.fill_(np.log(9.0))
-    loss = model.loss(images, texts, Targets(torch.eye(n, m, dtype=torch.bool), None, n), Recipe())
-    logits = 9.0 * images.numpy() @ texts.numpy().T
-    rows = sum(np.log(sum(np.exp(logits[i, j]) for j in range(m))) - logits[i, i] for i in range(n))
-    columns = sum(np.log(sum(np.exp(logits[i, j]) for i in range(n))) - logits[j, j] for j in range(n))
-    assert loss.item() == pytest.approx((rows / n + columns / n) / 2, rel=1e-6)
-
-
-def test_negclip_is_clip_on_other_batches():
-    assert spec_of("negclip").implementation == spec_of("clip").implementation
-    assert spec_of("negclip").negatives == ("captions", "images")

@@ -21,7 +21,7 @@ CLIPS = [name for name in specs() if issubclass(scorer_class(name), CLIPScorer) 
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_what_belongs_to_weights_comes_back_with_a_checkpoint(quick, tmp_path, monkeypatch):
+def test_activation_statistics_and_framing_come_back_with_a_checkpoint(quick, tmp_path, monkeypatch):
     small = small_open_clip(tmp_path)
     monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"ours": TAG | {"quick_gelu": quick}})
     model = build_scorer("clip", TowerConfig(small, "ours", resolution=32, load=False), TextSpace())
@@ -36,12 +36,6 @@ def test_what_belongs_to_weights_comes_back_with_a_checkpoint(quick, tmp_path, m
     assert torch.equal(*(s.eval().encode_images(s.pixel_scale(pixels)) for s in (model, back)))
 
 
-def test_openai_weights_have_their_own_activation():
-    """open_clip has ViT-B-16 with another one, and only warns."""
-    assert open_clip.get_pretrained_cfg("ViT-B-16", "openai")["quick_gelu"]
-    assert not open_clip.get_model_config("ViT-B-16").get("quick_gelu", False)
-
-
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory):
     """Towers whose weights lie in a file, of temperature 0.01."""
@@ -54,7 +48,7 @@ def warm(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", [name for name in CLIPS if name not in ("siglip", "c2lip")])
-def test_the_temperature_of_the_weights_is_kept(name, warm, tmp_path):
+def test_training_starts_at_the_temperature_of_pretrained_weights(name, warm, tmp_path):
     """It is learnt on from there, and comes back with a checkpoint; from scratch it starts where the option says."""
     model = build_scorer(name, warm, TextSpace(), dict(spec_of(name).smoke))
     assert model.logit_scale().item() == pytest.approx(100)
@@ -65,25 +59,25 @@ def test_the_temperature_of_the_weights_is_kept(name, warm, tmp_path):
     assert fresh.logit_scale().item() == pytest.approx(spec_of(name).config().logit_scale)
 
 
-def test_another_temperature_may_be_given(warm):
+def test_temperature_option_overrides_that_of_the_weights(warm):
     assert build_scorer("clip", warm, TextSpace(), {"logit_scale": 20.0}).logit_scale().item() == pytest.approx(20)
 
 
-def test_siglip_starts_at_its_own_where_weights_have_no_bias(warm):
+def test_siglip_starts_at_its_options_if_weights_have_no_bias(warm):
     """A temperature of two softmaxes beside a bias of -10 would call nearly every pair right."""
     model = build_scorer("siglip", warm, TextSpace(), dict(spec_of("siglip").smoke))
-    config = spec_of("siglip").configured(spec_of("siglip").smoke)
+    config = spec_of("siglip").make_config(spec_of("siglip").smoke)
     assert model.logit_scale().item() == pytest.approx(config.logit_scale)
     assert model.bias.item() == pytest.approx(config.logit_bias)
 
 
-def test_oc_clip_starts_at_its_own(warm):
+def test_oc_clip_starts_at_its_own_temperature(warm):
     """Its similarity is no cosine of the weights' vectors."""
     model = build_scorer("oc-clip", warm, TextSpace(), dict(spec_of("oc-clip").smoke))
     assert model.logit_scale().item() == pytest.approx(1 / 0.07)
 
 
-def test_scores_of_a_loaded_model_are_cosines_whatever_its_temperature(warm):
+def test_scores_of_pretrained_models_are_cosines(warm):
     """And the first loss of a fine-tuning is that of the weights: their logits, scaled by their temperature."""
     loaded = load_scorer(f"{warm.architecture}/{warm.pretrained}")
     assert loaded.scorer.logit_scale().item() == pytest.approx(100)

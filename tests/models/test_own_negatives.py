@@ -1,15 +1,18 @@
-"""CE-CLIP and FSC-CLIP in float64: their losses and gradients are loops over images and their own false captions."""
+"""Losses of CLIP's vectors in float64: InfoNCE, CE-CLIP, FSC-CLIP, and their gradients, against loops over images."""
 
 import math
 
 import pytest
 import torch
 
+from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.networks.own_negatives import ImageEmbedding, TextEmbedding, text_loss
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from tests.helpers.loss_loops import info_nce, same_gradients, unit
+from tests.helpers.scorers import images as pixels
 from tests.helpers.scorers import scorer
+from tests.helpers.scorers import texts as read
 
 N, M, P, T, D = 4, 8, 5, 3, 6
 OWNER = (0, 0, 1, 3)  # the third image has no false caption
@@ -30,7 +33,7 @@ def targets(owner=OWNER):
     return Targets(torch.eye(N, M, dtype=torch.bool), masked, N, None if owner is None else torch.tensor(owner))
 
 
-def test_ce_clip_is_a_loop_and_its_threshold_that_of_the_step_before(vectors):
+def test_ce_clip_loss_is_a_loop_with_the_threshold_of_the_step_before(vectors):
     images, texts, *_ = vectors
     model = scorer("ce-clip", rank_weight=0.3, text_weight=0.7).double().train()
     given, threshold = targets(), 0.0
@@ -53,13 +56,37 @@ def test_ce_clip_is_a_loop_and_its_threshold_that_of_the_step_before(vectors):
     assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
 
 
-def test_captions_without_false_captions_have_no_part_in_the_text_loss():
+def test_text_loss_leaves_out_captions_without_false_captions():
     logits = torch.tensor([[1.0, 2.0, 3.0]] * 2, requires_grad=True)
     loss = text_loss(logits, torch.tensor([[False, True, True], [False, False, False]]))
     assert loss.item() == pytest.approx(math.log(1 + math.e) / 2)
     (slope,) = torch.autograd.grad(loss, logits)
     assert slope[0, 1:].abs().min() > 0
     assert not slope[1].any()
+
+
+@pytest.mark.parametrize("name", ["clip", "negclip", "labclip"])
+def test_infonce_is_a_loop_over_images_and_texts(name, vectors):
+    """Images choose among all texts, captions among images; LABCLIP's texts pass its map."""
+    images, texts, *_ = vectors
+    model, given, compared = scorer(name).double(), targets(None), texts
+    leaves = [images, texts, model.log_scale]
+    if name == "labclip":
+        model.map = torch.nn.Parameter(unit(torch.Generator().manual_seed(1), D, D))
+        model.base.encode_texts = lambda text: text
+        compared = torch.stack([torch.stack([row @ text for row in model.map]) for text in texts])
+        compared, leaves = compared / compared.norm(dim=-1, keepdim=True), [*leaves, model.map]
+        texts = model.encode_texts(texts)
+    found = model.loss(images, texts, given, Recipe())
+    same_gradients(found, info_nce(model.logit_scale(), images, compared, given.same, given.masked), leaves)
+
+
+def test_labclip_starts_with_the_scores_of_its_base():
+    model = scorer("labclip")
+    graphs = [SceneGraph(("red cat", "city")), SceneGraph(("white dog", "red pig", "desert"))]
+    one, other = (its.similarity(its.encode_images(pixels(3)), read(its, graphs)) for its in (model, model.base))
+    torch.testing.assert_close(one, other)
+    assert model.logit_scale().item() == 1
 
 
 def choice(logits, gamma, smoothing):
@@ -84,7 +111,7 @@ def fit(scale, patches, words):
 
 
 @pytest.mark.parametrize(("gamma", "smoothing"), [(2.0, 0.02), (0.0, 0.0), (1.5, 0.3)])
-def test_fsc_clip_is_a_loop(gamma, smoothing, vectors):
+def test_fsc_clip_loss_is_a_loop(gamma, smoothing, vectors):
     images, texts, patches, words = vectors
     model = scorer("fsc-clip", global_weight=0.4, patch_weight=0.6, gamma=gamma, smoothing=smoothing).double()
     scale, given = model.logit_scale(), targets()
@@ -97,16 +124,3 @@ def test_fsc_clip_is_a_loop(gamma, smoothing, vectors):
         parts = choice([fit(scale, patches[i], words[j][: LENGTHS[j]]) for j in rows], gamma, smoothing)
         expected = expected + (0.4 * whole + 0.6 * parts) / len(set(OWNER))
     same_gradients(found, expected, (images, texts, patches, words, model.log_scale))
-
-
-def test_a_choice_among_equals_is_that_of_a_guess():
-    """With gamma 0 and without smoothing: ln 2 for each image with one false caption."""
-    model = scorer("fsc-clip", global_weight=1.0, patch_weight=0.0, gamma=0.0, smoothing=0.0).double()
-    image = torch.eye(2, 3, dtype=torch.float64)
-    embedding = ImageEmbedding(image, image[:, None].expand(-1, 2, -1))
-    text = torch.cat([image, image])
-    texts = TextEmbedding(text, text[:, None], torch.ones(4, 1, dtype=torch.bool))
-    plain = Targets(torch.eye(2, 4, dtype=torch.bool), None, 2)
-    more = model.loss(embedding, texts, plain._replace(owner=torch.tensor([0, 1])), Recipe())
-    without = model.loss(embedding, texts, plain, Recipe())
-    assert (more - without).item() == pytest.approx(math.log(2))

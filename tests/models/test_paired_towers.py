@@ -31,21 +31,25 @@ def ramps(monkeypatch):
     monkeypatch.setattr(timm.layers.weight_init, "_trunc_normal_", fill)
 
 
-def test_the_architecture_is_that_of_dinov2():
-    config = open_clip.get_model_config(NAME)
-    assert config["vision_cfg"]["timm_model_name"] == "vit_base_patch14_dinov2"
-    assert config["text_cfg"] == open_clip.get_model_config("ViT-B-16")["text_cfg"]
-
-
-def test_its_patches_are_those_that_oc_clip_binds(tmp_path):
-    """Of random weights, at 28 pixels: 2 x 2 patches of width 768, pixel statistics of ImageNet."""
-    torch.manual_seed(0)
+def test_oc_clip_binds_the_patches_of_dinov2(tmp_path):
+    """At 28 pixels: 2 x 2 patches of width 768, pixel statistics of ImageNet, timm's own layers."""
     towers = TowerConfig(NAME, resolution=SIDE)
     scorer = build_scorer("oc-clip", towers, TextSpace(context=20), {"dim": 16, "relation_dim": 8, "layers": 0})
     built = scorer.towers
     assert built.patch_sizes("oc-clip") == (768, 4)
     assert built.pixels.mean == (0.485, 0.456, 0.406)
-    assert built.image.patches(torch.zeros(1, 3, SIDE, SIDE)).shape == (1, 4, 768)
+    images = torch.randint(0, 256, (1, 3, SIDE, SIDE), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    pixels, trunk, seen = scorer.pixel_scale(images), scorer.model.visual.trunk, scorer.features(images)
+    assert len([name for name in seen if name.startswith("block")]) == len(trunk.blocks) == 12
+    assert scorer.grid == (2, 2)
+    with torch.no_grad():
+        given = trunk.eval().forward_intermediates(
+            pixels, return_prefix_tokens=True, output_fmt="NLC", intermediates_only=True
+        )
+        torch.testing.assert_close(seen["tokens"], trunk.forward_features(pixels))
+        torch.testing.assert_close(seen["tokens"][:, -4:], built.image.patches(pixels))
+    for k, (patches, prefix) in enumerate(given, start=1):
+        torch.testing.assert_close(seen[f"block {k}"], torch.cat([prefix, patches], dim=1))
     save_checkpoint(tmp_path, "oc-clip", scorer)
     again = load_checkpoint(tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(scorer.parameters(), again.parameters(), strict=True))
@@ -68,7 +72,7 @@ def test_weights_of_both_towers_are_loaded_from_files(tmp_path):
     assert torch.equal(model.visual.trunk.blocks[11].mlp.fc1.weight, image.blocks[11].mlp.fc1.weight)
 
 
-def test_weights_that_are_none_are_refused_before_anything_is_built():
+def test_unknown_weights_of_a_pair_are_refused():
     assert paired.weights_of("laion2b_s34b_b88k") == ("laion2b_s34b_b88k", "lvd142m")
     check_towers(TowerConfig(NAME, "laion2b_s34b_b88k", 224))
     check_towers(TowerConfig(NAME, "openai+lvd142m", 224))

@@ -15,7 +15,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
-from menagerie.models.training.loop import train
+from menagerie.models.training.loop import train_scorer
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
 COCO = SHARED / "data" / "coco-mini"
@@ -34,7 +34,7 @@ def trained(name, data, recipe):
     torch.manual_seed(0)
     model = build_scorer(name, TOWERS, text_space(TOWERS, data.texts()), dict(spec_of(name).small))
     losses = []
-    train(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
+    train_scorer(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
     return model, losses
 
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.models.networks.phrases import TextEmbedding, phrases_of
+from menagerie.models.networks.phrases import TextEmbedding, graph_phrases
 from tests.helpers.scorers import caption, graph, images, scorer, texts
 
 NAMES = ("clip-phrases", "filip-phrases")
@@ -25,7 +25,7 @@ def vectors(model, phrases):
 
 
 def test_an_edge_is_a_phrase_with_both_its_nodes():
-    assert list(phrases_of(GRAPHS[0])) == ["red cat", "white dog", "desert", "red cat to the left of white dog"]
+    assert list(graph_phrases(GRAPHS[0])) == ["red cat", "white dog", "desert", "red cat to the left of white dog"]
 
 
 @torch.no_grad()
@@ -33,7 +33,7 @@ def test_the_sum_of_phrases_is_that_of_phrases_encoded_alone():
     model = scorer("clip-phrases")
     found = texts(model, GRAPHS)
     for embedding, its in zip(found, GRAPHS, strict=True):
-        expected = F.normalize(vectors(model, phrases_of(its)).sum(0), dim=0)
+        expected = F.normalize(vectors(model, graph_phrases(its)).sum(0), dim=0)
         torch.testing.assert_close(embedding, expected, atol=1e-5, rtol=0)
     pixels = images(3)
     expected = F.normalize(model.model.encode_image(pixels), dim=-1) @ found.T
@@ -48,12 +48,12 @@ def test_late_interaction_takes_the_best_patch_of_each_phrase():
     found = model.similarity(patches, texts(model, GRAPHS))
     for i, image in enumerate(patches):
         for j, its in enumerate(GRAPHS):
-            scores = [max(float(vector @ patch) for patch in image) for vector in vectors(model, phrases_of(its))]
+            scores = [max(float(vector @ patch) for patch in image) for vector in vectors(model, graph_phrases(its))]
             assert found[i, j].item() == pytest.approx(np.mean(scores), abs=1e-5)
 
 
 @torch.no_grad()
-def test_of_two_phrases_each_may_take_the_same_patch():
+def test_phrases_do_not_compete_for_patches():
     """Nothing competes: doubling the vector of a phrase changes nothing, which competition would share out."""
     model = scorer("filip-phrases")
     patches, embedding = model.encode_images(images(2)), texts(model, [SceneGraph(("red cat", "white dog"))])
@@ -64,7 +64,7 @@ def test_of_two_phrases_each_may_take_the_same_patch():
 
 @pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
-def test_phrases_without_an_order_and_edges_with_one(name):
+def test_order_of_phrases_is_ignored_and_direction_of_edges_is_not(name):
     model = scorer(name)
     one = SceneGraph(("red cat", "white dog", "desert"), (Edge("to the left of", 0, 1),))
     reordered = SceneGraph(("desert", "white dog", "red cat"), (Edge("to the left of", 2, 1),))
@@ -77,7 +77,7 @@ def test_phrases_without_an_order_and_edges_with_one(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
-def test_scores_are_cosines_and_captions_are_not_read(name):
+def test_scorers_of_phrases_read_no_captions(name):
     model, rng = scorer(name), np.random.default_rng(0)
     graphs = [graph(rng, 1 + k % 3, relation=k % 3 == 1) for k in range(8)]
     embeddings = model.encode_images(images(8))

@@ -8,34 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.generators.splits.spatial import SpatialRecipe
-from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.models.checkpoint import build_scorer
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.texts import leaves
-from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.batch_loss import batch_loss
-from menagerie.models.training.encoding import checkpoint_blocks, encode
+from menagerie.models.training.encoding import checkpoint_blocks, encode_batch
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
-from tests.helpers.splits import make_split
+from tests.helpers.scorers import for_data
 
-NANO = TowerConfig("nano", resolution=32)
 RECIPE = Recipe(steps=4, batch=16)
 LOW = replace(RECIPE, precision="bf16")
 
 
-@pytest.fixture(scope="module")
-def spatial(tmp_path_factory):
-    recipe = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5)
-    return SplitDataset(make_split(tmp_path_factory.mktemp("spatial"), recipe, resolution=32), "train")
-
-
 def built(name, data):
-    torch.manual_seed(0)
-    scorer = build_scorer(name, NANO, text_space(NANO, data.texts()), dict(spec_of(name).smoke)).train()
+    """A scorer in training, and a batch of its data."""
+    scorer = for_data(name, data).train()
     if scorer.references:
         scorer.keep_references(data.images(np.arange(scorer.references)))
     pairs = np.flatnonzero(~data.strata["single_object"])[: RECIPE.batch]
@@ -59,7 +47,7 @@ def cosine(one, other):
 
 
 @pytest.mark.parametrize("name", specs())
-def test_bf16_is_of_the_encoders_alone_parts_add_up_and_checkpointed_blocks_change_no_byte(name, spatial):
+def test_bf16_accumulation_and_checkpointing_keep_loss_and_gradient(name, spatial):
     scorer, batch = built(name, spatial)
     (loss, full), (low_loss, low) = gradient(scorer, batch, RECIPE), gradient(scorer, batch, LOW)
     assert not torch.equal(low, full)
@@ -82,7 +70,7 @@ def test_bf16_is_of_the_encoders_alone_parts_add_up_and_checkpointed_blocks_chan
 
 @torch.no_grad()
 def scores(scorer, batch, recipe):
-    images, texts = encode(scorer, scorer.pixel_scale(batch.images), batch.texts, recipe)
+    images, texts = encode_batch(scorer, scorer.pixel_scale(batch.images), batch.texts, recipe)
     assert all(part.dtype == torch.float32 for part in leaves((images, texts)) if part.is_floating_point())
     return scorer.similarity(images, texts)
 

@@ -11,23 +11,18 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.models.checkpoint import build_scorer
-from menagerie.models.ranks import Share, dealing, dealt_out, taking_part
+from menagerie.models.ranks import Share, encode_shared, sharing_texts, taking_part
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import scorer_class, spec_of, specs
-from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loop import build_optimizer, feed_of, follow, reference_items, train, train_step
+from menagerie.models.training.loop import build_optimizer, feed_of, follow, reference_items, train_scorer, train_step
 from menagerie.models.training.state import History, StateFile
 from menagerie.models.training.together import check_batch, check_declared, check_together
 from menagerie.studies.runs.followers import lost_process
 from tests.helpers.ranks import together
-from tests.helpers.splits import make_split
+from tests.helpers.scorers import for_data
 
-NANO = TowerConfig("nano", resolution=32)
 RECIPE = Recipe(steps=2, batch=12, warmup=2, learning_rate=1e-3)
 LONG = replace(RECIPE, steps=50, batch=6)
 # A training: a scorer, options that differ from those of smoke runs, and its recipe.
@@ -42,11 +37,10 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def split(tmp_path_factory) -> Path:
-    """A split whose captions have relations, so that the local loss has something to do."""
-    recipe = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5)
-    return make_split(tmp_path_factory.mktemp("spatial"), recipe, resolution=32)
+@pytest.fixture
+def split(spatial) -> Path:
+    """The file of a split with relations."""
+    return spatial.split.path
 
 
 @contextlib.contextmanager
@@ -60,8 +54,7 @@ def double():
 
 
 def built(name, data, options):
-    torch.manual_seed(0)
-    scorer = build_scorer(name, NANO, text_space(NANO, data.texts()), dict(spec_of(name).smoke) | options)
+    scorer = for_data(name, data, **options)
     if torch.get_default_dtype() == torch.float64:
         scorer.double().pixel_scale.register_forward_hook(lambda module, given, pixels: pixels.double())
     return scorer.train()
@@ -81,19 +74,19 @@ def steps(ranks, data, name, options, recipe):
 
 
 def all_steps(ranks, file, long):
-    """Every case in float64, two of them in float32, whose rounding is that of a real step, and `codes`."""
+    """Every case in float64, two of them in float32, whose rounding is that of a real step, and `half_precision`."""
     data = SplitDataset(file, "train")
     cases = {case: (*what, LONG if long and recipe is RECIPE else recipe) for case, (*what, recipe) in CASES.items()}
     with double():
         found = {case: steps(ranks, data, *what) for case, what in cases.items()}
     rounded = {case: steps(ranks, data, *CASES[case]) for case in ("clip", "oc-clip")}
-    return found, rounded, codes(ranks)
+    return found, rounded, half_precision(ranks)
 
 
-def codes(ranks):
+def half_precision(ranks):
     """Of eleven texts, in the precision of `--precision bf16`."""
-    with taking_part(ranks), dealing():
-        return dealt_out(lambda rows: rows.bfloat16() / 3, torch.arange(11)[:, None])
+    with taking_part(ranks), sharing_texts():
+        return encode_shared(lambda rows: rows.bfloat16() / 3, torch.arange(11)[:, None])
 
 
 @cache
@@ -108,9 +101,11 @@ def expected(request, split):
 
 
 @pytest.fixture(scope="module")
-def several(request, split, tmp_path_factory):
+def several(request, spatial, tmp_path_factory):
     """What the first of three processes has found, and the others."""
-    return together(tmp_path_factory.mktemp("ranks") / "here", 3, all_steps, split, request.config.option.long)
+    return together(
+        tmp_path_factory.mktemp("ranks") / "here", 3, all_steps, spatial.split.path, request.config.option.long
+    )
 
 
 def relative(found, expected):
@@ -120,7 +115,7 @@ def relative(found, expected):
     return ((every[0] - every[1]).norm() / every[1].norm()).item()
 
 
-def test_they_have_the_losses_and_gradients_of_one_process(several, expected):
+def test_several_processes_have_the_losses_and_gradients_of_one(several, expected):
     """In steps after the first, weights differ by what gradients of earlier ones did."""
     in_float64, in_float32, _ = expected
     apart = {}
@@ -136,7 +131,7 @@ def test_they_have_the_losses_and_gradients_of_one_process(several, expected):
     assert {case: far for case, far in apart.items() if far > 1e-9} == {}
 
 
-def test_embeddings_in_half_precision_are_those_of_one_process(several, expected):
+def test_shared_embeddings_keep_half_precision(several, expected):
     assert expected[-1].dtype == torch.bfloat16
     for *_, found in several:
         assert found.dtype == torch.bfloat16
@@ -167,15 +162,17 @@ def training(ranks, file, folder, until=None, kill=False, room=0):
         history, state = History(SHORT.batch), StateFile(folder / "state.pt", "clip")
         try:
             with lost_process():
-                train(scorer, data, SHORT, 0, state, 4, report, until=until, history=history, ranks=ranks, room=room)
+                train_scorer(
+                    scorer, data, SHORT, 0, state, 4, report, until=until, history=history, ranks=ranks, room=room
+                )
                 if ranks:
-                    ranks.tell(None)
+                    ranks.send(None)
         except UserError as error:
             return str(error)
         return scorer.state_dict(), [row.loss for row in history.rows]
 
 
-def test_a_run_goes_on_where_a_process_was_killed_with_another_number_of_them(split, tmp_path):
+def test_run_resumes_after_a_killed_process_with_other_processes(split, tmp_path):
     """The first process notices it in the next step; one process goes on from its state, then three, whose
     images stay on the device."""
     (tmp_path / "expected").mkdir()
@@ -205,11 +202,6 @@ def test_a_share_of_a_batch_is_its_images_with_all_texts(split):
         assert part.targets.images == RECIPE.batch
 
 
-@pytest.mark.parametrize("name", specs())
-def test_every_scorer_says_how_its_steps_are_shared(name):
-    check_declared(scorer_class(name))
-
-
 OWN = """
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.scorer import Sharing
@@ -223,7 +215,7 @@ class Declared(Mine):
 """
 
 
-def test_what_several_processes_cannot_train_is_refused_by_name(split, tmp_path):
+def test_settings_that_several_processes_cannot_share_are_refused(split, tmp_path):
     (tmp_path / "mine.py").write_text(OWN)
     with pytest.raises(UserError, match="Mine doesn't say how several processes share its steps"):
         check_declared(scorer_class(f"{tmp_path}/mine.py:Mine"))
@@ -244,7 +236,7 @@ def test_what_several_processes_cannot_train_is_refused_by_name(split, tmp_path)
         check_together(scorer, RECIPE, 2)
 
 
-def test_dropout_of_a_frozen_part_is_no_hindrance(split):
+def test_dropout_of_a_frozen_base_is_allowed_in_several_processes(split):
     """Whatever mode it is in meanwhile: training leaves it in evaluation mode."""
     data = SplitDataset(split, "train")
     scorer = built("dcsm", data, {})

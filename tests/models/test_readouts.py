@@ -64,18 +64,12 @@ def softmax(logits):
     return [share / sum(shares) for share in shares]
 
 
-def dot(one, other):
-    return sum(a * b for a, b in zip(one.tolist(), other.tolist(), strict=True))
-
-
 def affine(weight, bias, vector):
-    return torch.tensor(
-        [dot(row, vector) + b for row, b in zip(weight, bias.tolist(), strict=True)], dtype=torch.float64
-    )
+    return weight @ vector + bias
 
 
 def unit(vector):
-    return vector / math.sqrt(dot(vector, vector))
+    return vector / (vector @ vector).sqrt()
 
 
 def sparo_loop(read_out, tokens, config):
@@ -87,7 +81,7 @@ def sparo_loop(read_out, tokens, config):
         bias = read_out.keys.bias[own : own + config.key_dim]
         query = read_out.queries[slot // config.group, slot % config.group]
         keys = [affine(weight, bias, token) for token in tokens]
-        shares = softmax([dot(key, query) / math.sqrt(config.key_dim) for key in keys])
+        shares = softmax([float(key @ query) / math.sqrt(config.key_dim) for key in keys])
         attended = sum(share * key for share, key in zip(shares, keys, strict=True))
         slots.append(unit(affine(read_out.values.weight, read_out.values.bias, attended)))
     return torch.cat(slots) / math.sqrt(config.slots)
@@ -105,7 +99,7 @@ def heads_loop(read_out, tokens, config):
     for slot in range(config.slots):
         own = slice(slot * config.key_dim, (slot + 1) * config.key_dim)
         keys = [affine(read_out.keys.weight[own], read_out.keys.bias[own], token) for token in tokens]
-        shares = softmax([dot(key, queries[slot]) / math.sqrt(config.key_dim) for key in keys])
+        shares = softmax([float(key @ queries[slot]) / math.sqrt(config.key_dim) for key in keys])
         own = slice(slot * config.dim, (slot + 1) * config.dim)
         values = [affine(read_out.values.weight[own], read_out.values.bias[own], token) for token in tokens]
         heads.append(sum(share * value for share, value in zip(shares, values, strict=True)))
@@ -120,7 +114,7 @@ def heads_loop(read_out, tokens, config):
         bias = read_out.projection.bias
         return torch.cat([unit(affine(weight, bias, head)) for head in heads]) / math.sqrt(config.slots)
     assert read_out.projection.bias is None
-    return unit(affine(weight, torch.zeros(len(weight)), torch.cat(heads)))
+    return unit(weight @ torch.cat(heads))
 
 
 def sparsemax_loop(scores):
@@ -140,7 +134,7 @@ def fdt_loop(read_out, tokens, codes, temperature):
         inner = affine(hidden.weight, hidden.bias, layer_norm(first, token))
         inner = torch.tensor([0.5 * x * (1 + math.erf(x / math.sqrt(2))) for x in inner.tolist()], dtype=torch.float64)
         query = affine(last.weight, last.bias, layer_norm(second, inner))
-        best = [max(b, dot(query, code) / math.sqrt(len(code))) for b, code in zip(best, codes, strict=True)]
+        best = [max(b, float(query @ code) / math.sqrt(len(code))) for b, code in zip(best, codes, strict=True)]
     weights = sparsemax_loop([score / temperature for score in best])
     return unit(sum(weight * code for weight, code in zip(weights, codes, strict=True)))
 
@@ -171,7 +165,7 @@ def test_the_score_is_the_mean_of_slot_cosines():
     """Equation 2."""
     model = double("sparo")
     image, text = encoded(model)
-    slots = [code.unflatten(1, (8, 8)) for code in (image, text)]
+    slots = [vectors.unflatten(1, (8, 8)) for vectors in (image, text)]
     cosines = F.cosine_similarity(slots[0][:, None], slots[1][None], dim=-1)
     torch.testing.assert_close(model.similarity(image, text), cosines.mean(-1), **CLOSE)
 
@@ -179,19 +173,19 @@ def test_the_score_is_the_mean_of_slot_cosines():
 @pytest.mark.parametrize("attention", get_args(Attention)[1:])
 @pytest.mark.parametrize("norm", [True, False])
 @pytest.mark.parametrize("projection", [True, False])
-def test_the_rows_of_table_6(attention, norm, projection):
+def test_variants_of_table_6_are_loops(attention, norm, projection):
     model = double("sparo", attention=attention, slot_norm=norm, slot_projection=projection, dim=6)
     check(model, lambda read_out, tokens: heads_loop(read_out, tokens, model.config), tokens_of(model))
 
 
-def test_attentional_pooling_is_the_first_of_them():
+def test_attentional_pooling_is_a_variant_of_table_6():
     model = double("clip-attpool", heads=2, head_dim=4)
     config = SPAROConfig(slots=2, dim=4, key_dim=4, attention="multi", slot_norm=False, slot_projection=False)
     check(model, lambda read_out, tokens: heads_loop(read_out, tokens, config), tokens_of(model))
 
 
 @pytest.mark.parametrize("temperature", [100.0, 1.0, 0.2])
-def test_fdt_is_what_it_says(temperature):
+def test_fdt_is_a_sparse_mean_of_codes(temperature):
     model = double("fdt", temperature=temperature, codes=12)
     of_images, of_texts = tokens_of(model)
     patches = [tokens[1:] for tokens in of_images]
@@ -215,7 +209,7 @@ def test_a_linear_bottleneck_is_two_maps():
     of_images, of_texts = tokens_of(model)
     vectors = encoded(model)
     with torch.no_grad():
-        for read_out, its, code in zip(
+        for read_out, its, found in zip(
             (model.image_read_out, model.text_read_out),
             ([t[0] for t in of_images], [t[-1] for t in of_texts]),
             vectors,
@@ -223,7 +217,7 @@ def test_a_linear_bottleneck_is_two_maps():
         ):
             whole = read_out.narrow @ read_out.wide.weight.T
             expected = torch.stack(its) @ whole + read_out.wide.bias
-            torch.testing.assert_close(code, F.normalize(expected, dim=-1), **CLOSE)
+            torch.testing.assert_close(found, F.normalize(expected, dim=-1), **CLOSE)
     assert torch.linalg.matrix_rank(whole) == 5
 
 
@@ -234,7 +228,7 @@ def test_a_bottleneck_as_wide_as_the_towers_keeps_their_projections():
     assert torch.equal(linear.text_read_out.narrow, plain.model.text_projection)
 
 
-def test_where_a_text_ends():
+def test_end_token_is_found_by_id_or_as_the_largest():
     ids = torch.tensor([[4, 9, 2, 0], [4, 1, 1, 9]])
     assert ends_of(ids, None).tolist() == [1, 3]
     assert ends_of(ids, 2).tolist()[0] == 2
@@ -247,7 +241,7 @@ def test_where_a_text_ends():
         towers.require_tokens("sparo")
 
 
-def test_tokens_are_the_towers_own():
+def test_tokens_are_those_that_the_towers_pool_and_project():
     """CLS and the end of the text are those that CLIP reads, patches those of `patches`."""
     model, texts = scorer("clip"), ids(scorer("clip"))
     with torch.no_grad():
@@ -260,7 +254,7 @@ def test_tokens_are_the_towers_own():
 
 
 @pytest.mark.parametrize("name", READ_OUTS)
-def test_padding_says_nothing(name):
+def test_read_outs_ignore_padding(name):
     """Neither other ids behind the end of a text, nor a longer context."""
     model, longer = scorer(name), build_scorer(name, TOWERS, TextSpace(WORDS, 28), OPTIONS[name])
     places = model.model.positional_embedding
@@ -276,21 +270,10 @@ def test_padding_says_nothing(name):
         torch.testing.assert_close(longer.eval().encode_texts(ids(longer)), expected, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", READ_OUTS)
-@pytest.mark.parametrize("architecture", ["nano", "mini"])
-def test_no_parameter_is_idle(name, architecture):
-    torch.manual_seed(0)
-    model = build_scorer(name, TowerConfig(architecture, resolution=32), TEXTS, OPTIONS[name])
-    scores = model.similarity(model.encode_images(images(3)), model.encode_texts(ids(model)))
-    (scores * torch.randn(3, 3)).sum().backward()
-    lacking = [key for key, p in model.named_parameters() if p.requires_grad and p.grad is None]
-    assert lacking == ["log_scale"]
-
-
 @pytest.mark.parametrize(
     ("architecture", "replace", "left"), [("mini", True, 1), ("mini", False, 2), ("nano", True, 1)]
 )
-def test_the_last_block_makes_room(architecture, replace, left):
+def test_sparo_replaces_the_last_block_unless_it_is_the_only_one(architecture, replace, left):
     """But the only one stays."""
     options = OPTIONS["sparo"] | {"replace_block": replace}
     model = build_scorer("sparo", TowerConfig(architecture, resolution=32), TEXTS, options)
@@ -298,7 +281,7 @@ def test_the_last_block_makes_room(architecture, replace, left):
 
 
 @pytest.mark.parametrize(("architecture", "width", "left"), [("nano", 32, 1), ("mini", 64, 1), ("small", 128, 2)])
-def test_blocks_of_a_text_tower_start_as_if_there_had_never_been_another(architecture, width, left):
+def test_text_blocks_are_rescaled_when_one_is_dropped(architecture, width, left):
     """At a deviation of width^-1/2 (2 blocks)^-1/2 where they add to the stream."""
     torch.manual_seed(0)
     model = build_scorer("sparo", TowerConfig(architecture, resolution=32), TEXTS, OPTIONS["sparo"]).model
@@ -309,7 +292,7 @@ def test_blocks_of_a_text_tower_start_as_if_there_had_never_been_another(archite
         assert block.mlp.c_fc.weight.std().item() == pytest.approx((2 * width) ** -0.5, rel=0.08)
 
 
-def test_pretrained_blocks_stay_as_they_are(tmp_path):
+def test_pretrained_blocks_are_not_rescaled(tmp_path):
     text = {"context_length": 16, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2}
     vision = {"image_size": 32, "layers": 2, "width": 32, "head_width": 16, "patch_size": 16}
     (tmp_path / "two-blocks-of-tests.json").write_text(
@@ -340,7 +323,7 @@ def test_attentional_pooling_starts_as_multi_head_attention_and_clips_projection
 
 
 @pytest.mark.parametrize("attention", ["sparo", "multi"])
-def test_shares_of_tokens(attention):
+def test_attention_of_sparo_sums_to_one_over_present_tokens(attention):
     """They sum to 1 over the tokens that there are."""
     model = scorer("sparo", attention=attention)
     with torch.no_grad():

@@ -10,15 +10,12 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_source import GraphSource, ReadGraphs
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.models.checkpoint import build_scorer
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.recipe import Recipe
 from menagerie.models.texts import RegraphedReader, Texts
-from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loop import train
-from tests.helpers.scorers import OPTIONS
+from menagerie.models.training.loop import train_scorer
+from tests.helpers.scorers import for_data
 from tests.helpers.splits import make_split
 
 RECIPE = Recipe(steps=3, batch=8, warmup=1)
@@ -30,18 +27,12 @@ def data(tmp_path_factory):
     return SplitDataset(make_split(tmp_path_factory.mktemp("store"), recipe, 32), "train")
 
 
-def built(data):
-    torch.manual_seed(0)
-    towers = TowerConfig("nano", resolution=32)
-    return build_scorer("oc-clip", towers, text_space(towers, data.texts()), OPTIONS["oc-clip"])
-
-
 def noisy(data, **fields):
     return ReadGraphs(GraphSource(**fields), data.split.vocabulary, 0)
 
 
-def test_the_reader_reads_other_graphs_and_the_loss_compares_the_same(data):
-    plain = built(data).reader
+def test_regraphed_reader_changes_texts_but_not_targets(data):
+    plain = for_data("oc-clip", data).reader
     graphs = noisy(data, dropped_nodes=0.5)
     other = RegraphedReader(plain, graphs)
     pairs = np.flatnonzero(~data.strata["single_object"])[:8]
@@ -55,26 +46,26 @@ def test_the_reader_reads_other_graphs_and_the_loss_compares_the_same(data):
     assert torch.equal(other(texts).phrase_of_node, expected.phrase_of_node)
 
 
-def test_training_reads_the_training_reader(data):
+def test_training_uses_the_training_reader_alone(data):
     """And tests the other one: with whatever is read in tests the weights are the same."""
     weights = []
     for training, testing in ((None, None), (None, 0.9), (0.9, None)):
-        scorer = built(data)
+        scorer = for_data("oc-clip", data)
         plain = scorer.reader
         scorer.training_reader, scorer.reader = (
             RegraphedReader(plain, noisy(data, dropped_nodes=share)) if share else plain
             for share in (training, testing)
         )
-        train(scorer, data, RECIPE, 0)
+        train_scorer(scorer, data, RECIPE, 0)
         weights.append(torch.cat([p.detach().flatten() for p in scorer.parameters()]))
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
 
 
-def test_tests_read_the_reader(data):
+def test_evaluation_uses_the_reader_alone(data):
     from menagerie.generators.benchmarks.split_tests import SplitTests
 
-    test, scorer = SplitTests(SplitDataset(data.split, "validation")), built(data).eval()
+    test, scorer = SplitTests(SplitDataset(data.split, "validation")), for_data("oc-clip", data).eval()
     before = score_items(scorer, test)
     plain = scorer.reader
     scorer.training_reader = RegraphedReader(plain, noisy(data, dropped_nodes=0.9))
@@ -85,7 +76,7 @@ def test_tests_read_the_reader(data):
     assert all(map(np.array_equal, before, score_items(scorer, test)))
 
 
-def test_a_reader_of_several_captions_stays_one():
+def test_regraphed_reader_keeps_the_number_of_captions():
     class Several:
         captions = 3
 

@@ -17,7 +17,7 @@ def letters(parts):
     return sha256(np.concatenate(parts).astype("<i8").tobytes()).hexdigest()[:16]
 
 
-def test_a_stream_has_the_items_that_it_always_had():
+def test_streams_keep_their_draws():
     assert Stream(np.arange(7), 1, "all").take(0, 20).tolist() == [
         *(1, 5, 0, 4, 6, 2, 3),
         *(2, 5, 3, 1, 6, 0, 4),
@@ -37,13 +37,13 @@ def test_a_stream_has_the_items_that_it_always_had():
         (lambda how: by_shares({"a": SINGLE, "b": ~SINGLE}, {"a": 0.3, "b": 0.7}, 16, 4, how), "bba832b775f61d1a"),
     ],
 )
-def test_batches_have_the_items_that_they_always_had(make, expected, shuffle):
+def test_samplers_keep_their_draws(make, expected, shuffle):
     """Of data of this size also where another shuffle of large data is asked for."""
     sampler = make(shuffle)
     assert letters([sampler.indices(step) for step in range(60)]) == expected
 
 
-def test_a_pass_is_permuted_once(monkeypatch):
+def test_order_of_a_pass_is_computed_once_and_not_pickled(monkeypatch):
     real, made = np.random.default_rng, []
     monkeypatch.setattr(np.random, "default_rng", lambda seed: made.append(seed) or real(seed))
     stream = Stream(100, 0, "all")
@@ -60,7 +60,7 @@ def test_a_permutation_has_each_number_once(size):
         assert np.array_equal(np.sort(Permutation(size, seed)(np.arange(size))), np.arange(size))
 
 
-def test_permutations_look_drawn():
+def test_permutations_look_random():
     size, draws, bins = 1000, 2000, 20
     first = np.array([Permutation(size, seed)(np.array([0]))[0] for seed in range(draws)])
     counts, expected = np.bincount(first * bins // size, minlength=bins), draws / bins
@@ -71,7 +71,7 @@ def test_permutations_look_drawn():
     assert (np.diff(order) > 0).mean() == pytest.approx(0.5, abs=0.01)
 
 
-def test_large_data_are_passed_through_whole_and_read_from_anywhere(monkeypatch):
+def test_large_streams_contain_each_item_once_per_pass_and_read_from_anywhere(monkeypatch):
     monkeypatch.setattr(sampling, "LARGE", 50)
     stream, size = Stream(np.arange(101) * 2, 3, "all", "feistel"), 101
     whole = stream.take(0, 3 * size)

@@ -21,9 +21,9 @@ from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.library.load import find_source
-from menagerie.models.towers.build import check_weights
+from menagerie.models.towers.build import check_pretrained
 from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.preparation import preparation_of, recorded
+from menagerie.models.towers.preparation import preparation_of, towers_to_record
 from menagerie.models.towers.weight_file import check_weight_file
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import own_files
@@ -55,7 +55,7 @@ def told(architecture, tag):
     return (*(tuple(v) if isinstance(v := known[name], list) else v for name in PREPARED), quick)
 
 
-def test_a_file_of_any_architecture_is_read_as_its_tags_are(file):
+def test_weight_files_are_prepared_like_the_tags_of_their_architecture(file):
     refused, agree = set(), 0
     for name in open_clip.list_models():
         tags = open_clip.list_pretrained_tags_by_model(name)
@@ -69,27 +69,25 @@ def test_a_file_of_any_architecture_is_read_as_its_tags_are(file):
             agree += 1
             continue
         refused.add(name)
-        with pytest.raises(
-            UserError, match=f"the weights of {name} aren't all prepared alike.*FILEthingAG.*FILE@default"
-        ):
-            check_weights(TowerConfig(name, str(file)))
+        with pytest.raises(UserError, match=f"the weights of {name} aren't all prepared alike.*FILE@TAG.*FILE@default"):
+            check_pretrained(TowerConfig(name, str(file)))
     assert refused == DIFFERENT
     assert agree > 90
 
 
 @pytest.mark.parametrize("architecture", ["ViT-B-32", "ViT-B-16", "ViT-L-14"])
-def test_weights_of_both_activations_name_the_other_architecture(architecture, file):
+def test_weights_with_either_activation_need_a_tag_or_another_architecture(architecture, file):
     with pytest.raises(UserError, match=f"openai has .*quick_gelu True.* or name {architecture}-quickgelu"):
         find_source(f"{architecture}/{file}")
     assert preparation_of(TowerConfig(f"{architecture}-quickgelu", str(file))).quick_gelu
     assert not preparation_of(TowerConfig(architecture, f"{file}@default")).quick_gelu
     with pytest.raises(UserError, match="did you mean 'openai'"):
-        check_weights(TowerConfig(architecture, f"{file}@opnai"))
+        check_pretrained(TowerConfig(architecture, f"{file}@opnai"))
     with pytest.raises(UserError, match="unknown pretrained weights 'openai@default'"):
-        check_weights(TowerConfig(architecture, "openai@default"))
+        check_pretrained(TowerConfig(architecture, "openai@default"))
 
 
-def test_open_clip_is_bounded_by_what_was_tried():
+def test_open_clip_is_pinned_below_untried_versions():
     """Its tags decide how files are read: a version with others must be looked at first."""
     root = Path(__file__).parents[2]
     listed = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
@@ -102,7 +100,7 @@ def test_open_clip_is_bounded_by_what_was_tried():
     assert not any(its in wanted.specifier for its in later)
 
 
-def test_a_loaded_file_and_its_checkpoint_are_prepared_so(small, tmp_path, monkeypatch):
+def test_checkpoint_of_a_weight_file_is_prepared_like_the_file(small, tmp_path, monkeypatch):
     """A checkpoint says it itself; one of before, read by default, still is."""
     monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED, "a": SQUASHED})
     file = tmp_path / "weights.pt"
@@ -121,15 +119,15 @@ def test_a_loaded_file_and_its_checkpoint_are_prepared_so(small, tmp_path, monke
         assert scorer.pixel_scale.mean[0].item() == pytest.approx(0.48145466)
 
 
-def test_what_is_read_otherwise_has_another_name(file):
+def test_weight_files_that_are_prepared_differently_have_other_identities(file):
     """Scores and training runs of files that were read by default keep theirs."""
     siglip, other = TowerConfig("ViT-B-16-SigLIP", str(file)), TowerConfig("ViT-S-32", str(file))
-    assert recorded(siglip).pretrained == f"{file}@webli"
-    assert recorded(replace(siglip, load=False)).pretrained == str(file)
-    assert recorded(other) == recorded(replace(other, pretrained=f"{file}@default")) == other
-    assert recorded(TowerConfig("ViT-B-32", f"{file}@openai")).pretrained == f"{file}@openai"
-    assert recorded(TowerConfig("ViT-B-14-DINOv2", f"{file}@default+x.pt")).pretrained == f"{file}+x.pt"
-    assert recorded(TowerConfig("ViT-B-16", "openai")).pretrained == "openai"
+    assert towers_to_record(siglip).pretrained == f"{file}@webli"
+    assert towers_to_record(replace(siglip, load=False)).pretrained == str(file)
+    assert towers_to_record(other) == towers_to_record(replace(other, pretrained=f"{file}@default")) == other
+    assert towers_to_record(TowerConfig("ViT-B-32", f"{file}@openai")).pretrained == f"{file}@openai"
+    assert towers_to_record(TowerConfig("ViT-B-14-DINOv2", f"{file}@default+x.pt")).pretrained == f"{file}+x.pt"
+    assert towers_to_record(TowerConfig("ViT-B-16", "openai")).pretrained == "openai"
     names = ("ViT-B-16-SigLIP/{}", "ViT-B-16-SigLIP/{}@default", "ViT-B-32/{}@openai", "ViT-B-32/{}@default")
     assert len({find_source(name.format(file)).identity() for name in names}) == 4
     grid = replace(PRESETS["smoke"], models=("clip",))
@@ -151,11 +149,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_weights_that_lie_elsewhere_are_named_in_a_line(kind, tmp_path):
+def test_weight_files_without_tensors_at_the_top_are_refused(kind, tmp_path):
     content, reason = WRONG[kind]
     torch.save(content, tmp_path / "weights.pt")
     with pytest.raises(UserError, match=reason) as error:
-        check_weights(TowerConfig("ViT-B-32-quickgelu", str(tmp_path / "weights.pt")))
+        check_pretrained(TowerConfig("ViT-B-32-quickgelu", str(tmp_path / "weights.pt")))
     text = str(error.value)
     assert text.startswith(f"the weights {tmp_path}/weights.pt ")
     assert "\n" not in text
@@ -163,7 +161,7 @@ def test_weights_that_lie_elsewhere_are_named_in_a_line(kind, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit")
-def test_files_that_are_none_and_archives_of_code(tmp_path, file):
+def test_broken_weight_files_and_code_are_refused(tmp_path, file):
     (tmp_path / "text.pt").write_text("hello")
     (tmp_path / "short.pt").write_bytes(file.read_bytes()[:-30])
     (tmp_path / "short.safetensors").write_bytes(file.read_bytes())
@@ -176,7 +174,7 @@ def test_files_that_are_none_and_archives_of_code(tmp_path, file):
         assert "False" not in str(error.value)
 
 
-def test_weights_below_state_dict_are_read(small, tmp_path):
+def test_weights_under_state_dict_are_read(small, tmp_path):
     """As open_clip's own training writes them."""
     torch.manual_seed(0)
     weights = {f"module.{name}": its for name, its in open_clip.create_model(small).state_dict().items()}
@@ -195,7 +193,7 @@ PREFIXES = {
 
 @pytest.mark.parametrize("kind", PREFIXES)
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
-def test_names_lose_what_libraries_put_before_them(kind, suffix, small, tmp_path):
+def test_prefixes_of_compile_and_ddp_are_removed(kind, suffix, small, tmp_path):
     torch.manual_seed(0)
     weights = open_clip.create_model(small).state_dict()
     renamed = {PREFIXES[kind](name): its.contiguous().clone() for name, its in weights.items()}
@@ -214,7 +212,7 @@ TOWERS = {
 
 
 @pytest.mark.parametrize("tower", TOWERS)
-def test_weights_of_another_image_size_are_read_at_theirs(tower, tmp_path):
+def test_weights_keep_their_own_image_size(tower, tmp_path):
     """As open_clip's trainer makes them with --force-image-size."""
     config = SMALL_CLIP | {"vision_cfg": TOWERS[tower]}
     (tmp_path / f"sized-{tower}.json").write_text(json.dumps(config))

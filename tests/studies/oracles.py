@@ -143,7 +143,7 @@ class Perfect(Scorer):
     def similarity(self, images: Facts, texts: Facts) -> Tensor:
         return self.judged(Facts(*(part[:, None] for part in images)), texts)
 
-    def paired(self, images: Facts, texts: Facts) -> Tensor:
+    def pair_similarity(self, images: Facts, texts: Facts) -> Tensor:
         return self.judged(images, texts)
 
     def judged(self, images: Facts, texts: Facts) -> Tensor:

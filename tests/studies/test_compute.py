@@ -20,7 +20,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
-from menagerie.models.training.state import StateFile, hand_on
+from menagerie.models.training.state import StateFile, copy_state
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute
 from menagerie.studies.frame.adaptive import Course, Imagined, all_arms, has_stopped
@@ -222,7 +222,7 @@ def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, al
             job.folder / CHECKPOINT / "model.safetensors"
         )
     shutil.copytree(long.folder / CHECKPOINT, short.folder / CHECKPOINT, dirs_exist_ok=True)
-    with pytest.raises(UserError, match="has other weights than the result"):
+    with pytest.raises(UserError, match="are not those of the result"):
         load_checkpoint(short.folder / CHECKPOINT)
     shutil.copy(long.folder / "result.json", short.folder)
     with pytest.raises(UserError, match=f"is the result of cell {long.cell.id}; put it back there"):
@@ -240,7 +240,7 @@ def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp
     before = replace(middle, out=tmp_path / "before")
     trained(before, 13)
     source = StateFile(states(before)[12], trunk_key(middle.cell))
-    hand_on(source, StateFile(middle.folder / STATE, middle.id))
+    copy_state(source, StateFile(middle.folder / STATE, middle.id))
     trained(short)
     assert list(states(long)) == [8]
     middle_waits, middle_keeps, long_waits = Event(), Event(), Event()

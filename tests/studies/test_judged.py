@@ -16,7 +16,7 @@ from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.sources.place import Place
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.library.judged import judges_named
+from menagerie.models.library.judged import find_judges
 from menagerie.studies.scoring.benchmark_piece import guessed
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.scoring.judged import questions_in
@@ -55,7 +55,7 @@ def test_a_pool_has_as_many_questions_as_are_counted(form, options, tmp_path):
     pool = Pool("", (), (0, 1, 2, 1), ((RED,), (GREEN, BLUE), (BLUE, BLUE)), ())
     with VisionService(truth(BENCH)) as service:
         given = JudgeOptions(forms=(form,), answers=tmp_path / "answers", **options)
-        judge = judges_named(f"chat:{service.url}#fake/model", given)[-1].load()
+        judge = find_judges(f"chat:{service.url}#fake/model", given)[-1].load()
         judge.pool(BENCH, pool)
         assert questions_in(judge.form, pool) == len(service.questions())
 

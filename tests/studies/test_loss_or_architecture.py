@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.models.contract import build, check_contract
+from menagerie.models.contract import build_for_contract, check_contract
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.adaptive import all_arms
@@ -47,7 +47,7 @@ def test_pooled_late_interaction_is_clip():
 def test_towers_are_the_same_and_parameters_nearly():
     cells = {arm.cell.trained_as.id: arm.cell for arm in STUDY.plan(NONE)}.values()
     assert len({(cell.towers, cell.recipe, cell.data) for cell in cells if cell.seed == 0}) == 1
-    built = [build(cell.model, cell.towers, cell.options) for cell in cells if cell.seed == 0]
+    built = [build_for_contract(cell.model, cell.towers, cell.options) for cell in cells if cell.seed == 0]
     sizes = [sum(weight.numel() for weight in model.parameters()) for model in built]
     assert max(sizes) < 1.25 * min(sizes)
 

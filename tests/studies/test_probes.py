@@ -93,7 +93,7 @@ class Knowing:
     def encode_texts(self, texts):
         return texts
 
-    def paired(self, images, texts):
+    def pair_similarity(self, images, texts):
         return torch.tensor([self.sign * (text == "true") for text in texts])
 
 

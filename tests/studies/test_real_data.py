@@ -248,7 +248,7 @@ def test_weights_of_a_run_are_carried_over(study, folder, tmp_path, capsys):
     assert torch.equal(scorer.model.visual.proj, before.model.visual.proj)
     assert fresh.cell.id != started.cell.id
     out = study("started", starts=("none", str(run_of)))
-    assert re.search(r"6 words carried over and \d+ new; 20 places .* nothing dropped", capsys.readouterr().out)
+    assert re.search(r"6 words carried over and \d+ new; 20 positions .* nothing dropped", capsys.readouterr().out)
     carried = [its.get("carried") for its in results_of(out)]
     assert [its and its["words"] for its in carried] == [None, 6]
     assert "zebra" in carried[1]["new_words"]

@@ -12,7 +12,7 @@ import torch
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.models.kept_states import keep_state, kept_steps, load_state, state_folder, take_over_states
+from menagerie.models.kept_states import keep_state, kept_steps, load_kept_state, state_folder, take_over_states
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.worker import Interruption
@@ -174,9 +174,9 @@ def test_states_are_the_same_however_a_run_comes_by_them(jobs_in, alone, tmp_pat
     assert states[0][-2] == made(job)[1], "the last one is the result's"
     shutil.copytree(state_folder(job.folder, 3), state_folder(job.folder, 6), dirs_exist_ok=True)
     with pytest.raises(UserError, match=r"states/6 can't be used .*delete this folder and run again with --keep"):
-        load_state(job.folder, 6, "clip")
+        load_kept_state(job.folder, 6, "clip")
     with pytest.raises(UserError, match="no state of step 7, only of steps 0, 3, 6, 9, 12; run its study again with"):
-        load_state(job.folder, 7, "clip")
+        load_kept_state(job.folder, 7, "clip")
 
 
 def test_which_states_are_kept_decides_no_run_and_no_folder(tmp_path):
@@ -225,7 +225,7 @@ def test_a_damaged_state_is_not_handed_on(tmp_path):
     shutil.copy(state_folder(source, 3) / "state.json", state_folder(source, 2))
     take_over_states(source, target, (1, 2, 3, 4), "clip", clip)
     assert kept_steps(target) == [3]
-    torch.testing.assert_close(load_state(target, 3, "clip").state_dict(), clip.state_dict())
+    torch.testing.assert_close(load_kept_state(target, 3, "clip").state_dict(), clip.state_dict())
 
 
 def staged(jobs_in, folder):

@@ -14,7 +14,7 @@ from menagerie.generators.captions.templates import TEMPLATES, content_of, write
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, check_whole, text_space, tokenizer_of, words_of
+from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, check_uncut, distinct_words, text_space, tokenizer_of
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import split_material, split_texts
@@ -57,7 +57,7 @@ def test_models_know_the_words_of_all_tests(recipe, tmp_path):
     tokenizer = tokenizer_of(towers, everything.words)
     for subset in (*recipe.tests, "validation"):
         data = SplitDataset(path, subset)
-        known = set(words_of(split_texts(data.split)))
+        known = set(distinct_words(split_texts(data.split)))
         chosen = [choice for choices in SplitTests(data).choices.values() for choice in choices if choice]
         texts = [text for choice in chosen for text in choice]
         assert known >= {word for text in texts for word in (*text.text.split(), *" ".join(text.graph.nodes).split())}
@@ -89,7 +89,7 @@ def test_no_template_is_cut_by_any_tokenizer(name, world):
     for towers in (TowerConfig("nano"), TowerConfig("nano", tokenizer="open_clip"), TowerConfig("ViT-B-16")):
         space = text_space(towers, texts)
         tokenizer = tokenizer_of(towers, space.words)
-        check_whole(towers, space, texts)
+        check_uncut(towers, space, texts)
         assert not tokenizer(texts, space.context + 8)[:, space.context :].any()
         assert space.context <= 77
 

@@ -8,7 +8,7 @@ import torch
 
 from menagerie.envs.slots import LAYOUT_PLACES
 from menagerie.envs.worlds import load_world
-from menagerie.models.training.batch_loss import pixels_of
+from menagerie.models.training.batch_loss import batch_pixels
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
@@ -16,7 +16,8 @@ from menagerie.studies.analysis.peers import Peers, clips, open_clip_optimizer, 
 from menagerie.studies.analysis.scale import Scale, cost, counts, fitted
 from menagerie.studies.analysis.step_stages import staged_step
 from tests.command import ROOT, run, run_here
-from tests.models.test_precision import RECIPE, built, spatial  # noqa: F401, a fixture
+from tests.models.conftest import spatial  # noqa: F401, a fixture
+from tests.models.test_precision import RECIPE, built
 
 
 def test_rendering_is_compared(tmp_path):
@@ -103,7 +104,7 @@ def test_the_peer_of_a_step_has_its_loss_and_scores_as_ours_does(spatial):  # no
     feed = Feed(spatial, scorer.reader, RECIPE, 0)
     batches = map(feed.__getitem__, count())
     batch = next(one for one in batches if one.targets.same.sum() == len(one.images) and not one.targets.masked.any())
-    theirs = open_clip_step(peer, open_clip_optimizer(peer, RECIPE), pixels_of(scorer, batch), batch.texts)
+    theirs = open_clip_step(peer, open_clip_optimizer(peer, RECIPE), batch_pixels(scorer, batch), batch.texts)
     torch.testing.assert_close(train_step(scorer, build_optimizer(scorer, RECIPE), batch, RECIPE, 0, 0), theirs)
     part = scoring(config, spatial, 1.0)
     torch.testing.assert_close(part.ours(0), part.theirs(0), atol=1e-5, rtol=0)

@@ -14,7 +14,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged
-from menagerie.models.training.state import History, Row
+from menagerie.models.training.state import History, HistoryRow
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.frame.curves import Curve, training_curves
@@ -67,7 +67,7 @@ def stop_at(job, last, error=Stopped):
 
 def test_a_row_for_every_step(undisturbed):
     table = read_training(undisturbed.folder)
-    assert tuple(table) == COLUMNS == Row._fields
+    assert tuple(table) == COLUMNS == HistoryRow._fields
     assert table["step"].tolist() == list(range(1, 131))
     assert table["learning_rate"][:3] == pytest.approx(
         [RECIPE.learning_rate / 2, *2 * [RECIPE.learning_rate]], rel=1e-3
@@ -144,17 +144,17 @@ def test_a_look_leaves_mode_and_random_state(undisturbed, monkeypatch):
     test = undisturbed.cell.data.open(undisturbed.data_file).tests["validation"]
     drawn = []
 
-    def paired(images, texts):
+    def pair_similarity(images, texts):
         drawn.append(torch.rand(len(images)))
         return drawn[-1]
 
-    monkeypatch.setattr(scorer, "paired", paired)
+    monkeypatch.setattr(scorer, "pair_similarity", pair_similarity)
     before = torch.get_rng_state()
     assert 0 <= sample_accuracy(scorer, test) <= 1
     assert drawn
     assert torch.equal(torch.get_rng_state(), before)
     assert scorer.training
-    monkeypatch.setattr(scorer, "paired", lambda images, texts: torch.full((len(images),), torch.nan))
+    monkeypatch.setattr(scorer, "pair_similarity", lambda images, texts: torch.full((len(images),), torch.nan))
     assert math.isnan(sample_accuracy(scorer, test))
 
 
@@ -178,7 +178,7 @@ def test_what_is_no_training_is_not_counted(monkeypatch):
             now[0] += seconds  # in which the run waits
             yield number
 
-    for step in history.waited_for(batches(0.25)):
+    for step in history.time_waiting(batches(0.25)):
         history.add(step, torch.tensor(0.5), 0.1)
         now[0] += 0.75
     history.read()
@@ -214,8 +214,8 @@ class Gradient(CLIPScorer):
         return super().loss(*given) + none
 
 class Score(CLIPScorer):
-    def paired(self, images, texts):
-        return super().paired(images, texts) / 0
+    def pair_similarity(self, images, texts):
+        return super().pair_similarity(images, texts) / 0
 """
 
 

@@ -16,7 +16,7 @@ from menagerie.models.objectives import Targets
 FIRST = 1e4
 
 
-class Drawn(NamedTuple):
+class DrawnNegatives(NamedTuple):
     """k negatives of each of n images or texts."""
 
     number: Int64[Tensor, "n k"]
@@ -24,29 +24,30 @@ class Drawn(NamedTuple):
     """False where the batch has fewer negatives than wanted; the number there means nothing."""
 
 
-def wrong(targets: Targets) -> Bool[Tensor, "n m"]:
+def negative_pairs(targets: Targets) -> Bool[Tensor, "n m"]:
     """Return which texts are negatives of which images."""
     return ~targets.same if targets.masked is None else ~(targets.same | targets.masked)
 
 
-def wrong_texts(targets: Targets, count: int, likeness: Float[Tensor, "n m"] | None = None) -> Drawn:
+def draw_wrong_texts(targets: Targets, count: int, likeness: Float[Tensor, "n m"] | None = None) -> DrawnNegatives:
     """Draw `count` wrong texts for each image: its own false captions first, then texts by weight exp(likeness)."""
     weights = torch.zeros(targets.same.shape, device=targets.same.device) if likeness is None else likeness
     if targets.owner is not None:
         images = torch.arange(len(weights), device=weights.device)
         mine = torch.nn.functional.pad(targets.owner[None] == images[:, None], (targets.matched, 0))
         weights = weights + FIRST * mine
-    return drawn(weights, wrong(targets), count)
+    return draw_columns(weights, negative_pairs(targets), count)
 
 
-def wrong_images(targets: Targets, count: int, likeness: Float[Tensor, "n m"] | None = None) -> Drawn:
+def draw_wrong_images(targets: Targets, count: int, likeness: Float[Tensor, "n m"] | None = None) -> DrawnNegatives:
     """Draw `count` wrong images for each image's text, by weight exp(likeness)."""
     n = len(targets.same)
-    pairs = wrong(targets)[:, :n].T
-    return drawn(torch.zeros_like(pairs, dtype=torch.float32) if likeness is None else likeness[:, :n].T, pairs, count)
+    pairs = negative_pairs(targets)[:, :n].T
+    weights = torch.zeros_like(pairs, dtype=torch.float32) if likeness is None else likeness[:, :n].T
+    return draw_columns(weights, pairs, count)
 
 
-def drawn(weights: Float[Tensor, "n m"], possible: Bool[Tensor, "n m"], count: int) -> Drawn:
+def draw_columns(weights: Float[Tensor, "n m"], possible: Bool[Tensor, "n m"], count: int) -> DrawnNegatives:
     """Draw `possible` columns of each row without replacement, each time with probabilities softmax(weights) over those
     left.
 
@@ -55,7 +56,7 @@ def drawn(weights: Float[Tensor, "n m"], possible: Bool[Tensor, "n m"], count: i
     noise = torch.rand_like(weights, dtype=torch.float64).clamp_min(1e-300)
     keys = (weights.detach() - (-noise.log()).log()).masked_fill(~possible, -torch.inf)
     number = keys.topk(min(count, weights.shape[1]), dim=1).indices
-    return Drawn(number, possible.gather(1, number))
+    return DrawnNegatives(number, possible.gather(1, number))
 
 
 def info_nce(own: Float[Tensor, " n"], others: Float[Tensor, "n k"], usable: Bool[Tensor, "n k"]) -> Float[Tensor, ""]:
