@@ -10,22 +10,22 @@ from typing import Any
 
 from menagerie.envs.core.reading import read_json
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Box, Photograph, Photographs, Record, macro, of_tasks
+from menagerie.generators.benchmarks.photographs import Box, ItemBenchmark, Photograph, Record, macro, summaries_by_task
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.kept_out import VISUAL_GENOME, named_in
+from menagerie.generators.sources.kept_out import VISUAL_GENOME, numbers_under
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_json_list
+from menagerie.generators.sources.rows import FileRow, read_json_list
 
 IMAGES = "aro/images"
 SIDES = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
 
 
-def boxed(
-    name: str, file: str, kind: type[Photographs], task: Callable[[Row], str], count: int, **facts: Any
+def aro_benchmark(
+    name: str, file: str, kind: type[ItemBenchmark], task: Callable[[FileRow], str], count: int, **facts: Any
 ) -> BenchmarkSpec:
     """The spec of a benchmark of `count` records with boxes; records that show parts of one image form a cluster."""
 
-    def build(place: Place) -> Photographs:
+    def build(place: Place) -> ItemBenchmark:
         records = []
         for entry in read_json_list(place.path(file)):
             image = entry.text("image_path").rpartition("/")[2]
@@ -41,7 +41,7 @@ def boxed(
         source="github.com/mertyg/vision-language-models-are-bows (links in dataset_zoo/aro_datasets.py)",
         licence="MIT; images: Visual Genome, CC BY 4.0",
         build=build,
-        photographs=named_in(VISUAL_GENOME, read_json_list, "image_path"),
+        photographs=numbers_under(VISUAL_GENOME, read_json_list, "image_path"),
         counts={"all": count},
         **facts,
     )
@@ -50,21 +50,21 @@ def boxed(
 FEWEST = 25  # fewest records of a pair of attributes that counts
 
 
-class VGAttribution(Photographs):
+class VGAttribution(ItemBenchmark):
     """VG-Attribution; tasks are pairs of attributes."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over pairs of attributes with enough records, as in the official notebook, and the mean over all
         records."""
         numbers = Counter(item.task for item in self.items)
-        parts = of_tasks(items, outcomes)
+        parts = summaries_by_task(items, outcomes)
         return {
             "macro over attributes": macro([part for name, part in parts.items() if numbers[name] >= FEWEST]),
             "micro": summarise(outcomes),
         }
 
 
-BENCHMARK_VG_ATTRIBUTION = boxed(
+BENCHMARK_VG_ATTRIBUTION = aro_benchmark(
     "vg-attribution",
     "aro/visual_genome_attribution.json",
     VGAttribution,
@@ -79,17 +79,17 @@ BENCHMARK_VG_ATTRIBUTION = boxed(
 EXCLUDED = Path(__file__).parent / "data" / "vgr_excluded_relations.json"
 
 
-class VGRelation(Photographs):
+class VGRelation(ItemBenchmark):
     """VG-Relation; tasks are relations."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over the relations that the official notebook keeps, and the mean over all records."""
         excluded = set(read_json(EXCLUDED, list[str]))
-        kept = [part for name, part in of_tasks(items, outcomes).items() if name not in excluded]
+        kept = [part for name, part in summaries_by_task(items, outcomes).items() if name not in excluded]
         return {"macro over relations": macro(kept), "micro": summarise(outcomes)}
 
 
-BENCHMARK_VG_RELATION = boxed(
+BENCHMARK_VG_RELATION = aro_benchmark(
     "vg-relation",
     "aro/visual_genome_relation.json",
     VGRelation,

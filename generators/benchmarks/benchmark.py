@@ -152,7 +152,7 @@ def first_of_drawn(scores: Scores, record: str) -> Outcome:
     return outcome._replace(official=float(order[scores[0, order].argmax()] == 0))
 
 
-def judged(rule: Callable[[Scores], Outcome], scores: Scores) -> Outcome:
+def apply_rule(rule: Callable[[Scores], Outcome], scores: Scores) -> Outcome:
     """Apply a rule to an item's scores. If an image has none (its row is NaN), its texts tie, and ties are broken at
     random, officially too."""
     silent = np.isnan(scores)
@@ -177,7 +177,7 @@ def four_way_rules(compares_images: bool) -> Sequence[str]:
     return tuple(FOUR_WAY_RULES) if compares_images else ("text",)
 
 
-class Result(NamedTuple):
+class ScoredItem(NamedTuple):
     """A scored item."""
 
     item: Item

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_drawn
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_csv, read_json
+from menagerie.generators.sources.rows import FileRow, read_csv, read_json_object
 
 FOLDER = "clevr_bind"
 OPTIONS = ("pos", *(f"neg_{k}" for k in range(4)))
@@ -31,7 +31,7 @@ SHAPES = ("cube", "sphere", "cylinder")
 PROMPT = "a photo of"
 
 
-class ClevrBind(Photographs):
+class ClevrBind(ItemBenchmark):
     """CLEVR-bind; tasks are tables of attributes or lists of relations, per split."""
 
     figures = ()
@@ -45,12 +45,12 @@ def build(place: Place, name: str = "clevr-bind", prompt: str = "") -> ClevrBind
     """Build the benchmark from the tables and lists on which papers test; `prompt` is put directly before captions."""
     records = [
         record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts))
-        for record in (*attributes(place), *relations(place))
+        for record in (*attribute_records(place), *relation_records(place))
     ]
     return ClevrBind(name, FOLDER, records, place)
 
 
-def attributes(place: Place) -> Iterator[Record]:
+def attribute_records(place: Place) -> Iterator[Record]:
     """Yield the records whose false captions are in the file; the file's white space in captions is kept."""
     for task, (file, images) in TABLES.items():
         for number, row in enumerate(read_csv(place.path(f"{FOLDER}/{file}"), ("file_name", *OPTIONS)), start=1):
@@ -59,17 +59,17 @@ def attributes(place: Place) -> Iterator[Record]:
             yield Record(f"{task} {number}", task, (image,), texts, image.file)
 
 
-def relations(place: Place) -> Iterator[Record]:
+def relation_records(place: Place) -> Iterator[Record]:
     """Yield the records whose false captions are made from the true one."""
     for task, (file, images) in RELATIONS.items():
-        for entry in read_json(place.path(f"{FOLDER}/{file}")).rows():
+        for entry in read_json_object(place.path(f"{FOLDER}/{file}")).rows():
             for k, _ in enumerate(entry.texts("pos")):
                 image = Photograph(f"{images}/{entry.place}")
-                texts = options(entry, entry.content["pos"][k])
+                texts = relation_options(entry, entry.content["pos"][k])
                 yield Record(f"{task} {entry.place} {k}", task, (image,), texts, image.file)
 
 
-def options(entry: Row, text: str) -> tuple[str, ...]:
+def relation_options(entry: FileRow, text: str) -> tuple[str, ...]:
     """The true caption "a R b", and its four false ones: "b R a", one with the opposite of R, and two in which the
     third shape replaces a or b."""
     parts = text.split()

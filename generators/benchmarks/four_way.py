@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, is_text, read_json_lines, read_json_list, read_json_rows
+from menagerie.generators.sources.rows import FileRow, is_text, read_json_lines, read_json_list, read_json_rows
 
 RULES = tuple(FOUR_WAY_RULES)
 WINOGROUND = "winoground/examples.jsonl"
@@ -44,7 +44,7 @@ class FourWayRecord(NamedTuple):
     """The tags or types that the record is also reported under."""
 
 
-class FourWay(Photographs):
+class FourWay(ItemBenchmark):
     """A benchmark of four-way items, scored by three rules. Each record is a cluster, and each rule is a task."""
 
     def __init__(self, name: str, images: str, given: Sequence[FourWayRecord], place: Place) -> None:
@@ -81,38 +81,38 @@ def four_way(name: str, read: Callable[[Place], Iterator[FourWayRecord]], count:
     return BenchmarkSpec(name=name, images=(images,), build=build, counts=dict.fromkeys(RULES, count), **facts)
 
 
-def winoground(place: Place) -> Iterator[FourWayRecord]:
+def read_winoground(place: Place) -> Iterator[FourWayRecord]:
     for entry in read_json_lines(place.path(WINOGROUND)):
         name, texts = str(entry.field("id", int)), (entry.text("caption_0"), entry.text("caption_1"))
         tags = tuple(tag for key in TAGS if is_text(tag := entry.content.get(key)))
         yield FourWayRecord(name, (f"{entry.text('image_0')}.png", f"{entry.text('image_1')}.png"), texts, tags)
 
 
-def colorswap(place: Place) -> Iterator[FourWayRecord]:
+def read_colorswap(place: Place) -> Iterator[FourWayRecord]:
     for entry in read_json_list(place.path(COLORSWAP)):
         name, texts = str(entry.field("id", int)), (entry.text("caption_1"), entry.text("caption_2"))
-        yield FourWayRecord(name, files_of(entry, "image_1", "image_2"), texts)
+        yield FourWayRecord(name, image_paths(entry, "image_1", "image_2"), texts)
 
 
-def bivlc(place: Place) -> Iterator[FourWayRecord]:
+def read_bivlc(place: Place) -> Iterator[FourWayRecord]:
     """Yield the records; the file gives no names, so a record's name is its position."""
     for number, entry in enumerate(read_json_lines(place.path(BIVLC))):
         texts = entry.text("caption"), entry.text("negative_caption")
-        yield FourWayRecord(str(number), files_of(entry, "image", "negative_image"), texts, (entry.text("type"),))
+        yield FourWayRecord(str(number), image_paths(entry, "image", "negative_image"), texts, (entry.text("type"),))
 
 
-def files_of(entry: Row, *keys: str) -> tuple[str, str]:
+def image_paths(entry: FileRow, *keys: str) -> tuple[str, str]:
     """The paths of two images relative to the folder `images`: "images/0.png" is "0.png", and "0.png" stays."""
     first, second = (entry.text(key).removeprefix("images/") for key in keys)
     return first, second
 
 
-def cola(place: Place) -> Iterator[FourWayRecord]:
+def read_cola(place: Place) -> Iterator[FourWayRecord]:
     for row in read_json_rows(place.path(COLA), 4):
         yield FourWayRecord(row.place, cola_files(row), (row.text(1), row.text(3)))
 
 
-def cola_files(row: Row) -> tuple[str, str]:
+def cola_files(row: FileRow) -> tuple[str, str]:
     """The names of the two photographs' files, which are the last parts of their addresses."""
     return row.text(0).rpartition("/")[2], row.text(2).rpartition("/")[2]
 
@@ -123,7 +123,7 @@ def cola_photographs(path: Path) -> Iterator[PhotographId]:
 
 BENCHMARK_WINOGROUND = four_way(
     "winoground",
-    winoground,
+    read_winoground,
     400,
     about="two images and two captions of the same words in another order",
     files=(WINOGROUND,),
@@ -132,7 +132,7 @@ BENCHMARK_WINOGROUND = four_way(
 )
 BENCHMARK_COLORSWAP = four_way(
     "colorswap",
-    colorswap,
+    read_colorswap,
     300,
     about="two images and two captions in which colours have changed places",
     files=(COLORSWAP,),
@@ -141,7 +141,7 @@ BENCHMARK_COLORSWAP = four_way(
 )
 BENCHMARK_BIVLC = four_way(
     "bivlc",
-    bivlc,
+    read_bivlc,
     2933,
     about="a photograph and a generated image with their captions, of which each is the other's hard negative",
     files=(BIVLC,),
@@ -151,7 +151,7 @@ BENCHMARK_BIVLC = four_way(
 )
 BENCHMARK_COLA = four_way(
     "cola",
-    cola,
+    read_cola,
     210,
     about="two photographs whose objects have each other's attributes, and a caption of each",
     files=(COLA,),

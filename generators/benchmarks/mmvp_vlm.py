@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores, images_chosen
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_csv
+from menagerie.generators.sources.rows import FileRow, read_csv
 
 FILE, IMAGES = "mmvp_vlm/Questions.csv", "mmvp_vlm/MLLM_VLM Images"
 NUMBER, PATTERN, STATEMENT = "Question ID", "Type", "Statement"
@@ -26,13 +26,13 @@ def second_of_level(scores: Scores) -> Outcome:
     return images_chosen(scores)._replace(official=float(a > c and d >= b))
 
 
-def build(place: Place) -> Photographs:
+def build(place: Place) -> ItemBenchmark:
     """Build the benchmark; two successive lines make a pair, and each visual pattern is a task of 15 pairs."""
     rows = read_csv(place.path(FILE), (NUMBER, PATTERN, STATEMENT), by_place=True)
-    return Photographs("mmvp-vlm", IMAGES, list(pairs(rows)), place, second_of_level, ("macro over patterns",))
+    return ItemBenchmark("mmvp-vlm", IMAGES, list(read_pairs(rows)), place, second_of_level, ("macro over patterns",))
 
 
-def pairs(rows: Sequence[Row]) -> Iterator[Record]:
+def read_pairs(rows: Sequence[FileRow]) -> Iterator[Record]:
     for first, second in zip_longest(rows[::2], rows[1::2]):
         if second is None or first.text(PATTERN) != second.text(PATTERN):
             raise first.error(f"has no partner of its {PATTERN!r} in the next")

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from reprlib import repr as shown
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_drawn
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_csv
+from menagerie.generators.sources.rows import FileRow, read_csv
 
 FOLDER = "pug_spar"  # as unpacked, images beside the table; images may also be in a folder of their own
 TABLE, IMAGES = f"{FOLDER}/labels.csv", f"{FOLDER}/images"
@@ -38,7 +38,7 @@ PAIRS = {
 KNOWN = {POSITIONS: ("left", "right", "bottom", "top"), TEXTURES: (DEFAULT, "blue", "red", "grass", "stone")}
 
 
-class PugSpar(Photographs):
+class PugSpar(ItemBenchmark):
     """PUG:SPAR; tasks are pairs of places or of textures."""
 
     figures = ()
@@ -49,32 +49,32 @@ class PugSpar(Photographs):
 
 
 def build(place: Place) -> PugSpar:
-    """Build PUG:SPAR from the pictures that are tests (`records_of`)."""
-    records = [record for row in read_csv(place.path(TABLE), COLUMNS) for record in records_of(row)]
+    """Build PUG:SPAR from the pictures that are tests (`pug_records`)."""
+    records = [record for row in read_csv(place.path(TABLE), COLUMNS) for record in pug_records(row)]
     return PugSpar("pug-spar", IMAGES if place.path(IMAGES).is_dir() else FOLDER, records, place)
 
 
-def records_of(row: Row) -> Iterator[Record]:
+def pug_records(row: FileRow) -> Iterator[Record]:
     """Yield the record of a line if it is a test; raises for unknown places or textures."""
     a, b = (cell(row, column) for column in ANIMALS)
     if not a or not b or a == b:
         return
-    first, second = values(row, TEXTURES)
+    first, second = known_values(row, TEXTURES)
     columns, template = TEXTURES, TEXTURED
     if first.lower() == DEFAULT:
-        (first, second), columns, template = values(row, POSITIONS), POSITIONS, PLACED
+        (first, second), columns, template = known_values(row, POSITIONS), POSITIONS, PLACED
     if (task := PAIRS[columns].get(first.lower())) and first.lower() != second.lower():
         image = row.text("filename")
         texts = template.format(a, first, b, second), template.format(b, first, a, second)
-        yield Record(f"{task} {image}", task, (Photograph(image),), texts, cluster_of(a, b))
+        yield Record(f"{task} {image}", task, (Photograph(image),), texts, animals_key(a, b))
 
 
-def cluster_of(a: str, b: str) -> str:
+def animals_key(a: str, b: str) -> str:
     """Pictures of the same two animals form a cluster."""
     return " + ".join(sorted((a, b)))
 
 
-def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
+def known_values(row: FileRow, columns: tuple[str, str]) -> tuple[str, str]:
     """The places, or the textures, of a line's two animals."""
     for column in columns:
         if cell(row, column).lower() not in (known := KNOWN[columns]):
@@ -83,7 +83,7 @@ def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
     return first, second
 
 
-def cell(row: Row, column: str) -> str:
+def cell(row: FileRow, column: str) -> str:
     """The text in a row's column; "" if there is no value."""
     text = " ".join(row.content[column].split())
     return "" if text.lower() == ABSENT else text
@@ -104,7 +104,7 @@ BENCHMARK_PUG_SPAR = BenchmarkSpec(
 SPARE, SPARE_FOLDER = "pug_spare/PUG_SPARE.csv", "pug_spare"
 
 
-def build_spare(place: Place) -> Photographs:
+def build_spare(place: Place) -> ItemBenchmark:
     """Build PUG:SPARE from all pictures whose two animals and two textures differ, grouped by background."""
     records = []
     for row in read_csv(place.path(SPARE), ("filename", WORLD, *ANIMALS, *TEXTURES)):
@@ -112,8 +112,8 @@ def build_spare(place: Place) -> Photographs:
         if a != b and first != second:
             image, world = f"{row.text(WORLD)}/{row.text('filename')}", row.text(WORLD)
             texts = (f"{first} {a} and {second} {b}", f"{second} {a} and {first} {b}")
-            records.append(Record(image, world, (Photograph(image),), texts, cluster_of(a, b)))
-    return Photographs("pug-spare", SPARE_FOLDER, records, place)
+            records.append(Record(image, world, (Photograph(image),), texts, animals_key(a, b)))
+    return ItemBenchmark("pug-spare", SPARE_FOLDER, records, place)
 
 
 BENCHMARK_PUG_SPARE = BenchmarkSpec(

@@ -14,7 +14,7 @@ from menagerie.generators.sources.kept_out import PhotographId
 from menagerie.generators.sources.place import Place
 
 if TYPE_CHECKING:
-    from menagerie.generators.benchmarks.photographs import PhotographSet
+    from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class BenchmarkSpec:
     source: str
     """Where to get the annotation files and the images."""
     licence: str
-    build: Callable[["Place"], "PhotographSet"]
+    build: Callable[["Place"], "PhotographBenchmark"]
     """Reads the annotation files; raises for errors in them, and for missing images unless they are allowed."""
     photographs: Callable[[Path], Iterable[PhotographId]] | None = None
     """Yields the photographs of COCO, Visual Genome or Flickr in an annotation file, so that training leaves them out;
@@ -50,7 +50,7 @@ EXPORTS = Exports("menagerie.generators.benchmarks", Path(__file__).parent, "BEN
 names: Callable[[], tuple[str, ...]] = EXPORTS.names
 
 
-def check_benchmark(name: str) -> str:
+def check_benchmark_name(name: str) -> str:
     """Return `name` if a benchmark has it, or if it is file.py:NAME of an existing file; else raise. Doesn't run the
     file."""
     path, _, attribute = name.rpartition(":")
@@ -61,9 +61,9 @@ def check_benchmark(name: str) -> str:
     return name
 
 
-def load(name: str) -> BenchmarkSpec:
+def load_benchmark(name: str) -> BenchmarkSpec:
     """Load the benchmark called `name`, or file.py:NAME from a user's file, which is run."""
-    path, _, attribute = check_benchmark(name).rpartition(":")
+    path, _, attribute = check_benchmark_name(name).rpartition(":")
     if not path:
         return EXPORTS.load(name)
     spec = getattr(own_module(path), attribute, None)
@@ -74,9 +74,9 @@ def load(name: str) -> BenchmarkSpec:
     return spec
 
 
-def chosen(named: Iterable[str]) -> list[BenchmarkSpec]:
+def load_benchmarks(named: Iterable[str]) -> list[BenchmarkSpec]:
     """The benchmarks that a command line names, or all if it names none; raises if two have one name."""
-    specs = [load(name) for name in tuple(named) or names()]
+    specs = [load_benchmark(name) for name in tuple(named) or names()]
     called = [spec.name for spec in specs]
     if again := next((name for name in called if called.count(name) > 1), None):
         raise UserError(f"--benchmarks names {again!r} twice; name it once, or rename one of two that are called so")

@@ -11,16 +11,16 @@ from functools import lru_cache
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall
 from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.coco import read_photographs
+from menagerie.generators.sources.coco import read_coco
 from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import read_json, read_json_list
+from menagerie.generators.sources.rows import read_json_list, read_json_object
 
-MEASURES = tuple(Measure(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
+MEASURES = tuple(Recall(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
 SPLIT = "test"
 CaptionedImage = tuple[str, tuple[str, ...]]  # an image file and its captions
 
@@ -47,7 +47,7 @@ class Retrieval(MatrixBenchmark):
         return Pool(task, records, images, texts, tuple((row, column) for column, row in enumerate(owners)))
 
 
-def records_of(captioned: Iterable[CaptionedImage], task: str = "") -> list[Record]:
+def caption_records(captioned: Iterable[CaptionedImage], task: str = "") -> list[Record]:
     """Make records from image files and their captions."""
     return [Record(file, task, (Photograph(file),), texts) for file, texts in captioned]
 
@@ -68,21 +68,21 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     if path.name == Path(forms[0]).name:
         state = path.stat()
         return list(karpathy_images(path.resolve(), state.st_size, state.st_mtime_ns))
-    return [(name_in(entry.text("image")), entry.texts("caption")) for entry in read_json_list(path)]
+    return [(last_part(entry.text("image")), entry.texts("caption")) for entry in read_json_list(path)]
 
 
 @lru_cache(maxsize=2)
 def karpathy_images(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
     """The test split in Karpathy's file, which is large: retrieval and word orders read it only once. `size` and
     `changed` (time of the last change) tell versions of it apart in the cache."""
-    entries = [entry for entry in read_json(path).rows("images") if entry.text("split") == SPLIT]
+    entries = [entry for entry in read_json_object(path).rows("images") if entry.text("split") == SPLIT]
     return tuple(
         (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.rows("sentences")))
         for entry in entries
     )
 
 
-def name_in(path: str) -> str:
+def last_part(path: str) -> str:
     """The last part of a path, without the folders of the machine that wrote it."""
     return path.rpartition("/")[2]
 
@@ -94,7 +94,7 @@ def karpathy(
     in one of the files `forms`."""
 
     def build(place: Place) -> Retrieval:
-        return Retrieval(name, images, records_of(karpathy_test(place, forms)), place)
+        return Retrieval(name, images, caption_records(karpathy_test(place, forms)), place)
 
     def shown(path: Path) -> Iterator[PhotographId]:
         return file_numbers(collection, path, (file for file, _ in captions_in(path, forms)))
@@ -115,8 +115,8 @@ def karpathy(
 
 def val2017(place: Place) -> Retrieval:
     """Build retrieval on all images of COCO val2017."""
-    photographs = read_photographs(place.path(VAL2017))
-    records = records_of((photograph.file, tuple(photograph.texts)) for photograph in photographs)
+    photographs = read_coco(place.path(VAL2017))
+    records = caption_records((photograph.file, tuple(photograph.texts)) for photograph in photographs)
     return Retrieval("retrieval-coco-val2017", "coco/val2017", records, place)
 
 
@@ -149,6 +149,6 @@ BENCHMARK_RETRIEVAL_COCO_VAL2017 = BenchmarkSpec(
     source="cocodataset.org, 2017 Val images and 2017 Train/Val annotations",
     licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
     build=val2017,
-    photographs=lambda path: file_numbers(COCO, path, (photograph.file for photograph in read_photographs(path))),
+    photographs=lambda path: file_numbers(COCO, path, (photograph.file for photograph in read_coco(path))),
     counts={"all": 5000},
 )

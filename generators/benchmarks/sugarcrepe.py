@@ -13,11 +13,11 @@ There are two overall accuracies: over all records (micro), as SugarCrepe's pape
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores, true_above
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.kept_out import COCO, named_in
+from menagerie.generators.sources.kept_out import COCO, numbers_under
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_json, read_json_list
+from menagerie.generators.sources.rows import FileRow, read_json_list, read_json_object
 
 COUNTS = {
     **{"add_att": 692, "add_obj": 2062},
@@ -29,21 +29,21 @@ IMAGES = "coco/val2017"
 FIGURES = ("micro", "macro")
 
 
-def build(place: Place) -> Photographs:
+def build(place: Place) -> ItemBenchmark:
     """Build SugarCrepe. Records keep the files' keys, which have gaps in swap_obj."""
     records = [
         record_of(entry, Path(file).stem, entry.place, "caption", "negative_caption")
         for file in BENCHMARK.files
         for entry in entries_of(place.path(file))
     ]
-    return Photographs("sugarcrepe", IMAGES, records, place, figures=FIGURES)
+    return ItemBenchmark("sugarcrepe", IMAGES, records, place, figures=FIGURES)
 
 
-def entries_of(path: Path) -> list[Row]:
-    return read_json(path).rows()
+def entries_of(path: Path) -> list[FileRow]:
+    return read_json_object(path).rows()
 
 
-def record_of(entry: Row, part: str, number: object, *texts: str) -> Record:
+def record_of(entry: FileRow, part: str, number: object, *texts: str) -> Record:
     """A record with the texts under some keys; records of one photograph form a cluster."""
     image = entry.text("filename")
     return Record(f"{part} {number}", part, (Photograph(image),), tuple(map(entry.text, texts)), image)
@@ -57,7 +57,7 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/RAIVNLab/sugar-crepe (data/*.json); images: cocodataset.org, 2017 Val images",
     licence="MIT; images: Flickr's terms, see COCO",
     build=build,
-    photographs=named_in(COCO, entries_of, "filename"),
+    photographs=numbers_under(COCO, entries_of, "filename"),
     counts=COUNTS,
 )
 
@@ -67,14 +67,14 @@ def both_above(scores: Scores) -> Outcome:
     return true_above(scores, 2)
 
 
-def build_plus(place: Place) -> Photographs:
+def build_plus(place: Place) -> ItemBenchmark:
     """Build SugarCrepe++."""
     records = [
         record_of(entry, Path(file).stem, entry.field("id", int), "caption", "caption2", "negative_caption")
         for file in BENCHMARK_SUGARCREPE_PP.files
         for entry in read_json_list(place.path(file))
     ]
-    return Photographs("sugarcrepe-pp", IMAGES, records, place, both_above, FIGURES, true_texts=2)
+    return ItemBenchmark("sugarcrepe-pp", IMAGES, records, place, both_above, FIGURES, true_texts=2)
 
 
 BENCHMARK_SUGARCREPE_PP = BenchmarkSpec(
@@ -85,6 +85,6 @@ BENCHMARK_SUGARCREPE_PP = BenchmarkSpec(
     source="github.com/Sri-Harsha/scpp (data/*.json); images: cocodataset.org, 2017 Val images",
     licence="CC BY 4.0; images: Flickr's terms, see COCO",
     build=build_plus,
-    photographs=named_in(COCO, read_json_list, "filename"),
+    photographs=numbers_under(COCO, read_json_list, "filename"),
     counts=PLUS_COUNTS,
 )

@@ -7,11 +7,11 @@ is right if its caption scores strictly higher: the paper's pairwise accuracy, a
 from collections.abc import Iterator
 from pathlib import Path
 
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_json
+from menagerie.generators.sources.rows import FileRow, read_json_object
 
 IMAGES = "valse/images"
 COUNTS = {
@@ -24,7 +24,7 @@ VOTES = 2  # of three annotators
 VISUAL7W = "v7w_"  # prefix of the numbers that Visual Genome gives Visual7W's photographs
 
 
-def build(place: Place) -> Photographs:
+def build(place: Place) -> ItemBenchmark:
     """Build the benchmark from all files' records that annotators confirmed (`confirmed`); the paper reports the mean
     over files."""
     records = [
@@ -33,15 +33,15 @@ def build(place: Place) -> Photographs:
         for entry in confirmed(place.path(file))
         for image in [entry.text("image_file")]
     ]
-    return Photographs("valse", IMAGES, records, place, figures=("macro", "micro"))
+    return ItemBenchmark("valse", IMAGES, records, place, figures=("macro", "micro"))
 
 
-def confirmed(path: Path) -> list[Row]:
+def confirmed(path: Path) -> list[FileRow]:
     """The records of a file for which enough annotators chose the caption."""
-    return [entry for entry in read_json(path).rows() if entry.inside("mturk").number("caption") >= VOTES]
+    return [entry for entry in read_json_object(path).rows() if entry.inside("mturk").number("caption") >= VOTES]
 
 
-def shown(path: Path) -> Iterator[PhotographId]:
+def valse_photographs(path: Path) -> Iterator[PhotographId]:
     """The photographs of COCO and Visual Genome in one file; images of SWiG, and VisDial's own, are in neither."""
     files = [entry.text("image_file") for entry in confirmed(path)]
     yield from file_numbers(VISUAL_GENOME, path, (f.removeprefix(VISUAL7W) for f in files if f.startswith(VISUAL7W)))
@@ -56,6 +56,6 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/Heidelberg-NLP/VALSE (data/*.json); images: Visual7W, COCO 2014 and 2017, SWiG, VisDial",
     licence="MIT; images: as of each set",
     build=build,
-    photographs=shown,
+    photographs=valse_photographs,
     counts=COUNTS,
 )

@@ -11,11 +11,18 @@ from operator import attrgetter
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_task, macro, of_tasks
+from menagerie.generators.benchmarks.photographs import (
+    ItemBenchmark,
+    Photograph,
+    Record,
+    group_by_task,
+    macro,
+    summaries_by_task,
+)
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_json_list, read_json_rows
+from menagerie.generators.sources.rows import FileRow, read_json_list, read_json_rows
 
 SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
 PARTS = {"A": "controlled_images", "B": "controlled_clevr"}
@@ -24,22 +31,22 @@ AXES = {"left_of": 0, "right_of": 0, "on": 1, "under": 1, "in-front_of": 1, "in_
 NAME = re.compile(rf"(?P<first>.+)_(?P<arrangement>{'|'.join(AXES)})_(?P<second>.+)\.\w+")
 
 
-class WhatsUp(Photographs):
+class WhatsUp(ItemBenchmark):
     """What'sUp. The first of four captions is true."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Accuracy on pairs of opposites and on sets of four, which are right if all their images are; and the mean of
         the accuracies on single images of A and of B, as in the authors' table 1."""
-        found = {"macro over A and B": macro(list(of_tasks(items, outcomes).values()))}
+        found = {"macro over A and B": macro(list(summaries_by_task(items, outcomes).values()))}
         for task in self.tasks:
             for kind, name in (("pairs", pair_of), ("sets", attrgetter("cluster"))):
-                sets = by_task(items, outcomes, name)
-                own = [together(its) for key, its in sets.items() if key.startswith(f"{task} ")]
+                sets = group_by_task(items, outcomes, name)
+                own = [all_right(its) for key, its in sets.items() if key.startswith(f"{task} ")]
                 found[f"{task} {kind}"] = summarise(own)
         return found
 
 
-def together(outcomes: Sequence[Outcome]) -> Outcome:
+def all_right(outcomes: Sequence[Outcome]) -> Outcome:
     """The outcome of a set of images, which is right if all are."""
     return Outcome(prod(o.official for o in outcomes), prod(o.neutral for o in outcomes), any(o.tied for o in outcomes))
 
@@ -51,11 +58,11 @@ def pair_of(item: Item) -> str:
 
 def build(place: Place) -> WhatsUp:
     files = zip(PARTS, BENCHMARK.files, strict=True)
-    records = [read(entry, part) for part, file in files for entry in read_json_list(place.path(file))]
+    records = [read_arrangement(entry, part) for part, file in files for entry in read_json_list(place.path(file))]
     return WhatsUp("whatsup", "whatsup", records, place, first_of_best)
 
 
-def read(entry: Row, part: str) -> Record:
+def read_arrangement(entry: FileRow, part: str) -> Record:
     """Read one record; the folder in its image's path is ignored."""
     name = entry.text("image_path").rpartition("/")[2]
     parts = NAME.fullmatch(name)
@@ -78,7 +85,7 @@ BENCHMARK = BenchmarkSpec(
 )
 
 
-def questions(
+def spatial_questions(
     name: str, stem: str, images: str, file_name: Callable[[int], str], counts: tuple[int, int], collection: str
 ) -> BenchmarkSpec:
     """The spec of a benchmark of questions about two objects and about one, whose mean is the authors' table 1.
@@ -88,14 +95,14 @@ def questions(
     """
     files = {f"{count} object{'s' * (count == 'two')}": f"whatsup/{stem}_{count}_obj.json" for count in ("two", "one")}
 
-    def build(place: Place) -> Photographs:
+    def build(place: Place) -> ItemBenchmark:
         records = [
             Record(f"{task} {row.place}", task, (Photograph(file_name(image)),), texts, str(image))
             for task, file in files.items()
             for row in read_json_rows(place.path(file), 3)
             for image, texts in [(row.whole_number(0), (row.text(1), row.text(2)))]
         ]
-        return Photographs(name, images, records, place, first_of_best, ("macro over one object and two", "micro"))
+        return ItemBenchmark(name, images, records, place, first_of_best, ("macro over one object and two", "micro"))
 
     def shown(path: Path) -> Iterator[PhotographId]:
         return (PhotographId(collection, row.whole_number(0)) for row in read_json_rows(path, 3))
@@ -113,5 +120,9 @@ def questions(
     )
 
 
-BENCHMARK_COCO_SPATIAL = questions("coco-spatial", "coco_qa", "coco/val2017", "{:012d}.jpg".format, (440, 2247), COCO)
-BENCHMARK_GQA_SPATIAL = questions("gqa-spatial", "vg_qa", "gqa/vg_images", "{}.jpg".format, (291, 1160), VISUAL_GENOME)
+BENCHMARK_COCO_SPATIAL = spatial_questions(
+    "coco-spatial", "coco_qa", "coco/val2017", "{:012d}.jpg".format, (440, 2247), COCO
+)
+BENCHMARK_GQA_SPATIAL = spatial_questions(
+    "gqa-spatial", "vg_qa", "gqa/vg_images", "{}.jpg".format, (291, 1160), VISUAL_GENOME
+)

@@ -164,7 +164,7 @@ def coco_objects(part: ExportPart) -> dict[str, Any]:
         mask, hidden = part.pixels.masks(part.name, [i])[0], part.pixels.hidden(part.name, [i])[0]
         for k, obj in enumerate(scene.objects):
             if (mask == k + 1).any():
-                facts = {"id": len(annotations) + 1, "image_id": i + 1, "iscrowd": 0, **outlined(mask == k + 1)}
+                facts = {"id": len(annotations) + 1, "image_id": i + 1, "iscrowd": 0, **outline(mask == k + 1)}
                 share = {"hidden": round(float(hidden[k]), 4)} if obj.slot in LAYOUT_PLACES else {}
                 named = {name: value for name, value in object_facts(obj).items() if name != "animal"}
                 annotations.append(facts | {"category_id": animals.index(obj.animal) + 1} | named | share)
@@ -172,7 +172,7 @@ def coco_objects(part: ExportPart) -> dict[str, Any]:
     return captions | {"annotations": annotations, "categories": categories}
 
 
-def outlined(mask: Bool[np.ndarray, "h w"]) -> dict[str, Any]:
+def outline(mask: Bool[np.ndarray, "h w"]) -> dict[str, Any]:
     """An object's box, area and run lengths as COCO counts: pixels outside and inside it in turn, down each column."""
     flat = mask.ravel(order="F")
     turns = np.flatnonzero(np.diff(flat)) + 1

@@ -20,7 +20,7 @@ from menagerie.envs.core.pictures import check_size, read_upright, reason
 from menagerie.envs.core.records import sha256
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources.folders import Located, SearchedFolders
-from menagerie.generators.sources.rows import obtained
+from menagerie.generators.sources.rows import reading_foreign
 
 # All images of a set below this size are kept once they are decoded; above it, none.
 CACHE_BYTES = 1 << 30
@@ -77,7 +77,7 @@ class ImageFiles:
     def digest_of(self, index: int) -> str:
         """Hash of the bytes of an image's file."""
         path = self.place(self.file_of(self.names[index])).path
-        with obtained(path):
+        with reading_foreign(path):
             return sha256(path).hex()
 
     @property
@@ -131,7 +131,7 @@ class ImageFiles:
         box = self.boxes.get(index)
         try:
             picture = self._open(index)
-            return pixels(picture if box is None else cut(picture, *box))
+            return pixels(picture if box is None else crop_box(picture, *box))
         except UserError:
             raise
         except Exception as error:  # decoders raise exceptions of many types
@@ -183,7 +183,7 @@ def square(
     return np.array(resized.crop((left, top, left + resolution, top + resolution)))
 
 
-def cut(picture: Image.Image, left: int, top: int, width: int, height: int) -> Image.Image:
+def crop_box(picture: Image.Image, left: int, top: int, width: int, height: int) -> Image.Image:
     """The part of a picture inside a box, which may be long and thin; where the box extends beyond the picture, it is
     black. Raises for a box without pixels or with too many."""
     if width < 1 or height < 1:

@@ -34,9 +34,8 @@ class PhotographId(NamedTuple):
 class KeptOut:
     """Photographs that training leaves out; by default none.
 
-    `menagerie.generators.benchmarks.shown.images_of_tests` collects those of COCO's validation set and of all
-    benchmarks on disk.
-    """
+    `menagerie.generators.benchmarks.tested_photographs.images_of_tests` collects those of COCO's validation set and of
+    all benchmarks on disk."""
 
     images: Mapping[PhotographId, str] = field(default_factory=dict)
     """Reason for leaving out each photograph, such as "in sugarcrepe"."""
@@ -69,7 +68,7 @@ def flickr_number(address: object) -> PhotographId | None:
     return PhotographId(FLICKR, int(found[1])) if found else None
 
 
-def named_in(
+def numbers_under(
     collection: str, rows_of: Callable[[Path], Iterable[Any]], key: str
 ) -> Callable[[Path], Iterator[PhotographId]]:
     """Make the function that reads a collection's photographs in a benchmark's file: `key` names the image of each of

@@ -25,7 +25,7 @@ MOST_LITERAL = 100_000  # characters of a cell that is parsed as a list
 NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 
 
-class Row(NamedTuple):
+class FileRow(NamedTuple):
     """An object or a list in a JSON file, or a record of a table, with its place for error messages."""
 
     file: Path
@@ -83,72 +83,76 @@ class Row(NamedTuple):
             raise self.error(f"has a {key!r} that is no number from 0 to {most}: {shown(value)}")
         return number
 
-    def inside(self, key: str | int) -> "Row":
+    def inside(self, key: str | int) -> "FileRow":
         """The object under `key`."""
-        return Row(self.file, f"{self.place}.{key}" if self.place else str(key), self.field(key, dict))
+        return FileRow(self.file, f"{self.place}.{key}" if self.place else str(key), self.field(key, dict))
 
-    def rows(self, key: str | None = None) -> list["Row"]:
+    def rows(self, key: str | None = None) -> list["FileRow"]:
         """The objects in this object or list, or in the list under `key`."""
         content = self.content if key is None else self.field(key, list)
         if isinstance(content, dict):
-            return [checked(Row(self.file, name, item)) for name, item in content.items()]
+            return [check_object(FileRow(self.file, name, item)) for name, item in content.items()]
         start = ".".join(filter(None, (self.place, key)))
-        return [checked(Row(self.file, f"{start}[{k}]", item)) for k, item in enumerate(content)]
+        return [check_object(FileRow(self.file, f"{start}[{k}]", item)) for k, item in enumerate(content)]
 
 
-def checked(row: Row) -> Row:
+def check_object(row: FileRow) -> FileRow:
     """Return a row if it is an object; else raise."""
     if not isinstance(row.content, dict):
         raise row.error("is no object")
     return row
 
 
-def read_json(path: Path, kind: type = dict) -> Row:
+def read_json_object(path: Path, kind: type = dict) -> FileRow:
     """The outermost object of a JSON file, or, as `kind` says, its list."""
-    with obtained(path):
+    with reading_foreign(path):
         content = decode_json(read_whole_bytes(path), path)
     if not isinstance(content, kind):
         wanted, found = ("object" if kind is dict else "list"), type(content).__name__
         raise UserError(f"{path} holds no JSON {wanted}, but {found}; is it the right file?")
-    return Row(path, "", content)
+    return FileRow(path, "", content)
 
 
-def read_json_list(path: Path) -> list[Row]:
+def read_json_list(path: Path) -> list[FileRow]:
     """The objects of a JSON file that is a list."""
-    return read_json(path, list).rows()
+    return read_json_object(path, list).rows()
 
 
-def read_json_rows(path: Path, length: int) -> list[Row]:
+def read_json_rows(path: Path, length: int) -> list[FileRow]:
     """The lists in a JSON file that is a list of lists, each of this length."""
-    rows = [Row(path, f"[{k}]", item) for k, item in enumerate(read_json(path, list).content)]
+    rows = [FileRow(path, f"[{k}]", item) for k, item in enumerate(read_json_object(path, list).content)]
     for row in rows:
         if not isinstance(row.content, list) or len(row.content) != length:
             raise row.error(f"is no list of {length}")
     return rows
 
 
-def read_json_lines(path: Path) -> list[Row]:
+def read_json_lines(path: Path) -> list[FileRow]:
     """The objects of a file with one per line. Only line feeds end a line, so texts may contain U+2028."""
-    with obtained(path):
+    with reading_foreign(path):
         lines = enumerate(read_whole(path).split("\n"), start=1)
-        return [checked(Row(path, f"line {n}", decode_json(line.encode(), path))) for n, line in lines if line.strip()]
+        return [
+            check_object(FileRow(path, f"line {n}", decode_json(line.encode(), path)))
+            for n, line in lines
+            if line.strip()
+        ]
 
 
-def stream_json(path: Path, kind: type) -> Iterator[Row]:
+def stream_json(path: Path, kind: type) -> Iterator[FileRow]:
     """Yield the objects of a JSON file that is a list of objects or, as `kind` says, an object of them, which are their
     places then. One at a time is decoded: all of them take twenty times the file's size."""
-    with obtained(path):
+    with reading_foreign(path):
         for place, content in split_json(read_whole_bytes(path, MOST_STREAMED), path, kind):
-            yield checked(Row(path, place, content))
+            yield check_object(FileRow(path, place, content))
 
 
-def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[Row]:
+def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[FileRow]:
     """The records of a CSV file that has these columns, and perhaps others.
 
     With `by_place` it must have exactly these columns, in this order; the names in its header are ignored.
     """
     try:
-        reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+        reader = csv.DictReader(io.StringIO(read_foreign_text(path), newline=""), strict=True)
         found = reader.fieldnames or ()
         if by_place and len(found) != len(columns):
             raise UserError(
@@ -158,7 +162,7 @@ def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list
             reader.fieldnames = found = columns
         if missing := [column for column in columns if column not in found]:
             raise UserError(f"{path} has no column {missing[0]!r}, but {shown(found)}; is it the right file?")
-        rows = [Row(path, f"record {number}", cells) for number, cells in enumerate(reader, start=1)]
+        rows = [FileRow(path, f"record {number}", cells) for number, cells in enumerate(reader, start=1)]
     except csv.Error as error:
         raise UserError(f"{path} is no CSV ({error}); get it again") from error
     for row in rows:
@@ -167,14 +171,14 @@ def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list
     return rows
 
 
-def read_text(path: Path) -> str:
+def read_foreign_text(path: Path) -> str:
     """Read a text file; raises `UserError` if it can't be read."""
-    with obtained(path):
+    with reading_foreign(path):
         return read_whole(path)
 
 
 @contextlib.contextmanager
-def obtained(path: Path) -> Iterator[None]:
+def reading_foreign(path: Path) -> Iterator[None]:
     """Turn `Unreadable` into a `UserError` that says what to do about `path`, a file of others."""
     try:
         yield

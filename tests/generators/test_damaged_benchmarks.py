@@ -10,7 +10,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
-from menagerie.generators.benchmarks.registry import load, names
+from menagerie.generators.benchmarks.registry import load_benchmark, names
 from menagerie.generators.sources.coco import CocoCaptions
 from menagerie.generators.sources.place import Place
 from tests.generators.damage import OF_TEXTS, RUNS, mutated
@@ -24,7 +24,7 @@ WRITTEN = (".json", ".jsonl", ".csv", ".txt")
 
 def read(name: str, root: Path) -> None:
     """All of a benchmark but its pixels and a model: with scores of 0 as far as its headlines."""
-    bench = load(name).build(Place(root, 16, allow_missing=True, tag=tiny_tags))
+    bench = load_benchmark(name).build(Place(root, 16, allow_missing=True, tag=tiny_tags))
     if isinstance(bench, MatrixBenchmark):
         zeros = ((pool, np.zeros((len(pool.images), len(pool.texts)), np.float32)) for pool in bench.pools)
         results = [result for pool, scores in zeros for result in bench.results(pool, scores)]
@@ -105,10 +105,10 @@ def test_a_wrong_folder_and_half_a_copy_are_one_line(name, tmp_path):
         assert str(root) in str(error.value)
     place = Place(tmp_path / "data", 16, tag=tiny_tags)
     if name == "ncd":  # no file says which images there should be
-        assert load(name).build(place).records
+        assert load_benchmark(name).build(place).records
         return
     with pytest.raises(UserError, match=r"images are missing in|has no images") as error:
-        load(name).build(place)
+        load_benchmark(name).build(place)
     assert "\n" not in str(error.value)
 
 
@@ -140,7 +140,7 @@ def test_a_path_that_climbs_out_of_the_images_is_refused(name, tmp_path):
         file.write_text(file.read_text().replace(image, f"../../../../{image}"))
     (tmp_path / image).write_bytes(b"secret")
     with pytest.raises(UserError, match=r"leads out of the folder .* do not trust"):
-        load(name).build(Place(tmp_path, 16, allow_missing=True))
+        load_benchmark(name).build(Place(tmp_path, 16, allow_missing=True))
 
 
 BAD_IMAGES = {
@@ -156,7 +156,7 @@ BAD_IMAGES = {
 def test_a_bad_image_is_named(name, fault, tmp_path):
     spoil, problem = BAD_IMAGES[fault]
     MAKE[name](tmp_path)
-    bench = load(name).build(Place(tmp_path, 16))
+    bench = load_benchmark(name).build(Place(tmp_path, 16))
     file = bench.files.root / bench.files.names[0]
     file.write_bytes(spoil(file.read_bytes()))
     with pytest.raises(UserError, match=problem) as error:

@@ -12,11 +12,18 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources import registry
-from menagerie.generators.sources.captions_file import read_captions
+from menagerie.generators.sources.captions_file import distinct_captions_in
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import LONGEST_TEXT, Row, read_csv, read_json_lines, read_json_list, stream_json
+from menagerie.generators.sources.rows import (
+    LONGEST_TEXT,
+    FileRow,
+    read_csv,
+    read_json_lines,
+    read_json_list,
+    stream_json,
+)
 from menagerie.generators.sources.shard import Member
-from menagerie.generators.sources.shard import read_text as read_shard_text
+from menagerie.generators.sources.shard import read_member_text as read_shard_text
 from menagerie.generators.sources.texts import Texts
 from menagerie.generators.sources.texts import refusal as refused_text
 from tests.generators.damage import mutated
@@ -38,7 +45,7 @@ READ = (
 def refusal(name: str, recipe: str, root: Path) -> str:
     """Why files are refused; empty where all of them but the pixels can be read."""
     try:
-        data = registry.load(name).open(Place(root, 16, caption=recipe))
+        data = registry.load_source(name).open(Place(root, 16, caption=recipe))
     except UserError as error:
         return str(error)
     "".join([*data.texts(), *data.names_of_images, *data.left_out, *data.refused_texts]).encode()
@@ -82,7 +89,7 @@ def test_a_stream_gives_what_json_does(tmp_path):
         (tmp_path / "a.json").write_text(json.dumps(content, indent=indent) + "\n ", encoding="utf-8-sig")
         (tmp_path / "b.json").write_text(json.dumps(list(content.values()), indent=indent, ensure_ascii=False))
         found = list(stream_json(tmp_path / "a.json", dict))
-        assert found == [Row(tmp_path / "a.json", key, value) for key, value in content.items()]
+        assert found == [FileRow(tmp_path / "a.json", key, value) for key, value in content.items()]
         listed = list(stream_json(tmp_path / "b.json", list))
         assert [row.content for row in listed] == list(content.values())
         assert [row.place for row in listed] == [f"[{k}]" for k in range(9)]
@@ -110,7 +117,7 @@ def test_utf_16_is_refused(codec, why, tmp_path):
     """Without a mark it is text in UTF-8 too, with zeros between its letters."""
     (tmp_path / "captions.txt").write_text("a cat", encoding=codec)
     with pytest.raises(UserError, match=rf"captions\.txt is no text.*{why}.*save it as UTF-8"):
-        read_captions(tmp_path / "captions.txt")
+        distinct_captions_in(tmp_path / "captions.txt")
 
 
 def in_csv(text: str, folder: Path) -> str:
@@ -121,9 +128,9 @@ def in_csv(text: str, folder: Path) -> str:
 
 # Ways in which a text comes from a file.
 TEXTS = {
-    "json": lambda text, folder: Row(folder, "it", {"a": text}).text("a"),
-    "json, a list": lambda text, folder: Row(folder, "it", {"a": [text]}).texts("a")[0],
-    "json, a row": lambda text, folder: Row(folder, "it", [text]).text(0),
+    "json": lambda text, folder: FileRow(folder, "it", {"a": text}).text("a"),
+    "json, a list": lambda text, folder: FileRow(folder, "it", {"a": [text]}).texts("a")[0],
+    "json, a row": lambda text, folder: FileRow(folder, "it", [text]).text(0),
     "csv": in_csv,
 }
 

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from menagerie.envs.worlds import load_world
-from menagerie.generators.benchmarks.registry import load as load_benchmark
-from menagerie.generators.export.write import export
+from menagerie.generators.benchmarks.registry import load_benchmark as load_benchmark
+from menagerie.generators.export.write import export_split
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.registry import load as load_source
+from menagerie.generators.sources.registry import load_source as load_source
 from tests.faults.their_files import make_table, make_webdataset
 from tests.helpers.benchmark_files import MAKERS, MATRICES, tiny_tags
 from tests.helpers.cutout_files import draw, world_of
@@ -68,7 +68,7 @@ def test_below_a_folder_of_the_hub(make, files, tmp_path):
 
 @pytest.mark.parametrize("files", [True, False])
 def test_below_an_export(files, split, tmp_path):
-    export(split, "coco", tmp_path / "out", ["train"])
+    export_split(split, "coco", tmp_path / "out", ["train"])
     laid_elsewhere(tmp_path / "out", files)
     folders = {"coco/annotations": (tmp_path / "out",), "coco/train2017": (tmp_path / "out/images",)}
     (tmp_path / "out/captions_train2017.json").symlink_to(tmp_path / "out/train.json")

@@ -17,7 +17,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers import chat_server
 from menagerie.generators.parsers.asking import Asking
-from menagerie.generators.parsers.llm import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of, read_answer
+from menagerie.generators.parsers.llm import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of_answer, read_graph
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser
 from menagerie.generators.parsers.reply import read_reply
@@ -94,7 +94,7 @@ def test_without_a_key_none_is_sent():
 
 def test_the_examples_of_the_prompt_follow_its_rules():
     for caption, answer in EXAMPLES:
-        graph = graph_of(answer)
+        graph = graph_of_answer(answer)
         assert all(word in caption.lower() for node in graph.nodes for word in node.split())
         assert all(edge.predicate in caption.lower() for edge in graph.edges)
 
@@ -129,7 +129,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_answers_are_read_strictly(name):
     with pytest.raises(NotAGraph) as error:
-        read_answer(BAD[name])
+        read_graph(BAD[name])
     kind, colon, detail = str(error.value).partition(": ")
     assert colon
     assert detail
@@ -148,7 +148,7 @@ def test_mutated_answers_are_graphs_or_refused():
             new = rng.choice(('"', "1", "", "}", "[ANS]", "\ud800", "\0", "x"))
             text[place : place + rng.choice((0, 1, 1, 9))] = new
         try:
-            graph = read_answer("".join(text))
+            graph = read_graph("".join(text))
         except NotAGraph:
             continue
         read += 1

@@ -10,9 +10,9 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import retrieval
 from menagerie.generators.benchmarks.benchmark import Outcome
-from menagerie.generators.benchmarks.matrix import among_best, answer, answers_of
-from menagerie.generators.benchmarks.photographs import by_task
-from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.matrix import among_best, rank_candidates, true_candidates
+from menagerie.generators.benchmarks.photographs import group_by_task
+from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
 from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of, make_karpathy_test
 
@@ -21,12 +21,12 @@ from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of, make_ka
 def built(request, tmp_path):
     """A benchmark from tiny files, and the number of queries of each task."""
     counts = MATRICES[request.param](tmp_path)
-    return load(request.param).build(Place(tmp_path, resolution=16)), counts
+    return load_benchmark(request.param).build(Place(tmp_path, resolution=16)), counts
 
 
 def make(name, root, **more):
     MATRICES[name](root)
-    return load(name).build(Place(root, resolution=16, **more))
+    return load_benchmark(name).build(Place(root, resolution=16, **more))
 
 
 def true(pool):
@@ -74,12 +74,12 @@ def test_a_constant_scorer(built):
     assert Counter(its for pool in bench.pools for its in bench.level(pool)) == Counter(
         zip(items, outcomes, strict=True)
     )
-    parts = by_task(items, outcomes)
+    parts = group_by_task(items, outcomes)
     for pool in bench.pools:
         for measure in bench.measures_of(pool):
             task = f"{pool.name} {measure.name}".strip()
             n = len(pool.texts if measure.of_images else pool.images)
-            answers = answers_of(pool, measure.of_images)
+            answers = true_candidates(pool, measure.of_images)
             for outcome, own in zip(parts[task], answers.values(), strict=True):
                 missed = math.comb(n - len(own), measure.k) / math.comb(n, min(measure.k, n))
                 assert outcome.neutral == pytest.approx(1 - missed)
@@ -106,7 +106,7 @@ def test_a_random_scorer_is_at_chance(built):
 def test_ranks_by_hand():
     """Candidates 1 and 4 are true; the best of them is level with a false one before it and one behind it."""
     scores = np.array([0.9, 0.2, 0.5, 0.1, 0.5, 0.5], np.float32)
-    ranked = answer(scores, np.array([1, 4]))
+    ranked = rank_candidates(scores, np.array([1, 4]))
     assert ranked == (4, 0, 1, (2, 1), 1)
     assert among_best(ranked, 1) == Outcome(0.0, 0.0, False)
     assert among_best(ranked, 2) == Outcome(0.0, pytest.approx(1 / 3), True)
@@ -122,7 +122,7 @@ def test_compositions_are_one_pool_of_all(tmp_path):
         path = tmp_path / "imagenet_ao/images" / name
         path.parent.mkdir(parents=True)
         path.touch()
-    bench = load("imagenet-ao").build(Place(tmp_path, resolution=16))
+    bench = load_benchmark("imagenet-ao").build(Place(tmp_path, resolution=16))
     (pool,) = bench.pools
     assert (len(pool.texts), len(pool.images), len(pool.pairs)) == (120, 120, 120)
     assert all(len(record.texts) == 1 for record in bench.records)
@@ -132,7 +132,7 @@ def test_compositions_are_one_pool_of_all(tmp_path):
 def test_all_forms_of_karpathys_split_are_the_same(tmp_path):
     for name, folder in (("retrieval-coco", "coco"), ("retrieval-flickr30k", "flickr30k")):
         bench = make(name, tmp_path)
-        spec = load(name)
+        spec = load_benchmark(name)
         own, blip = (tmp_path / form for form in spec.one_of)
         own.unlink()
         assert [text[0].text for text in bench.pools[0].texts] == [t for k in range(IMAGES) for t in captions_of(k)]
@@ -150,11 +150,11 @@ def test_karpathys_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
     MATRICES["retrieval-coco"](tmp_path)
     place = Place(tmp_path, tag=None)
     for name in ("retrieval-coco", "coco-order"):
-        load(name).build(place)
+        load_benchmark(name).build(place)
     assert len(calls) == 1
     file = tmp_path / "coco/dataset_coco.json"
     file.write_text(file.read_text().replace("small cat", "large cat"))
-    assert "large cat" in load("coco-order").build(place).records[0].texts[0]
+    assert "large cat" in load_benchmark("coco-order").build(place).records[0].texts[0]
     assert len(calls) == 2
 
 
@@ -200,7 +200,7 @@ class TestZeroShotFolders:
         MATRICES["zero-shot"](tmp_path)
         spoil(tmp_path / "zero_shot")
         with pytest.raises(UserError) as error:
-            load("zero-shot").build(Place(tmp_path))
+            load_benchmark("zero-shot").build(Place(tmp_path))
         assert problem in str(error.value)
         assert "\n" not in str(error.value)
 
@@ -212,12 +212,12 @@ class TestMissing:
         MATRICES["retrieval-coco"](tmp_path)
         (tmp_path / "coco/val2014/COCO_val2014_000000000003.jpg").unlink()
         with pytest.raises(UserError, match=r"1 of 7 images are missing in .*val2014, the first is '.*0003.jpg'"):
-            load("retrieval-coco").build(Place(tmp_path))
+            load_benchmark("retrieval-coco").build(Place(tmp_path))
 
     def test_they_are_left_out_where_allowed_and_counted(self, tmp_path):
         counts = MATRICES["retrieval-coco"](tmp_path)
         (tmp_path / "coco/val2014/COCO_val2014_000000000003.jpg").unlink()
-        bench = load("retrieval-coco").build(Place(tmp_path, allow_missing=True))
+        bench = load_benchmark("retrieval-coco").build(Place(tmp_path, allow_missing=True))
         lost = {"I2T R@1": 1, "I2T R@5": 1, "T2I R@1": 3, "T2I R@5": 3}
         assert bench.untested() == lost
         assert bench.tests() == {name: count - lost[name] for name, count in counts.items()}
@@ -227,7 +227,7 @@ class TestMissing:
         for k in range(1, IMAGES):
             (tmp_path / f"coco/val2014/COCO_val2014_{k:012d}.jpg").unlink()
         with pytest.raises(UserError, match="1 images are there, and retrieval needs at least 2"):
-            load("retrieval-coco").build(Place(tmp_path, allow_missing=True))
+            load_benchmark("retrieval-coco").build(Place(tmp_path, allow_missing=True))
 
 
 def test_texts_without_a_word_left_are_no_candidates(tmp_path):
@@ -299,7 +299,7 @@ class TestTorchvision:
         assert [one == other for one, other in zip(before, after, strict=True)].count(False) == 1
 
     def again(self, root):
-        return load(self.NAME).build(Place(root, resolution=16))
+        return load_benchmark(self.NAME).build(Place(root, resolution=16))
 
     @pytest.mark.parametrize(
         ("spoil", "problem"),

@@ -5,9 +5,9 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import mmvp_vlm, valse
-from menagerie.generators.benchmarks.benchmark import Outcome, Result, first_of_best, texts_chosen
-from menagerie.generators.benchmarks.photographs import Photographs
-from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.benchmark import Outcome, ScoredItem, first_of_best, texts_chosen
+from menagerie.generators.benchmarks.photographs import ItemBenchmark
+from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.benchmarks.sugarcrepe import both_above
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
@@ -26,7 +26,7 @@ def scored(bench, score):
 
 
 def build(name, root, **options):
-    return load(name).build(Place(root, 16, **options))
+    return load_benchmark(name).build(Place(root, 16, **options))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_another_rule_is_another_benchmark_to_those_who_keep_scores(tmp_path):
     MAKERS["mmvp-vlm"](tmp_path)
     bench = build("mmvp-vlm", tmp_path)
     by_rule = [
-        list(Photographs("m", mmvp_vlm.IMAGES, bench.records, Place(tmp_path, 16), rule).content())
+        list(ItemBenchmark("m", mmvp_vlm.IMAGES, bench.records, Place(tmp_path, 16), rule).content())
         for rule in (texts_chosen, first_of_best, {"a": texts_chosen, "b": first_of_best})
     ]
     assert by_rule[0] != by_rule[1] != by_rule[2] != by_rule[0]
@@ -112,7 +112,7 @@ def test_a_second_true_caption_is_never_shown_as_a_false_one(tmp_path):
     bench = build("sugarcrepe-pp", tmp_path)
     for row, expected in (([1, 9, 0], None), ([9, 1, 5], (1, [1.0, 5.0])), ([1, 9, 5], (0, [1.0, 5.0]))):
         item, scores = bench.items[0], np.array([row], float)
-        found = list(preferences(Result(item, scores, bench.outcome(item, scores))))
+        found = list(preferences(ScoredItem(item, scores, bench.outcome(item, scores))))
         shown = [(its["true"], its["preferred"], its["scores"]) for its in found]
         texts = [text.text for text in item.texts]
         assert shown == ([] if expected is None else [(texts[expected[0]], texts[2], expected[1])])
@@ -178,7 +178,7 @@ def test_pug_spare_exchanges_textures(tmp_path):
 def test_photographs_of_other_collections_are_not_taken_for_cocos(tmp_path):
     """VisDial has photographs of its own, Visual7W those of Visual Genome."""
     MAKERS["valse"](tmp_path)
-    of = {name: set(load("valse").photographs(tmp_path / f"valse/data/{name}.json")) for name in valse.COUNTS}
+    of = {name: set(load_benchmark("valse").photographs(tmp_path / f"valse/data/{name}.json")) for name in valse.COUNTS}
     assert of["coreference-hard"] == set()
     assert of["foil-it"] == {PhotographId(COCO, 1)}
     assert of["plurals"] == {PhotographId(VISUAL_GENOME, 0), PhotographId(VISUAL_GENOME, 1)}

@@ -16,11 +16,11 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import names_in
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers import spacy_rules, t5
-from menagerie.generators.parsers.dependency_rules import Word, graph_of
+from menagerie.generators.parsers.dependency_rules import Word, graph_of_tree
 from menagerie.generators.parsers.graph_json import NotAGraph, ParseCache, as_json, from_json, plain_phrase
-from menagerie.generators.parsers.parser import CaptionParser, Parsed, parsed
-from menagerie.generators.parsers.registry import describe, load, names, open_parser
-from menagerie.generators.sources.captions_file import parse_file, read_captions
+from menagerie.generators.parsers.parser import CaptionParser, Parsed, try_parse
+from menagerie.generators.parsers.registry import describe, load_parser, names, open_parser
+from menagerie.generators.sources.captions_file import distinct_captions_in, parse_file
 from menagerie.generators.sources.information import mentions_in
 from menagerie.generators.sources.place import one_node
 from menagerie.generators.vocabulary import Vocabulary
@@ -56,7 +56,7 @@ class Scripted:
 def test_every_parser_is_found_and_described():
     assert names() == ("llm", "one-node", "rules", "spacy-rules", "t5")
     for name in names():
-        assert load(name).name == name
+        assert load_parser(name).name == name
         assert name in describe()
     assert "en_core_web_sm" in describe()
     with pytest.raises(UserError, match="did you mean 'spacy-rules'"):
@@ -315,7 +315,7 @@ TREES = {
 def test_rules_over_trees(text):
     nodes, edges = TREES[text] or ((), ())
     expected = SceneGraph(tuple(nodes), tuple(Edge(*edge) for edge in edges))
-    assert parsed(text, graph_of, tree(text)).graph == (expected if nodes else None)
+    assert try_parse(text, graph_of_tree, tree(text)).graph == (expected if nodes else None)
 
 
 # Table 10 of OC-CLIP. With the rules of the paper's authors the first has "on", and the second misses its relation and
@@ -355,7 +355,7 @@ def test_trees_of_spacy_are_read_as_they_are():
                 yield spacy.tokens.Doc(vocabulary, words, pos=parts, deps=labels, heads=heads)
 
     rules = spacy_rules.DependencyRules(Pipeline())
-    assert [parsed.graph for parsed in rules.parse(texts)] == [graph_of(tree(text)) for text in texts]
+    assert [parsed.graph for parsed in rules.parse(texts)] == [graph_of_tree(tree(text)) for text in texts]
     assert rules.identity() == {"parser": "spacy-rules", "version": 1, "model": "en_given 1"}
 
 
@@ -369,7 +369,7 @@ def test_random_trees_give_sound_graphs():
         parts = rng.choices(("NOUN", "VERB", "AUX", "ADP", "ADJ", "PRON"), k=9)
         tops = zip(rng.choices(texts, k=9), parts, rng.choices(labels, k=9), range(9), strict=True)
         words = [Word(text, part, label, heads[place]) for text, part, label, place in tops]
-        graph, problem = parsed("caption", graph_of, words)[1:3]
+        graph, problem = try_parse("caption", graph_of_tree, words)[1:3]
         assert graph or problem
         if graph:
             assert all(0 <= end < len(graph.nodes) for edge in graph.edges for end in edge[1:])
@@ -388,7 +388,7 @@ FACTS = {
 @pytest.mark.parametrize("facts", FACTS)
 def test_facts_of_the_t5_are_read(facts):
     nodes, edges = FACTS[facts]
-    assert t5.graph_of(facts) == SceneGraph(tuple(nodes), tuple(Edge(*edge) for edge in edges))
+    assert t5.graph_of_facts(facts) == SceneGraph(tuple(nodes), tuple(Edge(*edge) for edge in edges))
 
 
 NO_FACTS = ["", "a cat", "( cat , is )", "( cat , on , )", "( cat , is , brown ) , ( cat", "( the )"]
@@ -438,18 +438,18 @@ def test_phrases_are_taken_apart():
 
 def test_captions_are_read_one_a_line_or_from_coco(tmp_path):
     (tmp_path / "captions.txt").write_text("A cat.\n\n  A\tdog \r\nA cat.\n", encoding="utf-8")
-    assert read_captions(tmp_path / "captions.txt") == ["A cat.", "A dog"]
+    assert distinct_captions_in(tmp_path / "captions.txt") == ["A cat.", "A dog"]
     content = {
         "images": [{"id": 1, "file_name": "1.jpg"}],
         "annotations": [{"image_id": 1, "caption": text} for text in ("A cat.", "A  cat.", "A pig")],
     }
     (tmp_path / "captions.json").write_text(json.dumps(content))
-    assert read_captions(tmp_path / "captions.json") == ["A cat.", "A pig"]
+    assert distinct_captions_in(tmp_path / "captions.json") == ["A cat.", "A pig"]
 
 
 @pytest.mark.skipif(not (SHARED / "coco-mini").is_dir(), reason="no shared photographs here")
 def test_captions_of_real_photographs_are_read():
-    found = read_captions(SHARED / "coco-mini/annotations/captions_val2017.json")
+    found = distinct_captions_in(SHARED / "coco-mini/annotations/captions_val2017.json")
     assert len(found) > 100
     assert all(caption == " ".join(caption.split()) for caption in found)
 
@@ -469,7 +469,7 @@ def test_files_without_captions_are_one_line(name, tmp_path):
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError) as error:
-        read_captions(tmp_path / name)
+        distinct_captions_in(tmp_path / name)
     assert problem in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -16,8 +16,8 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import clevr_bind, sugarcrepe
 from menagerie.generators.benchmarks.benchmark import Outcome, first_of_drawn, summarise
-from menagerie.generators.benchmarks.photographs import by_task
-from menagerie.generators.benchmarks.registry import load, names
+from menagerie.generators.benchmarks.photographs import group_by_task
+from menagerie.generators.benchmarks.registry import load_benchmark, names
 from menagerie.generators.sources.place import Place
 from menagerie.models.library.pictures import framed_images
 from menagerie.models.towers.pixels import Framing
@@ -36,7 +36,7 @@ DRAWN = {*clevr_bind.RELATIONS, "left/right", "bottom/top", "blue/red", "grass/s
 def built(request, tmp_path):
     """A benchmark from tiny files, and the number of records of each task."""
     counts = MAKERS[request.param](tmp_path)
-    return load(request.param).build(Place(tmp_path, resolution=16, tag=tiny_tags)), counts
+    return load_benchmark(request.param).build(Place(tmp_path, resolution=16, tag=tiny_tags)), counts
 
 
 def test_every_benchmark_has_files():
@@ -120,7 +120,7 @@ def test_a_random_scorer_is_at_chance(built):
 def test_pairs_and_sets_of_a_random_scorer_are_at_chance(tmp_path):
     """Of What'sUp, which chance reaches less often: 4000 pairs or sets of each."""
     MAKERS["whatsup"](tmp_path)
-    bench = load("whatsup").build(Place(tmp_path, resolution=16))
+    bench = load_benchmark("whatsup").build(Place(tmp_path, resolution=16))
     rng = np.random.default_rng(0)
     items = [item._replace(cluster=f"{item.cluster} {draw}") for draw in range(2000) for item in bench.items]
     drawn = bench.headlines(items, [bench.outcome(item, rng.random((1, 4))) for item in items])
@@ -131,7 +131,7 @@ def test_pairs_and_sets_of_a_random_scorer_are_at_chance(tmp_path):
 def test_tasks_of_whats_up(tmp_path):
     """Of one set all but one right: of its two pairs one, of its sets none."""
     MAKERS["whatsup"](tmp_path)
-    bench = load("whatsup").build(Place(tmp_path, resolution=16))
+    bench = load_benchmark("whatsup").build(Place(tmp_path, resolution=16))
     wrong = next(item for item in bench.items if "under" in item.record)
     outcomes = [bench.outcome(item, -true(item) if item is wrong else true(item)) for item in bench.items]
     headlines = bench.headlines(bench.items, outcomes)
@@ -145,7 +145,7 @@ def test_means_of_spatial_questions_are_over_tasks(tmp_path):
     for name in ("coco-spatial", "whatsup"):
         MAKERS[name](tmp_path)
     for name, wrong, macro, micro in (("coco-spatial", "one object", 0.5, 2 / 5), ("whatsup", "A", 0.5, None)):
-        bench = load(name).build(Place(tmp_path, resolution=16))
+        bench = load_benchmark(name).build(Place(tmp_path, resolution=16))
         outcomes = [bench.outcome(item, true(item) * (-1 if item.task == wrong else 1)) for item in bench.items]
         headlines = bench.headlines(bench.items, outcomes)
         (over_tasks,) = (its.official for label, its in headlines.items() if label.startswith("macro"))
@@ -158,7 +158,7 @@ def test_means_over_relations_and_attributes(tmp_path):
     for name in ("vg-relation", "vg-attribution"):
         MAKERS[name](tmp_path)
     relation, attribution = (
-        load(name).build(Place(tmp_path, resolution=16)) for name in ("vg-relation", "vg-attribution")
+        load_benchmark(name).build(Place(tmp_path, resolution=16)) for name in ("vg-relation", "vg-attribution")
     )
     results = {"on": 1, "wearing": -1, "near": -1}  # "near" is excluded
     found = relation.headlines(
@@ -174,7 +174,7 @@ def test_means_over_relations_and_attributes(tmp_path):
 
 def test_boxes_are_cut_out(tmp_path):
     MAKERS["vg-relation"](tmp_path)
-    bench = load("vg-relation").build(Place(tmp_path, resolution=30))
+    bench = load_benchmark("vg-relation").build(Place(tmp_path, resolution=30))
     with Image.open(tmp_path / "aro/images/0.jpg") as whole:
         part = whole.crop((4, 2, 34, 42))  # the box reaches beyond the image: black, as ARO's code has it
     assert (np.asarray(part)[22:] == 0).all()
@@ -198,7 +198,7 @@ def test_a_box_is_scored_wherever_pillow_can_cut_it_out(tmp_path, box, problem):
     record = json.loads(file.read_text())[0] | {"bbox_x": 0, "bbox_y": 3, "bbox_w": 30, "bbox_h": 15} | box
     file.write_text(json.dumps([record]))
     write_images(tmp_path / "aro/images", ["0.jpg"], (500, 40))
-    bench = load("vg-relation").build(Place(tmp_path, resolution=64))
+    bench = load_benchmark("vg-relation").build(Place(tmp_path, resolution=64))
     if problem:
         with pytest.raises(UserError, match=problem):
             bench.images([0])
@@ -218,14 +218,14 @@ def test_images_are_read_as_a_scorer_reads_them(tmp_path, squashed, interpolatio
     """By a model's own framing, as the library frames pictures."""
     MAKERS["sugarcrepe"](tmp_path)
     framing = Framing(16, squashed, interpolation)
-    bench = load("sugarcrepe").build(Place(tmp_path, **framing._asdict()))
+    bench = load_benchmark("sugarcrepe").build(Place(tmp_path, **framing._asdict()))
     files = [tmp_path / sugarcrepe.IMAGES / name for name in bench.files.names]
     assert torch.equal(bench.images(range(2)), framed_images(files, framing))
 
 
 def test_the_scores_of_winoground_stand_before_those_of_its_tags(tmp_path):
     MAKERS["winoground"](tmp_path)
-    bench = load("winoground").build(Place(tmp_path, resolution=16))
+    bench = load_benchmark("winoground").build(Place(tmp_path, resolution=16))
     headlines = bench.headlines(bench.items, [bench.outcome(item, true(item)) for item in bench.items])
     assert list(headlines)[:3] == ["text", "image", "task"]
     assert {name: its.n for name, its in headlines.items() if name.endswith("task")} == {
@@ -239,7 +239,7 @@ def test_vl_checklist_in_its_official_layout(tmp_path):
     """Where images are depends on the file; means are over files, then data sets, then kinds of a dimension."""
     counts = MAKERS["vl-checklist"](tmp_path)
     assert len(counts) == 56
-    bench = load("vl-checklist").build(Place(tmp_path, resolution=16))
+    bench = load_benchmark("vl-checklist").build(Place(tmp_path, resolution=16))
     folders = {item.task: bench.files.names[item.images[0]] for item in bench.items}
     assert folders["Object/Size/swig_size/swig_tool/swig_tool_small"] == "swig/dialing_0.jpg"
     assert folders["Relation/hake_action"] == "hake/hcvrd/0.jpg"
@@ -253,7 +253,7 @@ def test_vl_checklist_in_its_official_layout(tmp_path):
         assert headlines[f"{name}, first 1000"].official == pytest.approx(expected)
     (tmp_path / "vl_checklist/data/Relation/vg/spatial.json").unlink()
     with pytest.raises(UserError, match=r"spatial.json can't be read"):
-        load("vl-checklist").build(Place(tmp_path, resolution=16))
+        load_benchmark("vl-checklist").build(Place(tmp_path, resolution=16))
 
 
 def test_relations_of_clevr_bind(tmp_path):
@@ -261,7 +261,7 @@ def test_relations_of_clevr_bind(tmp_path):
     MAKERS["clevr-bind"](tmp_path)
     texts = {}
     for name in ("clevr-bind", "clevr-bind-prompted"):
-        bench = load(name).build(Place(tmp_path, resolution=16))
+        bench = load_benchmark(name).build(Place(tmp_path, resolution=16))
         texts[name] = [[text.text for text in item.texts] for item in bench.items if item.task == "rel val"]
     plain, prompted = texts.values()
     others = ["sphere left cube", "cube right sphere", "cylinder left sphere", "cube left cylinder"]
@@ -271,7 +271,7 @@ def test_relations_of_clevr_bind(tmp_path):
     for text in ("cube left cube", "cube left dog", "cube left sphere cylinder"):
         (tmp_path / "clevr_bind/rel/gen.json").write_text(json.dumps({"0.png": {"pos": [text]}}))
         with pytest.raises(UserError, match="no 'shape relation another_shape'"):
-            load("clevr-bind").build(Place(tmp_path))
+            load_benchmark("clevr-bind").build(Place(tmp_path))
 
 
 @pytest.mark.parametrize(("tied", "chance"), [(5, 1 / 5), (2, 1 / 2), (1, 1.0)])
@@ -290,7 +290,7 @@ def test_drawn_ties(tied, chance, others):
 def test_the_official_tests_of_pug_spar(tmp_path):
     """Places in their own looks alone; the false caption exchanges the animals; images may have their own folder."""
     MAKERS["pug-spar"](tmp_path)
-    bench = load("pug-spar").build(Place(tmp_path, resolution=16))
+    bench = load_benchmark("pug-spar").build(Place(tmp_path, resolution=16))
     found = {
         item.task: (bench.files.names[item.images[0]], *(text.text for text in item.texts)) for item in bench.items
     }
@@ -308,7 +308,7 @@ def test_the_official_tests_of_pug_spar(tmp_path):
     (tmp_path / "pug_spar/images").mkdir()
     for image in list((tmp_path / "pug_spar").glob("*.png")):
         image.rename(tmp_path / "pug_spar/images" / image.name)
-    moved = load("pug-spar").build(Place(tmp_path, resolution=16))
+    moved = load_benchmark("pug-spar").build(Place(tmp_path, resolution=16))
     assert torch.equal(moved.images(range(4)), pixels)
 
 
@@ -338,9 +338,9 @@ def test_places_and_textures_of_pug_spar_are_known_ones(values, problem, tmp_pat
         file.write(",".join(("0.png", "desert", "Cat", "Pig", *values)) + "\n")
     if problem:
         with pytest.raises(UserError, match=f"record 7 has a {problem}"):
-            load("pug-spar").build(Place(tmp_path, resolution=16))
+            load_benchmark("pug-spar").build(Place(tmp_path, resolution=16))
     else:
-        assert load("pug-spar").build(Place(tmp_path, resolution=16)).tests() == counts
+        assert load_benchmark("pug-spar").build(Place(tmp_path, resolution=16)).tests() == counts
 
 
 def test_ncd_passes_over_mirror_images_alone(tmp_path):
@@ -349,14 +349,14 @@ def test_ncd_passes_over_mirror_images_alone(tmp_path):
     write_images(
         tmp_path / "ncd/images", [*files, "MIRROR_red_apple_green_pear.png", "red_apple_green_pear_MIRROR.jpg"]
     )
-    bench = load("ncd").build(Place(tmp_path, resolution=16))
+    bench = load_benchmark("ncd").build(Place(tmp_path, resolution=16))
     assert {record.name for record in bench.records} == files
     assert bench.images(range(3)).shape == (3, 3, 16, 16)
 
 
 def test_both_orders_of_ncd(tmp_path):
     MAKERS["ncd"](tmp_path)
-    bench = load("ncd").build(Place(tmp_path, resolution=16))
+    bench = load_benchmark("ncd").build(Place(tmp_path, resolution=16))
     first, second = ([text.text for text in item.texts] for item in bench.items if "apple" in item.record)
     assert first == ["A picture of a red apple and a green pear", "A picture of a green apple and a red pear"]
     assert second == ["A picture of a green pear and a red apple", "A picture of a red pear and a green apple"]
@@ -373,12 +373,12 @@ class TestMissing:
         MAKERS["sugarcrepe"](tmp_path)
         (tmp_path / sugarcrepe.IMAGES / "000000000002.jpg").unlink()
         with pytest.raises(UserError, match=r"1 of 2 images are missing in .*val2017, the first is '000000000002.jpg'"):
-            load("sugarcrepe").build(Place(tmp_path))
+            load_benchmark("sugarcrepe").build(Place(tmp_path))
 
     def test_they_are_left_out_where_allowed_and_counted(self, tmp_path):
         MAKERS["sugarcrepe"](tmp_path)
         (tmp_path / sugarcrepe.IMAGES / "000000000002.jpg").unlink()
-        bench = load("sugarcrepe").build(Place(tmp_path, allow_missing=True))
+        bench = load_benchmark("sugarcrepe").build(Place(tmp_path, allow_missing=True))
         assert len(bench.items) == 7
         assert bench.missing == dict.fromkeys(sugarcrepe.COUNTS, 1)
 
@@ -386,7 +386,7 @@ class TestMissing:
         MAKERS["sugarcrepe"](tmp_path)
         shutil.rmtree(tmp_path / sugarcrepe.IMAGES)
         (tmp_path / sugarcrepe.IMAGES).mkdir()
-        bench = load("sugarcrepe").build(Place(tmp_path, allow_missing=True))
+        bench = load_benchmark("sugarcrepe").build(Place(tmp_path, allow_missing=True))
         assert (list(bench.tasks), bench.items) == (list(sugarcrepe.COUNTS), [])
 
 
@@ -404,7 +404,7 @@ class TestOfficialSugarCrepe:
     @classmethod
     def bench(cls):
         place = Place(SHARED, 32, allow_missing=True, folders={sugarcrepe.IMAGES: (SHARED / "coco-mini/val2017",)})
-        return load("sugarcrepe").build(place)
+        return load_benchmark("sugarcrepe").build(place)
 
     def test_counts(self, bench):
         found = Counter(record.task for record in bench.records) + bench.missing
@@ -422,8 +422,8 @@ class TestOfficialSugarCrepe:
         assert len(names) == 1560
         for name in names:
             (tmp_path / name).touch()
-        bench = load("sugarcrepe").build(Place(SHARED, folders={sugarcrepe.IMAGES: (tmp_path,)}))
-        outcomes = by_task(bench.items, [bench.outcome(item, bag_scores(item)) for item in bench.items])
+        bench = load_benchmark("sugarcrepe").build(Place(SHARED, folders={sugarcrepe.IMAGES: (tmp_path,)}))
+        outcomes = group_by_task(bench.items, [bench.outcome(item, bag_scores(item)) for item in bench.items])
         assert {name: len(its) for name, its in outcomes.items()} == dict(sugarcrepe.COUNTS)
         tied = {name: sum(outcome.tied for outcome in its) for name, its in outcomes.items()}
         assert (tied["swap_att"], tied["swap_obj"]) == (406, 163)

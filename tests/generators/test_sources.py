@@ -21,7 +21,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned, pick
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import names_in
-from menagerie.generators.export.write import export
+from menagerie.generators.export.write import export_split
 from menagerie.generators.sources import registry
 from menagerie.generators.sources.coco import CocoCaptions
 from menagerie.generators.sources.image_files import ImageFiles
@@ -191,7 +191,7 @@ def test_without_a_parser_a_caption_is_one_node(coco_folder):
 
 
 def test_an_export_comes_back_as_it_was(split, tmp_path):
-    export(split, "coco", tmp_path)
+    export_split(split, "coco", tmp_path)
     for subset in ("train", "validation"):
         data, back = SplitDataset(split, subset), CocoCaptions(tmp_path / f"{subset}.json", tmp_path / "images", SIDE)
         everything = range(len(data))
@@ -333,8 +333,8 @@ def test_parts_must_fit_together(every, coco_folder):
 
 def test_sources_by_name():
     assert registry.names() == ("coco", "gqa", "tar shards", "visual genome")
-    assert all(registry.load(name).name == name for name in registry.names())
-    assert "did you mean 'coco'" in refusal(registry.load, "cocoa")
+    assert all(registry.load_source(name).name == name for name in registry.names())
+    assert "did you mean 'coco'" in refusal(registry.load_source, "cocoa")
 
 
 def test_listing_sources_imports_none():

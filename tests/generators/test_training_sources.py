@@ -38,7 +38,7 @@ SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "sh
 MINI = SHARED / "data/coco-mini"
 SIDE = 16
 NAMES = registry.names()
-RECIPES = [(name, recipe) for name in NAMES for recipe in registry.load(name).recipes]
+RECIPES = [(name, recipe) for name in NAMES for recipe in registry.load_source(name).recipes]
 PICTURES = (".jpg", ".tar")
 
 
@@ -65,7 +65,7 @@ def copy(roots, tmp_path) -> Callable[[str], Path]:
 
 
 def opened(name: str, root: Path, **place: object) -> Photographs:
-    return registry.load(name).open(Place(root, SIDE, **place))
+    return registry.load_source(name).open(Place(root, SIDE, **place))
 
 
 def refusal(name: str, root: Path, **place: object) -> str:
@@ -157,8 +157,8 @@ def test_identity_is_of_what_is_there(made, copy, name):
     data, moved = opened(name, root), copy(name)
     assert opened(name, moved).identity == data.identity
     assert opened(name, root, kept_out=KeptOut({numbers[0]: "in a test"})).identity != data.identity
-    recipes = {opened(name, root, caption=recipe).identity for recipe in registry.load(name).recipes}
-    assert len(recipes) == len(registry.load(name).recipes)
+    recipes = {opened(name, root, caption=recipe).identity for recipe in registry.load_source(name).recipes}
+    assert len(recipes) == len(registry.load_source(name).recipes)
     image = next(path for path in sorted(moved.rglob("*")) if path.suffix == ".jpg" or path.name == "00000.tar")
     image.write_bytes(image.read_bytes() + bytes(512))
     assert name == "tar shards" or opened(name, moved).identity != data.identity
@@ -228,7 +228,7 @@ class TestImageFiles:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_state_of_whole_files(roots, tmp_path, name):
-    spec = registry.load(name)
+    spec = registry.load_source(name)
     found = state(spec, Place(roots[name], SIDE))
     assert found.problem == ("" if name != "coco" else f"{roots[name]}/coco/train2017 has 4 files, not 118287")
     assert found.complete == (not found.problem)

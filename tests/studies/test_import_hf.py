@@ -17,13 +17,13 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.registry import load, names
+from menagerie.generators.benchmarks.registry import load_benchmark, names
 from menagerie.generators.benchmarks.sugarcrepe import COUNTS
 from menagerie.generators.hub.forms import FORMS
 from menagerie.generators.hub.put import Made, put_below
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.registry import load as load_source
+from menagerie.generators.sources.registry import load_source as load_source
 from menagerie.generators.sources.registry import state
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.studies.scoring.check import state_of
@@ -236,8 +236,8 @@ def test_a_form_gives_what_its_loader_reads(tmp_path, source):
     assert len(files) == len(expected) + made.images
     import_folder(folder, tmp_path / "data")  # again: nothing is another
     assert contents(tmp_path / "data") == files
-    if made.benchmark in names() and len(load(made.benchmark).files) <= 1:
-        bench = load(made.benchmark).build(Place(tmp_path / "data", resolution=16))
+    if made.benchmark in names() and len(load_benchmark(made.benchmark).files) <= 1:
+        bench = load_benchmark(made.benchmark).build(Place(tmp_path / "data", resolution=16))
         assert bench.images(range(len(bench.numbers))).shape[2:] == (16, 16)
         assert {len(item.images) for item in bench.items} == {made.images}
 
@@ -496,11 +496,11 @@ def test_a_webdataset_of_classes_is_read_by_zero_shot(tmp_path):
     folder = write_webdataset(tmp_path / "wds_pair", [["0", "1\n"], ["1"]])
     made = import_folder(folder, tmp_path / "data")
     assert made == Made("zero-shot", "zero_shot/pair", {"pair": 3}, 3, ["test"], [])
-    bench = load("zero-shot").build(Place(tmp_path / "data", resolution=16))
+    bench = load_benchmark("zero-shot").build(Place(tmp_path / "data", resolution=16))
     (pool,) = bench.pools
     assert pool.pairs == ((0, 0), (1, 1), (2, 1))
     assert [text.text for text in pool.texts[0]] == ["a photo of a cat.", "a cat"]
-    first = load("zero-shot").build(Place(tmp_path / "data", resolution=16)).records[0]
+    first = load_benchmark("zero-shot").build(Place(tmp_path / "data", resolution=16)).records[0]
     assert (tmp_path / "data/zero_shot" / first.images[0].file).read_bytes() == picture(0, "WEBP")
     with pytest.raises(UserError, match="is there already"):
         import_folder(folder, tmp_path / "data")
@@ -519,7 +519,7 @@ def test_a_cached_webdataset_of_numbers_keeps_its_name_and_its_classes(tmp_path)
     shutil.copy(commit / "test/0.tar", commit / "train")
     made = import_folder(commit, tmp_path / "data", "zero-shot")
     assert (made.folder, made.read, made.left_out) == ("zero_shot/vtab-pair", ["test"], ["train"])
-    (pool,) = load("zero-shot").build(Place(tmp_path / "data", resolution=16)).pools
+    (pool,) = load_benchmark("zero-shot").build(Place(tmp_path / "data", resolution=16)).pools
     assert pool.pairs == ((0, 0), (1, 1), (2, 2))
     assert [texts[1].text for texts in pool.texts] == ["a 2", "a 0", "a 1"]
 
@@ -550,9 +550,9 @@ def test_a_bad_webdataset_is_one_error_and_makes_nothing(tmp_path, change, reaso
 
 def problem(name: str, root: Path) -> str:
     """What `--check` says of a benchmark, and what opening it says."""
-    said = state_of(load(name), Place(root))[0]
+    said = state_of(load_benchmark(name), Place(root))[0]
     with pytest.raises(UserError) as error:
-        load(name).build(Place(root))
+        load_benchmark(name).build(Place(root))
     assert len(f"{said}{error.value}".splitlines()) == 1
     assert ("import-hf" in said) == ("import-hf" in str(error.value))
     return said
@@ -590,7 +590,7 @@ def test_pointers_of_git_lfs_are_named(tmp_path):
     make_winoground(tmp_path / "data")
     image = tmp_path / "data/winoground/images/ex_1_img_0.png"
     image.write_text(POINTER)
-    bench = load("winoground").build(Place(tmp_path / "data", resolution=16))
+    bench = load_benchmark("winoground").build(Place(tmp_path / "data", resolution=16))
     with pytest.raises(UserError, match=r"ex_1_img_0\.png is a git-lfs pointer and not the file"):
         bench.images(range(len(bench.numbers)))
     (tmp_path / "data/winoground/examples.jsonl").write_text(POINTER)
