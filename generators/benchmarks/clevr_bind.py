@@ -7,13 +7,11 @@ authors' code does.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_drawn
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.place import Place
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
 from menagerie.generators.sources.rows import FileRow, read_csv, read_json_object
 
 FOLDER = "clevr_bind"
@@ -41,32 +39,27 @@ class ClevrBind(ItemBenchmark):
         return first_of_drawn(scores, item.record) if item.task in RELATIONS else first_of_best(scores)
 
 
-def build(place: Place, name: str = "clevr-bind", prompt: str = "") -> ClevrBind:
-    """Build the benchmark from the tables and lists on which papers test; `prompt` is put directly before captions."""
-    records = [
-        record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts))
-        for record in (*attribute_records(place), *relation_records(place))
-    ]
-    return ClevrBind(name, FOLDER, records, place)
+def read_clevr_bind(path: Path, task: str, prompt: str = "") -> Iterator[Record]:
+    """Yield the records of a table or a list; `prompt` is put directly before captions."""
+    for record in relation_records(path, task) if task in RELATIONS else attribute_records(path, task):
+        yield record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts))
 
 
-def attribute_records(place: Place) -> Iterator[Record]:
+def attribute_records(path: Path, task: str) -> Iterator[Record]:
     """Yield the records whose false captions are in the file; the file's white space in captions is kept."""
-    for task, (file, images) in TABLES.items():
-        for number, row in enumerate(read_csv(place.path(f"{FOLDER}/{file}"), ("file_name", *OPTIONS)), start=1):
-            image = Photograph(f"{images}/{row.text('file_name')}")
-            texts = tuple(row.content[key] for key in OPTIONS if row.text(key))  # `text` raises for an empty one
-            yield Record(f"{task} {number}", task, (image,), texts, image.file)
+    for number, row in enumerate(read_csv(path, ("file_name", *OPTIONS)), start=1):
+        image = Photograph(f"{TABLES[task][1]}/{row.text('file_name')}")
+        texts = tuple(row.content[key] for key in OPTIONS if row.text(key))  # `text` raises for an empty one
+        yield Record(f"{task} {number}", task, (image,), texts, image.file)
 
 
-def relation_records(place: Place) -> Iterator[Record]:
+def relation_records(path: Path, task: str) -> Iterator[Record]:
     """Yield the records whose false captions are made from the true one."""
-    for task, (file, images) in RELATIONS.items():
-        for entry in read_json_object(place.path(f"{FOLDER}/{file}")).rows():
-            for k, _ in enumerate(entry.texts("pos")):
-                image = Photograph(f"{images}/{entry.place}")
-                texts = relation_options(entry, entry.content["pos"][k])
-                yield Record(f"{task} {entry.place} {k}", task, (image,), texts, image.file)
+    for entry in read_json_object(path).rows():
+        for k, _ in enumerate(entry.texts("pos")):
+            image = Photograph(f"{RELATIONS[task][1]}/{entry.place}")
+            texts = relation_options(entry, entry.content["pos"][k])
+            yield Record(f"{task} {entry.place} {k}", task, (image,), texts, image.file)
 
 
 def relation_options(entry: FileRow, text: str) -> tuple[str, ...]:
@@ -81,21 +74,23 @@ def relation_options(entry: FileRow, text: str) -> tuple[str, ...]:
     return (text, *(" ".join(words) for words in false))
 
 
-BENCHMARK = BenchmarkSpec(
-    name="clevr-bind",
-    about="colours, shapes and relations of one or two simple objects, five captions each",
-    files=tuple(f"{FOLDER}/{file}" for file, _ in (*TABLES.values(), *RELATIONS.values())),
-    images=tuple(f"{FOLDER}/{images}" for _, images in dict.fromkeys((*TABLES.values(), *RELATIONS.values()))),
+clevr_bind = partial(
+    benchmark_of_files,
+    files={task: f"{FOLDER}/{file}" for task, (file, _) in (TABLES | RELATIONS).items()},
+    images=FOLDER,
+    folders=tuple(dict.fromkeys(f"{FOLDER}/{images}" for _, images in (TABLES | RELATIONS).values())),
     source="github.com/marthaflinderslewis/clip-binding",
     licence="BSD-3",
-    build=build,
 )
-
-
-NAME = "clevr-bind-prompted"
-BENCHMARK_CLEVR_BIND_PROMPTED = replace(
-    BENCHMARK,
-    name=NAME,
+BENCHMARK = clevr_bind(
+    "clevr-bind",
+    read=read_clevr_bind,
+    kind=ClevrBind,
+    about="colours, shapes and relations of one or two simple objects, five captions each",
+)
+BENCHMARK_CLEVR_BIND_PROMPTED = clevr_bind(
+    "clevr-bind-prompted",
+    read=partial(read_clevr_bind, prompt=PROMPT),
+    kind=ClevrBind,
     about="colours, shapes and relations of one or two simple objects, five captions each behind CLIP's prompt",
-    build=partial(build, name=NAME, prompt=PROMPT),
 )

@@ -5,13 +5,20 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, texts_chosen
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, summaries_by_task
+from menagerie.generators.benchmarks.photographs import (
+    ItemBenchmark,
+    Photograph,
+    Record,
+    benchmark_of_files,
+    summaries_by_task,
+)
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.benchmarks.retrieval import Retrieval, caption_records, last_part
-from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers, numbers_under
+from menagerie.generators.benchmarks.retrieval import Retrieval, caption_records
+from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import read_csv
 
@@ -53,7 +60,7 @@ def build(place: Place) -> NegBench:
             if template not in TEMPLATES:
                 raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
             places[f"{name} {number}"] = true = row.whole_number("correct_answer", len(OPTIONS) - 1)
-            texts, image = (options.pop(true), *options), last_part(row.text("image_path"))
+            texts, image = (options.pop(true), *options), row.file_name("image_path")
             records.append(Record(f"{name} {number}", f"{name} {template}", (Photograph(image),), texts, image))
     made = NegBench("negbench", IMAGES, records, place)
     made.places = places
@@ -91,22 +98,20 @@ RETRIEVAL_FILES = {
 }
 
 
-def build_retrieval(place: Place) -> Retrieval:
-    """Build the retrieval benchmark; each of its two files is a pool."""
-    records = []
-    for task, file in RETRIEVAL_FILES.items():
-        rows = read_csv(place.path(file), ("filepath", "captions"))
-        records += caption_records(((last_part(row.text("filepath")), row.texts("captions")) for row in rows), task)
-    return Retrieval("negbench-retrieval", IMAGES, records, place)
+def read_captions_table(path: Path, task: str) -> list[Record]:
+    """The images of a table with their captions."""
+    rows = read_csv(path, ("filepath", "captions"))
+    return caption_records(((row.file_name("filepath"), row.texts("captions")) for row in rows), task)
 
 
-BENCHMARK_NEGBENCH_RETRIEVAL = BenchmarkSpec(
-    name="negbench-retrieval",
+BENCHMARK_NEGBENCH_RETRIEVAL = benchmark_of_files(
+    "negbench-retrieval",
+    RETRIEVAL_FILES,
+    read_captions_table,
+    IMAGES,
+    kind=Retrieval,
+    shows=partial(file_numbers, COCO),
     about="which of all captions is an image's, and which of all images a caption's, when captions also deny",
-    files=tuple(RETRIEVAL_FILES.values()),
-    images=(IMAGES,),
     source="github.com/m1k2zoo/negbench (links in its datasets.md); images of COCO val2017 in one folder",
     licence="MIT; images: see COCO",
-    build=build_retrieval,
-    photographs=numbers_under(COCO, lambda path: read_csv(path, ("filepath",)), "filepath"),
 )

@@ -7,12 +7,12 @@ have, has other images, so its figures differ.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall
-from menagerie.generators.benchmarks.photographs import Photograph, Record
+from menagerie.generators.benchmarks.photographs import Photograph, Record, benchmark_of_files
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import read_coco
@@ -68,7 +68,7 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     if path.name == Path(forms[0]).name:
         state = path.stat()
         return list(karpathy_images(path.resolve(), state.st_size, state.st_mtime_ns))
-    return [(last_part(entry.text("image")), entry.texts("caption")) for entry in read_json_list(path)]
+    return [(entry.file_name("image"), entry.texts("caption")) for entry in read_json_list(path)]
 
 
 @lru_cache(maxsize=2)
@@ -80,11 +80,6 @@ def karpathy_images(path: Path, size: int, changed: int) -> tuple[CaptionedImage
         (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.rows("sentences")))
         for entry in entries
     )
-
-
-def last_part(path: str) -> str:
-    """The last part of a path, without the folders of the machine that wrote it."""
-    return path.rpartition("/")[2]
 
 
 def karpathy(
@@ -113,14 +108,6 @@ def karpathy(
     )
 
 
-def val2017(place: Place) -> Retrieval:
-    """Build retrieval on all images of COCO val2017."""
-    photographs = read_coco(place.path(VAL2017))
-    records = caption_records((photograph.file, tuple(photograph.texts)) for photograph in photographs)
-    return Retrieval("retrieval-coco-val2017", "coco/val2017", records, place)
-
-
-VAL2017 = "coco/annotations/captions_val2017.json"
 BENCHMARK_RETRIEVAL_COCO = karpathy(
     "retrieval-coco",
     "COCO",
@@ -141,14 +128,15 @@ BENCHMARK_RETRIEVAL_FLICKR30K = karpathy(
     "or BLIP's flickr30k_test.json; images: shannon.cs.illinois.edu/DenotationGraph, by request",
     "research only; images: Flickr's terms",
 )
-BENCHMARK_RETRIEVAL_COCO_VAL2017 = BenchmarkSpec(
-    name="retrieval-coco-val2017",
+BENCHMARK_RETRIEVAL_COCO_VAL2017 = benchmark_of_files(
+    "retrieval-coco-val2017",
+    {"": "coco/annotations/captions_val2017.json"},
+    lambda path, part: caption_records((image.file, tuple(image.texts)) for image in read_coco(path)),
+    "coco/val2017",
+    kind=Retrieval,
+    shows=partial(file_numbers, COCO),
     about="which of all captions is an image's, and which of all images a caption's: COCO val2017",
-    files=(VAL2017,),
-    images=("coco/val2017",),
     source="cocodataset.org, 2017 Val images and 2017 Train/Val annotations",
     licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
-    build=val2017,
-    photographs=lambda path: file_numbers(COCO, path, (photograph.file for photograph in read_coco(path))),
     counts={"all": 5000},
 )

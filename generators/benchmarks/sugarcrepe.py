@@ -10,13 +10,13 @@ There are two overall accuracies: over all records (micro), as SugarCrepe's pape
 (macro), as SPARO's paper reports; SugarCrepe++'s paper reports the files alone.
 """
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores, true_above
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.kept_out import COCO, numbers_under
-from menagerie.generators.sources.place import Place
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
+from menagerie.generators.sources.kept_out import COCO, file_numbers
 from menagerie.generators.sources.rows import FileRow, read_json_list, read_json_object
 
 COUNTS = {
@@ -29,37 +29,37 @@ IMAGES = "coco/val2017"
 FIGURES = ("micro", "macro")
 
 
-def build(place: Place) -> ItemBenchmark:
-    """Build SugarCrepe. Records keep the files' keys, which have gaps in swap_obj."""
-    records = [
-        record_of(entry, Path(file).stem, entry.place, "caption", "negative_caption")
-        for file in BENCHMARK.files
-        for entry in entries_of(place.path(file))
-    ]
-    return ItemBenchmark("sugarcrepe", IMAGES, records, place, figures=FIGURES)
+def read_sugarcrepe(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records of a file. They keep the file's keys, which have gaps in swap_obj."""
+    for entry in read_json_object(path).rows():
+        yield sugarcrepe_record(entry, f"{part} {entry.place}", part, "caption", "negative_caption")
 
 
-def entries_of(path: Path) -> list[FileRow]:
-    return read_json_object(path).rows()
-
-
-def record_of(entry: FileRow, part: str, number: object, *texts: str) -> Record:
+def sugarcrepe_record(entry: FileRow, name: str, part: str, *texts: str) -> Record:
     """A record with the texts under some keys; records of one photograph form a cluster."""
     image = entry.text("filename")
-    return Record(f"{part} {number}", part, (Photograph(image),), tuple(map(entry.text, texts)), image)
+    return Record(name, part, (Photograph(image),), tuple(map(entry.text, texts)), image)
 
 
-BENCHMARK = BenchmarkSpec(
-    name="sugarcrepe",
+BENCHMARK = benchmark_of_files(
+    "sugarcrepe",
+    {name: f"sugarcrepe/{name}.json" for name in COUNTS},
+    read_sugarcrepe,
+    IMAGES,
+    kind=partial(ItemBenchmark, figures=FIGURES),
+    shows=partial(file_numbers, COCO),
     about="captions with an attribute (att), an object (obj) or a relation (rel) added, replaced or swapped",
-    files=tuple(f"sugarcrepe/{name}.json" for name in COUNTS),
-    images=(IMAGES,),
     source="github.com/RAIVNLab/sugar-crepe (data/*.json); images: cocodataset.org, 2017 Val images",
     licence="MIT; images: Flickr's terms, see COCO",
-    build=build,
-    photographs=numbers_under(COCO, entries_of, "filename"),
     counts=COUNTS,
 )
+
+
+def read_sugarcrepe_pp(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records of a file of SugarCrepe++."""
+    for entry in read_json_list(path):
+        name = f"{part} {entry.field('id', int)}"
+        yield sugarcrepe_record(entry, name, part, "caption", "caption2", "negative_caption")
 
 
 def both_above(scores: Scores) -> Outcome:
@@ -67,24 +67,15 @@ def both_above(scores: Scores) -> Outcome:
     return true_above(scores, 2)
 
 
-def build_plus(place: Place) -> ItemBenchmark:
-    """Build SugarCrepe++."""
-    records = [
-        record_of(entry, Path(file).stem, entry.field("id", int), "caption", "caption2", "negative_caption")
-        for file in BENCHMARK_SUGARCREPE_PP.files
-        for entry in read_json_list(place.path(file))
-    ]
-    return ItemBenchmark("sugarcrepe-pp", IMAGES, records, place, both_above, FIGURES, true_texts=2)
-
-
-BENCHMARK_SUGARCREPE_PP = BenchmarkSpec(
-    name="sugarcrepe-pp",
+BENCHMARK_SUGARCREPE_PP = benchmark_of_files(
+    "sugarcrepe-pp",
+    {name: f"sugarcrepe_pp/{name}.json" for name in PLUS_COUNTS},
+    read_sugarcrepe_pp,
+    IMAGES,
+    kind=partial(ItemBenchmark, rules=both_above, figures=FIGURES, true_texts=2),
+    shows=partial(file_numbers, COCO),
     about="two captions that say the same, and one of nearly the same words that doesn't",
-    files=tuple(f"sugarcrepe_pp/{name}.json" for name in PLUS_COUNTS),
-    images=(IMAGES,),
     source="github.com/Sri-Harsha/scpp (data/*.json); images: cocodataset.org, 2017 Val images",
     licence="CC BY 4.0; images: Flickr's terms, see COCO",
-    build=build_plus,
-    photographs=numbers_under(COCO, read_json_list, "filename"),
     counts=PLUS_COUNTS,
 )

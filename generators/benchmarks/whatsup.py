@@ -6,6 +6,7 @@ caption and its opposite. Officially the first of equal scores wins."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
 from operator import attrgetter
 from pathlib import Path
@@ -15,14 +16,14 @@ from menagerie.generators.benchmarks.photographs import (
     ItemBenchmark,
     Photograph,
     Record,
+    benchmark_of_files,
     group_by_task,
     macro,
     summaries_by_task,
 )
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
-from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import FileRow, read_json_list, read_json_rows
+from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, file_numbers
+from menagerie.generators.sources.rows import read_json_list, read_json_rows
 
 SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
 PARTS = {"A": "controlled_images", "B": "controlled_clevr"}
@@ -56,31 +57,28 @@ def pair_of(item: Item) -> str:
     return f"{item.cluster} {AXES[item.record.rpartition(' ')[2]]}"
 
 
-def build(place: Place) -> WhatsUp:
-    files = zip(PARTS, BENCHMARK.files, strict=True)
-    records = [read_arrangement(entry, part) for part, file in files for entry in read_json_list(place.path(file))]
-    return WhatsUp("whatsup", "whatsup", records, place, first_of_best)
+def read_arrangements(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records of a file; the folders in images' paths are ignored."""
+    for entry in read_json_list(path):
+        name = entry.file_name("image_path")
+        parts = NAME.fullmatch(name)
+        if parts is None:
+            raise entry.error(f"has an 'image_path' that states no arrangement: {name!r}")
+        objects, image = f"{parts['first']} {parts['second']}", Photograph(f"{PARTS[part]}/{name}")
+        texts = entry.texts("caption_options", 4)
+        yield Record(f"{objects} {parts['arrangement']}", part, (image,), texts, f"{part} {objects}")
 
 
-def read_arrangement(entry: FileRow, part: str) -> Record:
-    """Read one record; the folder in its image's path is ignored."""
-    name = entry.text("image_path").rpartition("/")[2]
-    parts = NAME.fullmatch(name)
-    if parts is None:
-        raise entry.error(f"has an 'image_path' that states no arrangement: {name!r}")
-    objects, image = f"{parts['first']} {parts['second']}", Photograph(f"{PARTS[part]}/{name}")
-    texts = entry.texts("caption_options", 4)
-    return Record(f"{objects} {parts['arrangement']}", part, (image,), texts, f"{part} {objects}")
-
-
-BENCHMARK = BenchmarkSpec(
-    name="whatsup",
+BENCHMARK = benchmark_of_files(
+    "whatsup",
+    {part: f"whatsup/{name}_dataset.json" for part, name in PARTS.items()},
+    read_arrangements,
+    "whatsup",
+    kind=partial(WhatsUp, rules=first_of_best),
+    folders=tuple(f"whatsup/{name}" for name in PARTS.values()),
     about="two objects in four arrangements, four captions each",
-    files=tuple(f"whatsup/{name}_dataset.json" for name in PARTS.values()),
-    images=tuple(f"whatsup/{name}" for name in PARTS.values()),
     source=SOURCE,
     licence="MIT",
-    build=build,
     counts={"A": 412, "B": 408},
 )
 
@@ -95,27 +93,21 @@ def spatial_questions(
     """
     files = {f"{count} object{'s' * (count == 'two')}": f"whatsup/{stem}_{count}_obj.json" for count in ("two", "one")}
 
-    def build(place: Place) -> ItemBenchmark:
-        records = [
-            Record(f"{task} {row.place}", task, (Photograph(file_name(image)),), texts, str(image))
-            for task, file in files.items()
-            for row in read_json_rows(place.path(file), 3)
-            for image, texts in [(row.whole_number(0), (row.text(1), row.text(2)))]
-        ]
-        return ItemBenchmark(name, images, records, place, first_of_best, ("macro over one object and two", "micro"))
+    def read(path: Path, task: str) -> Iterator[Record]:
+        for row in read_json_rows(path, 3):
+            number, texts = row.whole_number(0), (row.text(1), row.text(2))
+            yield Record(f"{task} {row.place}", task, (Photograph(file_name(number)),), texts, str(number))
 
-    def shown(path: Path) -> Iterator[PhotographId]:
-        return (PhotographId(collection, row.whole_number(0)) for row in read_json_rows(path, 3))
-
-    return BenchmarkSpec(
-        name=name,
+    return benchmark_of_files(
+        name,
+        files,
+        read,
+        images,
+        kind=partial(ItemBenchmark, rules=first_of_best, figures=("macro over one object and two", "micro")),
+        shows=partial(file_numbers, collection),
         about="a true caption of where objects are in a photograph, and its opposite",
-        files=tuple(files.values()),
-        images=(images,),
         source=SOURCE,
         licence="MIT; images: see COCO and Visual Genome",
-        build=build,
-        photographs=shown,
         counts=dict(zip(files, counts, strict=True)),
     )
 

@@ -56,6 +56,10 @@ class FileRow(NamedTuple):
             raise self.error(f"has a {key!r} of {len(text)} characters, not of 1 to {LONGEST_TEXT}: {shown(text)}")
         return text
 
+    def file_name(self, key: str | int) -> str:
+        """The last part of the path under `key`, without the folders of the machine that wrote it."""
+        return self.text(key).rpartition("/")[2]
+
     def texts(self, key: str | int, count: int | None = None) -> tuple[str, ...]:
         """The list of texts under `key`; raises unless it has `count` texts, or, without `count`, at least one.
 

@@ -131,7 +131,7 @@ class Fragile(aro.VGAttribution):
 
 def test_a_benchmark_that_fails_without_some_records_has_no_interval(tmp_path):
     place, whole = Place(tmp_path, resolution=16), made("vg-attribution", tmp_path)
-    bench = Fragile("fragile", aro.IMAGES, whole.records, place)
+    bench = Fragile("fragile", "aro/images", whole.records, place)
     values = [float(k % 2) for k in range(len(bench.items))]
     results = [
         ScoredItem(item, np.zeros((1, 2)), Outcome(value, value, False))
