@@ -77,7 +77,7 @@ class PhotographBenchmark(Benchmark):
         self.name = name
         images = place.images(folder)
         check_benchmark_records(name, images, records)
-        lost, self.lacking = missing_images(images, records, self.reader)
+        _, lost, self.lacking = self.reader.search(images, sorted(image_names(records)))
         if lost and not place.allow_missing:
             raise UserError(f"{name}: {self.lacking}; put them there, or score the other records with --allow-missing")
         self.records = [record for record in records if not lost & image_names([record])]
@@ -229,21 +229,6 @@ def check_benchmark_records(name: str, folder: SearchedFolders, records: Sequenc
 def image_names(records: Sequence[Record]) -> set[str]:
     """The names of the images that records show."""
     return {image.file for record in records for image in record.images}
-
-
-def missing_images(
-    folder: SearchedFolders, records: Sequence[Record], reader: type[ImageFiles]
-) -> tuple[set[str], str]:
-    """The images whose files don't exist, and a message about them, empty if all do; raises for a path outside the
-    folder."""
-    named = image_names(records)
-    there = folder.found(set(map(reader.file_of, named)))
-    lost = {name for name in named if reader.file_of(name) not in there}
-    if not lost:
-        return lost, ""
-    first = min(lost)
-    where = " and ".join(str(place.folder) for place in folder.places(reader.file_of(first)))
-    return lost, f"{len(lost)} of {len(named)} images are missing in {where}, the first is {first!r:.200}"
 
 
 def macro(parts: Sequence[Summary]) -> Summary:

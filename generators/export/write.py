@@ -159,8 +159,6 @@ def is_there(out: Path, mark: str, planned: set[str]) -> bool:
         raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
-    if out.is_mount():
-        raise UserError(f"the output folder {out} is a disk of its own, which can't be replaced; choose a folder in it")
     present = present_in(out)
     if any(out.glob("*")) and (MARK not in present or read_bytes(out / MARK) != mark.encode()):
         raise UserError(f"{out} has files but is not this export of this split; choose another --out")

@@ -50,7 +50,7 @@ class ShardImages(ImageFiles):
     ) -> None:
         """Image i is in shard `owners[i]`; `positions` has each image's offset and size in bytes."""
         self.shards, self.owners, self.positions = shards, owners, positions
-        super().__init__(shards[0].parent, names, resolution, cache=False)
+        super().__init__(shards[0].parent, names, resolution)
 
     def _check(self) -> None:
         """The indexes name only images that are there."""

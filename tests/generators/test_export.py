@@ -4,7 +4,6 @@ import io
 import json
 import sys
 import tarfile
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -206,9 +205,8 @@ def test_folders_of_others_are_refused(split, tmp_path):
     assert content(out) == {"seen_pairs.json": b"mine"}
     (out / "seen_pairs.json").rename(tmp_path / "other.json")
     (out / "empty").mkdir()
-    for place, problem in ((out, "has files but is not this export"), (Path("/proc"), "is a disk of its own")):
-        with pytest.raises(UserError, match=problem):
-            export_split(split, "coco", place, ["seen_pairs"])
+    with pytest.raises(UserError, match="has files but is not this export"):
+        export_split(split, "coco", out, ["seen_pairs"])
 
 
 def test_another_export_and_foreign_files_are_refused(split, tmp_path):
