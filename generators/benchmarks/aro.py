@@ -20,7 +20,7 @@ from menagerie.generators.benchmarks.photographs import (
     summaries_by_task,
 )
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, file_numbers
-from menagerie.generators.sources.rows import read_json_list
+from menagerie.generators.sources.rows import read_entries
 
 SIDES = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
 
@@ -28,7 +28,7 @@ SIDES = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
 def read_boxed(path: Path, exchanged: str) -> Iterator[Record]:
     """Yield the records of a file; `exchanged` says what false captions exchange. Records that show parts of one image
     form a cluster."""
-    for entry in read_json_list(path):
+    for entry in read_entries(path, list):
         task = entry.text("relation_name") if exchanged == "objects" else "_".join(entry.texts("attributes", 2))
         image, box = entry.file_name("image_path"), Box(*(round(entry.number(side)) for side in SIDES))
         texts = (entry.text("true_caption"), entry.text("false_caption"))

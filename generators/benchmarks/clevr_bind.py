@@ -12,7 +12,7 @@ from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_drawn
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
-from menagerie.generators.sources.rows import FileRow, read_csv, read_json_object
+from menagerie.generators.sources.rows import FileRow, read_csv, read_entries
 
 FOLDER = "clevr_bind"
 OPTIONS = ("pos", *(f"neg_{k}" for k in range(4)))
@@ -55,7 +55,7 @@ def attribute_records(path: Path, task: str) -> Iterator[Record]:
 
 def relation_records(path: Path, task: str) -> Iterator[Record]:
     """Yield the records whose false captions are made from the true one."""
-    for entry in read_json_object(path).rows():
+    for entry in read_entries(path, dict):
         for k, _ in enumerate(entry.texts("pos")):
             image = Photograph(f"{RELATIONS[task][1]}/{entry.place}")
             texts = relation_options(entry, entry.content["pos"][k])

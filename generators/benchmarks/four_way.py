@@ -24,7 +24,7 @@ from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograp
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, file_numbers
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import FileRow, is_text, read_json_lines, read_json_list, read_json_rows
+from menagerie.generators.sources.rows import FileRow, is_text, read_entries, read_json_lines, read_lists
 
 RULES = tuple(FOUR_WAY_RULES)
 TAGS = ("collapsed_tag", "secondary_tag")
@@ -80,7 +80,7 @@ def read_winoground(path: Path, part: str) -> Iterator[Record]:
 
 
 def read_colorswap(path: Path, part: str) -> Iterator[Record]:
-    for entry in read_json_list(path):
+    for entry in read_entries(path, list):
         images = image_paths(entry, "image_1", "image_2")
         yield four_way_record(entry, entry.field("id", int), images, ("caption_1", "caption_2"))
 
@@ -94,7 +94,7 @@ def read_bivlc(path: Path, part: str) -> Iterator[Record]:
 
 def read_cola(path: Path, part: str) -> Iterator[Record]:
     """Yield the records; the names of files are the last parts of the images' addresses."""
-    for row in read_json_rows(path, 4):
+    for row in read_lists(path, 4):
         yield four_way_record(row, row.place, (row.file_name(0), row.file_name(2)), (1, 3))
 
 

@@ -18,7 +18,7 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import read_coco
 from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import read_json_list, read_json_object
+from menagerie.generators.sources.rows import read_entries, read_json_object
 
 MEASURES = tuple(Recall(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
 SPLIT = "test"
@@ -68,7 +68,7 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     if path.name == Path(forms[0]).name:
         state = path.stat()
         return list(karpathy_images(path.resolve(), state.st_size, state.st_mtime_ns))
-    return [(entry.file_name("image"), entry.texts("caption")) for entry in read_json_list(path)]
+    return [(entry.file_name("image"), entry.texts("caption")) for entry in read_entries(path, list)]
 
 
 @lru_cache(maxsize=2)

@@ -17,7 +17,7 @@ from pathlib import Path
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores, true_above
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
 from menagerie.generators.sources.kept_out import COCO, file_numbers
-from menagerie.generators.sources.rows import FileRow, read_json_list, read_json_object
+from menagerie.generators.sources.rows import FileRow, read_entries
 
 COUNTS = {
     **{"add_att": 692, "add_obj": 2062},
@@ -31,7 +31,7 @@ FIGURES = ("micro", "macro")
 
 def read_sugarcrepe(path: Path, part: str) -> Iterator[Record]:
     """Yield the records of a file. They keep the file's keys, which have gaps in swap_obj."""
-    for entry in read_json_object(path).rows():
+    for entry in read_entries(path, dict):
         yield sugarcrepe_record(entry, f"{part} {entry.place}", part, "caption", "negative_caption")
 
 
@@ -57,7 +57,7 @@ BENCHMARK = benchmark_of_files(
 
 def read_sugarcrepe_pp(path: Path, part: str) -> Iterator[Record]:
     """Yield the records of a file of SugarCrepe++."""
-    for entry in read_json_list(path):
+    for entry in read_entries(path, list):
         name = f"{part} {entry.field('id', int)}"
         yield sugarcrepe_record(entry, name, part, "caption", "caption2", "negative_caption")
 

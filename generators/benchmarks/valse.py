@@ -10,7 +10,7 @@ from pathlib import Path
 
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
-from menagerie.generators.sources.rows import read_json_object
+from menagerie.generators.sources.rows import read_entries
 
 COUNTS = {
     **{"existence": 505, "plurals": 851},
@@ -24,7 +24,7 @@ VISUAL7W = "v7w_"  # prefix of the numbers that Visual Genome gives Visual7W's p
 
 def read_confirmed(path: Path, part: str) -> Iterator[Record]:
     """Yield the records of a file for which enough annotators chose the caption."""
-    for entry in read_json_object(path).rows():
+    for entry in read_entries(path, dict):
         if entry.inside("mturk").number("caption") >= VOTES:
             image = entry.text("image_file")
             texts = (entry.text("caption"), entry.text("foil"))

@@ -16,7 +16,7 @@ from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograp
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import FileRow, read_json_rows
+from menagerie.generators.sources.rows import FileRow, read_lists
 
 FOLDER, IMAGES = "vl_checklist/data", "vl_checklist/images"
 FIRST = 1000
@@ -106,7 +106,7 @@ def build(place: Place) -> VLCheckList:
 def read_checklist(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, FileRow, str]]:
     """Yield the rows of some files, each with the file and the path of its image below the folder of all images."""
     for name in names:
-        for row in read_json_rows(folder / f"{name}.json", 2):
+        for row in read_lists(folder / f"{name}.json", 2):
             yield name, row, f"{first_in_path(name, ROOTS)}/{row.text(0)}"
 
 

@@ -23,7 +23,7 @@ from menagerie.generators.benchmarks.photographs import (
 )
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, file_numbers
-from menagerie.generators.sources.rows import read_json_list, read_json_rows
+from menagerie.generators.sources.rows import read_entries, read_lists
 
 SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
 PARTS = {"A": "controlled_images", "B": "controlled_clevr"}
@@ -59,7 +59,7 @@ def pair_of(item: Item) -> str:
 
 def read_arrangements(path: Path, part: str) -> Iterator[Record]:
     """Yield the records of a file; the folders in images' paths are ignored."""
-    for entry in read_json_list(path):
+    for entry in read_entries(path, list):
         name = entry.file_name("image_path")
         parts = NAME.fullmatch(name)
         if parts is None:
@@ -94,7 +94,7 @@ def spatial_questions(
     files = {f"{count} object{'s' * (count == 'two')}": f"whatsup/{stem}_{count}_obj.json" for count in ("two", "one")}
 
     def read(path: Path, task: str) -> Iterator[Record]:
-        for row in read_json_rows(path, 3):
+        for row in read_lists(path, 3):
             number, texts = row.whole_number(0), (row.text(1), row.text(2))
             yield Record(f"{task} {row.place}", task, (Photograph(file_name(number)),), texts, str(number))
 

@@ -8,7 +8,7 @@ from functools import partial
 from menagerie.generators.sources.annotated import Annotations, RefusalCounts, relation_or_objects
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import SourceSpec
-from menagerie.generators.sources.rows import FileRow, stream_json
+from menagerie.generators.sources.rows import FileRow, read_entries
 from menagerie.generators.sources.visual_genome import FOLDERS, IMAGE_DATA, GenomePhotographs
 
 GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
@@ -27,7 +27,7 @@ class GQA(GenomePhotographs):
     def __init__(self, place: Place) -> None:
         """Read the file; raises for missing images and for entries in another form."""
         recipe = place.recipe(tuple(SOURCE.recipes))
-        entries = ((entry.place, entry) for entry in stream_json(place.path(GRAPHS), dict))
+        entries = ((entry.place, entry) for entry in read_entries(place.path(GRAPHS), dict))
         read = partial(gqa_annotations, attributes=recipe == "attributes")
         super().__init__("GQA", place, entries, read, relation_or_objects)
 

@@ -11,9 +11,7 @@ from reprlib import repr as shown
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import Unreadable, decode_json, split_json
-from menagerie.envs.core.reading import read_bytes as read_whole_bytes
-from menagerie.envs.core.reading import read_text as read_whole
+from menagerie.envs.core.reading import Unreadable, decode_json, read_bytes, read_text, split_json
 from menagerie.generators.sources.nearby import found_instead
 
 LONGEST = 300  # characters of a message that quotes a file
@@ -89,15 +87,12 @@ class FileRow(NamedTuple):
 
     def inside(self, key: str | int) -> "FileRow":
         """The object under `key`."""
-        return FileRow(self.file, f"{self.place}.{key}" if self.place else str(key), self.field(key, dict))
+        return FileRow(self.file, f"{self.place}.{key}".lstrip("."), self.field(key, dict))
 
-    def rows(self, key: str | None = None) -> list["FileRow"]:
-        """The objects in this object or list, or in the list under `key`."""
-        content = self.content if key is None else self.field(key, list)
-        if isinstance(content, dict):
-            return [check_object(FileRow(self.file, name, item)) for name, item in content.items()]
-        start = ".".join(filter(None, (self.place, key)))
-        return [check_object(FileRow(self.file, f"{start}[{k}]", item)) for k, item in enumerate(content)]
+    def rows(self, key: str) -> list["FileRow"]:
+        """The objects in the list under `key`."""
+        start = f"{self.place}.{key}".lstrip(".")
+        return [check_object(FileRow(self.file, f"{start}[{k}]", item)) for k, item in enumerate(self.field(key, list))]
 
 
 def check_object(row: FileRow) -> FileRow:
@@ -107,47 +102,36 @@ def check_object(row: FileRow) -> FileRow:
     return row
 
 
-def read_json_object(path: Path, kind: type = dict) -> FileRow:
-    """The outermost object of a JSON file, or, as `kind` says, its list."""
+def read_json_object(path: Path) -> FileRow:
+    """The outermost object of a JSON file."""
     with reading_foreign(path):
-        content = decode_json(read_whole_bytes(path), path)
-    if not isinstance(content, kind):
-        wanted, found = ("object" if kind is dict else "list"), type(content).__name__
-        raise UserError(f"{path} holds no JSON {wanted}, but {found}; is it the right file?")
-    return FileRow(path, "", content)
+        return FileRow(path, "", decode_json(read_bytes(path), path, dict[str, Any]))
 
 
-def read_json_list(path: Path) -> list[FileRow]:
-    """The objects of a JSON file that is a list."""
-    return read_json_object(path, list).rows()
-
-
-def read_json_rows(path: Path, length: int) -> list[FileRow]:
-    """The lists in a JSON file that is a list of lists, each of this length."""
-    rows = [FileRow(path, f"[{k}]", item) for k, item in enumerate(read_json_object(path, list).content)]
-    for row in rows:
-        if not isinstance(row.content, list) or len(row.content) != length:
-            raise row.error(f"is no list of {length}")
-    return rows
-
-
-def read_json_lines(path: Path) -> list[FileRow]:
-    """The objects of a file with one per line. Only line feeds end a line, so texts may contain U+2028."""
+def read_entries(path: Path, kind: type) -> Iterator[FileRow]:
+    """Yield the objects of a JSON file that is a list of objects or, as `kind` says, an object of them, whose keys are
+    then their places. One at a time is decoded: all of them take twenty times the file's size."""
     with reading_foreign(path):
-        lines = enumerate(read_whole(path).split("\n"), start=1)
-        return [
-            check_object(FileRow(path, f"line {n}", decode_json(line.encode(), path)))
-            for n, line in lines
-            if line.strip()
-        ]
-
-
-def stream_json(path: Path, kind: type) -> Iterator[FileRow]:
-    """Yield the objects of a JSON file that is a list of objects or, as `kind` says, an object of them, which are their
-    places then. One at a time is decoded: all of them take twenty times the file's size."""
-    with reading_foreign(path):
-        for place, content in split_json(read_whole_bytes(path, MOST_STREAMED), path, kind):
+        for place, content in split_json(read_bytes(path, MOST_STREAMED), path, kind):
             yield check_object(FileRow(path, place, content))
+
+
+def read_lists(path: Path, length: int) -> Iterator[FileRow]:
+    """Yield the lists in a JSON file that is a list of lists, each of this length."""
+    with reading_foreign(path):
+        for place, content in split_json(read_bytes(path), path, list):
+            row = FileRow(path, place, content)
+            if not isinstance(content, list) or len(content) != length:
+                raise row.error(f"is no list of {length}")
+            yield row
+
+
+def read_json_lines(path: Path) -> Iterator[FileRow]:
+    """Yield the objects of a file with one per line. Only line feeds end a line, so texts may contain U+2028."""
+    with reading_foreign(path):
+        for number, line in enumerate(read_text(path).split("\n"), start=1):
+            if line.strip():
+                yield check_object(FileRow(path, f"line {number}", decode_json(line.encode(), path)))
 
 
 def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[FileRow]:
@@ -178,7 +162,7 @@ def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list
 def read_foreign_text(path: Path) -> str:
     """Read a text file; raises `UserError` if it can't be read."""
     with reading_foreign(path):
-        return read_whole(path)
+        return read_text(path)
 
 
 @contextlib.contextmanager

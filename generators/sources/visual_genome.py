@@ -22,7 +22,7 @@ from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import SourceSpec
-from menagerie.generators.sources.rows import LARGEST, FileRow, stream_json
+from menagerie.generators.sources.rows import LARGEST, FileRow, read_entries
 
 IMAGE_DATA, FOLDERS = "vg/image_data.json", ("vg/VG_100K", "vg/VG_100K_2")
 UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"
@@ -73,7 +73,7 @@ def shared_name(numbers: Numbers) -> str:
 def image_numbers(path: Path) -> dict[int, Numbers]:
     """The numbers of all photographs, by Visual Genome's number, from its `image_data.json`."""
     every: dict[int, Numbers] = {}
-    for entry in stream_json(path, list):
+    for entry in read_entries(path, list):
         here = number_in(entry, id_key(entry))
         others = [number_in(entry, key) for key in ("coco_id", "flickr_id") if key in entry.content]
         if here is None or here.number in every:
@@ -110,7 +110,7 @@ class VisualGenome(GenomePhotographs):
 def distinct_entries(path: Path) -> Iterator[tuple[str, FileRow]]:
     """Yield the entries of photographs with their numbers; raises if two have one number."""
     seen = set()
-    for entry in stream_json(path, list):
+    for entry in read_entries(path, list):
         key = id_key(entry)
         number = entry.field(key, int)
         if number in seen:
