@@ -44,8 +44,6 @@ class ImageFiles:
         `boxes` has, for each name, None or the left, top, width and height of the part that is the image. `squashed`
         and `interpolation` are as in `square`. `workers` threads decode.
         """
-        if resolution < 1:
-            raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
         self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root))
         self.root, self.names, self.resolution = self.folders.home, names, resolution
         self._places: dict[str, Located] = {}  # of files that lie elsewhere, or are spelled otherwise

@@ -11,9 +11,7 @@ from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
 from menagerie.studies.real_data import RealTraining
 from menagerie.studies.transfer import Transfer
-from tests.helpers.benchmark_files import MAKERS, MATRICES, tiny_tags
-
-MAKE = MAKERS | MATRICES
+from tests.helpers.benchmark_files import MAKERS, tiny_tags
 
 
 def placed(root, *given):
@@ -39,7 +37,7 @@ def parted(images, root):
 )
 def test_all_folders_of_a_place_are_searched(name, folder, tmp_path):
     """Results are those of one folder, to the last byte of what names them."""
-    MAKE[name](tmp_path)
+    MAKERS[name](tmp_path)
     whole = load_benchmark(name).build(Place(tmp_path, 16))
     content, prints = list(whole.content()), [whole.fingerprint(k) for k in range(len(whole.numbers))]
     pixels = pickle.loads(pickle.dumps(whole.files)).read(range(len(prints)))
@@ -54,7 +52,7 @@ def test_all_folders_of_a_place_are_searched(name, folder, tmp_path):
 
 def test_a_folder_in_a_benchmarks_folder_may_lie_elsewhere(tmp_path):
     """What'sUp has two, each with a name of its own on the command line."""
-    MAKE["whatsup"](tmp_path)
+    MAKERS["whatsup"](tmp_path)
     (tmp_path / "whatsup/controlled_clevr").rename(tmp_path / "clevr")
     place = placed(tmp_path, f"whatsup/controlled_clevr={tmp_path / 'clevr'}")
     assert len(load_benchmark("whatsup").build(place).records) == 12
@@ -65,7 +63,7 @@ def test_a_folder_in_a_benchmarks_folder_may_lie_elsewhere(tmp_path):
 
 def test_a_file_that_two_folders_have(tmp_path):
     """It is one where its bytes are the same, not where its size is."""
-    MAKE["sugarcrepe"](tmp_path)
+    MAKERS["sugarcrepe"](tmp_path)
     shutil.copytree(tmp_path / "coco/val2017", tmp_path / "copy")
     given = [f"coco/val2017={tmp_path / part}" for part in ("coco/val2017", "copy")]
     assert load_benchmark("sugarcrepe").build(placed(tmp_path, *given)).records

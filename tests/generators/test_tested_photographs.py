@@ -17,7 +17,6 @@ from menagerie.generators.sources.place import Place
 from tests.helpers.benchmark_files import (
     IMAGES,
     MAKERS,
-    MATRICES,
     make_coco_val2017,
     make_karpathy_test,
     tiny_tags,
@@ -27,7 +26,7 @@ from tests.helpers.benchmark_files import (
 from tests.helpers.source_files import make_coco, make_image_data, make_visual_genome
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
-MAKE = MAKERS | MATRICES
+
 OTHERS = [name for name in registry.names() if registry.load_benchmark(name).photographs is not None]
 
 
@@ -64,7 +63,7 @@ def test_whose_images_benchmarks_have():
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_all_images_of_a_benchmark_are_known(tmp_path, name):
-    MAKE[name](tmp_path)
+    MAKERS[name](tmp_path)
     place = Place(tmp_path, 16, tag=tiny_tags)
     bench = registry.load_benchmark(name).build(place)
     found = set(tested_photographs.photographs_of_benchmark(name, Place(tmp_path, 16)))
@@ -79,7 +78,7 @@ def test_all_images_of_a_benchmark_are_known(tmp_path, name):
 
 def test_images_of_benchmarks_needn_t_be_there(tmp_path):
     for name in ("sugarcrepe", "retrieval-coco"):
-        MAKE[name](tmp_path)
+        MAKERS[name](tmp_path)
     whole = of_tests(tmp_path)
     for image in tmp_path.rglob("*.jpg"):
         image.unlink()
@@ -88,14 +87,14 @@ def test_images_of_benchmarks_needn_t_be_there(tmp_path):
 
 
 def test_part_of_a_benchmark_counts(tmp_path):
-    MAKE["sugarcrepe"](tmp_path)
+    MAKERS["sugarcrepe"](tmp_path)
     for path in (tmp_path / "sugarcrepe").glob("add*"):
         path.unlink()
     assert PhotographId(COCO, 2) in of_tests(tmp_path).images
 
 
 def test_a_damaged_benchmark_is_an_error(tmp_path):
-    MAKE["sugarcrepe"](tmp_path)
+    MAKERS["sugarcrepe"](tmp_path)
     (tmp_path / "sugarcrepe/swap_att.json").write_text("[")
     assert "swap_att.json is no JSON" in refusal(of_tests, tmp_path)
     write_json(

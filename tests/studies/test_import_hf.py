@@ -23,8 +23,7 @@ from menagerie.generators.hub.forms import FORMS
 from menagerie.generators.hub.put import Made, put_below
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.registry import load_source as load_source
-from menagerie.generators.sources.registry import state
+from menagerie.generators.sources.registry import load_source, state
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.studies.scoring.check import state_of
 from tests.command import ROOT, run_here
@@ -316,14 +315,17 @@ def garbled(folder: Path) -> None:
     (folder / "swap_obj.arrow").write_bytes(b"ARROW1\0\0" + bytes(range(200)))
 
 
-def classes_without_names(folder: Path) -> None:
-    in_swap_obj(folder, {"image": held(picture(1)), "tested_labels": ["a", "b"], "true_label": 1})
+def rows(*made: dict, **options: object):
+    """What writes a table of some rows into a folder."""
+    return lambda folder: in_swap_obj(folder, *made, **options)
 
 
-def as_features(features: object) -> dict[str, str]:
-    return {"huggingface": json.dumps({"info": {"features": features}})}
+def files(*names: str):
+    """What writes tables of these names, each with a row of its own, into a folder."""
+    return lambda folder: [in_swap_obj(folder, crepe_row(k), name=name) for k, name in enumerate(names, start=1)]
 
 
+INCOMPLETE = "files of its table are missing, or others lie among"
 # What is wrong with a folder, and what the error says.
 BAD = {
     "nothing": (lambda folder: None, "there are no parquet or arrow files"),
@@ -332,67 +334,44 @@ BAD = {
     "torn between rows": (between_rows, "swap_obj.arrow is no whole arrow file (it has no end mark"),
     "garbled": (garbled, "swap_obj.arrow is no whole arrow file"),
     "a pointer": (lambda folder: (folder / "swap_obj.parquet").write_text(POINTER), "is a git-lfs pointer"),
-    "half of it": (
-        lambda f: in_swap_obj(f, crepe_row(), name="swap_obj-00001-of-00002.parquet"),
-        "files of its table are missing, or others lie among",
-    ),
-    "two revisions": (
-        lambda f: [in_swap_obj(f, crepe_row(), name=f"test-00000-of-00001-{c * 16}.parquet") for c in "ab"],
-        "files of its table are missing, or others lie among",
-    ),
-    "another count": (
-        lambda f: [in_swap_obj(f, crepe_row(), name=f"test-0000{k}-of-0000{k + 1}.parquet") for k in range(2)],
-        "files of its table are missing, or others lie among",
-    ),
-    "a gap between numbers": (
-        lambda f: [in_swap_obj(f, crepe_row(k), name=f"swap_obj/test/000{k}.parquet") for k in (0, 2)],
-        "files of its table are missing, or others lie among",
-    ),
-    "no first number": (
-        lambda f: in_swap_obj(f, crepe_row(), name="swap_obj/test/0001.parquet"),
-        "files of its table are missing, or others lie among",
-    ),
-    "one split in two places": (
-        lambda f: [
-            in_swap_obj(f, crepe_row(k), name=name) for k, name in enumerate(("test.parquet", "data/test.parquet"))
-        ],
-        "files of its table are missing, or others lie among",
-    ),
+    "half of it": (files("swap_obj-00001-of-00002.parquet"), INCOMPLETE),
+    "two revisions": (files(*(f"test-00000-of-00001-{c * 16}.parquet" for c in "ab")), INCOMPLETE),
+    "another count": (files(*(f"test-0000{k}-of-0000{k + 1}.parquet" for k in range(2))), INCOMPLETE),
+    "a gap between numbers": (files("swap_obj/test/0000.parquet", "swap_obj/test/0002.parquet"), INCOMPLETE),
+    "no first number": (files("swap_obj/test/0001.parquet"), INCOMPLETE),
+    "one split in two places": (files("test.parquet", "data/test.parquet"), INCOMPLETE),
     "a split to train on": (
-        lambda f: write_table(f / "data/train-00000-of-00001.parquet", FORMED["stanfordnlp/colorswap"][0]),
+        rows(*FORMED["stanfordnlp/colorswap"][0], name="data/train-00000-of-00001.parquet"),
         "has train; name one with --split",
     ),
     "no rows": (
         lambda f: pq.write_table(pa.Table.from_pylist([crepe_row()])[:0], f / "swap_obj.parquet"),
         "has no rows",
     ),
-    "other columns": (lambda f: in_swap_obj(f, {"a": 1}), "has the columns a; known are"),
-    "no part": (lambda f: in_swap_obj(f, crepe_row(), name="test.parquet"), "name it with --part"),
-    "two splits": (
-        lambda f: [in_swap_obj(f, crepe_row(), name=f"{name}.parquet") for name in ("train", "dev")],
-        "name one with --split",
-    ),
-    "a part of two tables": (
-        lambda f: [in_swap_obj(f, crepe_row(), name=f"{name}/swap_obj.parquet") for name in ("x", "y")],
-        "as another table",
-    ),
-    "no text": (lambda f: in_swap_obj(f, crepe_row(caption=None)), "row 0 has a 'caption' that is no str"),
-    "no picture": (lambda f: in_swap_obj(f, crepe_row(image=held(None))), "row 0 has no picture in 'image'"),
-    "text for a picture": (lambda f: in_swap_obj(f, crepe_row(image=held(b"<html>404"))), "no JPEG, PNG or WEBP"),
-    "a number for a picture": (lambda f: in_swap_obj(f, crepe_row(image=7)), "row 0 has no picture in 'image'"),
-    "a missing picture": (lambda f: in_swap_obj(f, crepe_row(image="a.jpg")), "a picture in 'image' that isn't in"),
-    "a climbing path": (lambda f: in_swap_obj(f, crepe_row(image="../out.jpg")), "leads out of"),
+    "other columns": (rows({"a": 1}), "has the columns a; known are"),
+    "no part": (files("test.parquet"), "name it with --part"),
+    "two splits": (files("train.parquet", "dev.parquet"), "name one with --split"),
+    "a part of two tables": (files("x/swap_obj.parquet", "y/swap_obj.parquet"), "as another table"),
+    "no text": (rows(crepe_row(caption=None)), "row 0 has a 'caption' that is no str"),
+    "no picture": (rows(crepe_row(image=held(None))), "row 0 has no picture in 'image'"),
+    "text for a picture": (rows(crepe_row(image=held(b"<html>404"))), "no JPEG, PNG or WEBP"),
+    "a number for a picture": (rows(crepe_row(image=7)), "row 0 has no picture in 'image'"),
+    "a missing picture": (rows(crepe_row(image="a.jpg")), "a picture in 'image' that isn't in"),
+    "a climbing path": (rows(crepe_row(image="../out.jpg")), "leads out of"),
     "an absolute path": (lambda f: in_swap_obj(f, crepe_row(image=str(f.parent / "out.jpg"))), "leads out of"),
     "a second picture of a name": (
-        lambda f: in_swap_obj(f, *(crepe_row(k, filename="000000000001.jpg") for k in (1, 2))),
+        rows(*(crepe_row(k, filename="000000000001.jpg") for k in (1, 2))),
         "row 1 calls its picture in 'image' as another one is called: '000000000001.jpg'",
     ),
     "a picture that is called like no file": (
-        lambda f: in_swap_obj(f, crepe_row(filename="con:1.jpg")),
+        rows(crepe_row(filename="con:1.jpg")),
         "row 0 calls its picture in 'image' as no file can be called: 'con:1.jpg'",
     ),
-    "a class without a name": (classes_without_names, "has a 'true_label' that is none of its 'tested_labels'"),
-    "strange notes": (lambda f: in_swap_obj(f, crepe_row(), metadata={"huggingface": "[" * 999}), "is no JSON"),
+    "a class without a name": (
+        rows({"image": held(picture(1)), "tested_labels": ["a", "b"], "true_label": 1}),
+        "has a 'true_label' that is none of its 'tested_labels'",
+    ),
+    "strange notes": (rows(crepe_row(), metadata={"huggingface": "[" * 999}), "is no JSON"),
 }
 
 
@@ -411,7 +390,7 @@ def test_a_bad_folder_is_one_error_and_makes_nothing(tmp_path, fault):
 
 @pytest.mark.parametrize("features", [7, {"image": 7}, {"caption": {"names": "ab"}}, {"image": {"_type": "Image"}}])
 def test_notes_on_columns_may_say_anything(tmp_path, features):
-    in_swap_obj(tmp_path / "hub", crepe_row(), metadata=as_features(features))
+    in_swap_obj(tmp_path / "hub", crepe_row(), metadata={"huggingface": json.dumps({"info": {"features": features}})})
     assert import_folder(tmp_path / "hub", tmp_path / "data").records == {"swap_obj": 1}
 
 

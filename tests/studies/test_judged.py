@@ -21,7 +21,7 @@ from menagerie.studies.scoring.benchmark_piece import guessed
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.scoring.judged import questions_in
 from tests.command import ROOT, run_here
-from tests.helpers.benchmark_files import MAKERS, MATRICES
+from tests.helpers.benchmark_files import MAKERS
 from tests.helpers.chat_service import Sent
 from tests.helpers.hugging_face import make_llava
 from tests.helpers.splits import RECIPE, make_split
@@ -112,7 +112,7 @@ def test_one_that_always_says_a_has_half(split, tmp_path):
 
 def test_benchmarks_of_photographs_and_pools_are_judged_whole(tmp_path):
     for name in BENCHMARKS:
-        (MAKERS | MATRICES)[name](tmp_path / "data")
+        MAKERS[name](tmp_path / "data")
     benches = [load_benchmark(name).build(Place(tmp_path / "data")) for name in BENCHMARKS]
     with VisionService(truth(*benches)) as service:
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *BENCHMARKS]
@@ -180,7 +180,7 @@ def test_without_a_verdict_everything_is_at_chance_by_every_rule(form, fault, tm
     """Of two judges: of one all questions are refused, the other always says A."""
     names = ("whatsup", "sugarcrepe", "negbench", *(["winoground", "zero-shot"] if form == "yes" else []))
     for name in names:
-        (MAKERS | MATRICES)[name](tmp_path / "data")
+        MAKERS[name](tmp_path / "data")
     with VisionService(lambda image, text: 0.0, place=9.0, logprobs=False, fault=fault) as service:
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *names]
         done = run_here([*command, "--judge.forms", form, "--out", "runs/a"], tmp_path, page=False)

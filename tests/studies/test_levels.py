@@ -19,7 +19,7 @@ from menagerie.studies.scoring.levels import (
     binomial,
     over_seeds,
 )
-from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, write_json
+from tests.helpers.benchmark_files import IMAGES, MAKERS, write_json
 
 RATES = {"few": 0.9, "many": 0.6}  # of the two groups, and their sizes
 SIZES = {"few": 40, "many": 160}
@@ -69,8 +69,8 @@ def test_records_that_alternate_are_in_all_parts():
     assert sum(number < numbers[0] for number in numbers) == PARTS
 
 
-def made(name, root, makers=MAKERS):
-    makers[name](root)
+def made(name, root):
+    MAKERS[name](root)
     return load_benchmark(name).build(Place(root, resolution=16))
 
 
@@ -117,7 +117,7 @@ def test_first_records_stay_the_first_when_images_are_missing(tmp_path, monkeypa
 @pytest.mark.parametrize(("name", "images"), [("retrieval-coco", IMAGES), ("zero-shot", 19)])
 def test_in_pools_records_are_images(name, images, tmp_path):
     """Not classes, nor one measure's queries."""
-    bench = made(name, tmp_path, MATRICES)
+    bench = made(name, tmp_path)
     items = [item for pool in bench.pools for item, _ in bench.level(pool)]
     assert len({cluster_of(item, pooled=True) for item in items}) == images < len(items)
 
