@@ -36,7 +36,7 @@ class ParserSpec:
 
 EXPORTS = Exports("menagerie.generators.parsers", Path(__file__).parent, "PARSER", "parser")
 names: Callable[[], tuple[str, ...]] = EXPORTS.names
-load: Callable[[str], ParserSpec] = EXPORTS.load
+load_parser: Callable[[str], ParserSpec] = EXPORTS.load
 
 
 def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = False) -> CaptionParser:
@@ -54,7 +54,7 @@ def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = 
 def read_parser(text: str) -> tuple[ParserSpec, Any]:
     """Read a parser's spec and its options from "NAME:OPTION=VALUE,OPTION=VALUE". Doesn't make the parser."""
     name, _, given = text.partition(":")
-    spec = load(name)
+    spec = load_parser(name)
     return spec, options_from(spec, given)
 
 
@@ -73,7 +73,7 @@ def describe() -> str:
     """Describe all parsers and their options for help, one line for each parser and each option."""
     lines = []
     for name in names():
-        spec = load(name)
+        spec = load_parser(name)
         lines.append(f"{name:<12}{spec.about}")
         texts: Mapping[str, str] = documentation(spec.options)
         for item in fields(spec.options):

@@ -57,7 +57,7 @@ def read_shard(path: Path) -> tuple[list[Sample], Counter[str]]:
     refused: Counter[str] = Counter()
     samples = []
     with open_file(path) as file:
-        for key, files in grouped(list_members(path, refused), refused).items():
+        for key, files in group_by_sample(list_members(path, refused), refused).items():
             try:
                 samples.append(read_sample(file, key, files))
             except Refusal as problem:
@@ -98,7 +98,7 @@ def is_hostile(info: tarfile.TarInfo) -> bool:
     return not plain or not parts[0] or ".." in parts or parts[0].endswith(":") or not writable(info.name)
 
 
-def grouped(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict[str, Member]]:
+def group_by_sample(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict[str, Member]]:
     """The files of each sample by lower-case ending; of two with one ending the second is counted as refused, and so
     are further images of a sample."""
     samples: dict[str, dict[str, Member]] = {}
@@ -120,7 +120,7 @@ def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
     image = next((files[ending] for ending in IMAGES if ending in files), None)
     if image is None:
         raise Refusal("no image")
-    described = {ending: read_text(file, files[ending]) for ending in TEXTS if ending in files}
+    described = {ending: read_member_text(file, files[ending]) for ending in TEXTS if ending in files}
     about = read_about(described["json"]) if "json" in described else {}
     text = described.get("txt", about.get("caption"))
     check_image(file, image)
@@ -128,7 +128,7 @@ def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
     return Sample(key, *image, read_caption(text), number.number if number else 0)
 
 
-def read_text(file: Any, member: Member) -> str:
+def read_member_text(file: Any, member: Member) -> str:
     """Read a text in UTF-8; raises `Refusal`."""
     if member.size > LARGEST_TEXT:
         raise Refusal("a text that is too long")

@@ -13,7 +13,7 @@ from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.tasks import choices, possible
 from menagerie.generators.captions.multi_object import Telling
-from menagerie.generators.sources.mixture import Part
+from menagerie.generators.sources.mixture import CaptionedSubset
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import chosen_images
@@ -123,7 +123,7 @@ class TransferData:
         train, content = whole.train, whole.content
         if self.images and self.images < len(train):
             chosen = chosen_images(self.train.recipe.seed, len(train), self.images)
-            train, content = Part(train, chosen), {k: content[item] for k, item in enumerate(chosen)}
+            train, content = CaptionedSubset(train, chosen), {k: content[item] for k, item in enumerate(chosen)}
         return Material(train, tests, sorted(texts), content, words=whole.words)
 
 

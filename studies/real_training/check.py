@@ -24,7 +24,9 @@ def check(study: Any, preset: Any) -> None:
     validate(study)
     for together in study.sources:
         check_sources(together)
-    recipes = {recipe for some in study.sources for name in names_of(some) for recipe in sources.load(name).recipes}
+    recipes = {
+        recipe for some in study.sources for name in names_of(some) for recipe in sources.load_source(name).recipes
+    }
     choose("caption recipe", study.caption, {"", *recipes})
     for parser in study.parser:
         read_parser(parser)
@@ -40,7 +42,7 @@ def check(study: Any, preset: Any) -> None:
 
 def check_benchmark(name: str) -> None:
     """Raise for an unknown benchmark, and for the user's own benchmark, whose photographs training may show."""
-    if ":" in name and benchmarks.check_benchmark(name):
+    if ":" in name and benchmarks.check_benchmark_name(name):
         raise UserError(
             f"--benchmarks {name}: models are scored on a benchmark of your own once they are trained, by "
             f"menagerie transfer RUN --benchmarks {name}, RUN being the folder of this study; leave it out here"
@@ -61,8 +63,8 @@ def folders_of(study: Any) -> Given:
     folder that sources read is given more than once."""
     if not study.images:
         return {}
-    read_by_sources = {folder for name in sources.names() for folder in sources.load(name).images}
-    tests = {folder for name in benchmarks.names() for folder in benchmarks.load(name).images}
+    read_by_sources = {folder for name in sources.names() for folder in sources.load_source(name).images}
+    tests = {folder for name in benchmarks.names() for folder in benchmarks.load_benchmark(name).images}
     given = folders_given(study.images, read_by_sources | tests)
     if twice := next((name for name in sorted(read_by_sources) if len(given.get(name, ())) > 1), None):
         raise UserError(f"--images {twice} is given {len(given[twice])} times; training reads one folder for it")
@@ -165,7 +167,7 @@ def report_states(study: Any) -> int:
     there = []
     for name in dict.fromkeys(name for together in study.sources for name in names_of(together)):
         place = opening_of(study, name, DEFAULT, KeptOut()).place(name, one_node)
-        there.append(reported(f"source {name}", state(sources.load(name), place)))
-    for bench in states(benchmarks.chosen(study.benchmarks), Place(study.data_root, folders=study.folders)):
+        there.append(reported(f"source {name}", state(sources.load_source(name), place)))
+    for bench in states(benchmarks.load_benchmarks(study.benchmarks), Place(study.data_root, folders=study.folders)):
         there.append(reported(f"benchmark {bench.name}", bench, f", {bench.records} records"))
     return int(not all(there))

@@ -8,7 +8,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.phrases import plain_text
-from menagerie.generators.sources.mixture import Mixture, Part
+from menagerie.generators.sources.mixture import CaptionedSubset, Mixture
 from menagerie.generators.sources.photographs import Photographs
 from menagerie.studies.real_training.photographs import HeldOut, Numbers, Opening, held_out, open_photographs
 from menagerie.studies.runs.data import CellData, Material, SplitData
@@ -91,7 +91,7 @@ def rest_of(photographs: Sequence[Photographs], chosen: frozenset[str]) -> list[
         places = [k for k, name in enumerate(source.names_of_images) if name not in chosen]
         if not places:
             raise UserError(f"{source.name} has too few photographs: all {len(source)} would be held out; get more")
-        parts.append(Part(source, places))
+        parts.append(CaptionedSubset(source, places))
     return parts
 
 

@@ -18,16 +18,16 @@ from menagerie.envs.core.files import whole_file, write_text
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.reading import LARGEST_TEXT, read_json
 from menagerie.envs.worlds import load_world
-from menagerie.generators.benchmarks.registry import chosen
-from menagerie.generators.benchmarks.shown import images_of_tests
+from menagerie.generators.benchmarks.registry import load_benchmarks
+from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.export.write import export
+from menagerie.generators.export.write import export_split
 from menagerie.generators.parsers.parser import Unanswered
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.place import Place, one_node
-from menagerie.generators.sources.registry import load
+from menagerie.generators.sources.registry import load_source
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.arm import Arm
@@ -62,7 +62,7 @@ def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, wo
     root, exported = out / "rendered", out / "rendered" / "export"
     root.mkdir(parents=True, exist_ok=True)
     subsets = [subset for subset in PARTS if subset in {"train", *recipe.all_tests}]
-    export(split, "coco", exported, subsets)
+    export_split(split, "coco", exported, subsets)
     first = 1
     for subset in subsets:
         content = read_json(exported / f"{subset}.json", most=LARGEST_TEXT)
@@ -138,7 +138,7 @@ def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
         return one_node(text)
 
     for name in opening.sources:
-        load(name).open(opening.place(name, collect))
+        load_source(name).open(opening.place(name, collect))
     try:
         if texts:
             parse_all(parser, list(texts))
@@ -186,5 +186,5 @@ def read_subjects(study: Any, parsers: Iterable[str]) -> dict[str, Sequence[Subj
     read."""
     workers = study.workers or usable_cores()
     place = Place(study.data_root, workers=workers, allow_missing=study.allow_missing, folders=study.folders)
-    read = read_benchmarks(chosen(study.benchmarks), bool(study.benchmarks), place)
+    read = read_benchmarks(load_benchmarks(study.benchmarks), bool(study.benchmarks), place)
     return {parser: subjects_of(read, parser, study.parses) for parser in parsers}

@@ -24,7 +24,7 @@ from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.photographs import Photographs
 from menagerie.generators.sources.place import Place, one_node
-from menagerie.generators.sources.registry import load
+from menagerie.generators.sources.registry import load_source
 
 TOGETHER = "+"  # between the names of sources that are trained on together
 
@@ -59,7 +59,7 @@ class Opening:
             parse=parse,
             folders=dict(self.folders),
             kept_out=self.kept_out,
-            caption=self.caption if self.caption in load(source).recipes else "",
+            caption=self.caption if self.caption in load_source(source).recipes else "",
         )
 
 
@@ -83,7 +83,7 @@ def open_photographs(opening: Opening) -> Opened:
     parse = parser or one_node
     if parser and opening.unanswered:
         parse = AnsweredAlone(parser, opening.unanswered)
-    return Opened([load(name).open(opening.place(name, parse)) for name in opening.sources], parser)
+    return Opened([load_source(name).open(opening.place(name, parse)) for name in opening.sources], parser)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class HeldOut(Benchmark):
     """A benchmark of held-out photographs: an item has a photograph with its caption and those of some others, which
     are held out too."""
 
-    looked_at = GROUP
+    logged_task = GROUP
 
     def __init__(self, sources: Sequence[Captioned], names: Sequence[Sequence[str]], chosen: frozenset[str]) -> None:
         """`names` has the names of the photographs of each source, `chosen` those that are held out."""

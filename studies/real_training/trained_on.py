@@ -6,8 +6,8 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import read_record
-from menagerie.generators.benchmarks.photographs import PhotographSet
-from menagerie.generators.benchmarks.shown import images_of_tests
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
+from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
 from menagerie.generators.trained_on import Training, read
@@ -19,7 +19,7 @@ Files = list[tuple[ImageFiles, list[int]]]
 """Readers of image files, each with the numbers of its images."""
 
 
-def had_of(training: Training, bench: PhotographSet) -> str:
+def had_of(training: Training, bench: PhotographBenchmark) -> str:
     """Say how many texts and image files of a benchmark a training had, and what isn't known of it."""
     texts, files, gaps = set(), [], list(training.unknown)
     for part in training.parts:

@@ -19,9 +19,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_csv
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
-from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Result, Summary, judged, summarise
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, ScoredItem, Summary, apply_rule, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
-from menagerie.generators.benchmarks.photographs import PhotographSet, by_task
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark, group_by_task
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.models.contract import attempt
@@ -53,7 +53,7 @@ class Subject:
     about: str
     published: Mapping[str, Mapping[str, float]]
     """Percentages that papers report, by model and measure."""
-    bench: PhotographSet = field(repr=False)
+    bench: PhotographBenchmark = field(repr=False)
     content: Mapping[str, Any]
     """Everything in the benchmark that decides a result: a hash of its records and of the sizes of their images, and
     its graphs."""
@@ -151,7 +151,7 @@ class BenchmarkPiece(Piece):
         write_result(self.folder, result)
 
 
-def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser | None = None) -> Subject:
+def subject_of(spec: BenchmarkSpec, bench: PhotographBenchmark, parser: CaptionParser | None = None) -> Subject:
     """A benchmark with the identity of its content; raises for one that can't be pickled."""
     hashed = hashlib.sha256()
     for line in bench.content():
@@ -173,7 +173,7 @@ def own_files_in(pickled: bytes) -> tuple[str, ...]:
     return tuple(str(module.__file__) for name, module in own.items() if name.encode() in pickled)
 
 
-def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str, parses: Path) -> list[Subject]:
+def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographBenchmark]], parser: str, parses: Path) -> list[Subject]:
     """Return the benchmarks that were read, with a parser's graphs, which are kept in the folder `parses`."""
     if not read:
         return []
@@ -191,8 +191,11 @@ def piece_of(model: Model, subject: Subject, skip: bool, **how: Any) -> Benchmar
 
 
 def rated(
-    rater: Embeddings | Judge, bench: PhotographSet, report: Callable[[int], None], reranker: Reranker | None = None
-) -> list[Result]:
+    rater: Embeddings | Judge,
+    bench: PhotographBenchmark,
+    report: Callable[[int], None],
+    reranker: Reranker | None = None,
+) -> list[ScoredItem]:
     """Return the results of all tests of a benchmark, by a scorer's embeddings or by a judge. `report` receives numbers
     of images as a scorer's embeddings of them are made."""
     if isinstance(rater, Judge):
@@ -204,10 +207,10 @@ def rated(
     if isinstance(bench, MatrixBenchmark):
         return [result for pool in bench.pools if pool.pairs for result in of_pool(pool)]
     scored = zip(bench.items, of_items(bench), strict=True)
-    return [Result(item, scores, judged(partial(bench.outcome, item), scores)) for item, scores in scored]
+    return [ScoredItem(item, scores, apply_rule(partial(bench.outcome, item), scores)) for item, scores in scored]
 
 
-def judged_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Result]:
+def judged_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[ScoredItem]:
     """Yield the tests of a pool, as a judge scores them. Pairs without a verdict rank as the mean of all others."""
     scores = judge.pool(bench, pool)
     silent = np.isnan(scores)
@@ -217,18 +220,18 @@ def judged_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Re
     return (guessed(result, level) for result in bench.results(pool, np.where(silent, level, scores)))
 
 
-def guessed(result: Result, level: np.float32) -> Result:
+def guessed(result: ScoredItem, level: np.float32) -> ScoredItem:
     """Return the result of a query with NaN in place of the score `level`, which pairs without a verdict have. If the
     best true candidate has it, ties are broken at random, officially too."""
     item, scores, outcome = result
     if scores.flat[0] == level:
         outcome = outcome._replace(official=outcome.neutral)
-    return Result(item, np.where(scores == level, np.nan, scores), outcome)
+    return ScoredItem(item, np.where(scores == level, np.nan, scores), outcome)
 
 
 def scored_pool(
     embeddings: Embeddings, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
-) -> Iterator[Result]:
+) -> Iterator[ScoredItem]:
     """Yield the tests of a pool. If it has too many pairs for the scorer, only the best candidates are scored, or,
     without `reranker`, this raises."""
     if reranker and has_too_many_pairs(embeddings.scorer, pool):
@@ -237,10 +240,10 @@ def scored_pool(
     return bench.results(pool, score_pool(embeddings.scorer, pool, encode))
 
 
-def tasks_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+def tasks_of(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> dict[str, dict[str, Any]]:
     """Return the numbers of each task, and how many of its tests were left out because an image, or all words of a
     text, are missing."""
-    parts = by_task([result.item for result in results], [result.outcome for result in results])
+    parts = group_by_task([result.item for result in results], [result.outcome for result in results])
     every, missing = bench.tests(), bench.untested()
     return {
         task: summarise(parts.get(task, []))._asdict()
@@ -249,7 +252,7 @@ def tasks_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[
     }
 
 
-def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+def headlines_of(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> dict[str, dict[str, Any]]:
     """Return the numbers that papers report, with an interval of the official one; its bounds are None if there is
     none.
 
@@ -281,7 +284,7 @@ def cluster_of(item: Item, pooled: bool) -> tuple[str, str | int]:
     return ("", item.cluster) if item.cluster not in ("", item.record) else (item.task, item.record)
 
 
-def score_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
+def score_rows(results: Sequence[ScoredItem]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each test: its outcome, and the scores of its texts, one image after another."""
     for item, scores, outcome in results:
         texts = "; ".join(" ".join(f"{score:.9g}" for score in row) for row in scores)
@@ -296,7 +299,7 @@ def write_texts(path: Path, bench: Benchmark) -> None:
         )
 
 
-def surely_wrong(results: Sequence[Result]) -> list[Mapping[str, Any]]:
+def surely_wrong(results: Sequence[ScoredItem]) -> list[Mapping[str, Any]]:
     """The images that preferred a false text by the widest margin in tests that went wrong, each once."""
     examples = [example for result in results if result.outcome.official < 1 for example in preferences(result)]
     shown: dict[int, Mapping[str, Any]] = {}
@@ -306,7 +309,7 @@ def surely_wrong(results: Sequence[Result]) -> list[Mapping[str, Any]]:
     return list(shown.values())
 
 
-def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
+def preferences(result: ScoredItem) -> Iterator[Mapping[str, Any]]:
     """Yield images of a test that score a false text as high as one of their own, or higher, with both texts and
     scores; none for tests that ask for images."""
     item, scores, _ = result

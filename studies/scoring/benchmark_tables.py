@@ -17,7 +17,7 @@ import pandas as pd
 from menagerie.envs.core.reading import read_toml
 from menagerie.generators.benchmarks.benchmark import summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
-from menagerie.generators.benchmarks.photographs import PhotographSet, by_task
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark, group_by_task
 from menagerie.studies.analysis.tables import DASH, to_latex
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
@@ -96,15 +96,15 @@ class Scored:
 
 
 @lru_cache(maxsize=64)  # reports are written anew after every model
-def chances_in(bench: PhotographSet) -> dict[tuple[str, str], float]:
+def chances_in(bench: PhotographBenchmark) -> dict[tuple[str, str], float]:
     """Chance accuracies on one benchmark: those of equal scores, with ties broken at random."""
     if isinstance(bench, MatrixBenchmark):
-        found = [its for pool in bench.pools for its in bench.level(pool)]
+        found = [its for pool in bench.pools for its in bench.tied_outcomes(pool)]
     else:
         zeros = ((item, np.zeros((len(item.images), len(item.texts)))) for item in bench.items)
         found = [(item, bench.outcome(item, scores)) for item, scores in zeros]
     items, outcomes = [item for item, _ in found], [outcome for _, outcome in found]
-    tasks = {("task", name): summarise(summary) for name, summary in by_task(items, outcomes).items()}
+    tasks = {("task", name): summarise(summary) for name, summary in group_by_task(items, outcomes).items()}
     headlines = {("headline", name): summary for name, summary in bench.headlines(items, outcomes).items()}
     return {name: summary.neutral for name, summary in (tasks | headlines).items() if summary.neutral is not None}
 

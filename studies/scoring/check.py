@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.known_classes import key_of
-from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.benchmarks.known_classes import set_name
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.nearby import found_instead
 from menagerie.generators.sources.place import Place
@@ -46,12 +46,12 @@ def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tup
 
 def read_benchmarks(
     specs: Sequence[BenchmarkSpec], named: bool, place: Place
-) -> list[tuple[BenchmarkSpec, PhotographSet]]:
+) -> list[tuple[BenchmarkSpec, PhotographBenchmark]]:
     """Read the benchmarks of a command line: all of `specs` if it names them (`named`), otherwise the complete ones."""
     return [(spec, spec.build(place)) for spec in specs] if named else usable(specs, place)
 
 
-def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographSet]]:
+def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographBenchmark]]:
     """Read the benchmarks whose files are complete. Prints their names, and why other complete ones can't be used."""
     found = []
     for spec in specs:
@@ -97,7 +97,7 @@ def instead(spec: BenchmarkSpec, place: Place) -> str:
     return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
 
 
-def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
+def problem_of(spec: BenchmarkSpec, bench: PhotographBenchmark) -> str:
     """Say what is missing in a benchmark whose files could be read; empty if nothing is."""
     lost = sum(bench.missing.values())
     problems = [f"{lost} records lack their images: {bench.lacking}"] if lost else []
@@ -107,7 +107,7 @@ def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
     return "; ".join(problems)
 
 
-def counted(bench: PhotographSet) -> Counter[str]:
+def counted(bench: PhotographBenchmark) -> Counter[str]:
     """Count records by task, and all of them as "all", including those without images."""
     records = Counter(record.task for record in bench.records) + bench.missing
     return records + Counter({"all": records.total()})
@@ -119,7 +119,9 @@ def differing(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str,
 
     Names of sets may be spelled as their folders are, "ImageNetV2" or "imagenetv2".
     """
-    there = {name: spec.sets[key_of(name)] for name, found in records.items() if found and key_of(name) in spec.sets}
+    there = {
+        name: spec.sets[set_name(name)] for name, found in records.items() if found and set_name(name) in spec.sets
+    }
     for name, count in (spec.counts | there).items():
         found = records[name] or sum(n for task, n in records.items() if task.startswith(f"{name} "))
         if found != count:

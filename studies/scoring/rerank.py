@@ -8,7 +8,7 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
-from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.models.evaluation import scoring
 from menagerie.models.evaluation.embeddings import Embeddings
 from menagerie.models.evaluation.reranking import Reranked, rerank
@@ -33,7 +33,7 @@ class FirstPass:
         """The settings of the first pass that decide a result."""
         return {"model": self.model.weights, "top": self.top}
 
-    def matters(self, bench: PhotographSet) -> bool:
+    def matters(self, bench: PhotographBenchmark) -> bool:
         """Whether a benchmark has a pool with so many pairs that not all are read one by one."""
         pools = bench.pools if isinstance(bench, MatrixBenchmark) else ()
         return any(count_passes(pool) > scoring.MOST_PAIRS for pool in pools)
@@ -45,7 +45,7 @@ class Reranker:
     def __init__(
         self,
         first: FirstPass,
-        bench: PhotographSet,
+        bench: PhotographBenchmark,
         device: str,
         embeddings_of: Callable[[LoadedScorer, Model], Embeddings],
     ) -> None:
@@ -63,7 +63,7 @@ class Reranker:
         return ranking
 
     @cached_property
-    def _opened(self) -> tuple[Embeddings, PhotographSet]:
+    def _opened(self) -> tuple[Embeddings, PhotographBenchmark]:
         """The first model's embeddings of images, and the benchmark as that model reads it. Raises if that model reads
         pairs itself, or doesn't know a word."""
         model = self.first.model

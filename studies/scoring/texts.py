@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
-from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import plain_word
 from menagerie.generators.captions.templates import Caption
@@ -24,8 +24,8 @@ from menagerie.models.scorer import Scorer
 
 
 def parsed(
-    benches: Sequence[PhotographSet], name: str, parses: Path
-) -> tuple[CaptionParser | None, Sequence[PhotographSet]]:
+    benches: Sequence[PhotographBenchmark], name: str, parses: Path
+) -> tuple[CaptionParser | None, Sequence[PhotographBenchmark]]:
     """Return the parser of a command line, and the benchmarks with its graphs, all their texts parsed at once.
 
     The default is no parser: every text is one node. Raises for captions that the parser has no answer for.
@@ -39,12 +39,12 @@ def parsed(
     ]
 
 
-def texts_of(bench: PhotographSet) -> list[str]:
+def texts_of(bench: PhotographBenchmark) -> list[str]:
     """The different texts of a benchmark, in its order."""
     return list(dict.fromkeys(text.text for text in bench.texts))
 
 
-def identity_of(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
+def identity_of(bench: PhotographBenchmark, parser: CaptionParser | None) -> dict[str, Any]:
     """Return what a parser and its graphs add to the identity of a result; empty if each text is one node."""
     if parser is None:
         return {}
@@ -52,7 +52,7 @@ def identity_of(bench: PhotographSet, parser: CaptionParser | None) -> dict[str,
     return {"parser": parser.identity(), "graphs": hashlib.sha256(graphs.encode(errors="backslashreplace")).hexdigest()}
 
 
-def parsed_by(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
+def parsed_by(bench: PhotographBenchmark, parser: CaptionParser | None) -> dict[str, Any]:
     """Return the record of a result's graphs: the parser, and how many texts of the benchmark are one node."""
     if parser is None:
         return {}
@@ -80,8 +80,8 @@ class Skipped(NamedTuple):
 
 
 def readable(
-    bench: PhotographSet, words: Sequence[str], context: int, skip: bool, model: str
-) -> tuple[PhotographSet, Skipped]:
+    bench: PhotographBenchmark, words: Sequence[str], context: int, skip: bool, model: str
+) -> tuple[PhotographBenchmark, Skipped]:
     """Return the benchmark with texts that a scorer of these words can read, and counts of what was left out.
 
     Raises for unknown words unless `skip`, and says how many there are. Without `words` the scorer reads any text.
@@ -104,7 +104,7 @@ def readable(
     return made, Skipped(len(unknown), changed, tests_of(bench) - tests_of(made))
 
 
-def tests_of(bench: PhotographSet) -> int:
+def tests_of(bench: PhotographBenchmark) -> int:
     """The number of tests of a benchmark."""
     return bench.tests().total() if isinstance(bench, MatrixBenchmark) else len(bench.items)
 

@@ -25,9 +25,10 @@ FLOORS = ("envs", "generators", "models", "studies")
 # What opens a file, or is handed its text.
 OPENERS = {"open_file", "read_bytes", "read_text", "read_lines", "read_json", "read_toml", "parse_json", "unseal"}
 OPENERS |= {"read_record", "read_records", "check_file", "check_digest", "checked_file", "open_hdf5", "check_regular"}
-OPENERS |= {"read_json_list", "read_json_lines", "read_json_rows", "read_csv", "stream_json", "decode_json"}
+OPENERS |= {"read_entries", "read_lists", "read_json_lines", "read_json_object", "read_csv", "decode_json"}
+OPENERS |= {"read_foreign_text", "read_foreign_bytes"}
 # Modules that open files and have no entry, and why. Benchmarks and sources are damaged one by one, every file of
-# theirs, in tests/generators/test_damaged_benchmarks.py and test_damaged_sources.py.
+# theirs, in tests/generators/test_foreign_files.py.
 ELSEWHERE = ("menagerie.generators.benchmarks", "menagerie.generators.sources")
 EXEMPT = {
     "menagerie.envs.checks.physics": "writes to the null device",

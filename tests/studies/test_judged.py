@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, Outcome, Result
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, Outcome, ScoredItem
 from menagerie.generators.benchmarks.matrix import Pool
-from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.sources.place import Place
 from menagerie.generators.storage.dataset import SplitDataset
@@ -21,7 +21,7 @@ from menagerie.studies.scoring.benchmark_piece import guessed
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.scoring.judged import questions_in
 from tests.command import ROOT, run_here
-from tests.helpers.benchmark_files import MAKERS, MATRICES
+from tests.helpers.benchmark_files import MAKERS
 from tests.helpers.chat_service import Sent
 from tests.helpers.hugging_face import make_llava
 from tests.helpers.splits import RECIPE, make_split
@@ -112,8 +112,8 @@ def test_one_that_always_says_a_has_half(split, tmp_path):
 
 def test_benchmarks_of_photographs_and_pools_are_judged_whole(tmp_path):
     for name in BENCHMARKS:
-        (MAKERS | MATRICES)[name](tmp_path / "data")
-    benches = [load(name).build(Place(tmp_path / "data")) for name in BENCHMARKS]
+        MAKERS[name](tmp_path / "data")
+    benches = [load_benchmark(name).build(Place(tmp_path / "data")) for name in BENCHMARKS]
     with VisionService(truth(*benches)) as service:
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *BENCHMARKS]
         done = run_here([*command, "--judge.forms", "yes", "choice", "--out", "runs/a"], tmp_path, page=False)
@@ -130,7 +130,7 @@ def test_benchmarks_of_photographs_and_pools_are_judged_whole(tmp_path):
 def test_a_row_without_verdicts_is_marked(tmp_path):
     """Its items tie, which isn't a measurement of the model."""
     MAKERS["sugarcrepe"](tmp_path / "data")
-    bench = load("sugarcrepe").build(Place(tmp_path / "data"))
+    bench = load_benchmark("sugarcrepe").build(Place(tmp_path / "data"))
 
     def prudish(request):
         return Sent(status=400, body=b"against our policy") if "dog, 1" in request.caption else GOES_ON
@@ -180,7 +180,7 @@ def test_without_a_verdict_everything_is_at_chance_by_every_rule(form, fault, tm
     """Of two judges: of one all questions are refused, the other always says A."""
     names = ("whatsup", "sugarcrepe", "negbench", *(["winoground", "zero-shot"] if form == "yes" else []))
     for name in names:
-        (MAKERS | MATRICES)[name](tmp_path / "data")
+        MAKERS[name](tmp_path / "data")
     with VisionService(lambda image, text: 0.0, place=9.0, logprobs=False, fault=fault) as service:
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *names]
         done = run_here([*command, "--judge.forms", form, "--out", "runs/a"], tmp_path, page=False)
@@ -189,7 +189,7 @@ def test_without_a_verdict_everything_is_at_chance_by_every_rule(form, fault, tm
     results = [json.loads(line) for line in (tmp_path / "runs/a/results.jsonl").open()]
     assert [result["benchmark"] for result in results] == list(names)
     for result in results:
-        bench = load(result["benchmark"]).build(Place(tmp_path / "data"))
+        bench = load_benchmark(result["benchmark"]).build(Place(tmp_path / "data"))
         assert result["wrong"] == [], "no text was preferred"
         assert (result["judged"]["undecided"] == result["judged"]["items"]) == (fault is not None)
         for name, numbers in result["headlines"].items():
@@ -197,7 +197,7 @@ def test_without_a_verdict_everything_is_at_chance_by_every_rule(form, fault, tm
 
 
 def test_only_ties_for_want_of_a_verdict_are_shared_in_pools():
-    tied = Result(BENCH.items[0], np.float32([[2, 2]]), Outcome(1.0, 0.5, True))
+    tied = ScoredItem(BENCH.items[0], np.float32([[2, 2]]), Outcome(1.0, 0.5, True))
     assert guessed(tied, np.float32(2)).outcome.official == 0.5
     assert np.isnan(guessed(tied, np.float32(2)).scores).all()
     assert guessed(tied, np.float32(1)).outcome == tied.outcome

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from menagerie.generators.benchmarks import aro, vl_checklist
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Result, summarise
-from menagerie.generators.benchmarks.photographs import macro, of_groups
-from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, ScoredItem, summarise
+from menagerie.generators.benchmarks.photographs import macro, summaries_by_task
+from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.place import Place
 from menagerie.studies.analysis.jackknife import PARTS, intervals
@@ -19,14 +19,14 @@ from menagerie.studies.scoring.levels import (
     binomial,
     over_seeds,
 )
-from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, write_json
+from tests.helpers.benchmark_files import IMAGES, MAKERS, write_json
 
 RATES = {"few": 0.9, "many": 0.6}  # of the two groups, and their sizes
 SIZES = {"few": 40, "many": 160}
 
 
 def headlines(items, outcomes):
-    return {"micro": summarise(outcomes), "macro": macro(list(of_groups(items, outcomes).values()))}
+    return {"micro": summarise(outcomes), "macro": macro(list(summaries_by_task(items, outcomes).values()))}
 
 
 def drawn(random):
@@ -69,9 +69,9 @@ def test_records_that_alternate_are_in_all_parts():
     assert sum(number < numbers[0] for number in numbers) == PARTS
 
 
-def made(name, root, makers=MAKERS):
-    makers[name](root)
-    return load(name).build(Place(root, resolution=16))
+def made(name, root):
+    MAKERS[name](root)
+    return load_benchmark(name).build(Place(root, resolution=16))
 
 
 def test_a_group_that_just_counts_counts_in_every_part(tmp_path):
@@ -104,11 +104,11 @@ def test_first_records_stay_the_first_when_images_are_missing(tmp_path, monkeypa
     file, texts = tmp_path / "vl_checklist/data/Attribute/vg/color.json", {"POS": ["odd"], "NEG": ["even"]}
     others, place = json.loads(file.read_text())[1:], Place(tmp_path, resolution=16, allow_missing=True)
     write_json(file, [["VG_100K/0.jpg", texts], *others])
-    whole = load("vl-checklist").build(place)
+    whole = load_benchmark("vl-checklist").build(place)
     words = {text: Caption(text.text.replace("odd", ""), text.graph) for item in whole.items for text in item.texts}
     skipped = whole.reworded(words)
     write_json(file, [["VG_100K/gone.jpg", texts], *others])
-    lacking = load("vl-checklist").build(place)
+    lacking = load_benchmark("vl-checklist").build(place)
     for bench, n in ((whole, 56), (skipped, 55), (lacking, 55)):
         found = bench.headlines(bench.items, [Outcome(1.0, 1.0, False) for _ in bench.items])
         assert found["macro over files, first 1"].n == n
@@ -117,8 +117,8 @@ def test_first_records_stay_the_first_when_images_are_missing(tmp_path, monkeypa
 @pytest.mark.parametrize(("name", "images"), [("retrieval-coco", IMAGES), ("zero-shot", 19)])
 def test_in_pools_records_are_images(name, images, tmp_path):
     """Not classes, nor one measure's queries."""
-    bench = made(name, tmp_path, MATRICES)
-    items = [item for pool in bench.pools for item, _ in bench.level(pool)]
+    bench = made(name, tmp_path)
+    items = [item for pool in bench.pools for item, _ in bench.tied_outcomes(pool)]
     assert len({cluster_of(item, pooled=True) for item in items}) == images < len(items)
 
 
@@ -131,10 +131,10 @@ class Fragile(aro.VGAttribution):
 
 def test_a_benchmark_that_fails_without_some_records_has_no_interval(tmp_path):
     place, whole = Place(tmp_path, resolution=16), made("vg-attribution", tmp_path)
-    bench = Fragile("fragile", aro.IMAGES, whole.records, place)
+    bench = Fragile("fragile", "aro/images", whole.records, place)
     values = [float(k % 2) for k in range(len(bench.items))]
     results = [
-        Result(item, np.zeros((1, 2)), Outcome(value, value, False))
+        ScoredItem(item, np.zeros((1, 2)), Outcome(value, value, False))
         for item, value in zip(bench.items, values, strict=True)
     ]
     (found,) = headlines_of(bench, results).values()

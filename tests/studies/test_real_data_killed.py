@@ -8,7 +8,7 @@ import sys
 
 from tests.command import ROOT, run_here
 from tests.forked import kill_when
-from tests.helpers.benchmark_files import MATRICES
+from tests.helpers.benchmark_files import MAKERS
 from tests.studies.test_real_data import make_photographs
 
 COMMAND = [sys.executable, str(ROOT / "studies/real_data.py"), "--data-root", "data", "--models", "clip"]
@@ -33,7 +33,7 @@ def outcome(out):
 
 def test_killed_while_training_and_while_scoring(tmp_path):
     make_photographs(tmp_path / "data")
-    MATRICES["retrieval-coco-val2017"](tmp_path / "data")
+    MAKERS["retrieval-coco-val2017"](tmp_path / "data")
     copy = shutil.copy(COMMAND[1], tmp_path / "mine.py")
     whole = run_here([COMMAND[0], str(copy), *COMMAND[2:], "--out", "runs/whole"], tmp_path, page=False)
     assert whole.returncode == 0, whole.stderr

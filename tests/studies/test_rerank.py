@@ -11,7 +11,7 @@ from menagerie.models.library.load import load_scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.studies.scoring.rerank import reranked_pools
 from menagerie.studies.transfer import Transfer
-from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of
+from tests.helpers.benchmark_files import IMAGES, MAKERS, captions_of
 from tests.helpers.scorers import OPTIONS
 
 TOP = 2
@@ -21,7 +21,7 @@ TOWERS = TowerConfig("nano", resolution=32, tokenizer="open_clip")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rerank")
-    MATRICES["retrieval-coco"](folder / "data")
+    MAKERS["retrieval-coco"](folder / "data")
     for seed, name in enumerate(("clip", "fusion")):
         torch.manual_seed(seed)
         model = build_scorer(name, TOWERS, TextSpace((), 77), OPTIONS[name])

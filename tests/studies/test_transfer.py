@@ -14,13 +14,13 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.plugins import own_module
 from menagerie.generators.benchmarks import registry
-from menagerie.generators.benchmarks.registry import load, names
+from menagerie.generators.benchmarks.registry import load_benchmark, names
 from menagerie.generators.sources.place import Place
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.transfer import Transfer
 from tests.command import ROOT, run_here
 from tests.forked import kill_when
-from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
+from tests.helpers.benchmark_files import IMAGES, MAKERS, captions_of, tiny_tags
 from tests.helpers.source_files import png_header
 from tests.studies.browser import plain
 
@@ -29,16 +29,17 @@ OPEN_CLIP = "ViT-S-32-alt"  # the smallest that open_clip knows; without weights
 HOSTILE = "<script>alert(1)</script> cat"
 BENCHMARKS = ("sugarcrepe", "winoground", "retrieval-coco", "zero-shot")
 SCORE = [*TRANSFER, "--benchmarks", *BENCHMARKS, "--threads", "1"]
-# The records of a matrix, of which its fixture counts queries.
+# Records of benchmarks whose makers count queries.
 RECORDS = {"imagenet-ao": 7, "negbench-retrieval": 2 * IMAGES, "zero-shot": 19, "zero-shot-torchvision": 35}
+RECORDS |= dict.fromkeys(("retrieval-coco", "retrieval-coco-val2017", "retrieval-flickr30k"), IMAGES)
 
 
 def every_benchmark(root):
     """The files of all benchmarks, and the number of records of each group."""
     counts = {}
-    for name, make in (MAKERS | MATRICES).items():
+    for name, make in MAKERS.items():
         made = make(root)
-        counts[name] = made if name in MAKERS else {"all": RECORDS.get(name, IMAGES)}
+        counts[name] = {"all": RECORDS[name]} if name in RECORDS else made
     return counts
 
 
@@ -53,7 +54,7 @@ def folder(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("transfer")
     for name in BENCHMARKS:
-        (MAKERS | MATRICES)[name](folder / "data")
+        MAKERS[name](folder / "data")
     path = folder / "data/sugarcrepe/add_att.json"
     records = {key: its | {"negative_caption": HOSTILE} for key, its in json.loads(path.read_text()).items()}
     path.write_text(json.dumps(records))
@@ -161,11 +162,11 @@ def test_unknown_words_are_skipped_visibly(folder):
 
 
 OWN = """
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 
 RECORDS = [Record(str(i), "all", (Photograph("a.png"),), (f"{i} cats", "a dog")) for i in range(2)]
-MINE = BenchmarkSpec("NAME", "about", (), ("own/images",), "source", "licence", lambda place: Photographs(
+MINE = BenchmarkSpec("NAME", "about", (), ("own/images",), "source", "licence", lambda place: ItemBenchmark(
     "NAME", "own/images", RECORDS, place), None)
 OTHER = 5
 """
@@ -191,7 +192,7 @@ def test_without_names_all_that_can_be_read_are_taken(tmp_path, capsys):
 
     counts = every_benchmark(tmp_path)
     (tmp_path / "sugarcrepe/swap_obj.json").unlink()
-    specs = [replace(load(name), counts=counts[name], sets={}) for name in names()]
+    specs = [replace(load_benchmark(name), counts=counts[name], sets={}) for name in names()]
     found = [spec.name for spec, _ in usable(specs, Place(tmp_path, tag=no_tagger))]
     assert found == [name for name in names() if name not in ("coco-order", "flickr-order", "sugarcrepe")]
     assert capsys.readouterr().out.splitlines() == [
@@ -207,7 +208,7 @@ def test_the_page_names_every_benchmark_and_its_files():
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert sorted(row.split("`")[1] for row in rows) == list(names())
     for row in rows:
-        spec = load(row.split("`")[1])
+        spec = load_benchmark(row.split("`")[1])
         own = re.sub(
             r"(\S*)\{([^}]*)\}(\S*)", lambda m: " ".join(f"{m[1]}{part}{m[3]}" for part in m[2].split(",")), row
         )
@@ -242,7 +243,7 @@ def test_images_of_another_benchmark_are_not_encoded_again(folder, monkeypatch):
 
     monkeypatch.chdir(folder)
     monkeypatch.setattr(embeddings.Embeddings, "_made", lambda *_: pytest.fail("an image is encoded again"))
-    spec = load("coco-order")
+    spec = load_benchmark("coco-order")
     tagged = replace(spec, build=lambda place: spec.build(replace(place, tag=tiny_tags)))
     monkeypatch.setattr(registry, "load", lambda name: tagged)
     (piece,) = Transfer(models=("clip",), benchmarks=("coco-order",), threads=1).pieces()
@@ -284,11 +285,11 @@ def test_tables_of_the_paper_have_our_rows_and_theirs(folder):
 def test_chance_is_what_guessing_gives(folder):
     """By the rules of the benchmark: a group score of two images and two texts is no product of two."""
     place = Place(folder / "data")
-    found = {name: chances_in(load(name).build(place)) for name in ("winoground", "sugarcrepe")}
+    found = {name: chances_in(load_benchmark(name).build(place)) for name in ("winoground", "sugarcrepe")}
     groups = {name: value for (kind, name), value in found["winoground"].items() if kind == "group"}
     assert groups == pytest.approx({"text": 0.25, "image": 0.25, "group": 1 / 6})
     assert set(found["sugarcrepe"].values()) == {0.5}
-    retrieval = chances_in(load("retrieval-coco").build(place))  # one image of seven belongs with a text
+    retrieval = chances_in(load_benchmark("retrieval-coco").build(place))  # one image of seven belongs with a text
     assert retrieval["headline", "T2I R@1"] == pytest.approx(1 / IMAGES)
     assert retrieval["headline", "T2I R@5"] == pytest.approx(5 / IMAGES)
     assert retrieval["headline", "I2T R@1"] == pytest.approx(1 / IMAGES), "each text is equally likely to be first"
@@ -296,7 +297,7 @@ def test_chance_is_what_guessing_gives(folder):
 
 def test_benchmarks_are_read_once_a_command(folder, monkeypatch):
     """Also by a dry run, which says what would be scored."""
-    built, specs = Counter(), {name: load(name) for name in names()}
+    built, specs = Counter(), {name: load_benchmark(name) for name in names()}
 
     def counted(spec):
         def build(place):

@@ -8,7 +8,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks import sugarcrepe
-from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.checks import check
@@ -82,7 +82,7 @@ def test_texts_without_an_answer_are_no_scores(folder):
 
 def test_the_default_is_no_part_of_an_identity(folder):
     models = models_of(["ViT-B-32"], (), TowerConfig())
-    spec = load("sugarcrepe")
+    spec = load_benchmark("sugarcrepe")
     assert Transfer().parser == "one-node"
     subject = subject_of(spec, spec.build(Place(folder / "data")))
     piece = piece_of(models[0], subject, False)
