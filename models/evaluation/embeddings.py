@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from menagerie.envs.core.identity import digest
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.models.evaluation.embedding_store import EmbeddingFolder, StoredRows
 from menagerie.models.evaluation.scoring import BLOCK, Block, encode_blocks, encode_pixels
 from menagerie.models.scorer import Scorer, to_device
 from menagerie.models.texts import Tensors, leaves, map_tensors
-from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 
 Report = Callable[[int], None]
 Row = tuple[Tensor, ...]  # tensors of one image, on the CPU

@@ -11,9 +11,9 @@ import pytest
 import torch
 from PIL import Image
 
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Place, Record
 from menagerie.models.evaluation.embedding_store import DIGEST, EmbeddingFolder, StoredRows
 from menagerie.models.evaluation.embeddings import Embeddings, find_row_format
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Place, Record
 from menagerie.models.evaluation.scoring import BLOCK, score_items
 from tests.helpers.scorers import scorer
 
