@@ -10,9 +10,9 @@ from scipy.special import expit
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.bits import bits
-from menagerie.studies.embeddings.geometry import differences
+from menagerie.studies.embeddings.geometry import swap_differences
 from menagerie.studies.embeddings.linear import one_core
-from menagerie.studies.embeddings.measured import Measured, refused, share_right
+from menagerie.studies.embeddings.measured import Measured, no_number, share_right
 
 FOLDS = 5
 PENALTY = 1e-3
@@ -47,10 +47,10 @@ def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q 
         raise UserError(f"embeddings of images {images.shape} and of texts {texts.shape} aren't of one space")
     x, t = units(images), units(texts)
     d = t - t[:, :, axes.swaps]
-    before, after = (x * d).sum(-1), mapped(x, d, axes)
+    before, after = (x * d).sum(-1), margins_after_matrix(x, d, axes)
     return Alignment(
-        gap(x, t),
-        cosine(x, t, axes),
+        modality_gap(x, t),
+        swap_cosine(x, t, axes),
         share_right(before),
         share_right(after),
         bits(before),
@@ -65,31 +65,31 @@ def units(embeddings: Num[np.ndarray, "v p q d"]) -> Units:
     return embeddings / sizes
 
 
-def gap(x: Units, t: Units) -> Measured:
+def modality_gap(x: Units, t: Units) -> Measured:
     one, two = x.mean((0, 1, 2)), t.mean((0, 1, 2))
     return Measured(((one - two) ** 2).sum(), (one**2).sum() + (two**2).sum())
 
 
-def cosine(x: Units, t: Units, axes: ProbeAxes) -> Measured:
-    one, two = differences(x, axes), differences(t, axes)
+def swap_cosine(x: Units, t: Units, axes: ProbeAxes) -> Measured:
+    one, two = swap_differences(x, axes), swap_differences(t, axes)
     sizes = np.linalg.norm(one, axis=-1) * np.linalg.norm(two, axis=-1)
     moved = sizes > 1e-12
     if not moved.any():
-        return refused("a swap changes no embedding", 0.0)
+        return no_number("a swap changes no embedding", 0.0)
     return Measured(((one * two).sum(-1)[moved] / sizes[moved]).mean(), 0.0)
 
 
-def mapped(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
+def margins_after_matrix(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
     """Return the margins x'(I + A)d, each with a matrix that was fitted on other pairs of animals."""
     margins, folds = np.zeros(x.shape[:3]), axes.folds(FOLDS)
     for fold in range(FOLDS):
         train = folds != fold
-        matrix = fitted(*(part[:, train].reshape(-1, part.shape[-1]).astype(np.float32) for part in (x, d)))
+        matrix = fit_matrix(*(part[:, train].reshape(-1, part.shape[-1]).astype(np.float32) for part in (x, d)))
         margins[:, ~train] = ((x[:, ~train] @ matrix) * d[:, ~train]).sum(-1)
     return margins
 
 
-def fitted(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
+def fit_matrix(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
     """Return the matrix I + A that minimises mean log(1 + exp(-b x·(I + A)d)) + PENALTY |A|^2, with b > 0 fitted
     too."""
     width = x.shape[1]

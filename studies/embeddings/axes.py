@@ -51,12 +51,12 @@ class ProbeAxes:
     @cached_property
     def swaps(self) -> Int[np.ndarray, " q"]:
         """For each ordered pair of textures, the number of the pair in the other order."""
-        return turned(self.textures)
+        return reversed_numbers(self.textures)
 
     @cached_property
     def mirrors(self) -> Int[np.ndarray, " p"]:
         """For each ordered pair of animals, the number of the pair in the other order."""
-        return turned(self.animals)
+        return reversed_numbers(self.animals)
 
     @cached_property
     def groups(self) -> Int[np.ndarray, " p"]:
@@ -93,7 +93,7 @@ class ProbeAxes:
             raise UserError("an embedding of the probe set isn't finite")
 
 
-def turned(pairs: Int[np.ndarray, "n 2"]) -> Int[np.ndarray, " n"]:
+def reversed_numbers(pairs: Int[np.ndarray, "n 2"]) -> Int[np.ndarray, " n"]:
     """Return, for each ordered pair, the number of the pair in the other order."""
     number = {(one, two): k for k, (one, two) in enumerate(pairs.tolist())}
     return np.array([number[two, one] for one, two in pairs.tolist()])
@@ -150,15 +150,17 @@ def composition_means(
     mean = embeddings.mean(0)
     means = []
     for place in (0, 1):
-        by_animal = np.tensordot(averaging(axes.animals[:, place], chosen, animals), mean, 1)
+        by_animal = np.tensordot(averaging_weights(axes.animals[:, place], chosen, animals), mean, 1)
         by_composition = np.tensordot(
-            averaging(axes.textures[:, place], np.ones(len(axes.textures), bool), textures), by_animal, (1, 1)
+            averaging_weights(axes.textures[:, place], np.ones(len(axes.textures), bool), textures), by_animal, (1, 1)
         )
         means.append(by_composition.swapaxes(0, 1).astype(embeddings.dtype))
     return np.stack(means)
 
 
-def averaging(values: Int[np.ndarray, " n"], kept: Bool[np.ndarray, " n"], kinds: int) -> Float[np.ndarray, "kinds n"]:
+def averaging_weights(
+    values: Int[np.ndarray, " n"], kept: Bool[np.ndarray, " n"], kinds: int
+) -> Float[np.ndarray, "kinds n"]:
     """Return the weights of the mean over the kept entries of each kind. Raises if a kind has none."""
     members = (values == np.arange(kinds)[:, None]) & kept
     if not members.any(1).all():

@@ -47,15 +47,15 @@ def least_loss(loss: Callable[[float], float]) -> float:
     return min(float(found.fun), loss(0.0))
 
 
-class Told(NamedTuple):
+class MarginBits(NamedTuple):
     """What margins of scenes tell: bits, and the share of scenes that are told rightly."""
 
     bits: Measured
     scene: Measured
 
 
-def told(margins: Float[np.ndarray, "..."]) -> Told:
-    return Told(bits(margins), share_right(margins))
+def margin_bits(margins: Float[np.ndarray, "..."]) -> MarginBits:
+    return MarginBits(bits(margins), share_right(margins))
 
 
 def exclusive_or(one: Float[np.ndarray, "*n"], two: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:

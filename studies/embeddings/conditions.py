@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Num
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.alignment import units
 from menagerie.studies.embeddings.axes import ProbeAxes
-from menagerie.studies.embeddings.measured import Measured, refused, share_right
+from menagerie.studies.embeddings.measured import Measured, no_number, share_right
 
 CATEGORISATION, BINDING, PLACE, NEGATION = "categorisation", "attribute binding", "place", "negation"
 CONDITIONS = (CATEGORISATION, BINDING, PLACE, NEGATION)
@@ -50,7 +50,7 @@ SAYS = {
 it. One with relations states a relation in "both" and "both swapped" too."""
 
 
-class Part(NamedTuple):
+class ConditionPart(NamedTuple):
     """Comparisons that make up part of a condition."""
 
     condition: str
@@ -66,16 +66,16 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part(CATEGORISATION, "present above absent", (("one", "one absent"), ("other", "other absent"))),
-    Part(BINDING, "right attribute above the other's", (("one", "one wrong"), ("other", "other wrong"))),
-    Part(BINDING, "caption above swap, and in the swap", (("both", "both swapped"),), SWAP),
-    Part(PLACE, "right order, and in the mirror", (("placed", "turned"),), MIRROR),
-    Part(
+    ConditionPart(CATEGORISATION, "present above absent", (("one", "one absent"), ("other", "other absent"))),
+    ConditionPart(BINDING, "right attribute above the other's", (("one", "one wrong"), ("other", "other wrong"))),
+    ConditionPart(BINDING, "caption above swap, and in the swap", (("both", "both swapped"),), SWAP),
+    ConditionPart(PLACE, "right order, and in the mirror", (("placed", "turned"),), MIRROR),
+    ConditionPart(
         NEGATION,
         "absent negated, beside what is there",
         (("one, not absent", "one, not other"), ("other, not absent", "other, not one")),
     ),
-    Part(NEGATION, "absent negated, alone", (("no absent", "no other"), ("no absent one", "no one"))),
+    ConditionPart(NEGATION, "absent negated, alone", (("no absent", "no other"), ("no absent one", "no one"))),
 )
 OTHER_ATTRIBUTES = "images: other attributes nearer than another object"
 OTHER_VIEW = "images: another view nearer than the swap"
@@ -84,7 +84,7 @@ Scores = Mapping[str, Float[np.ndarray, "v p q"]]
 """Map the name of a text to the score of each scene with its text of that name."""
 
 
-class Found(NamedTuple):
+class ConditionResult(NamedTuple):
     """In which share of scenes a part of a condition holds, or by what margin."""
 
     condition: str
@@ -94,32 +94,32 @@ class Found(NamedTuple):
     measured: Measured
 
 
-def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[Found]:
+def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[ConditionResult]:
     """Yield the share of scenes in which each part holds, with its margin; in which each condition holds; and in which
     all conditions hold that can be asked. Also yield what the last share would be if conditions were independent.
 
     `lacking` has the reasons why conditions can't be asked, by condition.
     """
     asked = [part for part in PARTS if part.condition not in lacking]
-    holds = {part: held(scores, part, axes) for part in asked}
+    holds = {part: holds_in(scores, part, axes) for part in asked}
     for part in asked:
-        yield Found(part.condition, part.name, "holds", Measured(holds[part].mean(), chance([part])))
-        yield Found(part.condition, part.name, "margin", Measured(margin(scores, part), 0.0))
+        yield ConditionResult(part.condition, part.name, "holds", Measured(holds[part].mean(), chance_of_parts([part])))
+        yield ConditionResult(part.condition, part.name, "margin", Measured(mean_margin(scores, part), 0.0))
     shares = {}
     for name in CONDITIONS:
         parts = [part for part in asked if part.condition == name]
         if not parts:
-            yield Found(name, EVERY, "holds", refused(lacking[name]))
+            yield ConditionResult(name, EVERY, "holds", no_number(lacking[name]))
             continue
         shares[name] = float(np.all([holds[part] for part in parts], 0).mean())
-        yield Found(name, EVERY, "holds", Measured(shares[name], chance(parts)))
+        yield ConditionResult(name, EVERY, "holds", Measured(shares[name], chance_of_parts(parts)))
     if asked:
         together = np.all(list(holds.values()), 0).mean()
-        yield Found(ALL, EVERY, "holds", Measured(together, chance(asked)))
-        yield Found(ALL, INDEPENDENT, "holds", Measured(prod(shares.values()), None))
+        yield ConditionResult(ALL, EVERY, "holds", Measured(together, chance_of_parts(asked)))
+        yield ConditionResult(ALL, INDEPENDENT, "holds", Measured(prod(shares.values()), None))
 
 
-def held(scores: Scores, part: Part, axes: ProbeAxes) -> Bool[np.ndarray, "v p q"]:
+def holds_in(scores: Scores, part: ConditionPart, axes: ProbeAxes) -> Bool[np.ndarray, "v p q"]:
     """Mask of the scenes in which a part holds. With a tie between two scores it doesn't."""
     found = np.all([scores[one] > scores[other] for one, other in part.above], 0)
     if part.counterfactual == SWAP:
@@ -129,11 +129,11 @@ def held(scores: Scores, part: Part, axes: ProbeAxes) -> Bool[np.ndarray, "v p q
     return found
 
 
-def margin(scores: Scores, part: Part) -> float:
+def mean_margin(scores: Scores, part: ConditionPart) -> float:
     return float(np.mean([scores[one] - scores[other] for one, other in part.above]))
 
 
-def chance(parts: Iterable[Part]) -> float:
+def chance_of_parts(parts: Iterable[ConditionPart]) -> float:
     """Return the share of scenes in which all parts hold if every order of the scores is equally likely.
 
     A text is above k others with probability 1 / (k + 1). Raises `ValueError` if a text has to be below several others,
@@ -153,18 +153,18 @@ def chance(parts: Iterable[Part]) -> float:
 
 def by_embeddings(
     images: Num[np.ndarray, "v p q d"], texts: Mapping[str, Num[np.ndarray, "v p q d"]], axes: ProbeAxes
-) -> Iterator[Found]:
+) -> Iterator[ConditionResult]:
     """Yield the conditions between images, each in one view and compared with images in the next view. If there are
     texts, yield the conditions between texts of negation too. A tie counts one half."""
     axes.check(images, least=2)
     x, swaps, mirrors = units(images), axes.swaps, axes.mirrors
     following = np.roll(x, -1, 0)
-    new = {side: following[:, replaced(axes, side)] for side in (0, 1)}
+    new = {side: following[:, replacing_pairs(axes, side)] for side in (0, 1)}
     scene, swap, mirror = (
         cosines(x, y) for y in (following, following[:, :, swaps], following[:, mirrors][:, :, swaps])
     )
     other = cosines(x, new[0][:, :, swaps])
-    stays, moves = cosines(x, new[1]), cosines(x, following[:, mirrors[replaced(axes, 1)]][:, :, swaps])
+    stays, moves = cosines(x, new[1]), cosines(x, following[:, mirrors[replacing_pairs(axes, 1)]][:, :, swaps])
     pairs = {
         (CATEGORISATION, OTHER_ATTRIBUTES): (swap, other),
         (BINDING, OTHER_VIEW): (scene, swap),
@@ -176,15 +176,15 @@ def by_embeddings(
         pairs[NEGATION, "texts: another object nearer than what denies it"] = cosines(one, two), cosines(one, no_one)
         pairs[NEGATION, "texts: two that deny nearer than two that don't"] = cosines(no_one, no_two), cosines(one, two)
     for (condition, name), (near, far) in pairs.items():
-        yield Found(condition, name, "holds", share_right(near - far))
-        yield Found(condition, name, "margin", Measured((near - far).mean(), 0.0))
+        yield ConditionResult(condition, name, "holds", share_right(near - far))
+        yield ConditionResult(condition, name, "margin", Measured((near - far).mean(), 0.0))
 
 
 def cosines(x: Float[np.ndarray, "v p q d"], y: Float[np.ndarray, "v p q d"]) -> Float[np.ndarray, "v p q"]:
     return (x * y).sum(-1)
 
 
-def replaced(axes: ProbeAxes, side: int) -> Num[np.ndarray, " p"]:
+def replacing_pairs(axes: ProbeAxes, side: int) -> Num[np.ndarray, " p"]:
     """For each pair of animals, the pair in which the left (0) or the right one is replaced by the next animal that the
     pair doesn't show."""
     number = {tuple(pair): p for p, pair in enumerate(axes.animals.tolist())}

@@ -8,7 +8,7 @@ from jaxtyping import Float, Num
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.axes import ProbeAxes, composition_means
-from menagerie.studies.embeddings.measured import Measured, refused
+from menagerie.studies.embeddings.measured import Measured, no_number
 
 FOLDS = 2
 COMPOSITIONS, OTHERS, PLACES, RANDOM = "compositions", "others", "places", "random"
@@ -38,14 +38,14 @@ def edits(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Marg
     axes.check(embeddings)
     right = margins(embeddings) > 0
     flipped = {}
-    for name, moved in edited(embeddings, axes, seed):
+    for name, moved in edited_embeddings(embeddings, axes, seed):
         flipped[name] = ((margins(moved) < 0) & right).sum() / max(1, right.sum())
     if not right.any():
-        return Edits(*[refused("no scene is judged rightly before the edit")] * 3)
+        return Edits(*[no_number("no scene is judged rightly before the edit")] * 3)
     return Edits(*(Measured(flipped[name], flipped[RANDOM]) for name in (COMPOSITIONS, OTHERS, PLACES)))
 
 
-def edited(
+def edited_embeddings(
     embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0
 ) -> Iterator[tuple[str, Num[np.ndarray, "v p q d"]]]:
     """Yield the name of each edit and the embeddings after it, one edit at a time, because embeddings may be large."""

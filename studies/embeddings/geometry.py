@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.linear import one_core, ridge
-from menagerie.studies.embeddings.measured import Measured, refused
+from menagerie.studies.embeddings.measured import Measured, no_number
 
 FOLDS = 5
 PENALTY = 1.0  # of additive fits: that of one scene
@@ -55,30 +55,31 @@ def geometry(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometr
     axes.check(embeddings, least=2)
     z = embeddings.astype(np.float64)
     z = z - z.mean((1, 2), keepdims=True)
-    d = differences(z, axes)
-    power = agreed(d)
-    unsure = unsure_reason(power, axes, size_of(z))
+    d = swap_differences(z, axes)
+    power = product_across_views(d)
+    unsure = unsure_reason(power, axes, mean_square(z))
     compositions, placed = (
-        refused(unsure, 0.0) if unsure else Measured(additive(d, power, axes, places), 0.0) for places in (False, True)
+        no_number(unsure, 0.0) if unsure else Measured(composition_fit(d, power, axes, places), 0.0)
+        for places in (False, True)
     )
     alpha, tau = directions(z, axes)
     return Geometry(
-        share(z, power, axes),
+        binding_share(z, power, axes),
         compositions,
         placed,
-        concepts(z, axes),
-        components(d, unsure),
-        cosine(alpha, tau),
-        leak(alpha, tau),
+        concept_fit(z, axes),
+        principal_components(d, unsure),
+        direction_cosine(alpha, tau),
+        span_leak(alpha, tau),
     )
 
 
-def differences(z: Embeddings, axes: ProbeAxes) -> Float[np.ndarray, "v p h d"]:
+def swap_differences(z: Embeddings, axes: ProbeAxes) -> Float[np.ndarray, "v p h d"]:
     """Return D, the embedding of each scene less that of its swap, for one order of each pair of textures."""
     return z[:, :, axes.half] - z[:, :, axes.swaps[axes.half]]
 
 
-def agreed(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
+def product_across_views(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
     """Return the mean inner product between two different views, over all pairs of views."""
     views = len(d)
     return ((d.sum(0) ** 2).sum(-1) - (d**2).sum((0, -1))) / (views * (views - 1))
@@ -93,30 +94,33 @@ def unsure_reason(power: Float[np.ndarray, "p h"], axes: ProbeAxes, size: float)
     return f"views don't agree on what a swap changes: D is under {SURE} standard errors from 0"
 
 
-def share(z: Embeddings, power: Float[np.ndarray, "p h"], axes: ProbeAxes) -> Measured:
+def binding_share(z: Embeddings, power: Float[np.ndarray, "p h"], axes: ProbeAxes) -> Measured:
     """Return S. Subtracting the means of backgrounds takes part of the variance between quartets away, for which V is
     corrected. Within quartets no background differs."""
     kept = kept_without_backgrounds(axes)
     if kept < LEAST_KEPT:
-        return refused(
+        return no_number(
             f"backgrounds have too few quartets: without them {100 * kept:.0f} % of the variance between quartets is "
             f"left, and {100 * LEAST_KEPT:.0f} % are needed; take more animals or textures",
             0.0,
         )
-    quartets = of_quartets(z, axes)
-    varied = agreed(z - quartets).mean() + agreed(less_backgrounds(quartets, axes)).mean() / kept
-    if varied <= ROUNDING * size_of(z):
-        return refused("views don't agree on how scenes differ", 0.0)
+    quartets = quartet_means(z, axes)
+    varied = (
+        product_across_views(z - quartets).mean()
+        + product_across_views(subtract_backgrounds(quartets, axes)).mean() / kept
+    )
+    if varied <= ROUNDING * mean_square(z):
+        return no_number("views don't agree on how scenes differ", 0.0)
     return Measured(power.mean() / (4 * varied), 0.0)
 
 
-def of_quartets(z: Embeddings, axes: ProbeAxes) -> Embeddings:
+def quartet_means(z: Embeddings, axes: ProbeAxes) -> Embeddings:
     """Return, for each scene, the mean embedding of its quartet in the view."""
     both = (z + z[:, :, axes.swaps]) / 2
     return (both + both[:, axes.mirrors]) / 2
 
 
-def less_backgrounds(z: Embeddings, axes: ProbeAxes) -> Embeddings:
+def subtract_backgrounds(z: Embeddings, axes: ProbeAxes) -> Embeddings:
     """Subtract from each embedding the mean embedding of its background in the view. Backgrounds are drawn anew for
     each view, so that their products across views are noise, which once made S negative."""
     without = z.copy()
@@ -143,26 +147,28 @@ def kept_without_backgrounds(axes: ProbeAxes) -> float:
     return float((traces.sum() - traces.trace()) / (views * (views - 1)) / max(1, quartets - 1))
 
 
-def size_of(z: Embeddings) -> float:
+def mean_square(z: Embeddings) -> float:
     return float((z**2).sum(-1).mean())
 
 
-def additive(d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool) -> float:
+def composition_fit(
+    d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool
+) -> float:
     """Return R2 = E[2 D^1 . D2 - D^1 . D^2] / E[D1 . D2]: each view's D^ is fitted on other pairs of animals.
 
     All products are between two views, so that noise drops out: that of fits would lower R2, most where the probe set
     is small, and that which is the same for all pairs of a view would raise it.
     """
-    x = exchanged(axes, placed)
+    x = swap_regressors(axes, placed)
     folds, missed = axes.folds(FOLDS), 0.0
     for fold in range(FOLDS):
         train, test = folds != fold, folds == fold
-        told = np.stack([x[test] @ ridge(flat(x[train]), flat(each[train]), PENALTY) for each in d])
-        missed += agreed(d[:, test] - told).sum()
+        told = np.stack([x[test] @ ridge(as_rows(x[train]), as_rows(each[train]), PENALTY) for each in d])
+        missed += product_across_views(d[:, test] - told).sum()
     return 1 - missed / power.sum()
 
 
-def exchanged(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
+def swap_regressors(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
     """Return the regressors of D: 1 for each composition of a scene, -1 for each composition of its swap. If `placed`,
     a composition has a column for each place."""
     textures = axes.textures[axes.half]
@@ -176,11 +182,11 @@ def exchanged(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
     return x.reshape(*x.shape[:2], -1)
 
 
-def flat(x: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "m k"]:
+def as_rows(x: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "m k"]:
     return x.reshape(-1, x.shape[-1])
 
 
-def counted(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
+def concept_counts(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
     """Count how often each animal, texture and background is in a scene."""
     shape = axes.backgrounds.shape
     animals = (axes.animals[:, :, None] == np.arange(axes.kinds[0])).sum(1)[:, None]
@@ -191,59 +197,59 @@ def counted(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
     )
 
 
-def concepts(z: Embeddings, axes: ProbeAxes) -> Measured:
+def concept_fit(z: Embeddings, axes: ProbeAxes) -> Measured:
     """Return R2 of mu + sum(alpha_animal + tau_texture) + beta_background, fitted in one view on other pairs of animals
     and judged in the other views. R2 is of all that varies there, noise included."""
-    x, folds = counted(axes), axes.folds(FOLDS)
+    x, folds = concept_counts(axes), axes.folds(FOLDS)
     missed = varied = 0.0
     for fold in range(FOLDS):
         train, test = folds != fold, folds == fold
         for view in range(len(z)):
-            weights = ridge(flat(x[view, train]), flat(z[view, train]), PENALTY)
+            weights = ridge(as_rows(x[view, train]), as_rows(z[view, train]), PENALTY)
             others = np.delete(z[:, test], view, 0)
             missed += ((others - np.delete(x[:, test], view, 0) @ weights) ** 2).sum()
             varied += (others**2).sum()
     if not varied:
-        return refused("all scenes have one embedding", 0.0)
+        return no_number("all scenes have one embedding", 0.0)
     return Measured(1 - missed / varied, 0.0)
 
 
 def directions(z: Embeddings, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Float[np.ndarray, "t d"]]:
     """Return the fitted embeddings of each animal and of each texture, less the mean over animals and over textures."""
-    weights = ridge(flat(counted(axes)), flat(z), PENALTY)
+    weights = ridge(as_rows(concept_counts(axes)), as_rows(z), PENALTY)
     animals, textures = axes.kinds
     alpha, tau = weights[:animals], weights[animals : animals + textures]
     return alpha - alpha.mean(0), tau - tau.mean(0)
 
 
-def cosine(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
+def direction_cosine(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
     """Return the mean |cos| of an animal's and a texture's direction; chance is that of two random directions."""
     width = alpha.shape[1]
     chance = float(np.exp(gammaln(width / 2) - gammaln((width + 1) / 2)) / np.sqrt(np.pi))
     sizes = [np.linalg.norm(x, axis=1, keepdims=True) for x in (alpha, tau)]
     if not all((size > 0).all() for size in sizes):
-        return refused("an animal or a texture moves no embedding", chance)
+        return no_number("an animal or a texture moves no embedding", chance)
     return Measured(np.abs((alpha / sizes[0]) @ (tau / sizes[1]).T).mean(), chance)
 
 
-def leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
+def span_leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
     span = min(len(tau) - 1, tau.shape[1])
     chance = span / tau.shape[1]
     if not (alpha.any() and tau.any()):
-        return refused("animals or textures move no embedding", chance)
+        return no_number("animals or textures move no embedding", chance)
     basis = np.linalg.svd(tau, full_matrices=False)[2][:span]
     return Measured(((alpha @ basis.T) ** 2).sum() / (alpha**2).sum(), chance)
 
 
-def components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
+def principal_components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
     """Return how many principal components hold 95 % of E[D1 . D2]. They are those of the symmetrised E[D1 D2'], whose
     eigenvalues, negative ones too, add up to that: noise makes as many positive as negative."""
     v, p, h, width = d.shape
     even = float(np.ceil(EXPLAINED * min(width, p * h)))
     if unsure:
-        return refused(unsure, even)
+        return no_number(unsure, even)
     each = d.reshape(v, -1, width)
-    total = flat(each.sum(0))
-    both = (total.T @ total - flat(each).T @ flat(each)) / 2
+    total = as_rows(each.sum(0))
+    both = (total.T @ total - as_rows(each).T @ as_rows(each)) / 2
     values = np.linalg.eigvalsh(both)[::-1]
     return Measured(float(np.searchsorted(np.cumsum(values), EXPLAINED * values.sum()) + 1), even)

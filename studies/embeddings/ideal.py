@@ -43,7 +43,7 @@ class IdealEmbedding:
                 present[[n + attribute, n + m + x * m + attribute]] += 1
             if place is not None:
                 present[n + m + n * m + 2 * x + place] += 1
-        return unit(present * self._weights)
+        return unit_vector(present * self._weights)
 
     def attribute(self, attribute: int) -> Vector:
         return np.eye(len(self._weights))[self.objects + attribute]
@@ -52,10 +52,10 @@ class IdealEmbedding:
         present = np.zeros(len(self._weights))
         present[: self.objects] = 1
         present[x] = -1
-        return unit(present)
+        return unit_vector(present)
 
 
-def unit(vector: Vector) -> Vector:
+def unit_vector(vector: Vector) -> Vector:
     return vector / np.linalg.norm(vector)
 
 
@@ -63,10 +63,10 @@ def least_margins(embedding: IdealEmbedding) -> dict[str, float]:
     """Return the smallest margin of each condition over all scenes of up to two objects. If it is positive, the
     condition holds in all of them."""
     conditions = {
-        "categorisation": categorisation,
-        "attribute binding": attribute_binding,
-        "place": place,
-        "negation": negation,
+        "categorisation": categorisation_margins,
+        "attribute binding": binding_margins,
+        "place": place_margins,
+        "negation": negation_margins,
     }
     triples = list(permutations(range(embedding.objects), 3))
     return {
@@ -83,7 +83,7 @@ def pair_margins(embedding: IdealEmbedding) -> tuple[float, float]:
     return float(image @ swap - image @ other), float(1 - image @ swap)
 
 
-def categorisation(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
+def categorisation_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
     """Yield the margins by which embeddings that share an object are nearer than embeddings that don't, whatever their
     attributes and places."""
     one, two, three = (embedding.of((obj, None, None)) for obj in (x, y, z))
@@ -95,7 +95,7 @@ def categorisation(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterato
         yield embedding.of((x, a, None)) @ embedding.of((x, b, None)) - one @ two
 
 
-def attribute_binding(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
+def binding_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
     """Yield the margins by which an embedding is nearer to an object with the right attribute than to the object with
     another one, alone and beside another object."""
     for a, b in permutations(range(embedding.attributes), 2):
@@ -107,7 +107,7 @@ def attribute_binding(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iter
         yield scene @ (one - other)
 
 
-def place(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
+def place_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
     """Yield the margins by which a scene is nearer to what has an object in the same place than to the same with places
     exchanged."""
     scene, mirror = embedding.of((x, None, LEFT), (y, None, RIGHT)), embedding.of((x, None, RIGHT), (y, None, LEFT))
@@ -117,7 +117,7 @@ def place(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
     )
 
 
-def negation(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
+def negation_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
     """Yield the margins by which x is nearer to "no y" than to "no x", "no x" is nearer to "no y" than x to y, and "no
     x" is nearer to y than to x."""
     one, two = embedding.of((x, None, None)), embedding.of((y, None, None))

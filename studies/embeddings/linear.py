@@ -11,7 +11,7 @@ one_core = threadpool_limits.wrap(limits=1)  # small matrices: several threads m
 PENALTY = 1e-2  # of the mean loss, times half of the squared weights
 
 
-def readable(embeddings: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float[np.ndarray, "*n e"]:
+def standardise(embeddings: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float[np.ndarray, "*n e"]:
     """Scale embeddings to mean 0 and variance 1 in each dimension; dimensions that don't vary become 0. Embeddings
     wider than `widest` are first reduced to `widest` principal components."""
     flat = embeddings.reshape(-1, embeddings.shape[-1])
@@ -28,7 +28,7 @@ def readable(embeddings: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float
     return np.where(alive, flat / np.where(alive, spread, 1), 0).reshape(*embeddings.shape[:-1], -1)
 
 
-def held_out(
+def held_out_logits(
     x: Float[np.ndarray, "n d"], y: Int[np.ndarray, "n ..."], fold: Int[np.ndarray, " n"], classes: int
 ) -> Float[np.ndarray, "n classes"]:
     """Return the logits of each row by a multinomial logistic regression that was trained on the other folds.

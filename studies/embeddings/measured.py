@@ -29,7 +29,7 @@ class Measured:
             object.__setattr__(self, name, None if number is None else float(number))
 
 
-def refused(reason: str, chance: float | None = None) -> Measured:
+def no_number(reason: str, chance: float | None = None) -> Measured:
     return Measured(None, chance, reason)
 
 
@@ -39,7 +39,7 @@ def share_right(margins: Float[np.ndarray, "..."]) -> Measured:
     return Measured(np.heaviside(margins, 0.5).mean(dtype=float), 0.5)
 
 
-def rows(found: tuple) -> Iterator[dict[str, Any]]:
+def rows_of_result(found: tuple) -> Iterator[dict[str, Any]]:
     """Yield a row (measure, value, chance, refused) for each number of a measure's result, a named tuple."""
     for name, measured in found._asdict().items():
         yield {"measure": name, "value": measured.value, "chance": measured.chance, "refused": measured.refused}

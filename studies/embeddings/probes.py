@@ -8,13 +8,13 @@ from jaxtyping import Bool, Float, Int, Num
 
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.bits import bits, exclusive_or
-from menagerie.studies.embeddings.linear import held_out, one_core, readable
+from menagerie.studies.embeddings.linear import held_out_logits, one_core, standardise
 from menagerie.studies.embeddings.measured import Measured, share_right
 
 FOLDS = 3
 
 
-class Bound(NamedTuple):
+class BindingProbes(NamedTuple):
     """What probes tell of the textures of animals. An embedding on which a linear probe is at chance may still bind:
     one that gives each place coordinates of its own has 0 `bits` but 1 `place_bits`. Where chance is one half a tie
     counts one half."""
@@ -39,7 +39,7 @@ class Bound(NamedTuple):
 
 
 @one_core
-def bound(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
+def probe_binding(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> BindingProbes:
     """Read the texture of each animal by a multinomial logistic probe for this animal, trained on other pairs of
     animals.
 
@@ -47,11 +47,11 @@ def bound(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
     Probes are as in Koishigarina et al. (2502.03566), with swaps and mirrors kept together; bits are after 2606.03976.
     """
     axes.check(embeddings)
-    x = readable(embeddings)
+    x = standardise(embeddings)
     margin, right, above = texture_margins(texture_logits(x, axes), axes)
     animal, texture = left_margins(x, axes)
     both = exclusive_or(animal, texture)
-    return Bound(
+    return BindingProbes(
         Measured(right.mean(), 1 / axes.kinds[1]),
         share_right(above),
         share_right(margin),
@@ -71,16 +71,16 @@ def texture_logits(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np
         rows, side = axes.sides(animal)
         shown = axes.textures[:, side].T  # m q
         y = np.broadcast_to(shown, (len(x), *shown.shape))
-        logits[:, rows, :, side] = of_rows(x[:, rows], y, folds[rows][:, None], axes.kinds[1]).swapaxes(0, 1)
+        logits[:, rows, :, side] = logits_of_rows(x[:, rows], y, folds[rows][:, None], axes.kinds[1]).swapaxes(0, 1)
     return logits
 
 
-def of_rows(
+def logits_of_rows(
     x: Float[np.ndarray, "*n d"], y: Int[np.ndarray, "*n"], fold: Int[np.ndarray, "..."], classes: int
 ) -> Float[np.ndarray, "*n classes"]:
     """Return held-out logits of embeddings with any leading axes."""
     folds = np.broadcast_to(fold, y.shape).reshape(-1)
-    return held_out(x.reshape(-1, x.shape[-1]), y.reshape(-1), folds, classes).reshape(*y.shape, classes)
+    return held_out_logits(x.reshape(-1, x.shape[-1]), y.reshape(-1), folds, classes).reshape(*y.shape, classes)
 
 
 def texture_margins(
@@ -101,12 +101,12 @@ def left_margins(
     """Return the margins by which probes say that the left animal is left, and that the left texture is left. Each
     animal and each texture has a probe that says whether it is left."""
     folds = np.broadcast_to(axes.folds(FOLDS)[:, None], x.shape[1:3])
-    of_animals = sides_told(x, axes.animals, folds, axes.kinds[0])
-    of_textures = sides_told(x.swapaxes(1, 2), axes.textures, folds.T, axes.kinds[1])
+    of_animals = side_margins(x, axes.animals, folds, axes.kinds[0])
+    of_textures = side_margins(x.swapaxes(1, 2), axes.textures, folds.T, axes.kinds[1])
     return of_animals, of_textures.swapaxes(1, 2)
 
 
-def sides_told(
+def side_margins(
     x: Float[np.ndarray, "v r s d"], pairs: Int[np.ndarray, "r 2"], folds: Int[np.ndarray, "r s"], kinds: int
 ) -> Float[np.ndarray, "v r s"]:
     """Return the margin by which probes say that the first of each ordered pair is left. The pairs are along the second
@@ -115,7 +115,7 @@ def sides_told(
     for kind in range(kinds):
         rows, side = np.nonzero(pairs == kind)
         y = np.broadcast_to((side == 0)[:, None].astype(int), (len(x), len(rows), x.shape[2]))
-        told[:, rows, :, side] = of_rows(x[:, rows], y, folds[rows], 2)[..., 1].swapaxes(0, 1)
+        told[:, rows, :, side] = logits_of_rows(x[:, rows], y, folds[rows], 2)[..., 1].swapaxes(0, 1)
     return told[..., 0] - told[..., 1]
 
 
@@ -131,30 +131,30 @@ class Control(NamedTuple):
 
 
 @one_core
-def control(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -> Control:
+def control_task(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -> Control:
     """Run the control task of Hewitt and Liang (1909.03368): each object of each (p, q) is dealt a random texture, the
     same in all views, so that only what identifies a scene tells it."""
     axes.check(embeddings, least=2)
-    x, textures = readable(embeddings), axes.kinds[1]
+    x, textures = standardise(embeddings), axes.kinds[1]
     dealt = np.random.default_rng(seed).integers(textures, size=(*embeddings.shape[1:3], 2))
-    shares = [in_other_views(x, axes, labels) for labels in (np.broadcast_to(axes.textures, dealt.shape), dealt)]
+    shares = [right_in_other_views(x, axes, labels) for labels in (np.broadcast_to(axes.textures, dealt.shape), dealt)]
     true, by_heart = shares
     return Control(Measured(true, 1 / textures), Measured(by_heart, 1 / textures), Measured(true - by_heart, 0.0))
 
 
-def in_other_views(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes, labels: Int[np.ndarray, "p q 2"]) -> float:
+def right_in_other_views(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes, labels: Int[np.ndarray, "p q 2"]) -> float:
     """Return the share of objects whose label is told rightly by a probe of their animal, in views in which it wasn't
     trained."""
     right = []
     for animal in range(axes.kinds[0]):
         rows, side = axes.sides(animal)
         y = np.broadcast_to(labels[rows, :, side], (len(x), len(rows), x.shape[2]))
-        logits = of_rows(x[:, rows], y, np.arange(len(x))[:, None, None], axes.kinds[1])
+        logits = logits_of_rows(x[:, rows], y, np.arange(len(x))[:, None, None], axes.kinds[1])
         right.append((logits.argmax(-1) == y).reshape(-1))
     return float(np.concatenate(right).mean())
 
 
-class Shared(NamedTuple):
+class SharedProbe(NamedTuple):
     """One probe for the textures of all animals."""
 
     right: Measured
@@ -166,18 +166,18 @@ class Shared(NamedTuple):
 
 
 @one_core
-def shared(embeddings: Num[np.ndarray, "v p q 2 d"], axes: ProbeAxes) -> Shared:
+def probe_shared(embeddings: Num[np.ndarray, "v p q 2 d"], axes: ProbeAxes) -> SharedProbe:
     """Read textures from an embedding for each object, left and right: the patches of its mask, or a slot.
 
     Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503).
     """
     axes.check(embeddings)
-    x, textures = readable(embeddings), axes.kinds[1]
+    x, textures = standardise(embeddings), axes.kinds[1]
     y = np.broadcast_to(axes.textures, embeddings.shape[:4])
     by_composition = (axes.animals[:, None] + axes.textures) % textures
     found = []
     for fold in (axes.folds(FOLDS)[:, None, None], by_composition):
-        logits = of_rows(x, y, fold, textures)
+        logits = logits_of_rows(x, y, fold, textures)
         _, right, above = texture_margins(logits, axes)
         found += [Measured(right.mean(), 1 / textures), share_right(above)]
-    return Shared(*found)
+    return SharedProbe(*found)

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Num
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.linear import one_core, ridge
-from menagerie.studies.embeddings.measured import Measured, refused
+from menagerie.studies.embeddings.measured import Measured, no_number
 
 STARTS = 3  # random ones, of which the best on the compositions of the fit is taken
 SWEEPS = 80
@@ -27,7 +27,7 @@ class Products(NamedTuple):
 
 
 @one_core
-def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) -> Products:
+def product_fits(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) -> Products:
     """Fit the embeddings of compositions by sums and by sum + sum_r A_ar B_tr C_r, alternating least squares.
 
     Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503). `omega` are
@@ -44,24 +44,26 @@ def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) 
         kept = number != fold
         varied += ((y[~kept] - y[kept].mean(0)) ** 2).sum()
         for rank in missed:
-            missed[rank] += ((y - fitted(y, kept, rank))[~kept] ** 2).sum()
+            missed[rank] += ((y - predict_compositions(y, kept, rank))[~kept] ** 2).sum()
     if varied <= 0:
-        none = refused("all compositions have one embedding", 0.0)
+        none = no_number("all compositions have one embedding", 0.0)
         return Products(none, dict.fromkeys(ranks, none))
     return Products(
         Measured(1 - missed[0] / varied, 0.0), {rank: Measured(1 - missed[rank] / varied, 0.0) for rank in ranks}
     )
 
 
-def fitted(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int) -> Float[np.ndarray, "a t d"]:
+def predict_compositions(
+    y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int
+) -> Float[np.ndarray, "a t d"]:
     """Predict the embeddings of all compositions by a fit of the kept ones."""
     if not rank:
-        return added(y, kept)
-    found = (alternated(y, kept, rank, seed) for seed in range(STARTS))
+        return predict_by_sum(y, kept)
+    found = (predict_by_product(y, kept, rank, seed) for seed in range(STARTS))
     return min(found, key=lambda fit: ((y - fit)[kept] ** 2).sum())
 
 
-def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float[np.ndarray, "a t d"]:
+def predict_by_sum(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float[np.ndarray, "a t d"]:
     """Predict each composition's embedding by the sum of its animal's and its texture's embedding, fitted to the kept
     compositions."""
     animals, textures, width = y.shape
@@ -70,27 +72,27 @@ def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float
     return (x @ ridge(x[kept.reshape(-1)], y[kept] - mean, SUM_PENALTY)).reshape(animals, textures, width) + mean
 
 
-def alternated(
+def predict_by_product(
     y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int, seed: int
 ) -> Float[np.ndarray, "a t d"]:
     """Predict the embeddings of all compositions by a sum and a product. In turn, each is fitted to what the other
     leaves."""
-    sum_, random = added(y, kept), np.random.default_rng(seed)
+    sum_, random = predict_by_sum(y, kept), np.random.default_rng(seed)
     scale = np.sqrt(((y - sum_)[kept] ** 2).mean()) + 1e-12
     a, b, c = (random.normal(size=(n, rank)) for n in y.shape)
     product = np.zeros_like(y)
     for _ in range(SWEEPS):
         rest = (y - sum_) / scale
-        a = factor(rest, kept, b, c)
-        b = factor(rest.swapaxes(0, 1), kept.T, a, c)
+        a = fit_factor(rest, kept, b, c)
+        b = fit_factor(rest.swapaxes(0, 1), kept.T, a, c)
         terms = (a[:, None] * b)[kept]
         c = ridge(terms, rest[kept], PENALTY).T
         product = (a[:, None] * b) @ c.T * scale
-        sum_ = added(y - product, kept)
+        sum_ = predict_by_sum(y - product, kept)
     return sum_ + product
 
 
-def factor(
+def fit_factor(
     rest: Float[np.ndarray, "n m d"],
     kept: Bool[np.ndarray, "n m"],
     other: Float[np.ndarray, "m r"],

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int, Num
 
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.bits import set_bits
-from menagerie.studies.embeddings.linear import held_out, one_core, readable
+from menagerie.studies.embeddings.linear import held_out_logits, one_core, standardise
 from menagerie.studies.embeddings.measured import Measured
 from menagerie.studies.embeddings.probes import FOLDS
 
@@ -32,15 +32,15 @@ def unbound(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Unbound:
     alike. The result is a lower bound, as in 2606.03976.
     """
     axes.check(embeddings)
-    x = readable(embeddings)
+    x = standardise(embeddings)
     folds = np.broadcast_to(axes.folds(FOLDS)[:, None], x.shape[1:3])
-    found = [told(x, axes.animals, folds), told(x.swapaxes(1, 2), axes.textures, folds.T)]
+    found = [set_bits_told(x, axes.animals, folds), set_bits_told(x.swapaxes(1, 2), axes.textures, folds.T)]
     (animals, of_animals), (textures, of_textures) = found
     told_of = (Measured(number, 0.0) for number in (animals + textures, animals, textures))
     return Unbound(*told_of, Measured(of_animals + of_textures, None))
 
 
-def told(
+def set_bits_told(
     x: Float[np.ndarray, "v r s d"], pairs: Int[np.ndarray, "r 2"], folds: Int[np.ndarray, "r s"]
 ) -> tuple[float, float]:
     """Return how many bits are told of the unordered pairs along the second axis, and how many bits there are to
@@ -49,6 +49,6 @@ def told(
     scenes = x.shape[:3]
     shown = np.broadcast_to(pairs[:, None], (*scenes, 2)).reshape(-1, 2)
     fold = np.broadcast_to(folds, scenes).reshape(-1)
-    logits = held_out(x.reshape(-1, x.shape[-1]), shown, fold, int(pairs.max()) + 1)
+    logits = held_out_logits(x.reshape(-1, x.shape[-1]), shown, fold, int(pairs.max()) + 1)
     of_row = np.broadcast_to(true.reshape(-1, 1), scenes).reshape(-1)
     return set_bits(logits[:, sets].sum(-1), of_row)

@@ -47,7 +47,7 @@ class Attention(Measure):
         from menagerie.models.evaluation.attention_maps import attention_maps, best_threshold, overlap
 
         split = material.train.split
-        training, found, had, empty = training or of_split(split), {}, {}, []
+        training, found, had, empty = training or trained_on_split(split), {}, {}, []
         for name in ("validation", *sorted(split.subsets.keys() - {"train", "validation"})):
             if len(data := SplitDataset(split, name)):
                 had[name] = covered(training, split, name)
@@ -65,7 +65,7 @@ class Attention(Measure):
             if name in empty and name != shown:
                 continue
             fit = overlap(maps, masks, threshold)
-            chosen = spread(len(masks), self.scenes) if name == shown else []
+            chosen = evenly_apart(len(masks), self.scenes) if name == shown else []
             kept = {"shown": [scenes[i] for i in chosen], "objects": maps.objects[chosen], "rest": maps.rest[chosen]}
             numbers = dict(zip(NUMBERS, (name, fit.mean, fit.right, threshold, len(masks)), strict=True))
             yield numbers | columns_of(had[name]) | kept
@@ -73,19 +73,19 @@ class Attention(Measure):
         yield from ({"subset": name} | nothing | columns_of(had[name]) for name in empty if name != shown)
 
 
-def of_split(split: "Split") -> Training:
+def trained_on_split(split: "Split") -> Training:
     """The training of a model that was trained on a split alone."""
 
     return Training((FileScenes(split.path, split.content),))
 
 
-def spread(scenes: int, count: int) -> list[int]:
+def evenly_apart(scenes: int, count: int) -> list[int]:
     """Return the numbers of `count` scenes, evenly apart."""
     return [scenes * (2 * k + 1) // (2 * count) for k in range(count)]
 
 
 @dataclass(frozen=True)
-class Looking(AnyJob):
+class AttentionJob(AnyJob):
     """The job that measures the attention of a finished run of another command."""
 
     cell: Path

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from menagerie.envs.core.identity import plain
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.on_probes import ProbeMeasure, scenes_of
+from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
@@ -56,13 +56,13 @@ class Bits(ProbeMeasure):
         """Yield the rows of a scorer in evaluation mode, whatever trained it. Images are framed for it."""
         from menagerie.studies.measures.related import RelatedSplit, which_is_left
 
-        kind, probe = (RelatedSplit, which_is_left) if self.relation else (None, probed)
+        kind, probe = (RelatedSplit, which_is_left) if self.relation else (None, probe_rows)
         left, right = self.opened(scorer, kind)
-        axes, numbers = scenes_of(left)
+        axes, numbers = probe_axes(left)
         image, text = chosen_layers(scorer, self.layers)
         yield from image_rows(scorer, left, axes, numbers, image, probe)
         yield from text_rows(scorer, (left, right), axes, numbers, text, probe)
-        yield from score_rows(scorer, (left, right))
+        yield from score_bits_rows(scorer, (left, right))
 
 
 def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -96,13 +96,13 @@ def text_rows(
     from menagerie.studies.embeddings.axes import ProbeAxes
 
     wanted = [(layer, MEAN) for layer in layers]
-    found = [read_layers(partial(read_captions, scorer, data, layers=layers), len(data), wanted) for data in both]
+    found = [read_layers(partial(caption_features, scorer, data, layers=layers), len(data), wanted) for data in both]
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * 2))
     for layer, read in wanted:
         yield from probe(TEXT, layer, read, np.concatenate([each[layer, read][numbers] for each in found]), twice)
 
 
-def read_captions(
+def caption_features(
     scorer: "Scorer", data: "SplitDataset", some: range, layers: Sequence[str] | None = None
 ) -> "Features":
     """Return the layers of the captions of some records: those in `layers`, or all if it is None."""
@@ -126,29 +126,29 @@ def read_layers(
     return {place: np.concatenate(blocks) for place, blocks in parts.items()}
 
 
-def probed(
+def probe_rows(
     part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: "ProbeAxes"
 ) -> Iterator[Row]:
     """Yield what probes read of a layer, and the geometry of its embedding."""
     from menagerie.studies.embeddings.geometry import geometry
-    from menagerie.studies.embeddings.probes import bound
+    from menagerie.studies.embeddings.probes import probe_binding
 
-    yield from named(part, layer, read, bound(embeddings, axes))
+    yield from labelled_rows(part, layer, read, probe_binding(embeddings, axes))
     if layer == EMBEDDING:
-        yield from named(part, layer, read, geometry(embeddings, axes))
+        yield from labelled_rows(part, layer, read, geometry(embeddings, axes))
 
 
-def named(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[Row]:
-    from menagerie.studies.embeddings.measured import rows
+def labelled_rows(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[Row]:
+    from menagerie.studies.embeddings.measured import rows_of_result
 
-    yield from ({"part": part, "layer": layer, "read": read} | row for row in rows(found))
+    yield from ({"part": part, "layer": layer, "read": read} | row for row in rows_of_result(found))
 
 
-def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
+def score_bits_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
     """Yield the bits of scores, and the share of true captions that score above the false one (a tie is one half)."""
-    from menagerie.studies.embeddings.bits import told
+    from menagerie.studies.embeddings.bits import margin_bits
 
-    yield from named(BOTH, SCORE, SCORE, told(margins_of(scorer, both)))
+    yield from labelled_rows(BOTH, SCORE, SCORE, margin_bits(margins_of(scorer, both)))
 
 
 def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Float[np.ndarray, " n"]:

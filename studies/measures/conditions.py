@@ -25,7 +25,7 @@ from menagerie.generators.captions.templates import (
 from menagerie.studies.embeddings.conditions import NEGATED, NEGATION, PARTS, by_embeddings, by_scores
 from menagerie.studies.frame.measure import Row
 from menagerie.studies.measures.bits import EMBEDDING, MEAN, read_layers
-from menagerie.studies.measures.on_probes import ProbeMeasure, lacking, scenes_of
+from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes, unknown_words_reason
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
@@ -50,30 +50,30 @@ class Conditions(ProbeMeasure):
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         data, _ = self.opened(scorer)
-        axes, numbers = scenes_of(data)
+        axes, numbers = probe_axes(data)
         recipe = material.train.split.recipe
-        texts = texts_of_all(data.records.scenes, template_of(recipe), recipe["seed"])
-        unsaid = lacking_words(texts, material.texts)
+        texts = named_texts_of_all(data.records.scenes, template_of(recipe), recipe["seed"])
+        unsaid = unaskable_conditions(texts, material.texts)
         names = list(dict.fromkeys(name for p in PARTS if p.condition not in unsaid for name in sorted(p.texts)))
-        scores = {name: its[numbers] for name, its in scored(scorer, data, texts, names).items()}
+        scores = {name: its[numbers] for name, its in scores_by_name(scorer, data, texts, names).items()}
         for found in by_scores(scores, axes, unsaid):
-            yield row("scores", *found)
+            yield condition_row("scores", *found)
         if EMBEDDING in scorer.layers and EMBEDDING in scorer.text_layers:
-            yield from embedding_rows(scorer, data, texts if NEGATION not in unsaid else [], axes, numbers)
+            yield from embedding_condition_rows(scorer, data, texts if NEGATION not in unsaid else [], axes, numbers)
 
 
-def row(by: str, condition: str, part: str, measure: str, its: "Measured") -> Row:
+def condition_row(by: str, condition: str, part: str, measure: str, its: "Measured") -> Row:
     place = {"by": by, "condition": condition, "part": part, "measure": measure}
     return place | {"value": its.value, "chance": its.chance, "refused": its.refused}
 
 
-def texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
+def named_texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
     """The texts of each scene, by their names in `menagerie.studies.embeddings.conditions.SAYS`."""
     animals = sorted({obj.animal for scene in scenes for obj in scene.objects})
-    return [texts_of(scene, animals, template, seed) for scene in scenes]
+    return [named_texts(scene, animals, template, seed) for scene in scenes]
 
 
-def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
+def named_texts(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
     """The named texts of a scene of two objects side by side. The absent animals are the same for a scene, its swap and
     its mirror."""
     from menagerie.generators.splits.probe_scenes import from_left, quartet
@@ -84,7 +84,7 @@ def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int
         return write_caption(Content(scene, objects, predicates, denied, number), template)
 
     one, other = from_left(scene)
-    new_one, new_other = absent(one, other, animals)
+    new_one, new_other = absent_pair(one, other, animals)
     swapped = one._replace(texture=other.texture), other._replace(texture=one.texture)
     joint = (LEFT,) * template.relation
     return {
@@ -109,7 +109,7 @@ def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int
     }
 
 
-def absent(one: Object, other: Object, animals: Sequence[str]) -> tuple[Object, Object]:
+def absent_pair(one: Object, other: Object, animals: Sequence[str]) -> tuple[Object, Object]:
     """The two objects with the animals replaced by two that the scene doesn't show."""
     left = [name for name in animals if name not in (one.animal, other.animal)]
     if len(left) < 2:
@@ -119,13 +119,13 @@ def absent(one: Object, other: Object, animals: Sequence[str]) -> tuple[Object, 
     return one._replace(animal=new[one.animal]), other._replace(animal=new[other.animal])
 
 
-def lacking_words(texts: Iterable[Named], known: Iterable[str]) -> dict[str, str]:
+def unaskable_conditions(texts: Iterable[Named], known: Iterable[str]) -> dict[str, str]:
     """Return the conditions whose texts have words that no text of training has, each with a text that names them."""
     every: dict[str, set[str]] = {part.condition: set() for part in PARTS}
     for its in texts:
         for part in PARTS:
             every[part.condition] |= {its[name].text for name in part.texts}
-    found = {name: lacking(captions, known) for name, captions in every.items()}
+    found = {name: unknown_words_reason(captions, known) for name, captions in every.items()}
     return {name: reason for name, reason in found.items() if reason}
 
 
@@ -141,7 +141,7 @@ class ProbeScenes(Benchmark):
         return self.data.images(numbers)
 
 
-def scored(
+def scores_by_name(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], names: Sequence[str]
 ) -> dict[str, Float[np.ndarray, " n"]]:
     """Return, by name of texts, the score of each scene with its text of this name."""
@@ -152,7 +152,7 @@ def scored(
     return dict(zip(names, scores.T, strict=True))
 
 
-def embedding_rows(
+def embedding_condition_rows(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], axes: "ProbeAxes", numbers: np.ndarray
 ) -> Iterator[Row]:
     """Yield the conditions between embeddings of images, and those between embeddings of texts if there are texts."""
@@ -162,13 +162,13 @@ def embedding_rows(
     ]
     embeddings = {}
     for name in NEGATED if texts else ():
-        encode = partial(encoded, scorer, [its[name] for its in texts])
+        encode = partial(features_of_captions, scorer, [its[name] for its in texts])
         embeddings[name] = read_layers(encode, len(data), wanted)[EMBEDDING, MEAN][numbers]
     for found in by_embeddings(images[numbers], embeddings, axes):
-        yield row("embeddings", *found)
+        yield condition_row("embeddings", *found)
 
 
-def encoded(scorer: "Scorer", texts: Sequence[Caption], some: range) -> "Features":
+def features_of_captions(scorer: "Scorer", texts: Sequence[Caption], some: range) -> "Features":
     from menagerie.models.texts import Texts
 
     captions, graphs = zip(*(texts[k] for k in some), strict=True)

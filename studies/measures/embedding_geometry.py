@@ -13,10 +13,19 @@ from menagerie.studies.embeddings.alignment import alignment, units
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.edits import edits
 from menagerie.studies.embeddings.geometry import geometry
-from menagerie.studies.embeddings.measured import Measured, refused
+from menagerie.studies.embeddings.measured import Measured, no_number
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.bits import BOTH, EMBEDDING, IMAGE, MEAN, TEXT, named, read_captions, read_layers
-from menagerie.studies.measures.on_probes import ProbeMeasure, lacking, scenes_of
+from menagerie.studies.measures.bits import (
+    BOTH,
+    EMBEDDING,
+    IMAGE,
+    MEAN,
+    TEXT,
+    caption_features,
+    labelled_rows,
+    read_layers,
+)
+from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes, unknown_words_reason
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -37,49 +46,49 @@ class EmbeddingGeometry(ProbeMeasure):
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         both = self.opened(scorer)
-        axes, numbers = scenes_of(both[0])
+        axes, numbers = probe_axes(both[0])
         captions = (text for data in both for text in data.records.captions)
-        if reason := without_embeddings(scorer) or lacking(captions, material.texts):
-            yield from named(TEXT, EMBEDDING, MEAN, Refused(refused(reason)))
+        if reason := why_no_embeddings(scorer) or unknown_words_reason(captions, material.texts):
+            yield from labelled_rows(TEXT, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
             return
 
         def embeddings_of(encode: "Callable[[range], Features]") -> np.ndarray:
             return read_layers(encode, numbers.size, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN][numbers]
 
         images = embeddings_of(lambda some: scorer.features(both[0].images(some), [EMBEDDING]))
-        texts = [embeddings_of(partial(read_captions, scorer, data, layers=[EMBEDDING])) for data in both]
-        yield from embedding_rows(images, texts, axes)
+        texts = [embeddings_of(partial(caption_features, scorer, data, layers=[EMBEDDING])) for data in both]
+        yield from geometry_rows(images, texts, axes)
 
 
-class Refused(NamedTuple):
+class RefusedMeasures(NamedTuple):
     """Stands in place of all measures where they are refused."""
 
     share: Measured
 
 
-def without_embeddings(scorer: "Scorer") -> str:
+def why_no_embeddings(scorer: "Scorer") -> str:
     """Return the reason why there are no embeddings to measure; "" if there are some."""
     if EMBEDDING in scorer.layers and EMBEDDING in scorer.text_layers:
         return ""
     return f"{type(scorer).__name__} has no single vector for each image and each text"
 
 
-def embedding_rows(
+def geometry_rows(
     images: Float[np.ndarray, "v p q d"], texts: Sequence[Float[np.ndarray, "v p q d"]], axes: ProbeAxes
 ) -> Iterator[Row]:
     """Yield what is measured of embeddings of images, and of texts in both orders of mention. The orders are further
     views, each with the same images."""
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * len(texts)))
     told, shown = np.concatenate(texts), np.concatenate([images] * len(texts))
-    yield from named(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
-    yield from named(TEXT, EMBEDDING, MEAN, geometry(told, twice))
+    yield from labelled_rows(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
+    yield from labelled_rows(TEXT, EMBEDDING, MEAN, geometry(told, twice))
     if images.shape != texts[0].shape:
         reason = (
             f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text aren't of one space"
         )
-        yield from named(BOTH, EMBEDDING, MEAN, Refused(refused(reason)))
+        yield from labelled_rows(BOTH, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
         return
-    yield from named(BOTH, EMBEDDING, MEAN, alignment(shown, told, twice))
+    yield from labelled_rows(BOTH, EMBEDDING, MEAN, alignment(shown, told, twice))
     unit = units(texts[0])
     swapped = unit - unit[:, :, axes.swaps]
-    yield from named(EDITED, EMBEDDING, MEAN, edits(images, axes, lambda moved: (moved * swapped).sum(-1)))
+    yield from labelled_rows(EDITED, EMBEDDING, MEAN, edits(images, axes, lambda moved: (moved * swapped).sum(-1)))

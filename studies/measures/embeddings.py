@@ -48,7 +48,7 @@ Random: the mean over several halves. Average: the mean of the tasks, each count
 records, so that a task with more of them counts more, and its sign may be another than that of two averages."""
 
 
-class Record(NamedTuple):
+class ItemKey(NamedTuple):
     """The columns of predictions that identify an item."""
 
     subset: str
@@ -58,25 +58,25 @@ class Record(NamedTuple):
     animals: str
 
 
-class Embedded(NamedTuple):
+class EmbeddedItems(NamedTuple):
     """n items, each of an image, a true text and a false one."""
 
-    records: list[Record]
+    records: list[ItemKey]
     products: Float[np.ndarray, "n 2 d"]
     """The elementwise products of the image's vector with that of the true and of the false text, which sum to the
     scores."""
     squares: Float[np.ndarray, "n d"]
     """The squares of the elements of the image's vector."""
 
-    def of_tasks(self, tasks: Iterable[str]) -> "Embedded":
+    def of_tasks(self, tasks: Iterable[str]) -> "EmbeddedItems":
         wanted = set(tasks)
         return self.chosen(np.array([record.task in wanted for record in self.records], bool))
 
-    def chosen(self, mask: Bool[np.ndarray, " n"]) -> "Embedded":
+    def chosen(self, mask: Bool[np.ndarray, " n"]) -> "EmbeddedItems":
         numbers = np.flatnonzero(mask)
-        return Embedded([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
+        return EmbeddedItems([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
 
-    def in_parts(self, parts: int) -> "Embedded":
+    def in_parts(self, parts: int) -> "EmbeddedItems":
         """Return the same items with `products` and `squares` summed in each of `parts` equal parts of the vectors."""
         n, texts, width = self.products.shape
         products = self.products.reshape(n, texts, parts, width // parts).sum(-1)
@@ -93,27 +93,27 @@ class Embedded(NamedTuple):
             yield record._asdict() | dict(zip(values, numbers, strict=True))
 
 
-def embedded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> Embedded:
+def embed_tests(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> EmbeddedItems:
     """Return the binary items of some tests. Raises if the scorer hasn't one vector for each image and each text."""
-    each = [of_test(scorer, name, tests[name]) for name in names if binary(tests[name])]
+    each = [embed_test(scorer, name, tests[name]) for name in names if binary_items(tests[name])]
     records = [record for part in each for record in part.records]
-    return Embedded(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
+    return EmbeddedItems(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
 
 
-def binary(test: Benchmark) -> list[Item]:
+def binary_items(test: Benchmark) -> list[Item]:
     """Return the items that have one image, a true text and a false one."""
     return [item for item in test.items if (len(item.images), len(item.texts), item.true) == (1, 2, 1)]
 
 
-def of_test(scorer: Scorer, name: str, test: Benchmark) -> Embedded:
-    items = binary(test)
+def embed_test(scorer: Scorer, name: str, test: Benchmark) -> EmbeddedItems:
+    items = binary_items(test)
     numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
     texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts))}
     images, embeddings = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
     image_embeddings = images[[numbers[item.images[0]] for item in items]]
     both = embeddings[[[texts[text] for text in item.texts] for item in items]]
-    records = [Record(name, item.task, item.record, item.texts[0].text, item.cluster) for item in items]
-    return Embedded(records, image_embeddings[:, None] * both, image_embeddings**2)
+    records = [ItemKey(name, item.task, item.record, item.texts[0].text, item.cluster) for item in items]
+    return EmbeddedItems(records, image_embeddings[:, None] * both, image_embeddings**2)
 
 
 @torch.no_grad()
@@ -121,14 +121,14 @@ def image_vectors(scorer: Scorer, test: Benchmark, numbers: Sequence[int]) -> Fl
     """The vectors of a test's images."""
     blocks = [numbers[k : k + BLOCK] for k in range(0, len(numbers), BLOCK)]
     pixels = (test.images(block).to(scorer.device) for block in blocks)
-    return vectors(scorer, (scorer.encode_images(scorer.pixel_scale(block)) for block in pixels))
+    return single_vectors(scorer, (scorer.encode_images(scorer.pixel_scale(block)) for block in pixels))
 
 
 @torch.no_grad()
 def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, "m d"]:
     blocks = [texts[k : k + BLOCK] for k in range(0, len(texts), BLOCK)]
     read = (scorer.read(*zip(*block, strict=True)) for block in blocks)
-    return vectors(scorer, (scorer.encode_texts(block) for block in read))
+    return single_vectors(scorer, (scorer.encode_texts(block) for block in read))
 
 
 def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> None:
@@ -141,13 +141,13 @@ def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -
         pixels = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
         images = scorer.encode_images(scorer.pixel_scale(pixels))
         texts = scorer.encode_texts(scorer.read(captions, graphs))
-        products = vectors(scorer, [images]) @ vectors(scorer, [texts]).T
+        products = single_vectors(scorer, [images]) @ single_vectors(scorer, [texts]).T
         scores = scorer.similarity(images, texts).float().numpy()
     if np.abs(products - scores).max() > TOLERANCE:
         raise UserError(f"scores of {model} are not the products of its vectors, which masks need; {WITHOUT}")
 
 
-def vectors(scorer: Scorer, embeddings: Iterable[object]) -> Float[np.ndarray, "n d"]:
+def single_vectors(scorer: Scorer, embeddings: Iterable[object]) -> Float[np.ndarray, "n d"]:
     """The embeddings of several blocks as one array."""
     rows = list(embeddings)
     if not all(isinstance(embedding, Tensor) and embedding.ndim == 2 for embedding in rows):
@@ -155,12 +155,12 @@ def vectors(scorer: Scorer, embeddings: Iterable[object]) -> Float[np.ndarray, "
     return torch.cat(rows).float().cpu().numpy()
 
 
-def accuracy(values: pd.Series) -> float:
+def percent_right(values: pd.Series) -> float:
     """The mean of some items' values in percent."""
     return 100 * float(np.mean(values.to_numpy())) if len(values) else math.nan
 
 
-def tasks_of(items: pd.DataFrame) -> list[str]:
+def tasks_in_order(items: pd.DataFrame) -> list[str]:
     return sorted(set(items.task), key=by_task)
 
 
@@ -177,35 +177,37 @@ class Selection(Measure):
     tests: tuple[str, ...]
 
     def rows(self, scorer: Scorer, material: Material, seed: int) -> Iterator[dict[str, Any]]:
-        validation, tests = (embedded(scorer, material.tests, names) for names in (("validation",), self.tests))
-        return selected(validation.in_parts(self.slots), tests.in_parts(self.slots), self.random_halves, seed)
+        validation, tests = (embed_tests(scorer, material.tests, names) for names in (("validation",), self.tests))
+        return selected_rows(validation.in_parts(self.slots), tests.in_parts(self.slots), self.random_halves, seed)
 
 
-def selected(validation: Embedded, tests: Embedded, random_halves: int, seed: int) -> Iterator[dict[str, Any]]:
+def selected_rows(
+    validation: EmbeddedItems, tests: EmbeddedItems, random_halves: int, seed: int
+) -> Iterator[dict[str, Any]]:
     chosen = selections(validation, tests.products.shape[-1], random_halves, seed)
     return tests.rows({SEPARATOR.join(kept): tests.values(weights).mean(1) for kept, weights in chosen.items()})
 
 
 def selections(
-    validation: Embedded, slots: int, random_halves: int, seed: int
+    validation: EmbeddedItems, slots: int, random_halves: int, seed: int
 ) -> dict[Kept, Float[np.ndarray, "slots halves"]]:
     """Return the weights of slots for each selection. If there are several columns, their mean accuracy counts."""
     draws = generator(seed, "halves of slots")
-    random = [half(draws.permutation(slots)) for _ in range(random_halves)]
+    random = [first_half(draws.permutation(slots)) for _ in range(random_halves)]
     found = {("", ALL): np.ones((slots, 1)), ("", RANDOM): np.stack(random, 1)}
     for ranking, tasks in RANKINGS.items():
         if validation.of_tasks(tasks).records:
             order = np.argsort(-slot_accuracies(validation, tasks), kind="stable")
-            found[ranking, BEST], found[ranking, WORST] = half(order)[:, None], half(order[::-1])[:, None]
+            found[ranking, BEST], found[ranking, WORST] = first_half(order)[:, None], first_half(order[::-1])[:, None]
     return found
 
 
-def slot_accuracies(validation: Embedded, tasks: Sequence[str]) -> Float[np.ndarray, " slots"]:
+def slot_accuracies(validation: EmbeddedItems, tasks: Sequence[str]) -> Float[np.ndarray, " slots"]:
     items = validation.of_tasks(tasks)
     return items.values(np.eye(items.products.shape[-1], dtype=items.products.dtype)).mean(0)
 
 
-def half(order: Shaped[np.ndarray, " slots"]) -> Float[np.ndarray, " slots"]:
+def first_half(order: Shaped[np.ndarray, " slots"]) -> Float[np.ndarray, " slots"]:
     """Return weight 1 for the first half of the slots in an order, else 0."""
     weights = np.zeros(len(order))
     weights[order[: max(1, len(order) // 2)]] = 1
@@ -224,10 +226,10 @@ def selection_points(measured: pd.DataFrame) -> pd.DataFrame:
 def selection_table(points: pd.DataFrame) -> Rows:
     """Return a table with a row for each selection of slots: its accuracy on each task, their average, and how far its
     accuracy over all records is above that of all slots."""
-    tasks, deltas = tasks_of(points), estimates(points, ("ranked", "kept"), NOT_RANKED)
+    tasks, deltas = tasks_in_order(points), estimates(points, ("ranked", "kept"), NOT_RANKED)
     rows = []
     for (ranked, kept), items in points.groupby(["ranked", "kept"], sort=False):
-        each = [accuracy(items.value[items.task == task]) for task in tasks]
+        each = [percent_right(items.value[items.task == task]) for task in tasks]
         delta = None if kept == ALL else deltas.get((ranked, kept))
         row = [ranked or DASH, kept, *(f"{value:.1f}" for value in [*each, float(np.mean(each))])]
         rows.append([*row, str(delta or DASH)])
@@ -239,7 +241,7 @@ def selection_table(points: pd.DataFrame) -> Rows:
 def selection_verdicts(points: pd.DataFrame) -> Iterator[Verdict]:
     """Yield the verdict on table 4 of SPARO's paper, that the half of the slots that recognise best beats all slots
     together, and on two controls of ours."""
-    tests = f"all tests: {', '.join(tasks_of(points)) if len(points) else DASH}"
+    tests = f"all tests: {', '.join(tasks_in_order(points)) if len(points) else DASH}"
     texts = {
         ("", ALL): "The half of the slots that recognise best, chosen on validation, is better than all (table 4: "
         "SugarCrepe 76.1 against 73.0); over all tasks",

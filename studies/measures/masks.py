@@ -23,7 +23,7 @@ from menagerie.studies.frame.claims import Verdict, verdict
 from menagerie.studies.frame.estimate import Estimate, estimates
 from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Rows
-from menagerie.studies.measures.embeddings import ITEM, Embedded, accuracy, embedded, tasks_of
+from menagerie.studies.measures.embeddings import ITEM, EmbeddedItems, embed_tests, percent_right, tasks_in_order
 from menagerie.studies.runs.data import Material
 
 # As the paper trains them; it names no batch, and starts nowhere: here at the same weight for all.
@@ -41,7 +41,7 @@ their accuracy changes for each percent of itself that the trained task's accura
 lose half of what it gains; `–`: it gains less than {LEAST_GAIN:g} point, and of so little a share says nothing."""
 
 
-def trained_mask(items: Embedded, seed: int) -> Float[np.ndarray, " parts"]:
+def train_mask(items: EmbeddedItems, seed: int) -> Float[np.ndarray, " parts"]:
     """Train a mask, with weights between 0 and 1. Of its states at the start and after each epoch, return the one that
     scores the most true texts above false ones; of equal states the first.
 
@@ -65,20 +65,20 @@ def trained_mask(items: Embedded, seed: int) -> Float[np.ndarray, " parts"]:
     return kept
 
 
-def scale_of(alpha: Tensor) -> Tensor:
+def inverse_temperature(alpha: Tensor) -> Tensor:
     """s, the inverse temperature of both sigmoid and loss."""
     return alpha.exp().clamp_min(LEAST_SCALE)
 
 
 def mask_of(theta: Tensor, alpha: Tensor) -> Tensor:
-    return torch.sigmoid(scale_of(alpha) * theta / 4)
+    return torch.sigmoid(inverse_temperature(alpha) * theta / 4)
 
 
 def mask_loss(theta: Tensor, alpha: Tensor, products: Tensor, squares: Tensor) -> Tensor:
     """Cross-entropy of the true text against the false one; texts are unit vectors."""
     mask = mask_of(theta, alpha)
     cosines = products @ mask / (squares @ mask**2).clamp_min(1e-12).sqrt()[:, None]
-    return F.cross_entropy(scale_of(alpha) * cosines, torch.zeros(len(products), dtype=torch.int64))
+    return F.cross_entropy(inverse_temperature(alpha) * cosines, torch.zeros(len(products), dtype=torch.int64))
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class Masks(Measure):
     tests: tuple[str, ...]
 
     def rows(self, scorer: Scorer, material: Material, seed: int) -> Iterator[dict[str, Any]]:
-        validation = embedded(scorer, material.tests, ("validation",)).of_tasks(self.tasks)
-        tests = embedded(scorer, material.tests, self.tests)
-        values = masked(validation, tests, self.slots, self.tasks, seed)
+        validation = embed_tests(scorer, material.tests, ("validation",)).of_tasks(self.tasks)
+        tests = embed_tests(scorer, material.tests, self.tests)
+        values = masked_values(validation, tests, self.slots, self.tasks, seed)
         for items, columns in zip((validation, tests), values, strict=True):
             yield from items.rows(columns)
 
@@ -107,8 +107,8 @@ class Masks(Measure):
 Columns = dict[str, Float[np.ndarray, " _"]]
 
 
-def masked(
-    validation: Embedded, tests: Embedded, slots: int, tasks: Sequence[str], seed: int
+def masked_values(
+    validation: EmbeddedItems, tests: EmbeddedItems, slots: int, tasks: Sequence[str], seed: int
 ) -> tuple[Columns, Columns]:
     """Return the values of all items before and after each mask, for validation and for tests. Tasks without items in
     validation have no masks."""
@@ -119,14 +119,14 @@ def masked(
         for task in tasks if sides and len(validation.records) else ():
             trained_on = sides[0].of_tasks([task])
             if trained_on.records:
-                weights = np.stack([np.ones(parts), trained_mask(trained_on, seed)], 1)
+                weights = np.stack([np.ones(parts), train_mask(trained_on, seed)], 1)
                 for columns, items in zip(found, sides, strict=True):
                     before, after = items.values(weights).T
-                    columns |= {column(shape, task, "before"): before, column(shape, task, "after"): after}
+                    columns |= {mask_column(shape, task, "before"): before, mask_column(shape, task, "after"): after}
     return found
 
 
-def column(shape: str, task: str, when: str) -> str:
+def mask_column(shape: str, task: str, when: str) -> str:
     """The name of a mask's column."""
     return SEPARATOR.join((shape, task, when))
 
@@ -145,7 +145,7 @@ def masks_in(model: str, measured: pd.DataFrame, tasks: Sequence[str]) -> dict[M
     """The items of each mask of a model, before and after, from the rows of `Masks`."""
     found = {}
     for place in (MaskRow(model, shape, task) for shape in ("slots", "numbers") for task in tasks):
-        sides = [column(place.shape, place.task, when) for when in ("before", "after")]
+        sides = [mask_column(place.shape, place.task, when) for when in ("before", "after")]
         if set(sides) <= set(measured):
             names = dict(zip(sides, ("before", "after"), strict=True))
             found[place] = measured[[*ITEM, *sides]].rename(columns=names).dropna()
@@ -156,8 +156,8 @@ def mask_table(masks: Mapping[MaskRow, pd.DataFrame]) -> Rows:
     """Accuracy on the task that a mask was trained on and on all others, before and after."""
     rows = []
     for place, items in masks.items():
-        fit, same, rest = sides_of(items, place.task)
-        shown = [f"{accuracy(side.before):.1f} → {accuracy(side.after):.1f}" for side in (fit, same, rest)]
+        fit, same, rest = mask_sides(items, place.task)
+        shown = [f"{percent_right(side.before):.1f} → {percent_right(side.after):.1f}" for side in (fit, same, rest)]
         change = for_each_gained(fit, rest)
         ratio = DASH if change is None else f"{change:+.3f}"
         rows.append([title_of(place.model), place.shape, place.task, *shown, str(change_of(rest) or DASH), ratio])
@@ -166,7 +166,7 @@ def mask_table(masks: Mapping[MaskRow, pd.DataFrame]) -> Rows:
     return Rows("masks", header, rows, says=" ".join(SAYS.split()))
 
 
-def sides_of(items: pd.DataFrame, task: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+def mask_sides(items: pd.DataFrame, task: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """The items that a mask was trained on, those of the same task in tests, and those of other tasks there."""
     validation, trained = items.subset == "validation", items.task == task
     return items[validation & trained], items[~validation & trained], items[~validation & ~trained]
@@ -181,13 +181,13 @@ def change_of(items: pd.DataFrame) -> Estimate | None:
 def for_each_gained(fit: pd.DataFrame, rest: pd.DataFrame) -> float | None:
     """Return the paper's measure: the relative change of accuracy on other tasks, divided by the relative rise on the
     task that the mask was trained on. None if the rise is below `LEAST_GAIN` points."""
-    before, after = accuracy(fit.before), accuracy(fit.after)
+    before, after = percent_right(fit.before), percent_right(fit.after)
     if not before or not after - before >= LEAST_GAIN:
         return None
-    return relative(accuracy(rest.before), accuracy(rest.after)) / relative(before, after)
+    return relative_change(percent_right(rest.before), percent_right(rest.after)) / relative_change(before, after)
 
 
-def relative(before: float, after: float) -> float:
+def relative_change(before: float, after: float) -> float:
     """Return a change as a share of the value before it."""
     return (after - before) / before if before else 0.0
 
@@ -214,10 +214,10 @@ def mask_verdict(claim: str, row: str, task: str, theirs: pd.DataFrame | None, o
     that measure, the interval decides alone."""
     if theirs is None or ours is None:
         return verdict(claim, row, DASH, None, 1)
-    sides = [sides_of(items, task) for items in (theirs, ours)]
+    sides = [mask_sides(items, task) for items in (theirs, ours)]
     changes = [rest.assign(value=rest.after - rest.before, mask=k) for k, (_, _, rest) in enumerate(sides)]
     delta = estimates(pd.concat(changes), ("mask",), {"mask": 0}).get((1,))
-    found = verdict(claim, row, f"all tests: {', '.join(tasks_of(changes[0]))}", delta, 1)
+    found = verdict(claim, row, f"all tests: {', '.join(tasks_in_order(changes[0]))}", delta, 1)
     before, after = (for_each_gained(fit, rest) for fit, _, rest in sides)
     if before is None or after is None:
         return found._replace(difference=f"{found.difference}; the paper's measure: {DASH}, too little was gained")

@@ -67,7 +67,7 @@ class ProbeMeasure(Measure):
         return left, right
 
 
-def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
+def probe_axes(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
     """Return the axes of a probe set, and the number of each scene's record, of shape (v, p, q)."""
     from menagerie.generators.splits.probe_scenes import from_left
     from menagerie.studies.embeddings.axes import axes_of
@@ -80,11 +80,11 @@ def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
     return axes_of(animals, textures, np.array([s.view for s in scenes]), np.array([s.background for s in scenes]))
 
 
-def lacking(texts: Iterable[str], known: Iterable[str]) -> str:
+def unknown_words_reason(texts: Iterable[str], known: Iterable[str]) -> str:
     """Name the words of texts that no training text has, as the reason why nothing is measured; "" without any."""
-    odd = sorted(words_of(texts) - words_of(known))
+    odd = sorted(words_in_texts(texts) - words_in_texts(known))
     return f"no text of training says {', '.join(map(repr, odd))}" if odd else ""
 
 
-def words_of(texts: Iterable[str]) -> set[str]:
+def words_in_texts(texts: Iterable[str]) -> set[str]:
     return {word for text in texts for word in text.split()}

@@ -53,7 +53,7 @@ class Recognition(Measure):
         for test, benchmark in material.tests.items():
             if test == "validation":
                 continue
-            for scene, scores in scored(scorer, benchmark, telling, names + compositions):
+            for scene, scores in class_scores(scorer, benchmark, telling, names + compositions):
                 for row in self.of_scene(scene, names, compositions, scores):
                     yield {"subset": test} | row
 
@@ -73,17 +73,17 @@ class Recognition(Measure):
             named = [(obj.animal, obj.texture if task == COMPOSITION else "") for obj in scene.objects]
             shown = np.array([its in named for its in classes], bool)
             for obj, own in zip(scene.objects, named, strict=True):
-                value = recognised(float(values[classes.index(own)]), values, shown)
+                value = recognition_value(float(values[classes.index(own)]), values, shown)
                 yield {"task": task, "caption": f"{obj.texture} {obj.animal}", "value": value} | about
 
 
-def recognised(own: float, scores: Float[np.ndarray, " n"], shown: Bool[np.ndarray, " n"]) -> float:
+def recognition_value(own: float, scores: Float[np.ndarray, " n"], shown: Bool[np.ndarray, " n"]) -> float:
     """Return the probability that a class scores above all that aren't shown, if ties are broken at random."""
     others = scores[~shown]
     return 0.0 if (others > own).any() else 1 / (1 + int((others == own).sum()))
 
 
-def scored(
+def class_scores(
     scorer: "Scorer", test: "SplitTests", telling: Telling, classes: Sequence[Class]
 ) -> Iterator[tuple[Scene, Float[np.ndarray, " classes"]]]:
     """Yield each scene of a test, with the scores of its image with all classes."""
@@ -102,7 +102,7 @@ def scored(
         yield from zip((scenes[number] for number in numbers), matrix, strict=True)
 
 
-def chances(animals: int, textures: int, objects: int) -> dict[str, float]:
+def recognition_chances(animals: int, textures: int, objects: int) -> dict[str, float]:
     """Return the chance of each task on images of `objects` different objects."""
     of_animals = 1 / (animals - objects + 1)
     return {ANIMAL: of_animals, NAME: of_animals, COMPOSITION: 1 / (animals * textures - objects + 1)}
@@ -121,7 +121,7 @@ class Recognised(Records):
 
         kinds = [(arm, self.measure_of(arm)) for arm, _ in self.results]
         there = [(arm, kind) for arm, kind in kinds if (self.folder(arm) / FOLDER / kind.file()).exists()]
-        parts = [self._narrowed(objects_of(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
+        parts = [self._narrowed(recognition_rows(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     @cached_property
@@ -131,7 +131,7 @@ class Recognised(Records):
 
 
 @cache  # what is finished doesn't change, and reports are written anew after every run
-def objects_of(folder: Path, measure: Recognition) -> "pd.DataFrame":
+def recognition_rows(folder: Path, measure: Recognition) -> "pd.DataFrame":
     """The rows that were measured of the cell in a folder."""
     import pandas as pd
 

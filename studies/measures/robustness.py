@@ -29,7 +29,7 @@ def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = 
     return its and its._replace(signed=signed)
 
 
-def level(part: pd.DataFrame) -> Estimate | None:
+def group_accuracy(part: pd.DataFrame) -> Estimate | None:
     """A group's accuracy; None without records."""
     return estimate(part) if len(part) else None
 
@@ -52,7 +52,7 @@ def mean_gain(means: Means) -> Values:
     return np.clip((second - first).mean(1), -1, 1)
 
 
-def effective(models: int) -> Statistic:
+def effective_robustness(models: int) -> Statistic:
     """Return effective robustness, averaged over some models: the accuracy on what is unseen minus what the baseline's
     fit predicts from the accuracy on what is seen (Taori et al. 2020, section 2: rho(f) = acc2(f) - beta(acc1(f)),
     where beta is linear in log-odds).
@@ -62,17 +62,17 @@ def effective(models: int) -> Statistic:
 
     def above(means: Means) -> Values:
         own, base = np.split(means[:, : 2 * models], 2, axis=1), np.split(means[:, 2 * models :], 2, axis=1)
-        x, y = log_odds(base[0]), log_odds(base[1])
+        x, y = clipped_log_odds(base[0]), clipped_log_odds(base[1])
         spread = x - x.mean(1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):  # without a spread there is no line, and no number
             slope = (spread * y).sum(1, keepdims=True) / (spread**2).sum(1, keepdims=True)
-        expected = y.mean(1, keepdims=True) + slope * (log_odds(own[0]) - x.mean(1, keepdims=True))
+        expected = y.mean(1, keepdims=True) + slope * (clipped_log_odds(own[0]) - x.mean(1, keepdims=True))
         return np.clip((own[1] - 1 / (1 + np.exp(-expected))).mean(1), -1, 1)
 
     return above
 
 
-def log_odds(accuracy: Means) -> Means:
+def clipped_log_odds(accuracy: Means) -> Means:
     kept = np.clip(accuracy, LEAST, 1 - LEAST)
     return np.log(kept / (1 - kept))
 
@@ -80,10 +80,10 @@ def log_odds(accuracy: Means) -> Means:
 def slope_along(x: Sequence[float]) -> Statistic:
     """How much the means rise per `STEP` of `x`, by least squares."""
     spread = np.array(x) - np.mean(x)
-    return kept(lambda means: STEP * (means @ spread) / (spread @ spread), len(x))
+    return clip_to_range(lambda means: STEP * (means @ spread) / (spread @ spread), len(x))
 
 
-def kept(function: Statistic, groups: int) -> Statistic:
+def clip_to_range(function: Statistic, groups: int) -> Statistic:
     """Keep a weighted sum of means, whose weights add up to 0, in the range that means from 0 to 1 give it."""
     most = np.abs(function(np.eye(groups))).sum() / 2
     return lambda means: np.clip(function(means), -most, most)
@@ -103,4 +103,4 @@ def jump_along(coverages: Sequence[float]) -> Statistic | None:
         there = means[:, b] - means[:, a]
         return STEP * (there / inside - (means[:, -1] - means[:, 0] - there) / outside)
 
-    return kept(more, len(coverages))
+    return clip_to_range(more, len(coverages))

@@ -60,7 +60,9 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     first = next(section for section in sections.values() if section.records.results)
     yield first.bars()
     about = f"{explained_as(study.spec.name)}. Each row is {base} with one change"
-    yield Paragraph(f"{about}, trained on {trained_on({its.split: its.data for its in sections.values()})}.")
+    yield Paragraph(
+        f"{about}, trained on {training_data_in_words({its.split: its.data for its in sections.values()})}."
+    )
     yield from claims(verdicts, f"points above {base}", " ".join(DIFFERENCES.format(base=base).split()))
     rows = [arm.labels["row"] for arm in study.arms] + [claim.row for claim in ablations_of(study.spec).claims]
     if says := rows_explained(study.spec, rows):
@@ -71,7 +73,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     yield Curves("training", records, ("row",), panels="split", says=" ".join(TRAINED.split()))
 
 
-def trained_on(data: Mapping[str, CellData]) -> str:
+def training_data_in_words(data: Mapping[str, CellData]) -> str:
     """Say what the first row of each split is trained on: the hardest cell of the grids, with its share of animal
     pairs, or the user's own split."""
     if "own" in data:
@@ -196,7 +198,7 @@ class Section:
         """Return each row's ratio of two weights, as mean and deviation over seeds."""
         found: dict[str, list[float]] = {}
         for arm, _ in self.records.results:
-            value = ratio(self.records.folder(arm), names)
+            value = weight_ratio(self.records.folder(arm), names)
             found.setdefault(arm.labels["row"], []).extend([] if value is None else [value])
         spread = {row: stdev(values) if len(values) > 1 else nan for row, values in found.items()}
         return {(row,): number(mean(values), spread[row]) for row, values in found.items() if values}
@@ -227,7 +229,7 @@ class Section:
 
 
 @cache  # what is finished doesn't change, and the tables are written anew after every run
-def ratio(folder: Path, names: tuple[str, str]) -> float | None:
+def weight_ratio(folder: Path, names: tuple[str, str]) -> float | None:
     """Return the first of two scalar weights divided by the second; None if the model in this folder lacks them."""
     from menagerie.models.checkpoint import read_weights
 
@@ -235,7 +237,7 @@ def ratio(folder: Path, names: tuple[str, str]) -> float | None:
     return float(found[names[0]] / found[names[1]]) if set(names) <= found.keys() else None
 
 
-def export(study: Any, records: Records) -> None:
+def export_ablations(study: Any, records: Records) -> None:
     """Write every accuracy of every run, and the tables of all splits in one file."""
     write_scores("ablations.csv", records)
     if records.results:

@@ -51,7 +51,7 @@ TRAINING = """The runs of each model's largest budget. Validation: accuracy on a
 the dotted line is chance. All numbers: `cells/*/training.csv`."""
 
 
-class Point(NamedTuple):
+class BudgetResult(NamedTuple):
     """A model's result at one budget that all seeds have finished."""
 
     steps: int
@@ -68,20 +68,20 @@ class Point(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        level = percent(self.level).replace(" %", "")
+        level = accuracy_text(self.level).replace(" %", "")
         return [str(self.steps), *self.cost.texts, f"{100 * self.validation:.1f}", level]
 
 
-class Line(NamedTuple):
+class BudgetLine(NamedTuple):
     """A model at one split, budget by budget."""
 
     split: str
     model: str
     course: Course
-    points: Sequence[Point]
+    points: Sequence[BudgetResult]
 
     @property
-    def best(self) -> Point | None:
+    def best(self) -> BudgetResult | None:
         """The budget that is best on validation, of equal ones the smallest; None before any is finished."""
         return max(self.points, key=lambda point: (point.validation, -point.steps), default=None)
 
@@ -92,17 +92,17 @@ Courses = Mapping[Key, Course]
 """The course of each model on each split, by split and model."""
 
 
-def page(study: Any, records: Records, courses: Courses, judged: Mapping[str, Sequence[str]]) -> Iterator[Part]:
+def parts(study: Any, records: Records, courses: Courses, judged: Mapping[str, Sequence[str]]) -> Iterator[Part]:
     """The parts of the page; `judged` are the tests of what is unseen, by split."""
     unseen = {"subset": tuple(dict.fromkeys(test for names in judged.values() for test in names)), "task": "swap"}
-    lines = lines_of(study, records, courses, unseen)
+    lines = budget_lines(study, records, courses, unseen)
     points = [(line, point) for line in lines for point in line.points]
-    curves = only([point for _, point in points], records).labelled(costs)
-    chosen = only([line.best for line in lines if line.best], records)
+    curves = with_runs_of([point for _, point in points], records).labelled(cost_labels)
+    chosen = with_runs_of([line.best for line in lines if line.best], records)
     gaps = chosen.where(**unseen).estimates(("split", "model"), {"model": study.models[0]})
     names = "; ".join(f"{', '.join(f'`{test}`' for test in names)} ({split})" for split, names in judged.items())
-    drawn = figures(study, curves, curves.where(**unseen), chosen, BY_COST.format(tests=names)) if points else []
-    yield from said(study, lines, gaps)
+    drawn = cost_figures(study, curves, curves.where(**unseen), chosen, BY_COST.format(tests=names)) if points else []
+    yield from result_sentences(study, lines, gaps)
     yield from drawn[:1]
     header = ("split", "model", *HEADER, "above the first", "outcome")
     yield Rows("best", header, best_rows(study, lines, gaps), says=BEST)
@@ -117,11 +117,11 @@ def page(study: Any, records: Records, courses: Courses, judged: Mapping[str, Se
     yield Heading("What was chosen from", CHOSEN_FROM)
     yield Rows("choices", ("split", "model", "choice", *map(str, study.budgets)), choice_rows(study, records))
     yield Heading("How they trained")
-    longest = only([line.points[-1] for line in lines if line.points], records)
+    longest = with_runs_of([line.points[-1] for line in lines if line.points], records)
     yield Curves("training", longest, ("split",), says=TRAINING)
 
 
-def figures(study: Any, curves: Records, unseen: Records, chosen: Records, says: str) -> list[Part]:
+def cost_figures(study: Any, curves: Records, unseen: Records, chosen: Records, says: str) -> list[Part]:
     """Accuracy on what is unseen by operations, images and processor time, and on every test."""
     timed = unseen.where(lambda arm: arm.labels["cpu_seconds"] != "")
     look: dict[str, Any] = {"x": "steps", "log": True, "large": chosen}
@@ -134,7 +134,7 @@ def figures(study: Any, curves: Records, unseen: Records, chosen: Records, says:
     ]
 
 
-def lines_of(study: Any, records: Records, courses: Courses, unseen: Mapping[str, Any]) -> list[Line]:
+def budget_lines(study: Any, records: Records, courses: Courses, unseen: Mapping[str, Any]) -> list[BudgetLine]:
     """Return each model at each split, with the budgets that all seeds have finished."""
     found: dict[Key, list[Arm]] = {}
     for arm, _ in records.results:
@@ -144,60 +144,60 @@ def lines_of(study: Any, records: Records, courses: Courses, unseen: Mapping[str
     whole = {key: tuple(arms) for key, arms in sorted(found.items()) if len(arms) == study.seeds}
     ids = {arm.id for arms in whole.values() for arm in arms}
     levels = records.where(lambda arm: arm.id in ids, **unseen).estimates(("split", "model", "steps"))
-    points: dict[Key, list[Point]] = {key: [] for key in courses}
+    points: dict[Key, list[BudgetResult]] = {key: [] for key in courses}
     for key, arms in whole.items():
-        points[key[:2]].append(Point(key[2], arms, records.mean(arms) or 0.0, levels[key]))
-    return [Line(*key, course, points[key]) for key, course in courses.items()]
+        points[key[:2]].append(BudgetResult(key[2], arms, records.mean(arms) or 0.0, levels[key]))
+    return [BudgetLine(*key, course, points[key]) for key, course in courses.items()]
 
 
-def only(points: Iterable[Point], records: Records) -> Records:
+def with_runs_of(points: Iterable[BudgetResult], records: Records) -> Records:
     ids = {arm.id for point in points for arm in point.arms}
     return records.where(lambda arm: arm.id in ids)
 
 
-def costs(arm: Arm, records: Records) -> dict[str, Any]:
+def cost_labels(arm: Arm, records: Records) -> dict[str, Any]:
     """Return a run's costs, as the labels by which figures place it."""
     cost = noted_cost(arm)
     return {FLOPS: cost.flops / 1e12, IMAGES: cost.images / 1000, SECONDS: cost.cpu_seconds}
 
 
-def said(study: Any, lines: Sequence[Line], gaps: Gaps) -> Iterator[Part]:
+def result_sentences(study: Any, lines: Sequence[BudgetLine], gaps: Gaps) -> Iterator[Part]:
     """Yield, for each split where the first model has results, a sentence on each model that has some there."""
     firsts = {line.split: line for line in lines if line.model == study.models[0] and line.best}
     if not firsts:
         yield Paragraph("No model has finished its first budget with all seeds yet.")
     for line in (line for line in lines if line.split in firsts and line.best):
         gap = gaps.get((line.split, line.model))  # none of the first itself
-        yield Sentence(on_other(firsts[line.split], line, gap) if gap else on_first(study, line))
+        yield Sentence(other_sentence(firsts[line.split], line, gap) if gap else first_sentence(study, line))
 
 
-def on_first(study: Any, line: Line) -> str:
+def first_sentence(study: Any, line: BudgetLine) -> str:
     """Say how accurate the first model becomes, and at what cost."""
     place = "On your own split" if line.split == "own" else f"At the hardest cell of the {line.split} split"
     images, tflop, seconds = line.best.cost.texts
     spent = f"{images} images, {tflop} TFLOP" + f", {seconds} CPU-seconds" * (seconds != DASH)
-    outcome = verdict(study, line)
+    outcome = budget_outcome(study, line)
     return (
-        f"{place} {title_of(line.model)} prefers the true caption in {percent(line.best.level)} of what is unseen, "
+        f"{place} {title_of(line.model)} prefers the true caption in {accuracy_text(line.best.level)} of what is unseen, "
         f"after the {line.best.steps} steps that validation chose of up to {line.points[-1].steps} ({spent}). "
         f"With a bar of {100 * study.bar:.0f} % the outcome is “{outcome}”: {VERDICTS[outcome]}."
     )
 
 
-def on_other(first: Line, line: Line, gap: "Estimate") -> str:
+def other_sentence(first: BudgetLine, line: BudgetLine, gap: "Estimate") -> str:
     """Say how far another model at its best budget is above the first, and which budget makes it as good on
     validation."""
     base, best, title = first.best, line.best, title_of(first.model)
     match = next((point for point in line.points if point.validation >= base.validation), None)
     times = f"with {best.cost.flops / base.cost.flops:.2g} times the operations"
-    text = f"{title_of(line.model)} gets {percent(best.level)} after {best.steps} steps, {times}: {gap} points"
+    text = f"{title_of(line.model)} gets {accuracy_text(best.level)} after {best.steps} steps, {times}: {gap} points"
     if match is None:
         return f"{text}; at no budget is it as good on validation as {title} at its best."
     share = f"with {match.cost.flops / base.cost.flops:.2g} times the operations"
     return f"{text}; on validation it is as good as {title} at its best after {match.steps} steps, {share}."
 
 
-def verdict(study: Any, line: Line) -> str:
+def budget_outcome(study: Any, line: BudgetLine) -> str:
     if line.best is None:
         return DASH
     level, outlook = line.best.level, line.course.outlook(study.rise)
@@ -208,12 +208,18 @@ def verdict(study: Any, line: Line) -> str:
     return "undecided"
 
 
-def best_rows(study: Any, lines: Sequence[Line], gaps: Gaps) -> list[list[str]]:
+def best_rows(study: Any, lines: Sequence[BudgetLine], gaps: Gaps) -> list[list[str]]:
     """Return a row for each line: the budget that validation chose, the points above the first model, and the
     verdict."""
     known = [(line, line.best.texts if line.best else [WAITING] * len(HEADER)) for line in lines]
     return [
-        [line.split, title_of(line.model), *texts, str(gaps.get((line.split, line.model), DASH)), verdict(study, line)]
+        [
+            line.split,
+            title_of(line.model),
+            *texts,
+            str(gaps.get((line.split, line.model), DASH)),
+            budget_outcome(study, line),
+        ]
         for line, texts in known
     ]
 
@@ -235,7 +241,7 @@ def choice_rows(study: Any, records: Records) -> list[list[str]]:
     return rows
 
 
-def percent(level: "Estimate") -> str:
+def accuracy_text(level: "Estimate") -> str:
     """Return an accuracy with its interval. Many animal pairs get one even if their records are all alike."""
     bounds = f"{100 * level.low:.1f}, {100 * level.high:.1f}" if level.conclusive else level.bounds
     return f"{100 * level.value:.1f} % [{bounds}]"

@@ -40,68 +40,73 @@ UNRELIABLE = {
 BINDS = "captions that bind (%)"
 
 
-def page(records: Records, levels: Levels, enough: float) -> Iterator[Part]:
+def parts(records: Records, levels: Levels, enough: float) -> Iterator[Part]:
     """The answer, a figure of all effects, their tables, the claims, recognition, and every run."""
     swaps = records.where(subset=TEST, task="swap")
     found = contrasts(swaps, levels)
-    words = {effect: called(effect) for effect in effects(tuple(levels))}
+    words = {effect: effect_in_words(effect) for effect in effects(tuple(levels))}
     for model, its in found.items():
-        yield Sentence(answer(model, its, levels))
-        yield Sentence(reached(swaps.where(model=model), model, enough))
+        yield Sentence(effects_sentence(model, its, levels))
+        yield Sentence(accuracy_sentence(swaps.where(model=model), model, enough))
     yield Effects("effects", found, words, says=SAYS)
-    yield Paragraph(" ".join([*seen(swaps), *left_out(swaps, levels)]))
+    yield Paragraph(" ".join([*image_sentences(swaps), *seeds_left_out(swaps, levels)]))
     yield Heading("Main effects", MAIN)
-    yield table("main", found, levels, 1)
+    yield effect_table("main", found, levels, 1)
     if len(levels) > 1:
-        yield Heading("Interactions", f"{INTERACTIONS} {aliases(len(levels))}".strip())
-        yield table("pairs", found, levels, 2)
-    verdicts = [its for model in found for its in judgements(records.where(model=model), model, found, levels, enough)]
+        yield Heading("Interactions", f"{INTERACTIONS} {alias_sentence(len(levels))}".strip())
+        yield effect_table("pairs", found, levels, 2)
+    verdicts = [
+        its for model in found for its in paper_verdicts(records.where(model=model), model, found, levels, enough)
+    ]
     if verdicts:
         yield Sentence(sentence(verdicts))
         yield from claims(verdicts, "points, or accuracy (%)", CLAIMS.format(f"{enough:.0%}"))
     yield Heading("Recognition", RECOGNISED)
     for task in RECOGNITION:
         if of_task := contrasts(records.where(subset=TEST, task=task), levels):
-            yield table(task.replace(" ", "-"), of_task, levels, 1, f"{task.capitalize()}.")
+            yield effect_table(task.replace(" ", "-"), of_task, levels, 1, f"{task.capitalize()}.")
     yield Heading("All runs", RUNS)
-    yield Table("arms", swaps, ("model", *FACTORS), intervals=True, words=in_words(swaps), beside=counted(swaps))
+    yield Table(
+        "arms", swaps, ("model", *FACTORS), intervals=True, words=objects_in_words(swaps), beside=run_columns(swaps)
+    )
 
 
-def called(effect: Effect) -> str:
+def effect_in_words(effect: Effect) -> str:
     """An effect in words: "textures mentioned × batch size"."""
     return " × ".join(FACTORS[name][0] for name in effect)
 
 
-def level(name: str, value: Any) -> str:
+def level_in_words(name: str, value: Any) -> str:
     """A level in words."""
     return FACTORS[name][1].format(max(value) if isinstance(value, tuple) else value)
 
 
-def change(name: str, levels: Levels) -> str:
-    return " → ".join(level(name, value) for value in levels[name])
+def levels_in_words(name: str, levels: Levels) -> str:
+    return " → ".join(level_in_words(name, value) for value in levels[name])
 
 
-def answer(model: str, found: Mapping[Effect, Estimate], levels: Levels) -> str:
+def effects_sentence(model: str, found: Mapping[Effect, Estimate], levels: Levels) -> str:
     """Say which factors raise accuracy, which lower it, which are undecided, and which interact."""
     main = {effect[0]: its for effect, its in found.items() if len(effect) == 1}
     said = [
-        f"{what}: " + ", ".join(f"{called((name,))} ({change(name, levels)}) {main[name]}" for name in names)
+        f"{what}: "
+        + ", ".join(f"{effect_in_words((name,))} ({levels_in_words(name, levels)}) {main[name]}" for name in names)
         for what, sign in (("Raised by", 1), ("Lowered by", -1), ("Undecided", 0))
         if (names := [name for name, its in main.items() if helps(its) == sign])
     ]
-    pairs = [f"{called(effect)} {its}" for effect, its in found.items() if len(effect) > 1 and helps(its)]
+    pairs = [f"{effect_in_words(effect)} {its}" for effect, its in found.items() if len(effect) > 1 and helps(its)]
     if len(main) > 1:
         said.append(f"Interactions of two factors: {', '.join(pairs) or 'none is clear'}")
     return f"{title_of(model)}: what changes accuracy on swaps, in percentage points. {'. '.join(said)}."
 
 
-def reached(swaps: Records, model: str, enough: float) -> str:
+def accuracy_sentence(swaps: Records, model: str, enough: float) -> str:
     """Say how accurate a model's runs are, over all and where captions are complete. If the latter aren't above chance,
     effects say little."""
     (every,) = swaps.estimates(("model",)).values()
-    text = f"{title_of(model)} gets {percent(every)} of swaps right over all runs (chance is 50)"
+    text = f"{title_of(model)} gets {percent_with_bounds(every)} of swaps right over all runs (chance is 50)"
     for its in swaps.where(**COMPLETE).estimates(("model",)).values():
-        text += f", and {percent(its)} where captions are complete"
+        text += f", and {percent_with_bounds(its)} where captions are complete"
         if helps(points_above(its, 0.5)) != 1:
             text += ". That isn't above chance, so effects say little"
         elif its.value < enough:
@@ -109,16 +114,16 @@ def reached(swaps: Records, model: str, enough: float) -> str:
     return f"{text}."
 
 
-def percent(its: Estimate) -> str:
+def percent_with_bounds(its: Estimate) -> str:
     return f"{100 * its.value:.1f} % [{its.bounds}]"
 
 
-def judgements(records: Records, model: str, found: Found, levels: Levels, enough: float) -> Iterator[Verdict]:
+def paper_verdicts(records: Records, model: str, found: Found, levels: Levels, enough: float) -> Iterator[Verdict]:
     """Yield verdicts for a model on what the paper claims of CLIP."""
     title = title_of(model)
     for name, claim in HURT.items():
         its, sign = found[model].get((name,)), 1 if COMPLETE[name] else -1
-        measured = f"{change(name, levels)}: {its}" if its else "not varied"
+        measured = f"{levels_in_words(name, levels)}: {its}" if its else "not varied"
         yield Verdict(claim, title, TESTED, judged(its, sign), EXPECTED[sign], measured)
     yield Verdict(
         "too many attributes hurt", title, TESTED, "not tested", EXPECTED[-1], "an object has one texture here"
@@ -127,11 +132,11 @@ def judgements(records: Records, model: str, found: Found, levels: Levels, enoug
     others = {arm.id for arm in records.arms} - {arm.id for arm in complete.arms}
     for name, claim in UNRELIABLE.items():
         most = {name: levels[name][1] if name in levels else ()}
-        yield of_level(claim, title, records.where(lambda arm: arm.id in others, **most), enough, -1)
-    yield of_level("with the right data binding is nearly perfect", title, complete, enough, 1)
+        yield level_verdict(claim, title, records.where(lambda arm: arm.id in others, **most), enough, -1)
+    yield level_verdict("with the right data binding is nearly perfect", title, complete, enough, 1)
 
 
-def of_level(claim: str, title: str, runs: Records, enough: float, sign: int) -> Verdict:
+def level_verdict(claim: str, title: str, runs: Records, enough: float, sign: int) -> Verdict:
     """Return the verdict on the claim that the accuracy of runs is above `enough` (`sign` 1) or below it (-1).
 
     It is undecided if the runs don't recognise objects either: then low accuracy says nothing of binding.
@@ -140,17 +145,17 @@ def of_level(claim: str, title: str, runs: Records, enough: float, sign: int) ->
     its, expected = tasks.get("swap"), f"{'above' if sign > 0 else 'below'} {enough:.0%}"
     if its is None:
         return Verdict(claim, title, TESTED, "not tested", expected, "no such run")
-    judgement, measured = judged(points_above(its, enough), sign), percent(its)
+    judgement, measured = judged(points_above(its, enough), sign), percent_with_bounds(its)
     known = min((tasks[task].value for task in RECOGNITION if task in tasks), default=1.0)
     if known < enough and its.value < enough:
         return Verdict(claim, title, TESTED, "undecided", expected, f"{measured}; recognition {100 * known:.1f} % only")
     return Verdict(claim, title, TESTED, judgement, expected, measured)
 
 
-def table(name: str, found: Found, levels: Levels, factors: int, text: str = "") -> Rows:
+def effect_table(name: str, found: Found, levels: Levels, factors: int, text: str = "") -> Rows:
     """A row for each effect of `factors` factors of each model."""
     rows = [
-        [title_of(model), called(effect), *(change(each, levels) for each in effect), str(its)]
+        [title_of(model), effect_in_words(effect), *(levels_in_words(each, levels) for each in effect), str(its)]
         for model, of_model in found.items()
         for effect, its in of_model.items()
         if len(effect) == factors
@@ -161,11 +166,11 @@ def table(name: str, found: Found, levels: Levels, factors: int, text: str = "")
     )
 
 
-def in_words(records: Records) -> dict[str, dict[Any, str]]:
+def objects_in_words(records: Records) -> dict[str, dict[Any, str]]:
     return {"objects": {text: f"up to {text.rpartition('+')[2]}" for text in records.labels("objects")}}
 
 
-def seen(records: Records) -> Iterable[str]:
+def image_sentences(records: Records) -> Iterable[str]:
     """Say on how many images runs train, and how many they see with each batch size."""
     counts = {(arm.place["batch"], result["train_images"], result["images_seen"]) for arm, result in records.results}
     trained = ", ".join(str(number) for number in sorted({images for _, images, _ in counts}))
@@ -177,7 +182,7 @@ def seen(records: Records) -> Iterable[str]:
         yield "So the effect of the batch size includes that of more images seen; `--held images` shows equally many."
 
 
-def left_out(records: Records, levels: Levels) -> Iterable[str]:
+def seeds_left_out(records: Records, levels: Levels) -> Iterable[str]:
     """Say which seeds count in no effect yet."""
     runs = len(design(len(levels)))
     for model in records.labels("model"):
@@ -187,7 +192,7 @@ def left_out(records: Records, levels: Levels) -> Iterable[str]:
             yield f"Effects leave out seed {listed} of {title_of(model)}: not all its runs have a result."
 
 
-def aliases(factors: int) -> str:
+def alias_sentence(factors: int) -> str:
     """Say which effects of a half design can't be told apart."""
     if factors <= ALL:
         return ""
@@ -198,7 +203,7 @@ def aliases(factors: int) -> str:
     )
 
 
-def counted(records: Records) -> dict[str, dict[tuple[Any, ...], str]]:
+def run_columns(records: Records) -> dict[str, dict[tuple[Any, ...], str]]:
     """Further columns of the table of runs, by the labels of its rows."""
     columns: dict[str, dict[tuple[Any, ...], str]] = {}
     for arm, result in records.results:

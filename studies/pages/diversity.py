@@ -12,11 +12,11 @@ from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Heading, HeatMap, Lines, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, NAME
-from menagerie.studies.measures.robustness import contrast, effective, gain, level
-from menagerie.studies.pages.diversity_claims import CAPTIONS, CLASSES, SEEN, UNSEEN, Claims, is_square
+from menagerie.studies.measures.robustness import contrast, effective_robustness, gain, group_accuracy
+from menagerie.studies.pages.diversity_claims import CAPTIONS, CLASSES, SEEN, UNSEEN, DiversityClaims, is_square
 
 
-class Page(Claims):
+class DiversityPage(DiversityClaims):
     """The page of a study as far as its runs have come."""
 
     def parts(self) -> Iterator[Part]:
@@ -112,11 +112,11 @@ class Page(Claims):
         for name in self.names:
             own = {kind: self.curve(name, kind) for kind in (SEEN, UNSEEN)}
             for k, share in enumerate(self.coverages):
-                levels = [level(own[kind][k]) for kind in (SEEN, UNSEEN)]
+                levels = [group_accuracy(own[kind][k]) for kind in (SEEN, UNSEEN)]
                 gaps: list[Estimate | None] = [None, None]
                 if name != CLASSES:
                     one = [own[SEEN][k], own[UNSEEN][k]]
-                    gaps[0] = contrast([*one, *base[SEEN], *base[UNSEEN]], effective(1), signed=True)
+                    gaps[0] = contrast([*one, *base[SEEN], *base[UNSEEN]], effective_robustness(1), signed=True)
                     gaps[1] = contrast([base[UNSEEN][k], own[UNSEEN][k]], gain, signed=True)
                 yield name, f"{share:.0%}", *map(text, (*levels, *gaps))
 
@@ -126,7 +126,7 @@ class Page(Claims):
         textures = len(load_world(self.study.world).textures)
         for share in self.coverages:
             number = round_coverage(share, self.study.classes) / self.study.classes
-            its = level(self.points(COMPOSITION, coverage=share))
+            its = group_accuracy(self.points(COMPOSITION, coverage=share))
             yield f"{share:.0%}", f"{number * textures:.3g}", f"{self.nmi(share):.3f}", text(its)
 
 

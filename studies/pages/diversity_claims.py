@@ -13,11 +13,11 @@ from menagerie.generators.coverage import round_coverage
 from menagerie.studies.frame.claims import Verdict, verdict
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.records import Records
-from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, Recognised, chances
+from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, Recognised, recognition_chances
 from menagerie.studies.measures.robustness import (
     STEP,
     contrast,
-    effective,
+    effective_robustness,
     gain,
     gain_from,
     jump_along,
@@ -30,7 +30,7 @@ CAPTIONS, CLASSES = "captions", "classes"
 
 
 @dataclass(frozen=True)
-class Claims:
+class DiversityClaims:
     """A study's finished runs, and their verdicts on the claims of two papers. `diversity.Page` shows them."""
 
     study: Any
@@ -70,7 +70,7 @@ class Claims:
     def chance(self, world: str, task: str) -> float:
         """Return the chance of a task in a world, for the tests with the fewest objects."""
         names = load_world(world)
-        return chances(len(names.animals), len(names.textures), min(self.study.test_objects))[task]
+        return recognition_chances(len(names.animals), len(names.textures), min(self.study.test_objects))[task]
 
     def points(self, task: str = ANIMAL, kind: str = UNSEEN, **labels: Any) -> pd.DataFrame:
         """Return the records of a task on seen or unseen compositions, of the runs with these labels. World, images and
@@ -113,7 +113,11 @@ class Claims:
             relative = contrast([*base[UNSEEN], *own[UNSEEN]], mean_gain, signed=True)
             yield self.said("relative", "captions above classes, all coverages", ANIMAL, relative, 1)
             every = [*own[SEEN], *own[UNSEEN], *base[SEEN], *base[UNSEEN]]
-            gap = contrast(every, effective(len(self.coverages)), signed=True) if len(self.coverages) > 1 else None
+            gap = (
+                contrast(every, effective_robustness(len(self.coverages)), signed=True)
+                if len(self.coverages) > 1
+                else None
+            )
             yield self.said("effective", "captions above the fit of classes", ANIMAL, gap, 1)
 
     def of_scale(self) -> Iterator[Verdict]:

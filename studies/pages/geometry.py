@@ -22,14 +22,14 @@ from menagerie.studies.pages.geometry_cells import (
     NAMED,
     NEXT,
     TEST,
-    Tested,
-    cells,
-    judged,
-    predicted,
-    took_part,
+    TestedPredictor,
+    cells_with_predictors,
+    correlation_outcome,
+    test_predictors,
+    was_chosen_on,
 )
-from menagerie.studies.pages.geometry_conditions import Held, percent
-from menagerie.studies.pages.geometry_figures import Dots, TradeOff
+from menagerie.studies.pages.geometry_conditions import ConditionRows, mean_percent
+from menagerie.studies.pages.geometry_figures import CellDots, TradeOff
 from menagerie.studies.pages.probes import mean_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ ALIGNED: Mapping[str, tuple[str, str]] = {
 }
 
 
-class Page:
+class GeometryPage:
     """The page of a study as far as its runs have come."""
 
     def __init__(
@@ -67,9 +67,9 @@ class Page:
         """`place` is the place of the grid at which all models are compared; `images` are the world and the side in
         pixels."""
         self.geometry, conditions = map(records.measured, measures)
-        self.held = Held(conditions, place)
-        every = cells(records, self.geometry)
-        old = np.array([took_part(*images, row) for row in every.to_dict("records")], bool)
+        self.held = ConditionRows(conditions, place)
+        every = cells_with_predictors(records, self.geometry)
+        old = np.array([was_chosen_on(*images, row) for row in every.to_dict("records")], bool)
         self.cells, self.left_out = every[~old], int(old.sum())
         self.lacking = len(records.where(test=(TEST,)).scores) - len(every)
 
@@ -78,12 +78,12 @@ class Page:
         if not len(self.held.frame):
             yield Paragraph("Nothing is measured yet.")
             return
-        found, verdicts = predicted(self.cells), list(self.verdicts())
+        found, verdicts = test_predictors(self.cells), list(self.verdicts())
         yield from self.answer(found)
         yield Sentence(sentence(verdicts, "Kang et al. 2025"))
         if len(self.cells):
             names = [its.name for its in (NAMED, *NEXT)]
-            yield Dots("prediction", self.cells, names, ACCURACY, says=line(DOTS))
+            yield CellDots("prediction", self.cells, names, ACCURACY, says=line(DOTS))
             rows = list(map(correlation_row, found))
             yield Rows("correlations", CORRELATED, rows, says=f"{line(CORRELATIONS)} {self.without()}".strip())
         yield from self.of_conditions()
@@ -92,7 +92,7 @@ class Page:
         yield Heading("Alignment and edits", line(EDITS))
         yield Rows("alignment", ("model", *ALIGNED), list(self.aligned()))
 
-    def answer(self, found: list[Tested]) -> Iterator[Part]:
+    def answer(self, found: list[TestedPredictor]) -> Iterator[Part]:
         """Yield the sentences on what predicts accuracy on unseen pairs, which conditions hold, and their trade-off."""
         first, *others = found
         if not len(self.cells):
@@ -108,8 +108,8 @@ class Page:
         for model, its in self.held.of_models.items():
             named = ", ".join(name for name in CONDITIONS if (name, EVERY) in its)
             yield Sentence(
-                f"{title_of(model)} meets all conditions ({named}) in {percent(its[ALL, EVERY])} % of scenes "
-                f"(chance {self.held.chance(ALL)}); it would be {percent(its[ALL, INDEPENDENT], False)} % if they were "
+                f"{title_of(model)} meets all conditions ({named}) in {mean_percent(its[ALL, EVERY])} % of scenes "
+                f"(chance {self.held.chance(ALL)}); it would be {mean_percent(its[ALL, INDEPENDENT], False)} % if they were "
                 "independent."
             )
         yield Sentence(
@@ -141,7 +141,7 @@ class Page:
         yield Heading("Is binding paid for with categorisation?", line(TRADE_OFF))
         cells = self.held.margins, self.held.shares
         yield TradeOff("trade-off", *cells, CATEGORISATION, BINDING, self.held.chances, says=line(CURVE_SAYS))
-        columns = [by_hand(weight) for weight in WEIGHTS]
+        columns = [ideal_margins(weight) for weight in WEIGHTS]
         rows = [(name, *(f"{its[name]:.3f}" for its in columns)) for name in columns[0]]
         yield Rows("by-hand", ("least margin", *(f"weight {weight:g}" for weight in WEIGHTS)), rows, says=line(BY_HAND))
 
@@ -155,43 +155,43 @@ class Page:
 
     def verdicts(self) -> Iterator[Verdict]:
         """Yield verdicts on what Kang et al. claim, as far as this study has the runs."""
-        least = min(by_hand(1.0).values())
+        least = min(ideal_margins(1.0).values())
         ideal = "contradicted" if least > 0 else "confirmed"
-        yield said(
+        yield claim_verdict(
             "ideal", "embedding made by hand, weight 1", "least margin of all", ideal, -1, f"{least:+.2f}, exact"
         )
-        outcome = judged(self.traded, -1, self.traded.p)
-        yield said("trade", "all runs", "percent of scenes", outcome, -1, str(self.traded))
+        outcome = correlation_outcome(self.traded, -1, self.traded.p)
+        yield claim_verdict("trade", "all runs", "percent of scenes", outcome, -1, str(self.traded))
         for name in CONDITIONS[1:]:
             if gap := self.held.gap("dcsm", "clip", name):
                 sure = gap.low > 0 or gap.high < 0
                 outcome = ("confirmed" if gap.low > 0 else "contradicted") if sure else "undecided"
-                yield said("dcsm", f"DCSM − CLIP: {name}", "percent of scenes", outcome, 1, percent(gap))
+                yield claim_verdict("dcsm", f"DCSM − CLIP: {name}", "percent of scenes", outcome, 1, mean_percent(gap))
 
     def aligned(self) -> Iterator[tuple[str, ...]]:
         frame = self.geometry.dropna(subset="value")
         for model in dict.fromkeys(frame["model"]):
             its = frame[frame["model"] == model]
-            yield title_of(model), *(over_seeds(its, *where) for where in ALIGNED.values())
+            yield title_of(model), *(mean_with_chance(its, *where) for where in ALIGNED.values())
 
 
 @cache  # pages are drawn after every run
-def by_hand(weight: float) -> dict[str, float]:
+def ideal_margins(weight: float) -> dict[str, float]:
     """Return the least margin of each condition for the embedding made by hand with this weight of conjunctions."""
     return least_margins(IdealEmbedding(weight))
 
 
-def correlation_row(its: Tested) -> tuple[str, ...]:
+def correlation_row(its: TestedPredictor) -> tuple[str, ...]:
     p = DASH if np.isnan(its.p) else "<0.001" if its.p < 0.001 else f"{its.p:.3f}"
     three = map(str, (its.over_all, its.by_place, its.by_model))
     return its.predictor.name, "higher" if its.predictor.sign > 0 else "lower", *three, p, its.outcome
 
 
-def said(claim: str, row: str, tests: str, outcome: str, sign: int, measured: str) -> Verdict:
+def claim_verdict(claim: str, row: str, tests: str, outcome: str, sign: int, measured: str) -> Verdict:
     return Verdict(CLAIMED[claim], row, tests, outcome, EXPECTED[sign], measured)
 
 
-def over_seeds(rows: "pd.DataFrame", part: str, measure: str) -> str:
+def mean_with_chance(rows: "pd.DataFrame", part: str, measure: str) -> str:
     """Return as text the mean over seeds, with places of the grid pooled, and chance; a dash without rows."""
     chosen = rows[(rows["part"] == part) & (rows["measure"] == measure)]
     if not len(chosen):

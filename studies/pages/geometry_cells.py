@@ -43,7 +43,7 @@ NEXT = (
 """The measures that came closest to `NAMED` on the cells on which it was chosen."""
 
 
-class Tested(NamedTuple):
+class TestedPredictor(NamedTuple):
     """How a predictor's ranks correlate with those of accuracy on unseen pairs."""
 
     predictor: Predictor
@@ -57,14 +57,14 @@ class Tested(NamedTuple):
     outcome: str
 
 
-def took_part(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
+def was_chosen_on(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
     """Whether a cell is one of those on which the measures were chosen."""
     if (world, resolution) != ("pug", 64) or cell["model"] not in CHOSEN_MODELS:
         return False
     return any(cell["seed"] in its["seeds"] and all(cell[name] == its[name] for name in FRACTIONS) for its in CHOSEN_ON)
 
 
-def cells(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
+def cells_with_predictors(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
     """A row for each finished cell that has all predictors: its labels, the predictors, and accuracy on swaps of unseen
     pairs."""
     import pandas as pd
@@ -80,12 +80,12 @@ def cells(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
     return found.dropna().reset_index(drop=True)
 
 
-def predicted(found: "pd.DataFrame") -> list[Tested]:
+def test_predictors(found: "pd.DataFrame") -> list[TestedPredictor]:
     """Return the tests of `NAMED` and of `NEXT`. The p values of `NEXT` are corrected for their number (Holm)."""
     each = [correlations(found, its) for its in (NAMED, *NEXT)]
     p = [each[0][0].p, *holm([its[0].p for its in each[1:]])]
     return [
-        Tested(its, *three, value, judged(three[0], its.sign, value))
+        TestedPredictor(its, *three, value, correlation_outcome(three[0], its.sign, value))
         for its, three, value in zip((NAMED, *NEXT), each, p, strict=True)
     ]
 
@@ -101,7 +101,7 @@ def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
     return [correlation(x, y, runs, groups) for groups in ((), places, both)]
 
 
-def judged(its: Correlation, sign: int, p: float, level: float = 0.05) -> str:
+def correlation_outcome(its: Correlation, sign: int, p: float, level: float = 0.05) -> str:
     """Return the verdict: "confirmed" or "contradicted" if p is below the level, else "undecided"."""
     if np.isnan(p) or p >= level:
         return "undecided"

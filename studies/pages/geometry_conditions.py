@@ -30,7 +30,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Held:
+class ConditionRows:
     """The rows of the measure of conditions, and the place at which all models are compared."""
 
     frame: "pd.DataFrame"
@@ -71,7 +71,7 @@ class Held:
     def rows(self) -> Iterator[tuple[str, ...]]:
         keys = [*((name, EVERY) for name in (*CONDITIONS, ALL)), (ALL, INDEPENDENT)]
         for model, its in self.of_models.items():
-            yield title_of(model), *(percent(its[key]) if key in its else DASH for key in keys)
+            yield title_of(model), *(mean_percent(its[key]) if key in its else DASH for key in keys)
 
     def refusals(self) -> list[str]:
         """Return sentences that say why conditions have no number."""
@@ -89,7 +89,7 @@ class Held:
         models, found = list(dict.fromkeys(rows["model"])), []
         for (condition, part), its in rows.groupby(["condition", "part"], sort=False):
             each = (its[its["model"] == model]["value"].dropna() for model in models)
-            texts = (percent(mean_of(list(values))) if len(values) else DASH for values in each)
+            texts = (mean_percent(mean_of(list(values))) if len(values) else DASH for values in each)
             found.append((condition, part, f"{100 * its['chance'].mean():.0f}", *texts))
         return ("condition", "part", "chance", *map(title_of, models)), found
 
@@ -126,6 +126,6 @@ class Held:
         return {name: float(rows[rows["condition"] == name]["chance"].mean()) for name in (CATEGORISATION, BINDING)}
 
 
-def percent(its: Mean, interval: bool = True) -> str:
+def mean_percent(its: Mean, interval: bool = True) -> str:
     bounds = f" [{100 * its.low:.0f}, {100 * its.high:.0f}]" if interval and not np.isnan(its.low) else ""
     return f"{100 * its.value:.1f}{bounds}"

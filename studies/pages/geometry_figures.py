@@ -20,7 +20,7 @@ SIZE = (3.3, 2.9)
 
 
 @dataclass(frozen=True)
-class Dots(OwnFigure):
+class CellDots(OwnFigure):
     """A panel for each measure, with a dot for each cell in its model's colour: the measure along x, accuracy along
     y."""
 
@@ -39,7 +39,7 @@ class Dots(OwnFigure):
 
         figure, axes = panel_axes(len(self.across), SIZE, sharey=True)
         for axis, name in zip(axes, self.across, strict=True):
-            dots(axis, self.cells, name, self.up, scale=(1, 100))
+            draw_dots(axis, self.cells, name, self.up, scale=(1, 100))
             axis.set_xlabel(name, fontsize=8)
             chance_line(axis)
         axes[0].set_ylabel("accuracy on unseen pairs (%)", fontsize=8)
@@ -75,8 +75,8 @@ class TradeOff(OwnFigure):
 
         figure, (one, other) = panel_axes(2, (4.2, 3.4))
         self.draw_curve(one)
-        dots(one, self.margins, self.across, self.up, models=models_of(self.shares))
-        dots(other, self.shares, self.across, self.up, scale=(100, 100))
+        draw_dots(one, self.margins, self.across, self.up, models=model_order(self.shares))
+        draw_dots(other, self.shares, self.across, self.up, scale=(100, 100))
         for name, line in ((self.across, other.axvline), (self.up, other.axhline)):
             line(100 * self.chances[name], **CHANCE)
         for axis, unit in ((one, "margin of images"), (other, "% of scenes")):
@@ -95,11 +95,11 @@ class TradeOff(OwnFigure):
             axis.annotate(f"{weight:g}", at, fontsize=7, xytext=(3, 2), textcoords="offset points")
 
 
-def models_of(cells: "pd.DataFrame") -> list[str]:
+def model_order(cells: "pd.DataFrame") -> list[str]:
     return list(dict.fromkeys(cells["model"])) if len(cells) else []
 
 
-def dots(
+def draw_dots(
     axis: "Axes",
     cells: "pd.DataFrame",
     across: str,
@@ -111,7 +111,7 @@ def dots(
     from menagerie.envs.core.figures import line_style
     from menagerie.studies.frame.figures import dress
 
-    for k, model in enumerate(models or models_of(cells)):
+    for k, model in enumerate(models or model_order(cells)):
         its = cells[cells["model"] == model] if len(cells) else cells
         if len(its):
             style = line_style(k) | {"linestyle": "none", "markersize": 4, "alpha": 0.8}

@@ -18,10 +18,10 @@ from menagerie.studies.photographs.answers import (
     Answers,
     Compared,
     Worth,
-    worths,
+    images_to_targets,
 )
-from menagerie.studies.photographs.cells import tests_of
-from menagerie.studies.photographs.figures import Samples, figure_of
+from menagerie.studies.photographs.cells import tests_of_run
+from menagerie.studies.photographs.figures import TestSamples, question_figure
 from menagerie.studies.photographs.trainings import (
     BINDING,
     FACTORS_PART,
@@ -33,7 +33,7 @@ from menagerie.studies.photographs.trainings import (
     SYNTHETIC,
     WORTH,
     ZERO_SHOT,
-    Training,
+    TransferRun,
 )
 
 # Tests in tables.
@@ -74,7 +74,7 @@ FACTOR_WORDS = {
 }
 
 
-def parts_of(answers: Answers) -> Iterator[Part]:
+def parts(answers: Answers) -> Iterator[Part]:
     """All parts of the page, the answer first."""
     study, rows = answers.study, answers.rows
     if study.rehearsed:
@@ -82,11 +82,11 @@ def parts_of(answers: Answers) -> Iterator[Part]:
             "A rehearsal: rendered animals, cut out, take the place of photographs. The numbers say nothing of real "
             "ones."
         )
-    said = [*gap_words(rows.get(ZERO_SHOT, [])), *step_words(rows.get(FINE_TUNING, []))]
+    said = [*gap_sentences(rows.get(ZERO_SHOT, [])), *step_sentences(rows.get(FINE_TUNING, []))]
     yield from map(Sentence, said or ["No question has an answer yet."])
-    figures = {part: figure_of(part, found, study) for part, found in rows.items()}
+    figures = {part: question_figure(part, found, study) for part, found in rows.items()}
     yield from list(figures.values())[:1]
-    yield Paragraph(counted(study, rows))
+    yield Paragraph(explain_numbers(study, rows))
     yield Facts(MEASURES)
     for line in study.prepared.left_out:
         yield Sentence(line)
@@ -96,14 +96,14 @@ def parts_of(answers: Answers) -> Iterator[Part]:
             yield figures[part]
         if part == FACTORS_PART:
             yield Facts({name: text for name, text in FACTOR_WORDS.items() if name in answers.material.factors})
-        yield table(part, found, study)
+        yield question_table(part, found, study)
     yield Heading("What training had of the tests")
-    trained = list(trained_on.rows_of(study, answers.done))
+    trained = list(trained_on.trained_on_rows(study, answers.done))
     yield Rows("trained-on", trained_on.HEADER, trained, says=trained_on.SAYS, folded="All trainings and tests")
-    yield from of_photographs(study)
+    yield from photograph_parts(study)
 
 
-def counted(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
+def explain_numbers(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
     """Explain what the numbers are, and over how many animal pairs they are means."""
     levels = [its for found in rows.values() for row in found if isinstance(row, Compared) for its in row[3:]]
     pairs = sorted({its.clusters for its in levels} - {0})
@@ -118,7 +118,7 @@ def counted(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
     return text
 
 
-def of_photographs(study: Any) -> Iterator[Part]:
+def photograph_parts(study: Any) -> Iterator[Part]:
     """Yield the numbers of photographs, the check that none is both trained on and tested, and images of the tests."""
     prepared = study.prepared
     several, others = len(prepared.photographs.several), len(prepared.photographs.others)
@@ -131,8 +131,8 @@ def of_photographs(study: Any) -> Iterator[Part]:
         rows = [list(map(str, row)) for row in prepared.audit]
         yield Rows("audit", header, rows, says=says + "called.")
     for kind in (BINDING, SPATIAL) if ZERO_SHOT in study.parts else (BINDING,):
-        for test in tests_of(study, Training(study.models[0], 0, kind)):
-            yield Samples(f"samples-{kind}-{test.label.replace(', ', '-')}", test, says=f"{kind}, {test.label}.")
+        for test in tests_of_run(study, TransferRun(study.models[0], 0, kind)):
+            yield TestSamples(f"samples-{kind}-{test.label.replace(', ', '-')}", test, says=f"{kind}, {test.label}.")
 
 
 def said(its: Estimate) -> str:
@@ -140,7 +140,7 @@ def said(its: Estimate) -> str:
     return DASH if math.isnan(its.value) else str(its)
 
 
-def gap_words(rows: Sequence[Compared]) -> Iterator[str]:
+def gap_sentences(rows: Sequence[Compared]) -> Iterator[str]:
     """Yield a sentence for each model and test on how a model of rendered animals does on photographs."""
     for model, test in dict.fromkeys(row[:2] for row in rows):
         gaps = {row.measure: row for row in rows if row[:2] == (model, test)}
@@ -153,7 +153,7 @@ def gap_words(rows: Sequence[Compared]) -> Iterator[str]:
         )
 
 
-def step_words(rows: Sequence[Compared]) -> Iterator[str]:
+def step_sentences(rows: Sequence[Compared]) -> Iterator[str]:
     """Yield sentences on photographs in training, for the largest number of photographs of the tested animals."""
     of_tested = [row for row in rows if row.place.world == OWN and row.place.count]
     most = max((row.place.count for row in of_tested), default=0)
@@ -166,15 +166,17 @@ def step_words(rows: Sequence[Compared]) -> Iterator[str]:
             )
 
 
-def table(part: str, rows: Sequence[Any], study: Any) -> Rows:
+def question_table(part: str, rows: Sequence[Any], study: Any) -> Rows:
     """Return the table of a question. The one on what a synthetic image is worth has a row for each target."""
     if part == WORTH:
-        return Rows(part, HEADERS[part], [worth_cells(row) for row in worths(rows, study.targets)], says=WORTHS)
-    cells = ((short(row.model), *placed(part, row), *map(said, row[3:])) for row in rows)
+        return Rows(
+            part, HEADERS[part], [worth_cells(row) for row in images_to_targets(rows, study.targets)], says=WORTHS
+        )
+    cells = ((short(row.model), *setting_cells(part, row), *map(said, row[3:])) for row in rows)
     return Rows(part, HEADERS[part], list(dict.fromkeys(cells)))  # without photographs both lines of a figure are alike
 
 
-def placed(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
+def setting_cells(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
     """Return the cells that say what a row is about, after its model."""
     if part == ZERO_SHOT:
         return row.place, row.measure

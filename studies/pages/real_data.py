@@ -19,11 +19,25 @@ from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.real_training.cells import BENCHMARKS, NONE, TrainedOn
 from menagerie.studies.real_training.photographs import GROUP, OTHERS
 from menagerie.studies.scoring import benchmark_page
-from menagerie.studies.scoring.benchmark_page import rows_of
+from menagerie.studies.scoring.benchmark_page import frame_rows
 from menagerie.studies.scoring.benchmark_piece import PIECES
-from menagerie.studies.scoring.benchmark_tables import NUMBERS, THEIRS, Scored, lacking, measured
-from menagerie.studies.scoring.levels import Levels, answer, binomial, level_of, levels, named, over_seeds
-from menagerie.studies.scoring.study import left_out
+from menagerie.studies.scoring.benchmark_tables import (
+    NUMBERS,
+    THEIRS,
+    BenchmarkScores,
+    result_numbers,
+    unscored_records,
+)
+from menagerie.studies.scoring.levels import (
+    Levels,
+    binomial,
+    headline_name,
+    level_figure,
+    level_of,
+    level_parts,
+    mean_over_seeds,
+)
+from menagerie.studies.scoring.study import left_out_pieces
 
 AXES = ("model", *TrainedOn._fields)
 COLUMNS = (*AXES, "seed", "benchmark", "kind", "name", *NUMBERS, "cell")
@@ -74,7 +88,7 @@ class RealPage:
         scores: dict[str, list[Mapping[str, Any]]] = {}
         for arm, result in self.pieces.results:
             scores.setdefault(arm.labels["cell"], []).append(result | {"benchmark": arm.cell.label})
-        rows = [row for arm, result in self.cells.results for row in rows_of_cell(arm, result, scores.get(arm.id, ()))]
+        rows = [row for arm, result in self.cells.results for row in cell_rows(arm, result, scores.get(arm.id, ()))]
         return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(NUMBERS[:3], float))
 
     @property
@@ -143,22 +157,22 @@ class RealPage:
         if self.study.rehearse:
             text = "A rehearsal: rendered scenes in the files of COCO's format take the place of photographs."
             yield Sentence(text)
-        yield from answer(self.levels)
+        yield from level_parts(self.levels)
         for title, says, facts in (
-            ("Left out", "", left_out(self.records)),
-            ("Not all records were scored", NOT_ALL, lacking(self.table)),
+            ("Left out", "", left_out_pieces(self.records)),
+            ("Not all records were scored", NOT_ALL, unscored_records(self.table)),
         ):
             if facts:
                 yield Heading(title, says)
                 yield Facts(facts)
         yield Heading("Benchmarks")
         same = [f"{name} {self.table[name].iloc[0]}" for name in AXES[1:] if self.table[name].nunique() == 1]
-        yield rows_of("headlines", self.headlines, HEADLINES + (f" In all rows: {', '.join(same)}." if same else ""))
+        yield frame_rows("headlines", self.headlines, HEADLINES + (f" In all rows: {', '.join(same)}." if same else ""))
         if self.pieces.arms:
             text = f"Every group of records, ties, and what is most surely wrong: `{BENCHMARKS}/report.html`."
             yield Paragraph(text)
         yield Heading("What was trained on")
-        yield rows_of("data", self.data_table(), LEFT_OUT)
+        yield frame_rows("data", self.data_table(), LEFT_OUT)
         if self.carried:
             yield Heading("What was carried over")
             yield Facts(self.carried)
@@ -169,15 +183,17 @@ class RealPage:
     def levels(self) -> Levels:
         """The first headline of each benchmark, by model and place, in the mean over seeds."""
         shown = self.table[(self.table.kind == HEADLINE) & self.table.official.notna()]
-        known = {(label, name): its for (label, _, name), its in Scored(self.pieces).chances.items()}
+        known = {(label, name): its for (label, _, name), its in BenchmarkScores(self.pieces).chances.items()}
         found, chances = {}, {}
         for label, rows in shown.groupby("benchmark", sort=False):
             name = rows.name.iloc[0]
             for (model, *where), seeds in rows[rows.name == name].groupby(["model", *self.varying], sort=False):
                 row = ", ".join([short(model), *map(" ".join, zip(self.varying, map(str, where), strict=True))])
-                found[named(label, name), row] = over_seeds([level_of(its) for its in seeds.to_dict("records")])
-            chances[named(label, name)] = self.chance if label == HELD_OUT else known.get((label, name))
-        return levels(found, {panel: its for panel, its in chances.items() if its is not None})
+                found[headline_name(label, name), row] = mean_over_seeds(
+                    [level_of(its) for its in seeds.to_dict("records")]
+                )
+            chances[headline_name(label, name)] = self.chance if label == HELD_OUT else known.get((label, name))
+        return level_figure(found, {panel: its for panel, its in chances.items() if its is not None})
 
     @property
     def chance(self) -> float:
@@ -203,7 +219,7 @@ class RealPage:
         return pd.DataFrame(rows, columns=columns)
 
 
-def rows_of_cell(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def cell_rows(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a cell; `scores` are its results on benchmarks."""
     place = {name: arm.place.get(name, NONE) for name in AXES} | {"seed": arm.cell.seed, "cell": arm.id}
     test = result["subsets"]["validation"][GROUP]
@@ -211,7 +227,7 @@ def rows_of_cell(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[s
     held |= binomial(test["official"], test["n"])
     yield place | {"benchmark": HELD_OUT, "kind": HEADLINE, "name": ""} | held
     for one in scores:
-        for kind, name, values in measured(one):
+        for kind, name, values in result_numbers(one):
             yield place | {"benchmark": one["benchmark"], "kind": kind, "name": name} | values
 
 

@@ -71,7 +71,7 @@ def said(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Page:
+class SlotPage:
     """The page of a study as far as its runs have come."""
 
     study: Any

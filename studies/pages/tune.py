@@ -98,7 +98,7 @@ def leaders(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]"
     return sorted((trial for trial in trials if trial.values), key=lambda trial: -trial.values[0])[:number]
 
 
-def entry(study: SplitStudy, searched: Searched) -> Row:
+def best_entry(study: SplitStudy, searched: Searched) -> Row:
     """Return the recipe that was chosen for a model, with the conditions of the search, as `--tuned` reads it."""
     assert searched.chosen
     trial, mean = searched.chosen
@@ -112,7 +112,7 @@ def entry(study: SplitStudy, searched: Searched) -> Row:
     } | ({"options": own} if own else {})
 
 
-def rows_of(searched: Sequence[Searched]) -> list[Row]:
+def trial_table_rows(searched: Sequence[Searched]) -> list[Row]:
     """Return the rows of all models with the same columns, without that of own options if no model has any."""
     rows = [row for its in searched for row in its.rows]
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "options"]
@@ -139,15 +139,17 @@ def parts(searched: Sequence[Searched], seeds: int, judge: str = "") -> Iterator
     names an objective of the user's own, a plain number; empty for accuracy on validation."""
     from menagerie.studies.frame.search_figures import VALIDATION, accuracy, parallels, value_of
 
-    yield from map(partial(sentence, seeds=seeds, judge=judge), searched)
-    rows = rows_of(searched)
+    yield from map(partial(chosen_sentence, seeds=seeds, judge=judge), searched)
+    rows = trial_table_rows(searched)
     winners = {its.model: its.chosen[0].number for its in searched if its.chosen}
     named = {"judge": judge or "Validation accuracy", "failed": "" if judge else FAILED_AT_0}
-    yield course(rows, winners, COURSE.format(seeds=seeds, **named), judge)
+    yield course_figure(rows, winners, COURSE.format(seeds=seeds, **named), judge)
     lone = all(len(its.means) < 2 for its in searched)
     trials = max(len(its.trials) for its in searched)
     judged = {"judge": judge or ON_VALIDATION, "interval": "" if judge else INTERVAL}
-    yield Paragraph(WHAT.format(trials=trials, seeds=seeds, **judged) + LONE * lone + " ".join(ties(searched, judge)))
+    yield Paragraph(
+        WHAT.format(trials=trials, seeds=seeds, **judged) + LONE * lone + " ".join(tie_sentences(searched, judge))
+    )
     if further := sorted({name for its in searched for row in its.rows for name in row} - {*SEARCHED, *KNOWN}):
         yield Paragraph(f"`--tuned` takes no {', '.join(further)} from `best.json`: give these as options.")
     yield Heading("What was tried", TRIED)
@@ -156,14 +158,14 @@ def parts(searched: Sequence[Searched], seeds: int, judge: str = "") -> Iterator
     fractions = "" if judge else "`trials.csv` has both as fractions of 1. "
     column = {"judge": judge or "validation", "value": "the value" if judge else "accuracy"}
     yield Heading("All trials", ALL.format(seeds=seeds, fractions=fractions, **column))
-    yield table(rows, winners, judge)
+    yield trial_table_part(rows, winners, judge)
     failed = {f"{its.model}, trial {number}": why for its in searched for number, why in its.failures.items() if why}
     if failed:
         yield Heading("Why trials failed")
         yield Facts(failed)
 
 
-def course(rows: Sequence[Row], winners: Mapping[str, int], says: str = "", judge: str = "") -> Part:
+def course_figure(rows: Sequence[Row], winners: Mapping[str, int], says: str = "", judge: str = "") -> Part:
     """Return the figure of the search: the value of every trial's one seed, the best so far, and means over seeds.
     `winners` has the number of each model's chosen trial, which gets a ring; `judge` as in `parts`."""
     from menagerie.studies.frame.search_figures import CHOSEN, DASHES, FAINT, STEPS, VALIDATION, ByModel, Side
@@ -184,11 +186,11 @@ def course(rows: Sequence[Row], winners: Mapping[str, int], says: str = "", judg
         "chosen: the best mean": (CHOSEN, [its for its in means if winners.get(its[0]) == its[1]]),
     }
     side = Side("trial", judge or VALIDATION, series, pale="the best of these so far", accuracies=not judge)
-    shown = [{"model": row["model"], "trial": row["trial"], **values_of(row, judge)} for row in rows]
+    shown = [{"model": row["model"], "trial": row["trial"], **trial_values(row, judge)} for row in rows]
     return ByModel("history", list(dict.fromkeys(row["model"] for row in rows)), [side], shown, says=says)
 
 
-def values_of(row: Row, judge: str) -> Row:
+def trial_values(row: Row, judge: str) -> Row:
     """The two values of a trial, by the names that a page gives them."""
     return {judge or "validation": row["validation"], "repeated": row["repeated"]}
 
@@ -196,12 +198,12 @@ def values_of(row: Row, judge: str) -> Row:
 KNOWN = {"model", "trial", *ACCURACIES, "architecture", "options"}
 
 
-def sentence(searched: Searched, seeds: int, judge: str = "") -> Sentence:
+def chosen_sentence(searched: Searched, seeds: int, judge: str = "") -> Sentence:
     """Say what was chosen for a model, or why nothing was yet."""
     model = searched.model
     if searched.chosen and searched.over:
         trial, mean = searched.chosen
-        named = ", ".join(f"{name.removeprefix(OWN)} {shown(value)}" for name, value in trial.params.items())
+        named = ", ".join(f"{name.removeprefix(OWN)} {value_text(value)}" for name, value in trial.params.items())
         how, over = "is best" if len(searched.means) > 1 else "alone was repeated", f"over {seeds} seeds"
         right = f"{interval} of validation {over}; chance is 50" if (interval := searched.interval) else f" {over}"
         value = f"{judge} {mean:.3g} {over}" if judge else f"{100 * mean:.1f} %{right}"
@@ -213,14 +215,14 @@ def sentence(searched: Searched, seeds: int, judge: str = "") -> Sentence:
     return Sentence(f"{model}: every trial failed." if searched.over else f"{model}: none is chosen yet.")
 
 
-def ties(searched: Sequence[Searched], judge: str) -> list[str]:
+def tie_sentences(searched: Sequence[Searched], judge: str) -> list[str]:
     """Return a sentence for each group of models whose chosen trials have the same mean, as it is shown."""
-    means = {its.model: shown(its.chosen[1], percent=not judge) for its in searched if its.chosen}
+    means = {its.model: value_text(its.chosen[1], percent=not judge) for its in searched if its.chosen}
     groups = {mean: [model for model in means if means[model] == mean] for mean in means.values()}
     return [f"The chosen trials of {' and '.join(g)} have the same mean." for g in groups.values() if len(g) > 1]
 
 
-def table(rows: Sequence[Row], winners: Mapping[str, int], judge: str = "") -> Rows:
+def trial_table_part(rows: Sequence[Row], winners: Mapping[str, int], judge: str = "") -> Rows:
     """Return a table of all trials as texts, each model's best first; accuracies are in percent."""
     percents = () if judge else ACCURACIES
     models = list(dict.fromkeys(row["model"] for row in rows))
@@ -231,17 +233,17 @@ def table(rows: Sequence[Row], winners: Mapping[str, int], judge: str = "") -> R
 
     texts = [
         [row["model"], "✓" if winners.get(row["model"]) == row["trial"] else ""]
-        + [shown(row[name], percent=name in percents) for name in names]
+        + [value_text(row[name], percent=name in percents) for name in names]
         for row in sorted(rows, key=lambda r: (models.index(r["model"]), rank(r)))
     ]
     headers = (judge if judge and name == "validation" else name + " (%)" * (name in percents) for name in names)
     return Rows("all_trials", ["model", "chosen", *headers], texts)
 
 
-def shown(value: Any, percent: bool = False) -> str:
+def value_text(value: Any, percent: bool = False) -> str:
     """Return a value as text for the page."""
     if percent and value is not None:
         return f"{100 * value:.1f}"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {shown(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {value_text(each)}" for name, each in value.items())
     return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)

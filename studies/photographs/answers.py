@@ -26,9 +26,9 @@ from menagerie.studies.photographs.trainings import (
     SYNTHETIC,
     WORTH,
     ZERO_SHOT,
-    Training,
-    counts,
-    trainings,
+    TransferRun,
+    limit_counts,
+    runs_of_question,
 )
 
 RECOGNITION, SWAPS, KNOWN = "recognition", "swaps", "swaps where recognised"
@@ -50,7 +50,7 @@ TESTS = (
 NO_POINTS = pd.DataFrame({"seed": [], "subset": [], "task": [], "scene": [], "animals": [], "value": []})
 
 
-def measured(points: pd.DataFrame, measure: str) -> pd.DataFrame:
+def records_of_measure(points: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Choose the records over which a measure is taken."""
     replaced, swaps = points[points.task.isin(REPLACED)], points[points.task == "swap"]
     if measure != KNOWN:
@@ -113,7 +113,7 @@ class Answers:
         results = {arm.id: (records.folder(arm), result) for arm, result in records.results}
         self.done = {run: results[arm.id] for run, arm in study.runs(records).items() if arm.id in results}
 
-    def points(self, training: Training, label: str, *others: Training) -> pd.DataFrame:
+    def points(self, training: TransferRun, label: str, *others: TransferRun) -> pd.DataFrame:
         """Return the records of one test for all seeds of a training; none until all seeds are finished. Records of
         pairs are left out if the training, one of `others`, or a run that one of these starts from shows the pair."""
         seeds = [training._replace(seed=seed) for seed in range(self.study.seeds)]
@@ -129,16 +129,16 @@ class Answers:
             parts.append(points[kept].assign(seed=seed))
         return pd.concat(parts)
 
-    def pairs_shown(self, training: Training) -> frozenset[str]:
+    def pairs_shown(self, training: TransferRun) -> frozenset[str]:
         """Return the animal pairs that a training on a binding split shows, as records name them. A training on a
         spatial split gets none, because it is compared only with itself."""
         recipe = train_recipe(self.study, training)
-        return pairs_of(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
+        return trained_pairs(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
 
     def each(self, model: str, place: Any, *groups: pd.DataFrame, measures: Collection[str] = BOTH) -> list[Compared]:
         """Compare two groups of records by each measure."""
         return [
-            Compared(model, place, measure, *compared(*(measured(points, measure) for points in groups)))
+            Compared(model, place, measure, *compared(*(records_of_measure(points, measure) for points in groups)))
             for measure in measures
         ]
 
@@ -152,16 +152,18 @@ class Answers:
     def gaps(self, model: str) -> Iterator[Compared]:
         """Compare rendered and photographed animals, for models that saw rendered animals only."""
         for kind, synthetic, photographs, test in TESTS:
-            run = Training(model, 0, kind)
+            run = TransferRun(model, 0, kind)
             both = self.points(run, synthetic), self.points(run, photographs)
             yield from (row for row in self.each(model, test, *both, measures=MEASURES) if row.first.clusters)
 
     def steps(self, model: str) -> Iterator[Compared]:
         """Compare training from scratch and after synthetic training, with more and more photographs."""
         several, most = self.material.several, self.material.others
-        places = [Step(OWN, n, HELD_OUT) for n in (0, *counts(self.study.photographs, several))] if several else []
+        places = (
+            [Step(OWN, n, HELD_OUT) for n in (0, *limit_counts(self.study.photographs, several))] if several else []
+        )
         for test in ([HELD_OUT, PHOTOGRAPHS] if several else [PHOTOGRAPHS]) if most else ():
-            places += [Step(OTHERS, n, test) for n in (0, *counts(self.study.other_animals, most))]
+            places += [Step(OTHERS, n, test) for n in (0, *limit_counts(self.study.other_animals, most))]
         for place in places:
             rows = self.each(model, place, *self.at_step(model, place))
             yield from (row for row in rows if row.first.clusters or row.second.clusters)
@@ -169,8 +171,8 @@ class Answers:
     def at_step(self, model: str, place: Step) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the records with one number of photographs, from scratch and after synthetic training, of pairs that
         no run of the figure shows."""
-        base = Training(model, 0)
-        own = [base._replace(world=OWN, count=n) for n in counts(self.study.photographs, self.material.several)]
+        base = TransferRun(model, 0)
+        own = [base._replace(world=OWN, count=n) for n in limit_counts(self.study.photographs, self.material.several)]
         shown = (base, *own[:1]) if place.test == HELD_OUT else (base,)  # all of `own` show the same pairs
         run = base._replace(world=place.world, count=place.count) if place.count else base
         scratch = self.points(run, place.test, *shown) if run.world == OWN else NO_POINTS
@@ -178,23 +180,25 @@ class Answers:
 
     def ladders(self, model: str) -> Iterator[Ladder]:
         """Yield the ladder of images for each measure, once all its runs are finished."""
-        runs = {run.place for run in trainings(self.study, self.material, WORTH) if run.model == model and run.images}
-        base, first = Training(model, 0), min(runs, default=None)
+        runs = {
+            run.place for run in runs_of_question(self.study, self.material, WORTH) if run.model == model and run.images
+        }
+        base, first = TransferRun(model, 0), min(runs, default=None)
         points = {run: self.points(run, HELD_OUT, base, first) for run in (base, *runs) if first}
         if not points or not all(map(len, points.values())):
             return
         ladder = [[first._replace(images=n, tuned=tuned) for n in self.study.images] for tuned in (False, True)]
         images = [int(self.done[run][1]["train_images"]) for run in ladder[0]]  # there may be fewer than were wanted
         for measure in BOTH:
-            sides = [[measured(points[run], measure) for run in side] for side in ladder]
-            yield Ladder(model, measure, images, *sides, measured(points[base], measure))
+            sides = [[records_of_measure(points[run], measure) for run in side] for side in ladder]
+            yield Ladder(model, measure, images, *sides, records_of_measure(points[base], measure))
 
     def changes(self, model: str) -> Iterator[Compared]:
         """Compare the synthetic world as it is with each factor changed, on records of pairs that neither world's
         training shows."""
         if model not in self.study.with_factors:
             return
-        base = Training(model, 0)
+        base = TransferRun(model, 0)
         for factor in (name for name in self.study.factors if name in self.material.factors):
             other = base._replace(factor=factor)
             for test in (PHOTOGRAPHS, SYNTHETIC):
@@ -203,26 +207,28 @@ class Answers:
 
 
 @cache
-def pairs_of(recipe: BindingRecipe) -> frozenset[str]:
+def trained_pairs(recipe: BindingRecipe) -> frozenset[str]:
     """Return the animal pairs that a recipe trains on, as records name them."""
     roles, _ = roles_of(recipe, load_world(recipe.world))
     return frozenset(" + ".join(sorted(pair)) for pair in roles.train)
 
 
-def worths(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Worth]:
+def images_to_targets(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Worth]:
     """Yield, for each target, the fewest images that reach it from scratch and after synthetic training, and the ratio
     of the former to the latter."""
     for ladder in ladders:
         # A model that needs no photograph counts as one that needs a single image: a ratio to none has no number.
         sides = {1: [ladder.synthetic, *ladder.tuned], 0: ladder.scratch}
-        tuned, scratch = (Curve([1] * one + ladder.images, list(map(tallies, side))) for one, side in sides.items())
+        tuned, scratch = (
+            Curve([1] * one + ladder.images, list(map(tallies_by_seed, side))) for one, side in sides.items()
+        )
         for target in targets:
             reached = [[bool(each.value.sum() / len(each) >= target) for each in sides[one]] for one in (0, 1)]
             bounds = map(bound, (scratch.images, tuned.images), reached)
             yield Worth(ladder.model, ladder.measure, target, *bounds, image_ratio(scratch, tuned, target))
 
 
-def tallies(points: pd.DataFrame) -> list[Tally]:
+def tallies_by_seed(points: pd.DataFrame) -> list[Tally]:
     """Sum up the points and the number of records of each animal pair, for each seed."""
     return [
         {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}

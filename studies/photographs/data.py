@@ -45,7 +45,7 @@ SAMPLES = 5  # images that a page shows of a test
 
 
 @dataclass(frozen=True)
-class Tested:
+class TestedSplit:
     """The tests of one split on what its training never shows."""
 
     label: str
@@ -73,7 +73,7 @@ class TransferData:
     train: SplitData
     world: str
     """The name of the training world in tables."""
-    tested: tuple[Tested, ...]
+    tested: tuple[TestedSplit, ...]
     images: int = 0
     """Number of distinct images, drawn by seed from all; 0: all."""
     factor: str = ""
@@ -115,10 +115,10 @@ class TransferData:
         whole = self.train.open(file)
         tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
         for test in self.tested:
-            benches = tests_in(test)
+            benches = open_tests(test)
             tests |= benches
             items = (item for bench in benches.values() for item in bench.items)
-            texts.update(text for item in items for each in item.texts for text in all_of(each))
+            texts.update(text for item in items for each in item.texts for text in caption_strings(each))
             texts.update(split_texts(next(iter(benches.values())).data.split))
         train, content = whole.train, whole.content
         if self.images and self.images < len(train):
@@ -133,12 +133,12 @@ def settings_of(split: SplitData) -> dict[str, Any]:
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
 
 
-def all_of(caption: Any) -> list[str]:
+def caption_strings(caption: Any) -> list[str]:
     """Return a caption's text, and the nodes and predicates of its graph."""
     return [caption.text, *caption.graph.nodes, *(edge.predicate for edge in caption.graph.edges)]
 
 
-def tests_in(test: Tested) -> dict[str, SplitTests]:
+def open_tests(test: TestedSplit) -> dict[str, SplitTests]:
     """Open the benchmarks of a test, by their names."""
     split, kind = read_split(test.file), BareTests if test.bare else SplitTests
     test.split.check(split)
@@ -146,10 +146,10 @@ def tests_in(test: Tested) -> dict[str, SplitTests]:
 
 
 @lru_cache(maxsize=32)  # they are the same on every page of a study
-def samples_of(test: Tested) -> Samples:
+def sample_swaps(test: TestedSplit) -> Samples:
     """Return some images of a test, evenly spaced among its swaps, each with a true and a false caption; none if it has
     no swaps."""
-    bench = next((bench for bench in tests_in(test).values() if len(bench.data)), None)
+    bench = next((bench for bench in open_tests(test).values() if len(bench.data)), None)
     swaps = [item for item in bench.items if item.task == "swap"] if bench else []
     if not swaps:
         return [], []

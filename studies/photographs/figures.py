@@ -15,7 +15,7 @@ from menagerie.studies.frame.estimate import Estimate, compared
 from menagerie.studies.frame.figures import draw_line, dress, panel_axes
 from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.photographs.answers import NO_POINTS, Compared, Ladder
-from menagerie.studies.photographs.data import Tested, samples_of
+from menagerie.studies.photographs.data import TestedSplit, sample_swaps
 from menagerie.studies.photographs.trainings import (
     FACTORS_PART,
     FINE_TUNING,
@@ -48,7 +48,7 @@ SAYS = {
 
 
 @dataclass(frozen=True)
-class Numbers(OwnFigure):
+class EstimateFigure(OwnFigure):
     """A figure of numbers by the labels in `sides`, with a panel for each value of the first of them."""
 
     found: Mapping[tuple[Any, ...], Estimate] = field(kw_only=True)
@@ -73,7 +73,7 @@ class Numbers(OwnFigure):
 
 
 @dataclass(frozen=True)
-class Dots(Numbers):
+class EstimateDots(EstimateFigure):
     """Numbers with their intervals: a panel for each measure, with rendered and photographed animals in different
     colours."""
 
@@ -97,7 +97,7 @@ class Dots(Numbers):
 
 
 @dataclass(frozen=True)
-class Growth(Numbers):
+class AmountLines(EstimateFigure):
     """Accuracy by the amount of photographs, from scratch and after synthetic training."""
 
     sides = ("panel", "model", "start", "amount")
@@ -124,47 +124,47 @@ class Growth(Numbers):
 
 
 @dataclass(frozen=True)
-class Samples(OwnFigure):
+class TestSamples(OwnFigure):
     """Some images of a test with their captions."""
 
-    test: Tested
+    test: TestedSplit
 
     def figure(self) -> Figure | None:
-        images, captions = samples_of(self.test)
+        images, captions = sample_swaps(self.test)
         return sample_sheet(images, captions) if images else None
 
 
-def figure_of(part: str, rows: Sequence[Any], study: Any) -> Numbers:
+def question_figure(part: str, rows: Sequence[Any], study: Any) -> EstimateFigure:
     """The figure of a question."""
     if part in (ZERO_SHOT, FACTORS_PART):
-        return Dots(
+        return EstimateDots(
             part,
-            found=dict(gaps(rows) if part == ZERO_SHOT else changes(rows)),
+            found=dict(gap_points(rows) if part == ZERO_SHOT else factor_points(rows)),
             differences=part != ZERO_SHOT,
             says=SAYS[part],
         )
-    found, levels = (dict(rungs(rows)), study.targets) if part == WORTH else (dict(steps(rows)), ())
-    return Growth(part, found=found, levels=levels, says=SAYS[part])
+    found, levels = (dict(image_points(rows)), study.targets) if part == WORTH else (dict(photograph_points(rows)), ())
+    return AmountLines(part, found=found, levels=levels, says=SAYS[part])
 
 
 Found = Iterator[tuple[tuple[Any, ...], Estimate]]
 
 
-def gaps(rows: Sequence[Compared]) -> Found:
+def gap_points(rows: Sequence[Compared]) -> Found:
     """Yield accuracies on rendered and on photographed animals."""
     for row in rows:
         name = f"{short(row.model)}, {row.place}".replace(", ", "\n")
         yield from (((row.measure, name, ANIMALS[k]), its) for k, its in enumerate((row.first, row.second)))
 
 
-def changes(rows: Sequence[Compared]) -> Found:
+def factor_points(rows: Sequence[Compared]) -> Found:
     """Yield by how much each factor changes accuracy."""
     for row in rows:
         factor, test = row.place
         yield (row.measure, f"{factor} ({short(row.model)})", ANIMALS[test == PHOTOGRAPHS]), row.difference
 
 
-def steps(rows: Sequence[Compared]) -> Found:
+def photograph_points(rows: Sequence[Compared]) -> Found:
     """Yield accuracies by the number of photographs in training."""
     what = {OWN: "photographs of each tested animal", OTHERS: "other animals photographed"}
     held = any(row.place.test == HELD_OUT for row in rows)
@@ -175,7 +175,7 @@ def steps(rows: Sequence[Compared]) -> Found:
             yield from (((panel, row.model, start, row.place.count), its) for start, its in both if its.clusters)
 
 
-def rungs(rows: Sequence[Ladder]) -> Found:
+def image_points(rows: Sequence[Ladder]) -> Found:
     """Yield accuracies by the number of distinct images of photographs."""
     for row in rows:
         panel = f"{row.measure}, by distinct images of photographs"

@@ -7,10 +7,10 @@ from typing import Any
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import COUNTED, Covered, RecipeScenes, Training, covered
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.photographs.cells import called, tests_of, train_recipe
-from menagerie.studies.photographs.data import Tested
-from menagerie.studies.photographs.trainings import Training as Run
-from menagerie.studies.scoring.trained_on import cells_of
+from menagerie.studies.photographs.cells import tests_of_run, train_recipe, training_data_name
+from menagerie.studies.photographs.data import TestedSplit
+from menagerie.studies.photographs.trainings import TransferRun as Run
+from menagerie.studies.scoring.trained_on import coverage_cells
 
 HEADER = ("split", "trained on", "images drawn", "changed", "seed", "test", *COUNTED, "records of what it calls unseen")
 SAYS = (
@@ -19,24 +19,24 @@ SAYS = (
 )
 
 
-def rows_of(study: Any, runs: Iterable[Run]) -> Iterator[list[str]]:
+def trained_on_rows(study: Any, runs: Iterable[Run]) -> Iterator[list[str]]:
     """Yield a row for each training, whatever its model, and each of its tests."""
     for run in dict.fromkeys(run._replace(model="") for run in runs):
-        start = f", after {called(run.start)}" if run.start else ""
-        place = [run.kind, called(run) + start, str(run.images or "all"), run.factor or DASH, str(run.seed)]
-        for test in tests_of(study, run):
+        start = f", after {training_data_name(run.start)}" if run.start else ""
+        place = [run.kind, training_data_name(run) + start, str(run.images or "all"), run.factor or DASH, str(run.seed)]
+        for test in tests_of_run(study, run):
             for name, subset in test.subsets.items():
-                had = covered_in(training_of(study, run), test, subset)
-                cells = dict(zip((*COUNTED, "records"), cells_of(had), strict=True))
+                had = covered_subset(training_with_start(study, run), test, subset)
+                cells = dict(zip((*COUNTED, "records"), coverage_cells(had), strict=True))
                 yield [*place, name, *(cells | {"texts": DASH} if test.bare else cells).values()]
 
 
-def training_of(study: Any, run: Run) -> Training:
+def training_with_start(study: Any, run: Run) -> Training:
     """Return what a run's training had, with that of the run that it starts from."""
     own = Training((RecipeScenes(train_recipe(study, run), run.images),))
-    return own | training_of(study, run.start) if run.start else own
+    return own | training_with_start(study, run.start) if run.start else own
 
 
 @cache
-def covered_in(training: Training, test: Tested, subset: str) -> Covered:
+def covered_subset(training: Training, test: TestedSplit, subset: str) -> Covered:
     return covered(training, read_split(test.file), subset)

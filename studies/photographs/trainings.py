@@ -18,7 +18,7 @@ VARIED = ("textures", "backgrounds", "vocabulary")  # factors that are worlds of
 FEWEST = 3  # animals: fewer have no pair for training, validation and test
 
 
-class Training(NamedTuple):
+class TransferRun(NamedTuple):
     model: str
     seed: int
     kind: str = BINDING
@@ -35,17 +35,17 @@ class Training(NamedTuple):
     """The factor that is changed in the synthetic world."""
 
     @property
-    def start(self) -> "Training | None":
+    def start(self) -> "TransferRun | None":
         """The run from whose weights this one starts."""
-        return Training(self.model, self.seed, self.kind) if self.tuned else None
+        return TransferRun(self.model, self.seed, self.kind) if self.tuned else None
 
     @property
-    def place(self) -> "Training":
+    def place(self) -> "TransferRun":
         """The same run with seed 0, which stands for the runs of all seeds."""
         return self._replace(seed=0)
 
 
-class Photographs(NamedTuple):
+class AnimalPhotographs(NamedTuple):
     """The files of photographs, by animal."""
 
     tested: dict[str, tuple[Path, ...]]
@@ -60,7 +60,7 @@ class Photographs(NamedTuple):
         return found if len(found) >= FEWEST else {}
 
 
-class Material(NamedTuple):
+class PhotographCounts(NamedTuple):
     """How many photographs there are to train on."""
 
     several: int
@@ -71,65 +71,70 @@ class Material(NamedTuple):
     """The factors that can be changed."""
 
 
-def trainings(config: Any, material: Material, part: str) -> list[Training]:
+def runs_of_question(config: Any, material: PhotographCounts, part: str) -> list[TransferRun]:
     """The training runs of one question, by model and seed."""
-    makers = {ZERO_SHOT: zero_shot, FINE_TUNING: fine_tuning, WORTH: worth, FACTORS_PART: factors}
-    every = (Training(model, seed) for seed in range(config.seeds) for model in config.models)
+    makers = {ZERO_SHOT: zero_shot_runs, FINE_TUNING: fine_tuning_runs, WORTH: worth_runs, FACTORS_PART: factor_runs}
+    every = (TransferRun(model, seed) for seed in range(config.seeds) for model in config.models)
     return [run for plain in every for run in makers[part](config, material, plain)]
 
 
-def all_trainings(config: Any, material: Material) -> list[Training]:
+def all_runs(config: Any, material: PhotographCounts) -> list[TransferRun]:
     """The training runs of all questions, each once."""
-    return list(dict.fromkeys(training for part in config.parts for training in trainings(config, material, part)))
+    return list(
+        dict.fromkeys(training for part in config.parts for training in runs_of_question(config, material, part))
+    )
 
 
-def zero_shot(config: Any, material: Material, plain: Training) -> list[Training]:
+def zero_shot_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run of each kind of split."""
     return [plain, plain._replace(kind=SPATIAL)]
 
 
-def fine_tuning(config: Any, material: Material, plain: Training) -> list[Training]:
+def fine_tuning_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run, which has seen no photograph, and runs on more and more photographs.
 
     On photographs of other animals no run starts from scratch, because these don't teach the names of the tested
     animals.
     """
-    own, others = counts(config.photographs, material.several), counts(config.other_animals, material.others)
+    own, others = (
+        limit_counts(config.photographs, material.several),
+        limit_counts(config.other_animals, material.others),
+    )
     if not own and not others:
         return []
     scratch, tuned = ([plain._replace(world=OWN, count=n, tuned=tuned) for n in own] for tuned in (False, True))
     return [plain, *scratch, *tuned, *(plain._replace(world=OTHERS, count=n, tuned=True) for n in others)]
 
 
-def worth(config: Any, material: Material, plain: Training) -> list[Training]:
+def worth_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run, and runs on more and more images, from scratch and after synthetic training. Images
     show as many photographs of each animal as fine-tuning has at most, without the held-out one."""
     if not material.several:
         return []
-    most = plain._replace(world=OWN, count=counts(config.photographs, material.several)[-1])
+    most = plain._replace(world=OWN, count=limit_counts(config.photographs, material.several)[-1])
     return [plain, *(most._replace(images=n, tuned=tuned) for n in config.images for tuned in (False, True))]
 
 
-def factors(config: Any, material: Material, plain: Training) -> list[Training]:
+def factor_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run, and one for each changed factor; nothing for models that aren't in `with_factors`."""
     if plain.model not in config.with_factors:
         return []
     return [plain, *(plain._replace(factor=name) for name in config.factors if name in material.factors)]
 
 
-def counts(wanted: Sequence[int], most: int) -> list[int]:
+def limit_counts(wanted: Sequence[int], most: int) -> list[int]:
     """Limit the wanted numbers to `most`, and drop repeats; empty if `most` is 0."""
     return list(dict.fromkeys(min(count, most) for count in wanted)) if most else []
 
 
-def world_name(training: Training) -> str:
+def world_name(training: TransferRun) -> str:
     """Return the name of the world that a run is trained on."""
     if training.world == SYNTHETIC:
         return f"{SYNTHETIC}-{training.factor}" if training.factor in VARIED else SYNTHETIC
     return f"{training.world}-{training.count}-{training.seed}"
 
 
-def worlds_tested(training: Training) -> tuple[str, ...]:
+def worlds_tested(training: TransferRun) -> tuple[str, ...]:
     """The worlds of photographs on which the binding of a run is tested."""
     held_out = f"{HELD_OUT}-{training.seed}"
     if training.world == OWN:
@@ -137,51 +142,56 @@ def worlds_tested(training: Training) -> tuple[str, ...]:
     return (PHOTOGRAPHS, held_out)
 
 
-def material_of(config: Any, photographs: Photographs) -> Material:
+def count_photographs(config: Any, photographs: AnimalPhotographs) -> PhotographCounts:
     """Count the photographs that there are to train on, and find the factors that can be changed."""
     possible = [name for name in FACTORS if name != "backgrounds" or config.backgrounds]
     wider = set(WORLDS[config.world].animals) > photographs.tested.keys()
     possible = [name for name in possible if name != "vocabulary" or wider]
     most = max(map(len, photographs.several.values()), default=1) - 1
     others = len(photographs.others)
-    return Material(most, others if others >= FEWEST else 0, tuple(possible))
+    return PhotographCounts(most, others if others >= FEWEST else 0, tuple(possible))
 
 
-def worlds_of(config: Any, photographs: Photographs) -> Iterator[tuple[str, tuple[Mapping[str, Sequence[Path]], bool]]]:
+def photograph_worlds(
+    config: Any, photographs: AnimalPhotographs
+) -> Iterator[tuple[str, tuple[Mapping[str, Sequence[Path]], bool]]]:
     """Yield the name of each world of photographs, with its files by animal and whether its animals keep their own
     colours."""
-    material = material_of(config, photographs)
+    material = count_photographs(config, photographs)
     yield PHOTOGRAPHS, (photographs.tested, False)
     yield NATURAL, (photographs.tested, True)
     for seed in range(config.seeds) if photographs.several else ():
-        tested = {name: held_out(files, seed) for name, files in photographs.several.items()}
+        tested = {name: held_out_photograph(files, seed) for name, files in photographs.several.items()}
         yield f"{HELD_OUT}-{seed}", (tested, False)
-    runs = (run._replace(model="", images=0, tuned=False) for run in all_trainings(config, material))
+    runs = (run._replace(model="", images=0, tuned=False) for run in all_runs(config, material))
     for training in dict.fromkeys(runs):
         if training.world == OWN:
             files = {
-                name: kept(pictures, training.seed, training.count) for name, pictures in photographs.several.items()
+                name: training_photographs(pictures, training.seed, training.count)
+                for name, pictures in photographs.several.items()
             }
         elif training.world == OTHERS:
-            files = {name: photographs.others[name] for name in drawn(photographs, training.seed, training.count)}
+            files = {
+                name: photographs.others[name] for name in draw_animals(photographs, training.seed, training.count)
+            }
         else:
             continue
         yield world_name(training), (files, False)
 
 
-def held_out(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
+def held_out_photograph(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
     """The one photograph of an animal that is tested with a seed."""
     return (files[seed % len(files)],)
 
 
-def kept(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
+def training_photographs(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
     """Choose up to `count` photographs of an animal, without the one that `held_out` gives for this seed. A larger
     choice contains the smaller ones."""
     place = seed % len(files)
     return tuple([*files[place + 1 :], *files[:place]][:count])
 
 
-def drawn(photographs: Photographs, seed: int, count: int) -> list[str]:
+def draw_animals(photographs: AnimalPhotographs, seed: int, count: int) -> list[str]:
     """Choose up to `count` of the other animals at random, by a seed. A larger choice contains the smaller ones."""
     names = sorted(photographs.others)
     return sorted(names[k] for k in generator(seed, "other animals").permutation(len(names))[:count])

@@ -23,11 +23,11 @@ from menagerie.studies.photographs.trainings import (
     FEWEST,
     SYNTHETIC,
     VARIED,
-    Material,
-    Photographs,
-    all_trainings,
+    AnimalPhotographs,
+    PhotographCounts,
+    all_runs,
+    photograph_worlds,
     world_name,
-    worlds_of,
     worlds_tested,
 )
 
@@ -43,12 +43,12 @@ COLORS = {"blue": (40, 70, 190), "yellow": (220, 190, 40), "purple": (130, 50, 1
 PATCH = 8  # pixels along the side of their pictures
 
 
-def photographs_of(config: Any, folder: Path) -> Photographs:
+def photographs_of(config: Any, folder: Path) -> AnimalPhotographs:
     """Read the photographs of `--photos`; without it, write those of the package, or of a rehearsal, to `folder`
     first."""
     synthetic = load_world(config.world)
     if config.photos:
-        return read_photographs(config.photos, synthetic)
+        return read_cutouts(config.photos, synthetic)
     from menagerie.envs.custom import photos
 
     if config.rehearsal and not config.package:
@@ -56,10 +56,10 @@ def photographs_of(config: Any, folder: Path) -> Photographs:
         photos.run(photos.Config(folder, cutouts=pictures, resolution=config.resolution))
     else:
         photos.run(photos.Config(folder, config.package, resolution=max(config.resolution, PACKAGE_SIDE)))
-    return read_photographs(folder, synthetic)
+    return read_cutouts(folder, synthetic)
 
 
-def read_photographs(folder: Path, synthetic: World) -> Photographs:
+def read_cutouts(folder: Path, synthetic: World) -> AnimalPhotographs:
     """Read the cut-outs of world files (`NAMES`) in `folder`. Raises if too few are of animals that `synthetic` has."""
     found: dict[str, tuple[Path, ...]] = {}
     for path in (folder / name for name in NAMES):
@@ -77,7 +77,7 @@ def read_photographs(folder: Path, synthetic: World) -> Photographs:
             f"{folder} has photographs of {len(tested)} animals of world {synthetic.name!r}; the study needs {FEWEST} "
             f"or more, such as {', '.join(synthetic.animals[:FEWEST])}"
         )
-    return Photographs(tested, {name: found[name] for name in sorted(found) if name not in tested})
+    return AnimalPhotographs(tested, {name: found[name] for name in sorted(found) if name not in tested})
 
 
 def draw_pictures(world: World, folder: Path) -> Path:
@@ -102,9 +102,9 @@ def draw_pictures(world: World, folder: Path) -> Path:
     return folder
 
 
-def write_worlds(config: Any, photographs: Photographs, folder: Path) -> dict[str, Path]:
+def write_worlds(config: Any, photographs: AnimalPhotographs, folder: Path) -> dict[str, Path]:
     """Write every world that the study needs; returns their files by name."""
-    chosen = dict(worlds_of(config, photographs))
+    chosen = dict(photograph_worlds(config, photographs))
     rendered = [SYNTHETIC, *(f"{SYNTHETIC}-{factor}" for factor in VARIED)]
     files = {name: folder / f"{name}.toml" for name in (*chosen, *rendered)}
     for name, content in chosen.items():
@@ -118,7 +118,7 @@ def write_world(path: Path, extends: str, photographs: Mapping[str, Sequence[Pat
     worlds of several seeds with the same photographs share one atlas."""
     lines = [f"extends = {json.dumps(extends)}", f"animals = {json.dumps(sorted(photographs))}"]
     for animal, files in sorted(photographs.items()):
-        copies = [f"{CUTOUTS}/{copied(file, path.parent / CUTOUTS)}" for file in files]
+        copies = [f"{CUTOUTS}/{copy_by_hash(file, path.parent / CUTOUTS)}" for file in files]
         lines += ["", f"[animal.{json.dumps(animal)}]", f"cutouts = {json.dumps(copies)}"]
         lines += ['texture = "own"'] if natural else []
     start, _, seed = path.stem.rpartition("-")
@@ -126,7 +126,7 @@ def write_world(path: Path, extends: str, photographs: Mapping[str, Sequence[Pat
     write_text(path, "\n".join([f"name = {json.dumps(name)}", *lines]) + "\n")
 
 
-def copied(file: Path, folder: Path) -> str:
+def copy_by_hash(file: Path, folder: Path) -> str:
     """Copy `file` into `folder` under a name with its hash, unless it is there already; returns the name."""
     name = f"{file.stem}-{sha256(file).hex()[:12]}{file.suffix.lower()}"
     if not (folder / name).exists():
@@ -168,7 +168,7 @@ def more_backgrounds(config: Any, folder: Path) -> list[str]:
     scenery = background_pictures(config.backgrounds)
     lines = [f"backgrounds = {json.dumps([*WORLDS[config.world].backgrounds, *scenery])}"]
     for name, pictures in scenery.items():
-        places = [f"{BACKGROUNDS}/{copied(picture, folder / BACKGROUNDS)}" for picture in pictures]
+        places = [f"{BACKGROUNDS}/{copy_by_hash(picture, folder / BACKGROUNDS)}" for picture in pictures]
         lines += [f"[background.{json.dumps(name)}]", f"image = {json.dumps(places)}"]
     return lines
 
@@ -181,7 +181,7 @@ def write_patch(path: Path, color: tuple[int, int, int]) -> None:
         Image.fromarray(np.full((PATCH, PATCH, 3), color, np.uint8)).save(temporary, "PNG")
 
 
-class Shared(NamedTuple):
+class SharedPhotographs(NamedTuple):
     """How many photographs a world of training and one of a test have, and how many of them are in both."""
 
     training: str
@@ -191,13 +191,13 @@ class Shared(NamedTuple):
     both: int
 
 
-def shared_photographs(config: Any, material: Material, files: Worlds) -> list[Shared]:
+def shared_photographs(config: Any, material: PhotographCounts, files: Worlds) -> list[SharedPhotographs]:
     """Compare the files of each world of photographs that is trained on with those of each world that its runs are
     tested on.
 
     Raises if the same photograph is in both, whatever its files are called.
     """
-    runs = [run for run in all_trainings(config, material) if run.world != SYNTHETIC]
+    runs = [run for run in all_runs(config, material) if run.world != SYNTHETIC]
     pairs = dict.fromkeys((world_name(run), test) for run in runs for test in worlds_tested(run) if test in files)
     rows = []
     for world, test in pairs:
@@ -207,7 +207,7 @@ def shared_photographs(config: Any, material: Material, files: Worlds) -> list[S
                 f"{trained[min(both)]} of training world {world!r} and {tested[min(both)]} of test world {test!r} are "
                 "the same photograph (SHA-256); remove one of them from the folder of --photos or --cutouts"
             )
-        rows.append(Shared(world, len(trained), test, len(tested), len(both)))
+        rows.append(SharedPhotographs(world, len(trained), test, len(tested), len(both)))
     return rows
 
 

@@ -24,10 +24,10 @@ from menagerie.studies.frame.cells import cell_of, options_of, recipe_line, towe
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
 from menagerie.studies.real_training.data import RealData
-from menagerie.studies.real_training.photographs import Numbers, Opening
+from menagerie.studies.real_training.photographs import CaptionCounts, Opening
 from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.results import finished
-from menagerie.studies.scoring.benchmark_piece import PIECES, piece_of
+from menagerie.studies.scoring.benchmark_piece import PIECES, benchmark_piece
 from menagerie.studies.scoring.models import Model
 
 NONE = "none"  # of --from: no trained weights
@@ -43,7 +43,7 @@ class TrainedOn(NamedTuple):
     start: str
 
 
-def places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
+def training_places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
     """Yield each model with each combination of sources, parser, share of rendered scenes and start, once. A model that
     reads no graphs has the default parser alone."""
     every = (
@@ -54,7 +54,7 @@ def places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
     return iter(dict.fromkeys(every))
 
 
-def grid_of(study: Any) -> Grid:
+def plain_grid(study: Any) -> Grid:
     """Return a grid of one place, with the study's rendered scenes, towers and recipes."""
     shared = {item.name for item in fields(study)} & {item.name for item in fields(Grid)} - {"base"}
     plain = Grid(**{name: getattr(study, name) for name in shared})
@@ -90,14 +90,14 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
         there = ", ".join(sorted({*seeds.values()}))
         raise UserError(f"--from {name}: it has no {model} of seed {seed}, only of {there}; lower --seeds")
     if len(same) > 1:
-        some = ", ".join(f"{folder.parent} ({described(folder)})" for folder in same[:4])
+        some = ", ".join(f"{folder.parent} ({cell_place(folder)})" for folder in same[:4])
         raise UserError(
             f"--from {name}: it has {len(same)} cells of {model}; name one of them: {some}{', …' * (len(same) > 4)}"
         )
     return same[0]
 
 
-def described(folder: Path) -> str:
+def cell_place(folder: Path) -> str:
     """Describe the place of a checkpoint's cell in its study."""
     return ", ".join(f"{axis} {value}" for axis, value in place_of(folder.parent).items()) or "a lone checkpoint"
 
@@ -110,7 +110,7 @@ class Described:
     photographs: str
     """Identity of the photographs with their captions and graphs."""
     opening: Opening
-    numbers: Numbers
+    numbers: CaptionCounts
     relational: bool
 
 
@@ -120,12 +120,12 @@ Photos = Mapping[tuple[str, str], Described]
 
 def arms_of(study: Any, photos: Photos) -> list[Arm]:
     """Return all runs, seed by seed in the order of the study's places, each once."""
-    plain = grid_of(study)
+    plain = plain_grid(study)
     scenes = [arm for arm in grid(plain, **plain.axes) if arm.cell.model == study.models[0]] if any(study.mix) else []
     every = (
         arm_of(study, photos[place.sources, place.parser], scenes[seed] if place.mix else None, model, place, seed)
         for seed in range(study.seeds)
-        for model, place in places(study)
+        for model, place in training_places(study)
     )
     return list({arm.id: arm for arm in every}.values())
 
@@ -143,7 +143,7 @@ def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: 
         synthetic=scenes.cell.data if scenes else None,
         opening=there.opening,
         numbers=there.numbers,
-        closed=closed(towers(grid, model)),
+        closed=has_closed_vocabulary(towers(grid, model)),
         relational=there.relational,
     )
     cell = cell_of(grid, model, data, seed)
@@ -155,19 +155,19 @@ def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: 
 
 def grid_with_steps(study: Any, images: int) -> Grid:
     """Return the study's grid, with as many steps as its epochs take with so many photographs."""
-    grid = grid_of(study)
+    grid = plain_grid(study)
     if not study.epochs:
         return grid
     steps = max(1, math.ceil(study.epochs * images / grid.recipe.batch))
     return replace(grid, recipe=replace(grid.recipe, steps=steps))
 
 
-def closed(config: TowerConfig) -> bool:
+def has_closed_vocabulary(config: TowerConfig) -> bool:
     """Whether towers have a closed vocabulary, which only small towers can have."""
     return (config.tokenizer or "closed") == "closed" and config.architecture in SMALL_TOWERS
 
 
-def recipes(study: Any, photos: Photos) -> dict[str, str]:
+def recipe_lines(study: Any, photos: Photos) -> dict[str, str]:
     """Describe the recipe of each model, for each set of sources if they take different numbers of steps."""
     images = {sources: described.numbers.images for (sources, _), described in photos.items()}
     several = len(set(images.values())) > 1 and bool(study.epochs)
@@ -189,19 +189,19 @@ def check_false_captions(arms: Iterable[Arm]) -> None:
             )
 
 
-def pieces_of(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
+def benchmark_arms(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
     """Yield an arm for each benchmark, if the cell is finished: its model is scored there, with texts read by the
     cell's own parser."""
     subjects = study.prepared.subjects.get(arm.labels["parser"], ())
     weights = known.weights(arm, arm.cell.name) if subjects else None
     for subject in subjects if weights else ():
-        model, skip = model_of(arm.cell.name, weights.folder, arm.cell.model), study.unknown_words == "skip"
-        piece = piece_of(model, subject, skip, device=device_for(study.device), below=f"{BENCHMARKS}/{PIECES}")
+        model, skip = model_of_cell(arm.cell.name, weights.folder, arm.cell.model), study.unknown_words == "skip"
+        piece = benchmark_piece(model, subject, skip, device=device_for(study.device), below=f"{BENCHMARKS}/{PIECES}")
         yield Arm(piece, {"benchmark": subject.label, "cell": arm.id})
 
 
 @lru_cache(maxsize=1024)  # its weights are hashed once
-def model_of(name: str, folder: Path, scorer: str) -> Model:
+def model_of_cell(name: str, folder: Path, scorer: str) -> Model:
     """Return the scorer of a cell as a model to be scored."""
     return Model(name, Checkpoint(name, folder, scorer))
 

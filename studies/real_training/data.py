@@ -10,7 +10,13 @@ from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.sources.mixture import Mixture, Part
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.studies.real_training.photographs import HeldOut, Numbers, Opening, held_out, open_photographs
+from menagerie.studies.real_training.photographs import (
+    CaptionCounts,
+    HeldOut,
+    Opening,
+    held_out_names,
+    open_photographs,
+)
 from menagerie.studies.runs.data import CellData, Material, SplitData
 
 VERSION = 1  # of which photographs are held out, and of how parts are mixed
@@ -31,7 +37,7 @@ class RealData:
     closed: bool
     """Whether models have a closed vocabulary, which has words without capitals and punctuation."""
     opening: Opening = field(compare=False, repr=False)
-    numbers: Numbers = field(compare=False)
+    numbers: CaptionCounts = field(compare=False)
     relational: bool = field(default=False, compare=False)
     """Whether captions state relations."""
 
@@ -70,17 +76,17 @@ class RealData:
                 "start the command again, which trains what they change"
             )
         inner = self.synthetic.open(file) if self.synthetic else None
-        return material(opened.sources, inner, self.mix, self.closed)
+        return assemble_material(opened.sources, inner, self.mix, self.closed)
 
 
-def material(photographs: Sequence[Photographs], inner: Material | None, mix: float, closed: bool) -> Material:
+def assemble_material(photographs: Sequence[Photographs], inner: Material | None, mix: float, closed: bool) -> Material:
     """Assemble the training data, with the held-out photographs as the one test."""
-    chosen = held_out(name for source in photographs for name in source.names_of_images)
+    chosen = held_out_names(name for source in photographs for name in source.names_of_images)
     test = HeldOut(photographs, [source.names_of_images for source in photographs], chosen)
     texts = {text for source in photographs for text in source.texts()}
     if closed:
         texts = {plain for text in texts if (plain := plain_text(text))}
-    train = mixed(rest_of(photographs, chosen), inner.train if inner else None, mix)
+    train = mix_sources(rest_of(photographs, chosen), inner.train if inner else None, mix)
     return Material(train, {"validation": test}, sorted(texts.union(inner.texts if inner else ())), {}, may_be_cut=True)
 
 
@@ -95,7 +101,7 @@ def rest_of(photographs: Sequence[Photographs], chosen: frozenset[str]) -> list[
     return parts
 
 
-def mixed(parts: Sequence[Captioned], synthetic: Captioned | None, mix: float) -> Captioned:
+def mix_sources(parts: Sequence[Captioned], synthetic: Captioned | None, mix: float) -> Captioned:
     """Mix the photographs of all sources, in proportion to their numbers, with a share of the split in every batch."""
     if mix == 1 and synthetic:
         return synthetic

@@ -37,10 +37,10 @@ from menagerie.studies.real_training.cells import (
     Photos,
     arms_of,
     check_false_captions,
-    grid_of,
-    places,
+    plain_grid,
+    training_places,
 )
-from menagerie.studies.real_training.photographs import Opened, Opening, names_of, numbers_of, open_photographs
+from menagerie.studies.real_training.photographs import Opened, Opening, count_opened, open_photographs, split_sources
 from menagerie.studies.runs.split_file import make_splits
 from menagerie.studies.scoring.benchmark_piece import Subject, subjects_of
 from menagerie.studies.scoring.check import read_benchmarks
@@ -94,7 +94,7 @@ def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str
 def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Opening:
     """Return the settings by which photographs are found and read."""
     return Opening(
-        sources=names_of(sources),
+        sources=split_sources(sources),
         root=study.data_root.resolve(),
         folders=tuple((name, tuple(map(Path.resolve, paths))) for name, paths in study.folders.items()),
         resolution=study.resolution,
@@ -105,18 +105,18 @@ def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Open
     )
 
 
-def described(study: Any) -> dict[tuple[str, str], Described]:
+def describe_photographs(study: Any) -> dict[tuple[str, str], Described]:
     """Describe the photographs that cells train on, by sources and parser, and print the counts. Photographs that tests
     show are left out: those of COCO's validation set and of every benchmark on disk."""
     place = Place(study.data_root, study.resolution, folders=study.folders)
     out, found = images_of_tests(place, allow_unknown=study.allow_unknown), {}
-    for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in places(study)):
+    for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in training_places(study)):
         opening = opening_of(study, sources, parser, out)
         if parser != DEFAULT:
             opening = replace(opening, unanswered=parse_captions(opening, study.allow_unanswered))
         opened = open_photographs(opening)
-        numbers = numbers_of(opened, len(opening.unanswered))
-        found[sources, parser] = Described(opened.identity, opening, numbers, relational(opened))
+        numbers = count_opened(opened, len(opening.unanswered))
+        found[sources, parser] = Described(opened.identity, opening, numbers, any_relation(opened))
         print(f"{sources}: {numbers.images} photographs, {numbers.held_out} held out; {numbers.captions} captions")
         for what, left in (("photographs", numbers.left_out), ("texts", numbers.refused)):
             print("".join(f"  left out of {sources}: {count} {what}, {reason}\n" for reason, count in left), end="")
@@ -147,7 +147,7 @@ def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
     return frozenset(parser.unanswered())
 
 
-def relational(opened: Opened) -> bool:
+def any_relation(opened: Opened) -> bool:
     return any(
         caption.graph.edges
         for source in opened.sources
@@ -158,7 +158,7 @@ def relational(opened: Opened) -> bool:
     )
 
 
-class Prepared(NamedTuple):
+class PreparedPhotographs(NamedTuple):
     """What a study has read."""
 
     photos: Photos
@@ -168,17 +168,17 @@ class Prepared(NamedTuple):
     """The benchmarks with their texts as a parser reads them, by parser."""
 
 
-def prepared(study: Any, out: Path) -> Prepared:
+def prepare_photographs(study: Any, out: Path) -> PreparedPhotographs:
     """Read all that a study trains on and is scored on. A rehearsal is first rendered into `out`."""
     if study.rehearse:
-        recipe = grid_of(study).recipe_given
+        recipe = plain_grid(study).recipe_given
         study = replace(study, data_root=write_files(recipe, out, study.store, study.resolution, study.cores))
-    photos = described(study)
+    photos = describe_photographs(study)
     arms = arms_of(study, photos)
     check_false_captions(arms)
     forget_left_out(out / BENCHMARKS)
     subjects = {} if study.dry_run else read_subjects(study, dict.fromkeys(arm.labels["parser"] for arm in arms))
-    return Prepared(photos, arms, subjects)
+    return PreparedPhotographs(photos, arms, subjects)
 
 
 def read_subjects(study: Any, parsers: Iterable[str]) -> dict[str, Sequence[Subject]]:

@@ -29,7 +29,7 @@ from menagerie.generators.sources.registry import load
 TOGETHER = "+"  # between the names of sources that are trained on together
 
 
-def names_of(together: str) -> tuple[str, ...]:
+def split_sources(together: str) -> tuple[str, ...]:
     """Split names such as "coco+visual_genome" into the names of the sources."""
     return tuple(name.replace("_", " ") for name in together.split(TOGETHER))
 
@@ -102,7 +102,7 @@ OTHERS = 4  # captions of other photographs
 GROUP = "caption"
 
 
-def held_out(names: Iterable[str]) -> frozenset[str]:
+def held_out_names(names: Iterable[str]) -> frozenset[str]:
     """Choose the names of photographs that aren't trained on: those with the smallest hashes, which don't depend on
     what else is in the data.
 
@@ -160,7 +160,7 @@ class HeldOut(Benchmark):
 
 
 @dataclass(frozen=True)
-class Numbers:
+class CaptionCounts:
     """Counts of photographs and captions, for reports."""
 
     images: int
@@ -175,22 +175,22 @@ class Numbers:
     """How many captions the parser parsed, and how many are one node, in words."""
 
 
-def numbers_of(opened: Opened, unanswered: int = 0) -> Numbers:
+def count_opened(opened: Opened, unanswered: int = 0) -> CaptionCounts:
     """Count opened photographs and their captions; captions that are `unanswered` are one node because the parser's
     server gave no answer."""
-    chosen = held_out(name for source in opened.sources for name in source.names_of_images)
+    chosen = held_out_names(name for source in opened.sources for name in source.names_of_images)
     kept = sum(name not in chosen for source in opened.sources for name in source.names_of_images)
-    return Numbers(
+    return CaptionCounts(
         images=kept,
         held_out=sum(map(len, opened.sources)) - kept,
         captions=sum(source.counts()["captions"] for source in opened.sources),
-        left_out=added(source.left_out for source in opened.sources),
-        refused=added(source.refused_texts for source in opened.sources),
-        parsed=parsed_of(opened, unanswered),
+        left_out=add_counts(source.left_out for source in opened.sources),
+        refused=add_counts(source.refused_texts for source in opened.sources),
+        parsed=parsed_in_words(opened, unanswered),
     )
 
 
-def parsed_of(opened: Opened, unanswered: int) -> str:
+def parsed_in_words(opened: Opened, unanswered: int) -> str:
     """Say how many captions were parsed, and how many are one node; empty if none needed a parser."""
     if opened.parser is None or not opened.parser.counts().captions:
         return ""
@@ -198,7 +198,7 @@ def parsed_of(opened: Opened, unanswered: int) -> str:
     return text + (f", and {unanswered} without an answer" if unanswered else "")
 
 
-def added(parts: Iterable[Mapping[str, int]]) -> tuple[tuple[str, int], ...]:
+def add_counts(parts: Iterable[Mapping[str, int]]) -> tuple[tuple[str, int], ...]:
     """Add up the counts of several sources, by reason."""
     total: Counter[str] = Counter()
     for part in parts:

@@ -8,19 +8,19 @@ from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Senten
 from menagerie.studies.sample_search.points import (
     DASH,
     FEWEST,
-    Point,
+    SearchTrial,
     Setting,
     axis_of,
     capped_of,
     curve_of,
-    done,
     fronts_of,
     importances,
-    interval_of,
+    is_complete,
     judged_by,
-    on_the_test,
+    ratio_interval,
     ratio_rows,
     reached_of,
+    test_sentences,
     volumes_so_far,
 )
 
@@ -48,13 +48,13 @@ what its seeds had got to so far, and never counts as reaching the target. `–`
 `trials.csv` has the same, accuracies and fractions from 0 to 1."""
 
 
-def parts(study: Any, points: Sequence[Point]) -> Iterator[Part]:
+def parts(study: Any, points: Sequence[SearchTrial]) -> Iterator[Part]:
     """Yield the page: ratios in words and the fronts; then tables of both searches, what mattered, and all trials."""
     fronts, ratios = fronts_of(study, points), ratio_table(study, points)
     yield from (Sentence(f"{row[2]}.") for row in ratios.rows[: len(study.models) - 1])
-    yield from map(Sentence, on_the_test(study, points))
+    yield from map(Sentence, test_sentences(study, points))
     yield front_figure(study, points, fronts)
-    yield Paragraph(explained(study, points))
+    yield Paragraph(explain_search(study, points))
     yield Heading("First search: fewest images against highest accuracy")
     yield front_table(study, fronts)
     yield volume_table(study, fronts)
@@ -71,7 +71,7 @@ def parts(study: Any, points: Sequence[Point]) -> Iterator[Part]:
     yield trial_table(study, points)
 
 
-def explained(study: Any, points: Sequence[Point]) -> str:
+def explain_search(study: Any, points: Sequence[SearchTrial]) -> str:
     """Explain what is counted, how long each setting is trained, and by which accuracy settings are judged."""
     counted = (
         "Training images are distinct images: scenes in a view, those of single-object scenes counted, each once "
@@ -94,13 +94,13 @@ def explained(study: Any, points: Sequence[Point]) -> str:
     )
 
 
-def front_figure(study: Any, points: Sequence[Point], fronts: Mapping[str, Sequence[Point]]) -> Part:
+def front_figure(study: Any, points: Sequence[SearchTrial], fronts: Mapping[str, Sequence[SearchTrial]]) -> Part:
     """Plot the fronts, and what the first search tried."""
     from menagerie.studies.frame.search_figures import POINTS, RINGS, STEPS, ByModel, Side
 
     chosen = [p for settings in fronts.values() for p in settings]
     rows = [{"model": p.model, "images": p.images, "validation": p.accuracy, "test": p.test(study)} for p in chosen]
-    tried = [p for p in points if p.question == "front" and done(study, p)]
+    tried = [p for p in points if p.question == "front" and is_complete(study, p)]
     series = {
         "a setting, on validation": (RINGS, [(p.model, p.images, 100 * p.accuracy) for p in tried]),
         "a model's front of these": (STEPS, [(row["model"], row["images"], 100 * row["validation"]) for row in rows]),
@@ -111,18 +111,18 @@ def front_figure(study: Any, points: Sequence[Point], fronts: Mapping[str, Seque
     return ByModel("fronts", study.models, [side], rows, says=PARETO)
 
 
-def map_figure(study: Any, points: Sequence[Point]) -> Part:
+def map_figure(study: Any, points: Sequence[SearchTrial]) -> Part:
     """Draw maps of the validation accuracy between the settings of both searches."""
     from menagerie.studies.frame.search_figures import Maps
 
     places = {model: [] for model in study.models}
     for p in points:
-        if done(study, p):
+        if is_complete(study, p):
             places[p.model].append((p.setting.hard_negatives, p.setting.pairs, p.accuracy))
     return Maps("map", places, says=MAPS)
 
 
-def course_figures(study: Any, points: Sequence[Point]) -> Iterator[Part]:
+def course_figures(study: Any, points: Sequence[SearchTrial]) -> Iterator[Part]:
     """Plot over the trials of the first search the hypervolume of the front on validation, and over those of the second
     the images of each trial. Then plot the settings of both searches as parallel coordinates, for each model."""
     from menagerie.studies.frame.search_figures import COURSE, CROSSES, HOLLOW, POINTS, ByModel, Side, parallels
@@ -132,7 +132,7 @@ def course_figures(study: Any, points: Sequence[Point]) -> Iterator[Part]:
     marks = {"reaches the target": (POINTS, []), "does not": (HOLLOW, []), "pruned": (CROSSES, [])}
     for p in points:
         if p.question == "target":
-            reached = done(study, p) and p.accuracy >= study.target
+            reached = is_complete(study, p) and p.accuracy >= study.target
             how = "pruned" if p.state(study) == "pruned" else "reaches the target" if reached else "does not"
             marks[how][1].append((p.model, p.trial.number, p.images))
     first = Side("trial of the first search", "hypervolume on validation", {"": (COURSE, volumes)}, pale="")
@@ -146,10 +146,10 @@ def course_figures(study: Any, points: Sequence[Point]) -> Iterator[Part]:
     )
 
 
-def front_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
+def front_table(study: Any, fronts: Mapping[str, Sequence[SearchTrial]]) -> Rows:
     """Return a table with a row for each setting on a Pareto front."""
     chosen = [p for settings in fronts.values() for p in settings]
-    rows = [[p.model, *p.row(), percent(p.accuracy), percent(p.test(study))] for p in chosen]
+    rows = [[p.model, *p.row(), share_in_percent(p.accuracy), share_in_percent(p.test(study))] for p in chosen]
     says = (
         f"Settings that no other beats on validation with as few images; {judged_by(study)} over seeds. `passes`: how "
         "often each distinct image was seen, in the mean. `singles views`: in how many views each single-object scene "
@@ -158,7 +158,7 @@ def front_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
     return Rows("pareto_fronts", ["model", *HEADER, "validation (%)", "unseen pairs (%)"], rows, says=says)
 
 
-def volume_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
+def volume_table(study: Any, fronts: Mapping[str, Sequence[SearchTrial]]) -> Rows:
     """Return a table of the hypervolume of each model's front on the test, and of its difference from the first
     model's."""
     axis = axis_of(study)
@@ -175,12 +175,16 @@ def volume_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
     return Rows("hypervolumes", ["model", "hypervolume", "95 % interval"], rows, says=says)
 
 
-def target_table(study: Any, points: Sequence[Point]) -> Rows:
+def target_table(study: Any, points: Sequence[SearchTrial]) -> Rows:
     """Return a table of what each model needs to reach the target."""
     rows = []
     for model in study.models:
         bound, best, missed = reached_of(study, points, model)
-        shown = [*best.row()[1:], percent(best.accuracy), percent(best.test(study))] if best else [DASH] * 7
+        shown = (
+            [*best.row()[1:], share_in_percent(best.accuracy), share_in_percent(best.test(study))]
+            if best
+            else [DASH] * 7
+        )
         rows.append([model, DASH if bound is None else str(bound), *shown, DASH if missed is None else str(missed)])
     header = ["model", "images to target", *HEADER[1:], "validation (%)", "unseen pairs (%)"]
     says = (
@@ -192,7 +196,7 @@ def target_table(study: Any, points: Sequence[Point]) -> Rows:
     return Rows("targets", [*header, "most images that missed it"], rows, says=says)
 
 
-def importance_table(study: Any, points: Sequence[Point]) -> Rows:
+def importance_table(study: Any, points: Sequence[SearchTrial]) -> Rows:
     """Return a table of the share of each parameter alone in the variance of accuracy in the first search, from 0 to 1,
     and of the rest."""
     shares = {model: importances(points, model) for model in study.models}
@@ -211,7 +215,7 @@ def importance_table(study: Any, points: Sequence[Point]) -> Rows:
     return Rows("importances", ["parameter", *study.models], rows, says=says)
 
 
-def ratio_table(study: Any, points: Sequence[Point]) -> Rows:
+def ratio_table(study: Any, points: Sequence[SearchTrial]) -> Rows:
     """Return a table of how many times as many images the first model needs as each further one, as a number and in
     words.
 
@@ -228,7 +232,7 @@ def ratio_table(study: Any, points: Sequence[Point]) -> Rows:
     equal = [point.at_equal_compute() for point in points if point.judged.equal]
     parts = {"at convergence": points, f"at equal compute, {study.equal_steps} steps": equal}
     rows = [
-        [*row, when, interval_of(study, some, row[0])]
+        [*row, when, ratio_interval(study, some, row[0])]
         for when, some in parts.items()
         if {point.model for point in some} == set(study.models)
         for row in ratio_rows(study, some)
@@ -243,20 +247,20 @@ def ratio_table(study: Any, points: Sequence[Point]) -> Rows:
     return Rows("ratios", [*header, "compared", "95 % interval of the ratio"], rows, says=says)
 
 
-def trial_table(study: Any, points: Sequence[Point]) -> Rows:
+def trial_table(study: Any, points: Sequence[SearchTrial]) -> Rows:
     """Return a table of all trials, in the words and units of the other tables."""
     header = ["search", "model", "trial", "state", *HEADER[2:], HEADER[0], "images seen", "validation (%)"]
     table = []
     for p in points:
         images, _, *setting = p.row()
-        validation = percent(p.accuracy) if p.trial.values else DASH
+        validation = share_in_percent(p.accuracy) if p.trial.values else DASH
         so_far = " (so far)" * (p.state(study) == "pruned" and bool(p.trial.values))
-        seeds = [*map(percent, p.judged.validations), *[DASH] * study.seeds][: study.seeds]
+        seeds = [*map(share_in_percent, p.judged.validations), *[DASH] * study.seeds][: study.seeds]
         place = ["first" if p.question == "front" else "second", p.model, str(p.trial.number), p.state(study)]
         table.append([*place, *setting, images, str(p.images_seen), validation + so_far, *seeds])
     return Rows("all_trials", [*header, *(f"seed {k} (%)" for k in range(study.seeds))], table, says=STATES)
 
 
-def percent(share: float) -> str:
+def share_in_percent(share: float) -> str:
     """An accuracy in percent."""
     return f"{100 * share:.1f}"

@@ -34,7 +34,7 @@ class Setting(NamedTuple):
     """Share of a batch that shows single-object scenes."""
 
 
-class Judged(NamedTuple):
+class SettingRuns(NamedTuple):
     """The runs of a setting, and their results."""
 
     arms: Sequence[Arm]
@@ -52,7 +52,7 @@ class Judged(NamedTuple):
     """Whether the setting got the largest budget before validation had stopped rising."""
 
 
-class Point(NamedTuple):
+class SearchTrial(NamedTuple):
     """One trial."""
 
     question: str
@@ -60,7 +60,7 @@ class Point(NamedTuple):
     trial: "FrozenTrial"
     setting: Setting
     images: int
-    judged: Judged
+    judged: SettingRuns
     records: Records
 
     @property
@@ -81,7 +81,9 @@ class Point(NamedTuple):
     def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
         """Return, for each seed, the points and the number of swaps by animal pair on the test, or on the tests that
         are named."""
-        return [tally(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen]
+        return [
+            tally_swaps(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen
+        ]
 
     def here(self, study: Any) -> bool:
         """Whether all seeds were trained in this folder."""
@@ -102,7 +104,7 @@ class Point(NamedTuple):
         lone = [str(self.setting.singles_views), f"{self.setting.singles_share:.0%}"]
         return [str(self.images), f"{self.images_seen / self.images:.0f}", *fractions, *lone]
 
-    def at_equal_compute(self) -> "Point":
+    def at_equal_compute(self) -> "SearchTrial":
         """Return the trial as it would be if it had been trained only with the budget that all settings get."""
         from optuna.trial import create_trial
 
@@ -111,7 +113,7 @@ class Point(NamedTuple):
         return self._replace(trial=trial, judged=self.judged._replace(chosen=self.judged.equal, validations=scores))
 
 
-def tally(folder: Path, tests: Sequence[str]) -> Tally:
+def tally_swaps(folder: Path, tests: Sequence[str]) -> Tally:
     """Sum up the points and the number of swaps of some tests, by animal pair."""
     from menagerie.studies.frame.estimate import points_in
 
@@ -126,16 +128,16 @@ def judged_by(study: Any) -> str:
     return "mean" if study.budgets else "median"
 
 
-def fronts_of(study: Any, points: Sequence[Point]) -> dict[str, list[Point]]:
+def fronts_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, list[SearchTrial]]:
     """Each model's Pareto front, chosen on validation among the settings of the first search that were trained here."""
     fronts = {}
     for model in study.models:
-        mine = [p for p in points if (p.model, p.question) == (model, "front") and done(study, p)]
+        mine = [p for p in points if (p.model, p.question) == (model, "front") and is_complete(study, p)]
         fronts[model] = [mine[k] for k in pareto.front([p.images for p in mine], [p.accuracy for p in mine])]
     return fronts
 
 
-def done(study: Any, point: Point) -> bool:
+def is_complete(study: Any, point: SearchTrial) -> bool:
     """Whether a trial is complete, with all its seeds trained in this folder."""
     return point.state(study) == "complete" and point.here(study)
 
@@ -145,13 +147,13 @@ class Reached(NamedTuple):
 
     bound: Bound | None
     """None before any setting has ended."""
-    best: Point | None
+    best: SearchTrial | None
     """The setting with the fewest images that reached the target."""
     most_missed: int | None
     """The most images of a setting that hasn't reached the target; None if all have."""
 
 
-def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
+def reached_of(study: Any, points: Sequence[SearchTrial], model: str) -> Reached:
     """Return the images that a model needs to reach the target, over the settings of both searches that have ended.
     Those that reached it in another folder are left out."""
     ended = [point for point in points if point.model == model and point.state(study) != "running"]
@@ -163,7 +165,7 @@ def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
     return Reached(bound, best, max(missed, default=None))
 
 
-def importances(points: Sequence[Point], model: str) -> dict[str, float]:
+def importances(points: Sequence[SearchTrial], model: str) -> dict[str, float]:
     """Return the share of the variance of accuracy, from 0 to 1, that each parameter explains alone, averaged evenly
     over the values that the others can have (functional analysis of variance, Hutter et al. 2014, by Optuna).
 
@@ -181,19 +183,19 @@ def importances(points: Sequence[Point], model: str) -> dict[str, float]:
     return FanovaImportanceEvaluator(seed=0).evaluate(tried, target=lambda trial: trial.values[1])
 
 
-def curve_of(study: Any, points: Sequence[Point], tests: Sequence[str] = ()) -> Curve:
+def curve_of(study: Any, points: Sequence[SearchTrial], tests: Sequence[str] = ()) -> Curve:
     """Return the settings with their results on the test, or on the tests that are named."""
     return Curve([p.images for p in points], [p.tallies(study, tests) for p in points])
 
 
-def interval_of(study: Any, points: Sequence[Point], other: str) -> str:
+def ratio_interval(study: Any, points: Sequence[SearchTrial], other: str) -> str:
     """Return the interval of the ratio to another model; a dash if either has no setting with all seeds trained."""
     both = [[p for p in points if p.model == model and p.here(study)] for model in (study.models[0], other)]
     curves = [curve_of(study, its, ("validation",)) for its in both]
     return pareto.image_ratio(*curves, study.target).interval if all(both) else DASH
 
 
-def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]:
+def capped_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, tuple[int, int]]:
     """Count, for each model, the settings that got the largest budget before validation had stopped rising, and all
     settings. A setting that both searches tried counts once."""
     settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in study.models}
@@ -208,10 +210,10 @@ def axis_of(study: Any) -> Axis:
     return Axis(study.images_of(study.least), study.images_of(study.everything))
 
 
-def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float]]:
+def volumes_so_far(study: Any, points: Sequence[SearchTrial]) -> list[tuple[int, float]]:
     """Return the hypervolume on validation of the first, the first two, ... settings, each with the trial number of the
     last one."""
-    ended = [p for p in points if done(study, p)]
+    ended = [p for p in points if is_complete(study, p)]
     images, accuracy = np.array([p.images for p in ended], float), np.array([p.accuracy for p in ended])
     return [
         (ended[n - 1].trial.number, float(pareto.hypervolume(images[:n], accuracy[:n], axis_of(study))))
@@ -219,7 +221,7 @@ def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float
     ]
 
 
-def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
+def ratio_rows(study: Any, points: Sequence[SearchTrial]) -> list[list[str]]:
     """Return a row for each further model: its name, how many times as many images the first model needs, and that in
     words."""
     first, *others = study.models
@@ -232,7 +234,7 @@ def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
     ]
 
 
-def on_the_test(study: Any, points: Sequence[Point]) -> list[str]:
+def test_sentences(study: Any, points: Sequence[SearchTrial]) -> list[str]:
     """Write a sentence for each model that reached the target on validation: what accuracy on the test that setting
     has, and whether this misses the target."""
     said = []
@@ -248,7 +250,7 @@ def on_the_test(study: Any, points: Sequence[Point]) -> list[str]:
     return said
 
 
-def trial_rows(study: Any, points: Sequence[Point]) -> list[dict[str, Any]]:
+def trial_rows(study: Any, points: Sequence[SearchTrial]) -> list[dict[str, Any]]:
     """Every trial as a row of a CSV file."""
     return [
         {"question": p.question, "model": p.model, "trial": p.trial.number, "state": p.state(study)}

@@ -13,17 +13,17 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
 from menagerie.studies.scoring.benchmark_tables import (
     THEIRS,
-    Scored,
+    BenchmarkScores,
     benchmark_table,
     headline_table,
-    lacking,
-    latex,
     paper_tables,
+    paper_tables_in_latex,
+    unscored_records,
 )
 from menagerie.studies.scoring.judged import about_answers
-from menagerie.studies.scoring.levels import Levels, answer, level_of, levels, named
+from menagerie.studies.scoring.levels import Levels, headline_name, level_figure, level_of, level_parts
 from menagerie.studies.scoring.rerank import reranked_pools
-from menagerie.studies.scoring.study import about_models, left_out, named_results
+from menagerie.studies.scoring.study import about_models, left_out_pieces, named_results
 from menagerie.studies.scoring.texts import unread_texts
 
 PIXELS = 160
@@ -73,19 +73,19 @@ NOISE = " Of an untrained model they are noise."
 
 def parts(records: Records) -> Iterator[Part]:
     """Yield the page: headlines, the paper's tables with our rows above its own, all numbers, and the surest errors."""
-    scored = Scored(records)
-    yield from answer(levels_of(scored))
+    scored = BenchmarkScores(records)
+    yield from level_parts(headline_levels(scored))
     yield Paragraph(WHAT_IT_IS)
     for parser in filter(None, dict.fromkeys(piece.subject.parser for piece in scored.pieces)):
         yield Paragraph(f"Scene graphs of texts are from the parser `{parser}`.")
-    yield from gaps(scored)
+    yield from gap_parts(scored)
     yield from about_answers(records)
-    yield from on_training(scored)
+    yield from trained_on_parts(scored)
     yield Heading("Headlines")
-    yield rows_of("headlines", headline_table(scored, counts=True), HEADLINES)
-    yield from beside_papers(scored)
-    yield from all_numbers(scored)
-    yield from errors(records)
+    yield frame_rows("headlines", headline_table(scored, counts=True), HEADLINES)
+    yield from paper_parts(scored)
+    yield from number_parts(scored)
+    yield from error_parts(records)
     yield from about_models(records, {})
 
 
@@ -94,60 +94,60 @@ def write_tables(records: Records) -> None:
     found = named_results(records)
     lines = (json.dumps(result | ({"trained_on": piece.had} if piece.had else {})) + "\n" for piece, result in found)
     write_text(records.out / "results.jsonl", "".join(lines))
-    to_csv(records.out / "results.csv", Scored(records).table)
+    to_csv(records.out / "results.csv", BenchmarkScores(records).table)
 
 
 def write_latex(records: Records) -> None:
     """Write the headlines and the paper's tables as results.tex."""
-    scored, caption = Scored(records), f"Official scores in percent;{THEIRS} marks published ones."
-    texts = to_latex(headline_table(scored), caption), latex(paper_tables(scored))
+    scored, caption = BenchmarkScores(records), f"Official scores in percent;{THEIRS} marks published ones."
+    texts = to_latex(headline_table(scored), caption), paper_tables_in_latex(paper_tables(scored))
     write_text(records.out / "results.tex", "\n".join(filter(None, texts)))
 
 
 def print_results(records: Records) -> None:
     """Print a row for each headline, as there may be few models and many headlines."""
-    table = headline_table(Scored(records)).set_index("model").T
+    table = headline_table(BenchmarkScores(records)).set_index("model").T
     rows = [(str(name), *row) for name, row in table.iterrows()]
     print_table(["benchmark", *map(str, table.columns)], rows, "official scores, %")
-    for model, benchmark, had in trained_rows(Scored(records)):
+    for model, benchmark, had in trained_rows(BenchmarkScores(records)):
         print(f"{benchmark}: training of {model} had {had}")
 
 
-def trained_rows(scored: Scored) -> list[list[str]]:
+def trained_rows(scored: BenchmarkScores) -> list[list[str]]:
     """For each model and benchmark, what the model's training had of the benchmark."""
     return [[scored.titles[piece.model], piece.label, piece.had] for piece in scored.pieces if piece.had]
 
 
-def on_training(scored: Scored) -> Iterator[Part]:
+def trained_on_parts(scored: BenchmarkScores) -> Iterator[Part]:
     """Yield the table of what training had of the benchmarks, if any piece says it."""
     if rows := trained_rows(scored):
         yield Heading("What training had of the benchmarks")
         yield Rows("trained-on", ("model", "benchmark", "its training had"), rows, says=HAD)
 
 
-def levels_of(scored: Scored) -> Levels:
+def headline_levels(scored: BenchmarkScores) -> Levels:
     """Return the figure of the first headline of each benchmark."""
     found, chances = {}, {}
     for label, rows in scored.table[scored.table.kind == "headline"].groupby("benchmark", sort=False):
         name = rows.name.iloc[0]
         for row in rows[(rows.name == name) & rows.official.notna()].to_dict("records"):
-            found[named(label, name), scored.titles[row["model"]]] = level_of(row)
+            found[headline_name(label, name), scored.titles[row["model"]]] = level_of(row)
         if (chance := scored.chances.get((label, "headline", name))) is not None:
-            chances[named(label, name)] = chance
-    return levels(found, chances)
+            chances[headline_name(label, name)] = chance
+    return level_figure(found, chances)
 
 
-def rows_of(name: str, frame: pd.DataFrame, says: str) -> Rows:
+def frame_rows(name: str, frame: pd.DataFrame, says: str) -> Rows:
     header, *rows = to_rows(frame)
     return Rows(name, header, rows, says=says)
 
 
-def gaps(scored: Scored) -> Iterator[Part]:
+def gap_parts(scored: BenchmarkScores) -> Iterator[Part]:
     """Yield sections on what wasn't scored and what wasn't read."""
     results = {piece.name: result for piece, result in named_results(scored.records)}
     for title, says, found in (
-        ("Left out", "", left_out(scored.records)),
-        ("Not all records", NOT_ALL, lacking(scored.table)),
+        ("Left out", "", left_out_pieces(scored.records)),
+        ("Not all records", NOT_ALL, unscored_records(scored.table)),
         ("Not all of each text", NOT_READ, unread_texts(results)),
         ("Not all pairs", NOT_PAIRED, reranked_pools(results)),
     ):
@@ -156,25 +156,25 @@ def gaps(scored: Scored) -> Iterator[Part]:
             yield Facts(found)
 
 
-def beside_papers(scored: Scored) -> Iterator[Part]:
+def paper_parts(scored: BenchmarkScores) -> Iterator[Part]:
     """Yield the paper's tables for which any benchmark was scored."""
     if found := paper_tables(scored):
         yield Heading("Beside the paper", PAPERS)
     for layout, frame in found:
         yield Heading(f"Table {layout.number}: {layout.title}", level=3)
-        yield rows_of(f"paper-table-{layout.number}", frame, layout.note)
+        yield frame_rows(f"paper-table-{layout.number}", frame, layout.note)
 
 
-def all_numbers(scored: Scored) -> Iterator[Part]:
+def number_parts(scored: BenchmarkScores) -> Iterator[Part]:
     """Yield a table of every number of each benchmark."""
     abouts = {piece.label: piece.subject.about for piece in scored.pieces}
     for label, file in file_names(dict.fromkeys(scored.table.benchmark)).items():
         yield Heading(label)
         says = f"{abouts[label][0].upper()}{abouts[label][1:]}. {COLUMNS_SAY}"
-        yield rows_of(f"benchmark-{file}", benchmark_table(scored, label), says)
+        yield frame_rows(f"benchmark-{file}", benchmark_table(scored, label), says)
 
 
-def errors(records: Records) -> Iterator[Part]:
+def error_parts(records: Records) -> Iterator[Part]:
     """Yield pictures of the images that models got wrong by the widest margin."""
     found = [(piece, result["wrong"]) for piece, result in named_results(records) if result["wrong"]]
     if not found:
@@ -183,10 +183,10 @@ def errors(records: Records) -> Iterator[Part]:
     yield Heading("Most surely wrong", WRONG + NOISE * untrained)
     files = file_names(piece.name for piece, _ in found)
     for piece, wrong in found:
-        yield Pictures(f"wrong-{files[piece.name]}", pictures(piece, wrong), folded=piece.name)
+        yield Pictures(f"wrong-{files[piece.name]}", error_pictures(piece, wrong), folded=piece.name)
 
 
-def pictures(piece: BenchmarkPiece, wrong: Sequence[Mapping[str, Any]]) -> list[Picture]:
+def error_pictures(piece: BenchmarkPiece, wrong: Sequence[Mapping[str, Any]]) -> list[Picture]:
     """Small pictures of the middle of each image, with both texts and their scores."""
     bench = piece.subject.bench.framed(PIXELS, squashed=False, interpolation="bicubic")
     pixels = bench.images([case["image"] for case in wrong]).permute(0, 2, 3, 1).numpy()

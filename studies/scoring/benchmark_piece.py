@@ -35,9 +35,17 @@ from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 from menagerie.studies.scoring.judged import judged_record, questions_to
 from menagerie.studies.scoring.models import Model
-from menagerie.studies.scoring.piece import Piece, images_of
+from menagerie.studies.scoring.piece import Piece, images_needed
 from menagerie.studies.scoring.rerank import FirstPass, Reranker
-from menagerie.studies.scoring.texts import Skipped, cut_record, described, identity_of, parsed, parsed_by, readable
+from menagerie.studies.scoring.texts import (
+    Skipped,
+    cut_record,
+    describe_parser,
+    graphs_identity,
+    graphs_record,
+    parse_benchmarks,
+    readable_texts,
+)
 
 VERSION = 3  # of how records are scored
 PIECES, FILE, TEXTS = "pieces", "scores.csv", "texts.csv"
@@ -65,7 +73,7 @@ class Subject:
     """The user's own files that the benchmark's classes and functions come from."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (OwnFiles(self.files), {item.name: getattr(self, item.name) for item in fields(self)})
+        return unpickled_subject, (OwnFiles(self.files), {item.name: getattr(self, item.name) for item in fields(self)})
 
 
 class OwnFiles:
@@ -80,7 +88,7 @@ class OwnFiles:
         return OwnFiles, (self.files,)
 
 
-def restored(own: OwnFiles, values: Mapping[str, Any]) -> Subject:
+def unpickled_subject(own: OwnFiles, values: Mapping[str, Any]) -> Subject:
     return Subject(**values)
 
 
@@ -131,16 +139,16 @@ class BenchmarkPiece(Piece):
             model, rater = prepared
             scorer, space = model.scorer, model.scorer.texts
             bench = self.subject.bench.framed(*model.framing)
-            words, skipped = readable(bench, space.words, space.context, self.skip, self.model)
+            words, skipped = readable_texts(bench, space.words, space.context, self.skip, self.model)
             reranker = self.first and Reranker(self.first, words, self.device, self.embeddings_of)
         cut = attempt(self.model, "fails", lambda: cut_record(scorer, words.texts))
-        results = attempt(self.model, "fails", lambda: rated(rater, words, report, reranker))
-        write_csv(self.folder / FILE, SCORES, score_rows(results))
+        results = attempt(self.model, "fails", lambda: rate_tests(rater, words, report, reranker))
+        write_csv(self.folder / FILE, SCORES, outcome_rows(results))
         if bench.made_texts:
             write_texts(self.folder / TEXTS, bench)
         result = {
             **{"id": self.id, "model": self.model, "benchmark": self.label},
-            **{"tasks": tasks_of(bench, results), "headlines": headlines_of(words, results)},
+            **{"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)},
             "wrong": surely_wrong(results),
             **({"reranked": reranker.record} if reranker and reranker.record else {}),
             **self.subject.graphs,
@@ -156,14 +164,14 @@ def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser 
     hashed = hashlib.sha256()
     for line in bench.content():
         hashed.update(f"{line}\n".encode())
-    content = {"benchmark": spec.name, "records": hashed.hexdigest()[:16], **identity_of(bench, parser)}
+    content = {"benchmark": spec.name, "records": hashed.hexdigest()[:16], **graphs_identity(bench, parser)}
     published = {model: dict(numbers) for model, numbers in spec.published.items()}
     try:
         sent = pickle.dumps(bench)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         reason = f"the benchmark {spec.name} can't be sent to the process that scores it ({error})"
         raise UserError(f"{reason}; write its rules as functions of its file, not as lambdas") from error
-    graphs, parser_line = parsed_by(bench, parser), described(parser)
+    graphs, parser_line = graphs_record(bench, parser), describe_parser(parser)
     return Subject(spec.name, spec.about, published, bench, content, graphs, parser_line, own_files_in(sent))
 
 
@@ -177,47 +185,47 @@ def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str
     """Return the benchmarks that were read, with a parser's graphs, which are kept in the folder `parses`."""
     if not read:
         return []
-    opened, benches = parsed([bench for _, bench in read], parser, parses)
+    opened, benches = parse_benchmarks([bench for _, bench in read], parser, parses)
     return [subject_of(spec, bench, opened) for (spec, _), bench in zip(read, benches, strict=True)]
 
 
-def piece_of(model: Model, subject: Subject, skip: bool, **how: Any) -> BenchmarkPiece:
+def benchmark_piece(model: Model, subject: Subject, skip: bool, **how: Any) -> BenchmarkPiece:
     """One model on one benchmark; `how` are further fields of its piece."""
     first, bench = how.get("first"), subject.bench
     decides = {"first": first.identity} if first and first.matters(bench) else {}
     name = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION, **decides})
-    pools = [pool.images for pool in bench.pools] if isinstance(bench, MatrixBenchmark) else [images_of(bench)]
+    pools = [pool.images for pool in bench.pools] if isinstance(bench, MatrixBenchmark) else [images_needed(bench)]
     return BenchmarkPiece(model, subject.label, name, sum(map(len, pools)), subject, skip, **{"below": PIECES, **how})
 
 
-def rated(
+def rate_tests(
     rater: Embeddings | Judge, bench: PhotographSet, report: Callable[[int], None], reranker: Reranker | None = None
 ) -> list[Result]:
     """Return the results of all tests of a benchmark, by a scorer's embeddings or by a judge. `report` receives numbers
     of images as a scorer's embeddings of them are made."""
     if isinstance(rater, Judge):
-        of_items, of_pool = partial(score_items, rater), partial(judged_pool, rater, bench)
+        of_items, of_pool = partial(score_items, rater), partial(judge_pool, rater, bench)
     else:
         encode = partial(rater.encode, bench, report=report)
         of_items = partial(score_items, rater.scorer, encode=encode)
-        of_pool = partial(scored_pool, rater, bench, encode=encode, reranker=reranker)
+        of_pool = partial(embed_pool, rater, bench, encode=encode, reranker=reranker)
     if isinstance(bench, MatrixBenchmark):
         return [result for pool in bench.pools if pool.pairs for result in of_pool(pool)]
     scored = zip(bench.items, of_items(bench), strict=True)
     return [Result(item, scores, judged(partial(bench.outcome, item), scores)) for item, scores in scored]
 
 
-def judged_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Result]:
+def judge_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Result]:
     """Yield the tests of a pool, as a judge scores them. Pairs without a verdict rank as the mean of all others."""
     scores = judge.pool(bench, pool)
     silent = np.isnan(scores)
     if not silent.any():
         return bench.results(pool, scores)
     level = np.float32(0 if silent.all() else scores[~silent].mean(dtype=np.float64))
-    return (guessed(result, level) for result in bench.results(pool, np.where(silent, level, scores)))
+    return (mark_guessed(result, level) for result in bench.results(pool, np.where(silent, level, scores)))
 
 
-def guessed(result: Result, level: np.float32) -> Result:
+def mark_guessed(result: Result, level: np.float32) -> Result:
     """Return the result of a query with NaN in place of the score `level`, which pairs without a verdict have. If the
     best true candidate has it, ties are broken at random, officially too."""
     item, scores, outcome = result
@@ -226,7 +234,7 @@ def guessed(result: Result, level: np.float32) -> Result:
     return Result(item, np.where(scores == level, np.nan, scores), outcome)
 
 
-def scored_pool(
+def embed_pool(
     embeddings: Embeddings, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
 ) -> Iterator[Result]:
     """Yield the tests of a pool. If it has too many pairs for the scorer, only the best candidates are scored, or,
@@ -237,7 +245,7 @@ def scored_pool(
     return bench.results(pool, score_pool(embeddings.scorer, pool, encode))
 
 
-def tasks_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+def task_numbers(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     """Return the numbers of each task, and how many of its tests were left out because an image, or all words of a
     text, are missing."""
     parts = by_task([result.item for result in results], [result.outcome for result in results])
@@ -249,7 +257,7 @@ def tasks_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[
     }
 
 
-def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+def headline_numbers(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     """Return the numbers that papers report, with an interval of the official one; its bounds are None if there is
     none.
 
@@ -261,7 +269,7 @@ def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, d
 
     whole, pooled = of(range(len(results))), isinstance(bench, MatrixBenchmark)
     try:
-        bounds = intervals([cluster_of(result.item, pooled) for result in results], of)
+        bounds = intervals([result_cluster(result.item, pooled) for result in results], of)
     except Exception:  # a benchmark of the user's own that fails without some records keeps what was scored
         bounds = {}
     return {
@@ -270,7 +278,7 @@ def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, d
     }
 
 
-def cluster_of(item: Item, pooled: bool) -> tuple[str, str | int]:
+def result_cluster(item: Item, pooled: bool) -> tuple[str, str | int]:
     """Return the key that records share if they resemble each other. Without a cluster it is a record's task and name,
     because tasks may use the same names.
 
@@ -281,7 +289,7 @@ def cluster_of(item: Item, pooled: bool) -> tuple[str, str | int]:
     return ("", item.cluster) if item.cluster not in ("", item.record) else (item.task, item.record)
 
 
-def score_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
+def outcome_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each test: its outcome, and the scores of its texts, one image after another."""
     for item, scores, outcome in results:
         texts = "; ".join(" ".join(f"{score:.9g}" for score in row) for row in scores)

@@ -28,10 +28,10 @@ from menagerie.studies.cards.scores import FILE as SCORES
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.results import checked_file
-from menagerie.studies.scoring.models import Model, about, trainings
+from menagerie.studies.scoring.models import Model, explain_models, training_lines
 from menagerie.studies.scoring.splits import SplitPiece
 from menagerie.studies.scoring.study import named_results
-from menagerie.studies.scoring.trained_on import having, untrained
+from menagerie.studies.scoring.trained_on import with_items, without_left_out
 
 CARDS = "cards"
 
@@ -50,10 +50,10 @@ class FrozenPiece(SplitPiece):
             both = zip(items, scores, strict=True)
             rows.update({(subset, item.task, item.record): row_of(subset, item, its) for item, its in both})
 
-        results = evaluate(self.folder, untrained(tests, self.covered), scorer, keep)
+        results = evaluate(self.folder, without_left_out(tests, self.covered), scorer, keep)
         counted = {*rows}
         for subset, test in tests.items():
-            rest = having(test, lambda item, of=subset: (of, item.task, item.record) not in counted)
+            rest = with_items(test, lambda item, of=subset: (of, item.task, item.record) not in counted)
             keep(subset, rest.items, score_items(scorer, rest) if rest.items else [])
         order = [(subset, item.task, item.record) for subset, test in tests.items() for item in test.items]
         marks = [(int(key not in counted),) for key in order] if len(counted) < len(order) else [()] * len(order)
@@ -62,7 +62,7 @@ class FrozenPiece(SplitPiece):
         return results
 
 
-def check_options(names: Sequence[str], world: str, resolution: int, default: int) -> None:
+def check_frozen_options(names: Sequence[str], world: str, resolution: int, default: int) -> None:
     """Raise for options that contradict a frozen benchmark among the splits."""
     for bench in (frozen(name) for name in names if name in FROZEN):
         for option, given, ours in (
@@ -76,36 +76,38 @@ def check_options(names: Sequence[str], world: str, resolution: int, default: in
                 )
 
 
-def kind_of(name: str) -> type[SplitPiece]:
+def piece_class(name: str) -> type[SplitPiece]:
     """The class of pieces for a split of this name."""
     return FrozenPiece if name in FROZEN else SplitPiece
 
 
-def made(name: str, root: Path, workers: int) -> Path | None:
+def make_if_frozen(name: str, root: Path, workers: int) -> Path | None:
     """The split file of a frozen benchmark, rendered and checked; None for other splits."""
     return make_frozen(frozen(name), root, workers) if name in FROZEN else None
 
 
 def write_cards(records: Records) -> list[Path]:
     """Write a card of each model on each frozen benchmark into the folder of the study."""
-    found = list(pieces_of(records))
-    titles = [f"{portable(piece.tested)} on {piece.label}" for piece, _ in found]
+    found = list(frozen_pieces(records))
+    titles = [f"{portable_label(piece.tested)} on {piece.label}" for piece, _ in found]
     names = titles if len({*titles}) == len(titles) else [piece.name for piece, _ in found]
     files = file_names(names)
     models = {piece.model: piece.tested for piece, _ in found}
-    says = dict(zip(models, (line for model in models.values() for line in about([model]).values()), strict=True))
-    trained = trainings(list(models.values()))
+    says = dict(
+        zip(models, (line for model in models.values() for line in explain_models([model]).values()), strict=True)
+    )
+    trained = training_lines(list(models.values()))
     written = []
     for name, (piece, result) in zip(names, found, strict=True):
         origin = result["provenance"]
         model = OfModel(
-            portable(piece.tested),
+            portable_label(piece.tested),
             piece.tested.weights,
             says[piece.model],
             trained.get(piece.model, ""),
             (result.get("cut") or {}).get("texts", 0),
-            answers_of(piece.tested.source, result),
-            [OfTest(its, bare(str(had)), had.lost) for its, had in piece.covered.items() if had.records],
+            answers_of_judge(piece.tested.source, result),
+            [OfTest(its, without_folders(str(had)), had.lost) for its, had in piece.covered.items() if had.records],
         )
         program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
         scores = checked_file(piece.folder, SCORES)
@@ -117,7 +119,7 @@ def write_cards(records: Records) -> list[Path]:
     return written
 
 
-def answers_of(source: Source, result: Mapping[str, Any]) -> OfAnswers | None:
+def answers_of_judge(source: Source, result: Mapping[str, Any]) -> OfAnswers | None:
     """What a card says of a judge's answers; None for a scorer."""
     if not isinstance(source, Judged):
         return None
@@ -125,18 +127,18 @@ def answers_of(source: Source, result: Mapping[str, Any]) -> OfAnswers | None:
     return OfAnswers(counts["items"], counts["undecided"], FORMS[source.form].compares_images)
 
 
-def portable(model: Model) -> str:
+def portable_label(model: Model) -> str:
     """Return a model's label for others to read, without the folders of its file on this machine or the address of a
     server."""
-    return bare(model.cell if isinstance(model.source, Judged) else model.label)
+    return without_folders(model.cell if isinstance(model.source, Judged) else model.label)
 
 
-def bare(text: str) -> str:
+def without_folders(text: str) -> str:
     """A text without the folders of the absolute paths in it."""
     return re.sub(r"(^|[:/( ])/(?:[^/:;,()\s]+/)*", r"\1", text)
 
 
-def pieces_of(records: Records) -> Iterator[tuple[FrozenPiece, Mapping[str, Any]]]:
+def frozen_pieces(records: Records) -> Iterator[tuple[FrozenPiece, Mapping[str, Any]]]:
     """Yield the finished pieces of frozen benchmarks, as they lie in the study's folder, with their results."""
     for piece, result in named_results(records):
         if isinstance(piece, FrozenPiece):

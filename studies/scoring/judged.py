@@ -36,12 +36,14 @@ OF_WORDS = ("logprobs", "tokens")  # likelihoods are asked for with neither
 def check_used(given: JudgeOptions, default: JudgeOptions, sources: Sequence[Source]) -> None:
     """Raise for an option that differs from its default but changes nothing for these models and forms."""
     for item in fields(given):
-        if getattr(given, item.name) != getattr(default, item.name) and (why := idle(item.name, given.forms, sources)):
+        if getattr(given, item.name) != getattr(default, item.name) and (
+            why := why_unused(item.name, given.forms, sources)
+        ):
             flag = "no-logprobs" if item.name == "logprobs" else item.name.replace("_", "-")
             raise UserError(f"--judge.{flag} changes nothing{why}; leave it out")
 
 
-def idle(name: str, forms: Sequence[str], sources: Sequence[Source]) -> str:
+def why_unused(name: str, forms: Sequence[str], sources: Sequence[Source]) -> str:
     """Say why an option changes nothing; empty if it changes something."""
     if not any(isinstance(source, Judged) for source in sources):
         return ": no model among those given answers questions"
@@ -89,7 +91,7 @@ def judged_record(scorer: "Scorer | Judge") -> dict[str, Any]:
     return {"judged": scorer.counted(), "answered_by": list(scorer.models)}
 
 
-def undecided(result: Mapping[str, Any]) -> float:
+def undecided_share(result: Mapping[str, Any]) -> float:
     """The share of a result's items that have no verdict."""
     counts = result.get("judged") or {}
     return counts.get("undecided", 0) / max(1, counts.get("items", 0))
@@ -109,9 +111,9 @@ def check_verdicts(records: "Records") -> None:
             )
 
 
-def flagged(records: "Records", model: str, name: str) -> str:
+def flag_undecided(records: "Records", model: str, name: str) -> str:
     """Return a model's name in tables, which says so if too many of its items have no verdict."""
-    worst = max((undecided(result) for arm, result in records.results if arm.cell.model == model), default=0.0)
+    worst = max((undecided_share(result) for arm, result in records.results if arm.cell.model == model), default=0.0)
     return f"{name}, {worst:.0%} without a verdict" if worst > MOST_UNDECIDED else name
 
 
@@ -119,16 +121,16 @@ def about_answers(records: "Records") -> "Iterator[Part]":
     """Yield a section on what judges answered, piece by piece; nothing without judges."""
     from menagerie.studies.frame.parts import Facts, Heading
 
-    said = {arm.cell.name: sentence(result) for arm, result in records.results if result.get("judged")}
+    said = {arm.cell.name: answers_in_words(result) for arm, result in records.results if result.get("judged")}
     if said:
         yield Heading("What judges answered", ANSWERS)
         yield Facts(said)
 
 
-def sentence(result: Mapping[str, Any]) -> str:
+def answers_in_words(result: Mapping[str, Any]) -> str:
     """The counts of a result in words."""
     count = {"items": 0, "questions": 0, **result["judged"]}.get
-    parts = [f"{count('undecided', 0)} of {count('items')} items without a verdict ({undecided(result):.1%})"]
+    parts = [f"{count('undecided', 0)} of {count('items')} items without a verdict ({undecided_share(result):.1%})"]
     parts.append(f"{count('questions')} questions, {count('kept', 0)} of them answered before")
     parts += [f"{number} {problem}" for problem in PROBLEMS if (number := count(problem, 0))]
     if without := count("ungraded", 0):

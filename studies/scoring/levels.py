@@ -47,7 +47,7 @@ def in_percent(share: float) -> str:
     return f"{100 * share:.1g}" if 0 < share < 0.001 else f"{100 * share:.1f}"
 
 
-def over_seeds(levels: Sequence[Estimate]) -> Estimate:
+def mean_over_seeds(levels: Sequence[Estimate]) -> Estimate:
     """The mean of the accuracies of several seeds.
 
     Half the width of its interval is sqrt(a^2 + b^2). a is half the width of Student's interval of the seeds. b is the
@@ -138,19 +138,19 @@ class Levels(OwnFigure):
         return figure
 
 
-def named(benchmark: str, headline: str) -> str:
+def headline_name(benchmark: str, headline: str) -> str:
     """Return the name of a headline; that of all records is just its benchmark's name."""
     return benchmark if headline in ("", "all") else f"{benchmark}, {headline}"
 
 
-def answer(part: Levels) -> Iterator[Part]:
+def level_parts(part: Levels) -> Iterator[Part]:
     """Yield the beginning of a page: sentences, then the figure; nothing if nothing is scored."""
     yield from map(Sentence, part.sentences())
     if part.levels:
         yield part
 
 
-def levels(found: Mapping[tuple[str, str], Estimate], chances: Mapping[str, float]) -> Levels:
+def level_figure(found: Mapping[tuple[str, str], Estimate], chances: Mapping[str, float]) -> Levels:
     """Make the figure, with a note on what it leaves out."""
     part = Levels("first-headlines", found, chances)
     left = [

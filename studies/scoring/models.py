@@ -46,7 +46,7 @@ class Model:
     @property
     def steps(self) -> int:
         """The steps that a study here trained the model for; 0 where none did."""
-        recipe = trained(self).get("settings", {}).get("recipe")
+        recipe = training_record(self).get("settings", {}).get("recipe")
         return 0 if recipe is None else recipe.get("steps", Recipe.steps)
 
     @cached_property
@@ -60,7 +60,7 @@ class Model:
         return self.source.identity()
 
 
-def models_of(
+def parse_models(
     names: Sequence[str], code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None
 ) -> list[Model]:
     """Return all models that the names stand for. Raise for an unknown name, for a model that is given twice, for
@@ -86,26 +86,28 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
     if len(folders) < 2:
         source = find_source(name, code, towers)
         if isinstance(source, Checkpoint):
-            return [of_cell(name, source, place_of(source.folder.parent))]
+            return [cell_model(name, source, place_of(source.folder.parent))]
         return [Model(name, source)]
     sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
     places = [place_of(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
     differing = [dict(item for item in place.items() if item not in same) for place in places]
-    labels = [of_cell(name, source, place).label for source, place in zip(sources, differing, strict=True)]
+    labels = [cell_model(name, source, place).label for source, place in zip(sources, differing, strict=True)]
     ids = [
         {"cell": source.folder.parent.name} if labels.count(label) > 1 else {}
         for source, label in zip(sources, labels, strict=True)
     ]
-    models = [of_cell(name, source, place | more) for source, place, more in zip(sources, differing, ids, strict=True)]
+    models = [
+        cell_model(name, source, place | more) for source, place, more in zip(sources, differing, ids, strict=True)
+    ]
     return sorted(models, key=lambda model: model.label)
 
 
-def of_cell(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
+def cell_model(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
     """Return a cell as a `Model`. The model's `label` states the run, the scorer, and the cell's `place` in its study;
     the model's `cell` states the same without the run."""
     model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
-    words = [f"{axis.replace('_', ' ')} {worded(axis, value)}" for axis, value in place.items()]
+    words = [f"{axis.replace('_', ' ')} {axis_text(axis, value)}" for axis, value in place.items()]
     label = f"{name}: {model}" + (f" ({where})" if where else "")
     return Model(label, source, name, ", ".join([model, *words]), tuple(place.items()))
 
@@ -115,7 +117,7 @@ def less_seed(model: Model) -> tuple[Model, int]:
     place = dict(model.place)
     seed = place.pop("seed", 0)
     same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)
-    return (of_cell(model.run, model.source, place) if same else model), seed
+    return (cell_model(model.run, model.source, place) if same else model), seed
 
 
 def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
@@ -133,7 +135,7 @@ def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
 
 def settings_but_seed(model: Model) -> Any:
     """The settings of a cell without its seeds, also those of its split and its base; empty for other models."""
-    return without_seeds(trained(model).get("settings", {}))
+    return without_seeds(training_record(model).get("settings", {}))
 
 
 def without_seeds(settings: Any) -> Any:
@@ -144,12 +146,12 @@ def without_seeds(settings: Any) -> Any:
 
 def world_of(model: Model) -> str:
     """Return the world that a study here trained a model in; empty if none did, or if that isn't recorded."""
-    data = trained(model).get("settings", {}).get("data", {})
+    data = training_record(model).get("settings", {}).get("data", {})
     kind = KINDS.get(data.get("kind", ""))
     return data["split"].get("world", kind.world) if kind and "split" in data else ""
 
 
-def worded(axis: str, value: Any) -> str:
+def axis_text(axis: str, value: Any) -> str:
     """Return a value of an axis as text."""
     if axis in FRACTIONS and isinstance(value, float):
         return f"{value:.0%}"
@@ -169,14 +171,16 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
     return {model.label: model.title for model in models}
 
 
-def trained(model: Model) -> Mapping[str, Any]:
+def training_record(model: Model) -> Mapping[str, Any]:
     """Read the record of the study that trained a model; empty for models from elsewhere."""
     return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
 
 
-def trainings(models: Sequence[Model]) -> dict[str, str]:
+def training_lines(models: Sequence[Model]) -> dict[str, str]:
     """Return, by label, a line on how each model was trained, if one of this project's studies trained it."""
-    return {model.label: training_line(record) for model in models if (record := trained(model)).get("settings")}
+    return {
+        model.label: training_line(record) for model in models if (record := training_record(model)).get("settings")
+    }
 
 
 def training_line(result: Mapping[str, Any]) -> str:
@@ -186,17 +190,17 @@ def training_line(result: Mapping[str, Any]) -> str:
     kind = KINDS.get(data.get("kind", ""))
     place = [f"world {data.get('split', {}).get('world', kind.world)}"] if kind else []
     place.append(f"{settings.get('towers', {}).get('resolution', TowerConfig.resolution)} px")
-    place += [f"{axis.replace('_', ' ')} {worded(axis, result[axis])}" for axis in axes if axis in result]
+    place += [f"{axis.replace('_', ' ')} {axis_text(axis, result[axis])}" for axis in axes if axis in result]
     steps, batch = recipe.get("steps", Recipe.steps), recipe.get("batch", Recipe.batch)
     return "; ".join(filter(None, [", ".join(place), f"{steps} steps of {batch} images"]))
 
 
-def about(models: Sequence[Model]) -> dict[str, str]:
+def explain_models(models: Sequence[Model]) -> dict[str, str]:
     """A line of explanation for each short name of these models; cells and classes go by their scorer's name."""
-    return dict(map(line_of, models))
+    return dict(map(explain_model, models))
 
 
-def line_of(model: Model) -> tuple[str, str]:
+def explain_model(model: Model) -> tuple[str, str]:
     """A short name for a model, and a line that explains it."""
     source = model.source
     if isinstance(source, OpenCLIP):

@@ -94,7 +94,7 @@ class Piece(AnyJob, ABC):
             report(done, "")
 
         try:
-            self.score(held(self.group, self.prepared), count)
+            self.score(load_once(self.group, self.prepared), count)
         except UserError as error:
             write_text(self.folder / LEFT_OUT, str(error))
 
@@ -105,7 +105,7 @@ class Piece(AnyJob, ABC):
 
     def prepared(self) -> Any:
         """Return the model, ready to score; it is made once for all its pieces."""
-        return load(self.tested, self.device)
+        return load_model(self.tested, self.device)
 
     @abstractmethod
     def score(self, prepared: Any, report: Callable[[int], None]) -> None:
@@ -115,21 +115,21 @@ class Piece(AnyJob, ABC):
         """
 
 
-def images_of(test: Benchmark) -> set[int]:
+def images_needed(test: Benchmark) -> set[int]:
     """Return the numbers of the images that are read to score a test's items."""
     return {number for item in test.items for number in item.images}
 
 
-def images_in(tests: Iterable[Benchmark]) -> int:
+def count_images(tests: Iterable[Benchmark]) -> int:
     """The number of images that are read to score several tests, one after another."""
-    return sum(len(images_of(test)) for test in tests)
+    return sum(len(images_needed(test)) for test in tests)
 
 
 HELD: dict[str, Any] = {}
 """The model that this process has loaded, by its weights, or the error from loading it."""
 
 
-def held(group: str, prepare: Callable[[], Any]) -> Any:
+def load_once(group: str, prepare: Callable[[], Any]) -> Any:
     """Return the result of `prepare` for a model, or raise its error. Either is kept until another model is wanted."""
     if group not in HELD:
         HELD.clear()  # before the next one needs the memory
@@ -142,7 +142,7 @@ def held(group: str, prepare: Callable[[], Any]) -> Any:
     return HELD[group]
 
 
-def load(model: Model, device: str) -> LoadedScorer:
+def load_model(model: Model, device: str) -> LoadedScorer:
     """Load a model; print its warnings, such as that of random weights, as lines."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)

@@ -17,7 +17,7 @@ from menagerie.generators.storage.split_file import Split, recipe_version, recor
 from menagerie.generators.vocabulary import Vocabulary
 
 
-def scenes_of(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
+def planned_scenes(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
     """The scenes of each subset of a split, those that hide too much among them; a frozen benchmark trains on none."""
     return frozen(name).tested() if name in FROZEN else recipe.subsets()
 

@@ -17,8 +17,8 @@ from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.scorer import Scorer
 from menagerie.studies.scoring.models import Model
-from menagerie.studies.scoring.piece import load
-from menagerie.studies.scoring.texts import readable
+from menagerie.studies.scoring.piece import load_model
+from menagerie.studies.scoring.texts import readable_texts
 
 
 @dataclass(frozen=True)
@@ -67,20 +67,24 @@ class Reranker:
         """The first model's embeddings of images, and the benchmark as that model reads it. Raises if that model reads
         pairs itself, or doesn't know a word."""
         model = self.first.model
-        loaded = load(model, self.device)
+        loaded = load_model(model, self.device)
         if isinstance(loaded, Judge) or loaded.scorer.pairs_only:
             raise UserError(f"--rerank {model.label} reads pairs itself; name a model that has vectors")
         space, bench = loaded.scorer.texts, self.bench.framed(*loaded.framing)
-        readable(bench, space.words, space.context, False, f"--rerank {model.label}")
+        readable_texts(bench, space.words, space.context, False, f"--rerank {model.label}")
         return self.embeddings_of(loaded, model), bench
 
 
 def reranked_pools(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return a sentence for pages for each result in which not all pairs were read, by its name."""
-    return {name: "; ".join(map(said, its.values())) for name, one in results.items() if (its := one.get("reranked"))}
+    return {
+        name: "; ".join(map(rerank_sentence, its.values()))
+        for name, one in results.items()
+        if (its := one.get("reranked"))
+    }
 
 
-def said(one: Mapping[str, Any]) -> str:
+def rerank_sentence(one: Mapping[str, Any]) -> str:
     """Say which pairs of a pool were read."""
     return (
         f"only the best {one['top']} candidates of each query by {one['model']} were scored, {one['pairs']} of "

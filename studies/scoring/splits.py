@@ -36,19 +36,19 @@ from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import CELLS, write_result
 from menagerie.studies.runs.split_file import make_splits, tests_of
-from menagerie.studies.scoring.judged import about_answers, flagged, judged_record, questions_to
+from menagerie.studies.scoring.judged import about_answers, flag_undecided, judged_record, questions_to
 from menagerie.studies.scoring.models import Model, short_labels
-from menagerie.studies.scoring.piece import Piece, images_in
-from menagerie.studies.scoring.study import about_models, left_out, named_results
+from menagerie.studies.scoring.piece import Piece, count_images
+from menagerie.studies.scoring.study import about_models, left_out_pieces, named_results
 from menagerie.studies.scoring.texts import cut_record, unread_texts
 from menagerie.studies.scoring.trained_on import (
-    covered_in,
+    cover_tests,
     print_training,
     scored_in,
-    untrained,
     warnings_in,
+    without_left_out,
 )
-from menagerie.studies.scoring.trained_on import parts as on_training
+from menagerie.studies.scoring.trained_on import coverage_parts as on_training
 
 Tests = Mapping[str, Benchmark]
 BLOCK = 256  # texts that are read at once
@@ -81,11 +81,11 @@ class SplitPiece(Piece):
 
     @property
     def questions(self) -> int:
-        return questions_to(self.tested.source, opened(self.path)[1].values())
+        return questions_to(self.tested.source, open_split_tests(self.path)[1].values())
 
     def score(self, prepared: LoadedScorer | Judge, report: Callable[[int], None]) -> None:
         """Score all tests, and write predictions and then the result."""
-        content, tests = opened(self.path)
+        content, tests = open_split_tests(self.path)
         if content != self.content:
             raise UserError(f"{self.path} has changed since this command was started; start it again")
         started = time.perf_counter()
@@ -94,12 +94,12 @@ class SplitPiece(Piece):
             scorer = prepared
         else:
             scorer = prepared.scorer
-            check_texts(scorer, tests)
+            check_texts_readable(scorer, tests)
             tests = {name: Framed(test, prepared.framing, report) for name, test in tests.items()}
         subsets = attempt(self.model, "fails", lambda: self.evaluated(tests, scorer))
         result = {
             **{"id": self.id, "model": self.model, "split": self.label, "subsets": subsets},
-            "cut": attempt(self.model, "fails", lambda: cut_record(scorer, texts_of(tests))),
+            "cut": attempt(self.model, "fails", lambda: cut_record(scorer, texts_of_tests(tests))),
             **judged_record(scorer),
             **{"seconds": round(time.perf_counter() - started, 1), "provenance": provenance()},
         }
@@ -107,22 +107,22 @@ class SplitPiece(Piece):
 
     def evaluated(self, tests: Tests, scorer: Scorer | Judge) -> Results:
         """Return the results of all tests, and write the predictions."""
-        return evaluate(self.folder, untrained(tests, self.covered), scorer)
+        return evaluate(self.folder, without_left_out(tests, self.covered), scorer)
 
 
 @cache
-def opened(path: Path) -> tuple[str, Tests]:
+def open_split_tests(path: Path) -> tuple[str, Tests]:
     """The identity of a split's content, and a benchmark of each of its subsets but train."""
     split = read_split(path)
     names = (*tests_of(split), "validation")
     return split.content, {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
 
 
-def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = SplitPiece, **how: Any) -> SplitPiece:
+def split_piece(model: Model, label: str, path: Path, kind: type[SplitPiece] = SplitPiece, **how: Any) -> SplitPiece:
     """One model on the split in a file. Raises if the file isn't a split."""
-    content, tests = opened(path)
+    content, tests = open_split_tests(path)
     had = covered_by(model.training, path)
-    images = images_in(untrained(tests, had).values())
+    images = count_images(without_left_out(tests, had).values())
     kept = {} if kind.kept == SplitPiece.kept else {"kept": kind.kept}  # a split has another id than its benchmark
     left = {subset: sorted(its.left_out) for subset, its in had.items() if its.left_out}
     without = {"left_out": left} if left else {}  # what has all records has the id of before any were left out
@@ -134,10 +134,10 @@ def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = Spli
 @cache
 def covered_by(training: Training, path: Path) -> dict[str, Covered]:
     """What a training had of each subset of the split in a file, but of train."""
-    return covered_in(training, opened(path)[1])
+    return cover_tests(training, open_split_tests(path)[1])
 
 
-def labels_of(names: Sequence[str]) -> dict[str, str]:
+def split_labels(names: Sequence[str]) -> dict[str, str]:
     """Return each split's name in tables: the stem of its file's name, if no other split has that too. Raise for a
     split that is given twice."""
     stems = [Path(name).stem for name in names]
@@ -163,20 +163,20 @@ def is_split_file(name: str) -> bool:
     return Path(name).suffix in (".h5", ".hdf5") or (Path(name).is_file() and not name.endswith(".toml"))
 
 
-def render(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
+def render_split(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
     """Render what the atlas lacks of a recipe's scenes, and write its split file."""
     store = SplitFolder(root, load_world(recipe.world), resolution)
     return make_splits(store, [recipe], workers)[recipe]
 
 
-def check_texts(scorer: Scorer, tests: Tests) -> None:
+def check_texts_readable(scorer: Scorer, tests: Tests) -> None:
     """Raise for the first text that a scorer can't read: an unknown word, a missing graph."""
-    texts = texts_of(tests)
+    texts = texts_of_tests(tests)
     for start in range(0, len(texts), BLOCK):
         scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
 
 
-def texts_of(tests: Tests) -> list[Caption]:
+def texts_of_tests(tests: Tests) -> list[Caption]:
     return list(dict.fromkeys(text for test in tests.values() for text in test.texts))
 
 
@@ -196,7 +196,7 @@ def parts(records: Records) -> Iterator[Part]:
     says = "Hard negatives: how often the true caption is preferred, by split and subset."
     yield Bars("swaps", swaps, panels=("split", "subset"), words={"model": names}, says=says)
     yield Paragraph(AS_THEY_ARE)
-    if left := left_out(records):
+    if left := left_out_pieces(records):
         yield Heading("Left out")
         yield Facts(left)
     if unread := unread_texts({piece.name: result for piece, result in named_results(records)}):
@@ -206,7 +206,7 @@ def parts(records: Records) -> Iterator[Part]:
     for split, file in files.items():
         yield Heading(split, "" if split in scored else "No model has been scored on it.")
         if split in scored:
-            yield from of_split(split, scored[split], file, names)
+            yield from split_parts(split, scored[split], file, names)
     yield from about_models(records, names)
 
 
@@ -244,14 +244,14 @@ def scored_splits(records: Records) -> dict[str, Records]:
 def short_names(records: Records) -> dict[str, str]:
     """The names of models in tables."""
     names = short_labels(list({arm.cell.model: arm.cell.tested for arm in records.arms}.values()))
-    return {model: flagged(records, model, name) for model, name in names.items()}
+    return {model: flag_undecided(records, model, name) for model, name in names.items()}
 
 
-def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) -> Iterator[Part]:
+def split_parts(split: str, records: Records, file: str, names: Mapping[str, str]) -> Iterator[Part]:
     numbers = records.scores
     yield swap_table(records, file, names)
     if len(records.results) > 1:
-        yield differences(records.where(task="swap"), file, names)
+        yield difference_table(records.where(task="swap"), file, names)
     yield from on_training(scored_in(records), file, names)
     subsets = file_names(numbers.subset.unique())
     for subset, rows in numbers.groupby("subset", sort=False):
@@ -261,7 +261,7 @@ def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) 
             chosen = records.where(subset=subset)
             yield Table(f"tasks-{file}-{subsets[subset]}", chosen, ("model",), ("task",), words={"model": names})
     yield Heading(f"{split}: numbers of records", level=3)
-    yield counts(f"records-{file}", numbers)
+    yield record_counts(f"records-{file}", numbers)
 
 
 def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
@@ -271,7 +271,7 @@ def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
     return Table(f"swaps-{file}", records.where(task="swap"), ("model",), words={"model": names}, says=says)
 
 
-def differences(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
+def difference_table(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
     """Return a table of how far each further model is above the first, on the same records. If no number has an
     interval, it says so once."""
     first = swaps.results[0][0].cell.model
@@ -286,7 +286,7 @@ def differences(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
     return Rows(part.name, header, bare, says=f"{says}. {NO_INTERVALS}.")
 
 
-def counts(name: str, numbers: Any) -> Rows:
+def record_counts(name: str, numbers: Any) -> Rows:
     """A table of the numbers of records: a row for each subset, a column for each task."""
     tasks = sorted(numbers.task.unique(), key=by_task)
     most = numbers.groupby(["subset", "task"], sort=False)["n"].max().to_dict()

@@ -72,9 +72,9 @@ class ScoringStudy(AnyStudy):
     def models_named(self, *names: str) -> "Sequence[Model]":
         """All models that some names stand for. Raises for an unknown name."""
         from menagerie.models.towers.config import TowerConfig
-        from menagerie.studies.scoring.models import models_of
+        from menagerie.studies.scoring.models import parse_models
 
-        return models_of(names, self.code, TowerConfig(self.architecture, "", self.resolution), self.judge)
+        return parse_models(names, self.code, TowerConfig(self.architecture, "", self.resolution), self.judge)
 
     @property
     def how(self) -> dict[str, Any]:
@@ -136,14 +136,14 @@ class ScoringStudy(AnyStudy):
         """Print the main numbers; raises if nothing could be scored, or a judge gave no verdict at all."""
         from menagerie.studies.scoring.judged import check_verdicts
 
-        left = left_out(records)
+        left = left_out_pieces(records)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
         import_module(self.written_by).print_results(records)
         check_verdicts(records)
 
     def left_out(self, records: "Records") -> dict[str, str]:
-        return left_out(records)
+        return left_out_pieces(records)
 
 
 def forget_left_out(out: Path) -> None:
@@ -155,7 +155,7 @@ def forget_left_out(out: Path) -> None:
                 file.parent.rmdir()
 
 
-def left_out(records: "Records") -> dict[str, str]:
+def left_out_pieces(records: "Records") -> dict[str, str]:
     """Return why pieces were left out, by the pieces' names."""
     return {arm.cell.name: why for arm in records.arms if (why := records.left_out(arm))}
 
@@ -172,14 +172,14 @@ def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]
 def about_models(records: "Records", names: Mapping[str, str]) -> "Iterator[Part]":
     """What the models are, what their short names stand for, and what those of a run were trained on."""
     from menagerie.studies.frame.parts import Facts, Heading
-    from menagerie.studies.scoring.models import about, trainings
+    from menagerie.studies.scoring.models import explain_models, training_lines
 
     models = list({arm.cell.model: arm.cell.tested for arm in records.arms}.values())
     yield Heading("The models")
-    yield Facts(about(models))
+    yield Facts(explain_models(models))
     if long := {name: label for label, name in names.items() if not name.startswith(label)}:
         yield Heading("What their short names stand for", level=3)
         yield Facts(long)
-    if trained := {names.get(label, label): line for label, line in trainings(models).items()}:
+    if trained := {names.get(label, label): line for label, line in training_lines(models).items()}:
         yield Heading("What models of a run were trained on, and for how long", level=3)
         yield Facts(trained)

@@ -23,7 +23,7 @@ from menagerie.models.judges.judge import Judge
 from menagerie.models.scorer import Scorer
 
 
-def parsed(
+def parse_benchmarks(
     benches: Sequence[PhotographSet], name: str, parses: Path
 ) -> tuple[CaptionParser | None, Sequence[PhotographSet]]:
     """Return the parser of a command line, and the benchmarks with its graphs, all their texts parsed at once.
@@ -33,34 +33,34 @@ def parsed(
     if name == DEFAULT:
         return None, benches
     parser = open_parser(name, parses)
-    parse_all(parser, list(dict.fromkeys(text for bench in benches for text in texts_of(bench))))
+    parse_all(parser, list(dict.fromkeys(text for bench in benches for text in text_strings(bench))))
     return parser, [
         bench.reworded({text: Caption(text.text, parser.graph(text.text)) for text in bench.texts}) for bench in benches
     ]
 
 
-def texts_of(bench: PhotographSet) -> list[str]:
+def text_strings(bench: PhotographSet) -> list[str]:
     """The different texts of a benchmark, in its order."""
     return list(dict.fromkeys(text.text for text in bench.texts))
 
 
-def identity_of(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
+def graphs_identity(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
     """Return what a parser and its graphs add to the identity of a result; empty if each text is one node."""
     if parser is None:
         return {}
-    graphs = repr([tuple(parser.graph(text)) for text in texts_of(bench)])
+    graphs = repr([tuple(parser.graph(text)) for text in text_strings(bench)])
     return {"parser": parser.identity(), "graphs": hashlib.sha256(graphs.encode(errors="backslashreplace")).hexdigest()}
 
 
-def parsed_by(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
+def graphs_record(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
     """Return the record of a result's graphs: the parser, and how many texts of the benchmark are one node."""
     if parser is None:
         return {}
-    texts = texts_of(bench)
+    texts = text_strings(bench)
     return {"parser": {"name": parser.name, "texts": len(texts), "fell_back": sum(map(parser.fell_back, texts))}}
 
 
-def described(parser: CaptionParser | None) -> str:
+def describe_parser(parser: CaptionParser | None) -> str:
     """A line on the parser, for a report; empty where texts are one node."""
     return f"{parser.name}: {parser.counts().text}" if parser else ""
 
@@ -79,7 +79,7 @@ class Skipped(NamedTuple):
     """Number of tests that were left out because a text has no word left."""
 
 
-def readable(
+def readable_texts(
     bench: PhotographSet, words: Sequence[str], context: int, skip: bool, model: str
 ) -> tuple[PhotographSet, Skipped]:
     """Return the benchmark with texts that a scorer of these words can read, and counts of what was left out.
@@ -98,13 +98,13 @@ def readable(
             f"{model} doesn't know {len(unknown)} of the words of {bench.name} ({some}, …), which {affected} of "
             f"{len(texts)} texts have; --unknown-words skip leaves them out, or choose a model that reads any text"
         )
-    new = {text: shortened(text, known, context - 1) for text in texts}
+    new = {text: shorten_text(text, known, context - 1) for text in texts}
     changed = sum(new[text].text.split() != words_in(text.text) for text in texts)
     made = bench.reworded(new)
-    return made, Skipped(len(unknown), changed, tests_of(bench) - tests_of(made))
+    return made, Skipped(len(unknown), changed, number_of_tests(bench) - number_of_tests(made))
 
 
-def tests_of(bench: PhotographSet) -> int:
+def number_of_tests(bench: PhotographSet) -> int:
     """The number of tests of a benchmark."""
     return bench.tests().total() if isinstance(bench, MatrixBenchmark) else len(bench.items)
 
@@ -114,13 +114,13 @@ def words_in(text: str) -> list[str]:
     return list(filter(None, map(plain_word, text.split())))
 
 
-def shortened(text: Caption, known: set[str], most: int) -> Caption:
+def shorten_text(text: Caption, known: set[str], most: int) -> Caption:
     """Return a text of only the first `most` known words, and its graph of only known words."""
     plain = " ".join([word for word in words_in(text.text) if word in known][:most])
-    return Caption(plain, pruned(text.graph, known) or SceneGraph((plain,)))
+    return Caption(plain, prune_graph(text.graph, known) or SceneGraph((plain,)))
 
 
-def pruned(graph: SceneGraph, known: set[str]) -> SceneGraph | None:
+def prune_graph(graph: SceneGraph, known: set[str]) -> SceneGraph | None:
     """Return the graph with only known words in nodes, and only predicates of known words; None if no node is left."""
     nodes = [" ".join(word for word in words_in(node) if word in known) for node in graph.nodes]
     place = {old: new for new, old in enumerate(k for k, node in enumerate(nodes) if node)}
@@ -149,11 +149,11 @@ def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, An
 
 def unread_texts(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return a sentence for pages for each result whose texts weren't all read whole, by its name."""
-    said = {name: words_of(result) for name, result in results.items()}
+    said = {name: unread_sentence(result) for name, result in results.items()}
     return {name: text for name, text in said.items() if text}
 
 
-def words_of(result: Mapping[str, Any]) -> str:
+def unread_sentence(result: Mapping[str, Any]) -> str:
     """Say for pages which texts of a result weren't read whole; empty if all were."""
     parts = []
     if not (cut := result["cut"]):

@@ -27,7 +27,7 @@ LEFT_OUT = (
 )
 
 
-class Scored(NamedTuple):
+class ScoredTest(NamedTuple):
     """A test that a model was scored on, and what its training had."""
 
     model: str
@@ -36,52 +36,52 @@ class Scored(NamedTuple):
     had: Covered
 
 
-def covered_in(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Covered]:
+def cover_tests(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Covered]:
     """What a training had of each of a split's tests."""
     return {name: covered(training, test.data.split, name) for name, test in tests.items()}
 
 
-def untrained(tests: Mapping[str, Benchmark], had: Mapping[str, Covered]) -> dict[str, Benchmark]:
+def without_left_out(tests: Mapping[str, Benchmark], had: Mapping[str, Covered]) -> dict[str, Benchmark]:
     """The tests without the items that are left out."""
     return {
-        name: having(test, lambda item, its=had[name]: its.left_out.isdisjoint(item.images))
+        name: with_items(test, lambda item, its=had[name]: its.left_out.isdisjoint(item.images))
         for name, test in tests.items()
     }
 
 
-def having(test: Benchmark, keep: Callable[[Item], bool]) -> Benchmark:
+def with_items(test: Benchmark, keep: Callable[[Item], bool]) -> Benchmark:
     """A copy of a test with some of its items."""
     made = copy(test)
     made.items = list(filter(keep, test.items))
     return made
 
 
-def scored_in(records: "Records") -> list[Scored]:
+def scored_in(records: "Records") -> list[ScoredTest]:
     """The tests that models were scored on, but empty ones."""
     pieces = [arm.cell for arm, _ in records.results]
-    every = (Scored(it.model, it.label, name, had) for it in pieces for name, had in it.covered.items())
+    every = (ScoredTest(it.model, it.label, name, had) for it in pieces for name, had in it.covered.items())
     return [one for one in every if one.had.records]
 
 
-def rows_of(found: list[Scored], names: Mapping[str, str]) -> list[list[str]]:
+def coverage_rows(found: list[ScoredTest], names: Mapping[str, str]) -> list[list[str]]:
     """A row for each model and test with the counts; models of unknown training have a single row."""
-    rows = {(names[one.model], one.subset if one.had.counts else "all"): cells_of(one.had) for one in found}
+    rows = {(names[one.model], one.subset if one.had.counts else "all"): coverage_cells(one.had) for one in found}
     return [[*key, *cells] for key, cells in rows.items()]
 
 
-def cells_of(had: Covered) -> list[str]:
+def coverage_cells(had: Covered) -> list[str]:
     if not had.counts:
         return ["unknown"] * (len(COUNTED) + 1)
     counts = [f"{n} of {of}" for n, of in had.counts.values()]
     return [*counts, f"{had.lost} of {had.records}"]
 
 
-def gaps_in(found: list[Scored], names: Mapping[str, str]) -> dict[str, str]:
+def gaps_in(found: list[ScoredTest], names: Mapping[str, str]) -> dict[str, str]:
     """Say what isn't known of each model's training, by the model's name."""
     return {names[one.model]: "; ".join(one.had.gaps) for one in found if one.had.gaps}
 
 
-def warnings_in(found: list[Scored], names: Mapping[str, str]) -> Iterator[str]:
+def warnings_in(found: list[ScoredTest], names: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence on the records that are left out, and one for each test that has no record left."""
     lost = sum(one.had.lost for one in found)
     if lost:
@@ -94,7 +94,7 @@ def warnings_in(found: list[Scored], names: Mapping[str, str]) -> Iterator[str]:
             yield f"{names[one.model]} has no number on {one.subset} of {one.split}: all of it is left out."
 
 
-def print_training(found: list[Scored], names: Mapping[str, str]) -> None:
+def print_training(found: list[ScoredTest], names: Mapping[str, str]) -> None:
     """Print what training had of each test, and the sentences on what is left out."""
     known = [f"{names[one.model]} on {one.subset} of {one.split}: {one.had}" for one in found if one.had.counts]
     unknown = (f"{names[one.model]} on {one.split}: {one.had}" for one in found if not one.had.counts)
@@ -104,11 +104,13 @@ def print_training(found: list[Scored], names: Mapping[str, str]) -> None:
         print(text)
 
 
-def parts(found: list[Scored], file: str, names: Mapping[str, str], says: str = LEFT_OUT) -> Iterator[Part]:
+def coverage_parts(
+    found: list[ScoredTest], file: str, names: Mapping[str, str], says: str = LEFT_OUT
+) -> Iterator[Part]:
     """Yield the section of one split; `says` is what becomes of records that training had."""
     if not found:
         return
     yield Heading(f"{found[0].split}: what training had of it", level=3)
-    yield Rows(f"trained-on-{file}", HEADER, rows_of(found, names), says=f"{SAYS} {says}")
+    yield Rows(f"trained-on-{file}", HEADER, coverage_rows(found, names), says=f"{SAYS} {says}")
     if gaps := gaps_in(found, names):
         yield Facts({name: f"not known: {text}" for name, text in gaps.items()})

@@ -12,7 +12,7 @@ from menagerie.generators.benchmarks.class_folders import class_names
 from menagerie.generators.benchmarks.known_classes import DATA, key_of, known, known_classes, known_templates
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.zero_shot import set_in
-from menagerie.studies.scoring.check import differing
+from menagerie.studies.scoring.check import wrong_counts
 
 LISTED = read_json(DATA / "folders.json")
 CLASSES = known()["classes"]
@@ -128,9 +128,9 @@ def test_lines_that_say_no_class_are_refused(tmp_path, folders, lines, problem):
 @pytest.mark.parametrize("name", ["imagenetv2", "ImageNetV2", "imagenet_v2", "imagenet-a", "ImageNet_A", "Pets"])
 def test_the_size_of_a_set_is_known_in_whatever_spelling(name):
     spec = load("zero-shot-torchvision" if name == "Pets" else "zero-shot")
-    ((task, official, found),) = differing(spec, Counter({name: 5, "all": 5}))
+    ((task, official, found),) = wrong_counts(spec, Counter({name: 5, "all": 5}))
     assert (task, official, found) == (name, spec.sets[key_of(name)], 5)
-    assert not list(differing(spec, Counter({name: official, "all": official})))
+    assert not list(wrong_counts(spec, Counter({name: official, "all": official})))
 
 
 def test_names_of_folders_are_clip_benchmarks_words(tmp_path):

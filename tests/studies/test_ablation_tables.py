@@ -9,7 +9,7 @@ from menagerie.studies.analysis.tables import DASH, WAITING
 from menagerie.studies.frame.claims import lowest_by_task
 from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.ablations import export, parts, sections_of
+from menagerie.studies.pages.ablations import export_ablations, parts, sections_of
 from tests.studies.stored import stored_run
 
 ATTENTION, TOKENS = "regular attention", "default_tokens=2"
@@ -62,7 +62,7 @@ def test_every_task_is_shown_where_a_row_is_worst_at_it(section):
 def test_all_of_the_page_is_there_while_runs_are_missing(section):
     names = [part.name for part in parts(section.study, section.every) if hasattr(part, "name")]
     assert names == ["binding", "claims", "accuracy-binding", "tasks-binding", "training"]
-    export(section.study, section.every)
+    export_ablations(section.study, section.every)
     lines = (section.every.out / "ablations.csv").read_text().splitlines()
     assert {line.split(",")[1] for line in lines[1:]} == {"OC-CLIP", ATTENTION}
     assert (section.every.out / "ablations.tex").exists()

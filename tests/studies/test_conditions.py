@@ -23,12 +23,12 @@ from menagerie.studies.embeddings.conditions import (
     SAYS,
     by_embeddings,
     by_scores,
-    chance,
-    held,
+    chance_of_parts,
+    holds_in,
 )
 from menagerie.studies.embeddings.ideal import IdealEmbedding, pair_margins
-from menagerie.studies.measures.conditions import texts_of_all
-from menagerie.studies.measures.on_probes import scenes_of
+from menagerie.studies.measures.conditions import named_texts_of_all
+from menagerie.studies.measures.on_probes import probe_axes
 from tests.studies.known_embeddings import axes as known_axes
 from tests.studies.known_embeddings import embedding
 
@@ -39,8 +39,8 @@ TEMPLATE = TEMPLATES["conjunction"]
 def probe_set():
     """The scenes of a probe set, their axes, the number of each, and their texts."""
     scenes = ProbeRecipe(world="tiny").planned(load_world("tiny"))["left_first"]
-    made, numbers = scenes_of(SimpleNamespace(records=SimpleNamespace(scenes=scenes)))
-    return scenes, made, numbers, texts_of_all(scenes, TEMPLATE, 0)
+    made, numbers = probe_axes(SimpleNamespace(records=SimpleNamespace(scenes=scenes)))
+    return scenes, made, numbers, named_texts_of_all(scenes, TEMPLATE, 0)
 
 
 def found_of(score, probe_set, unsaid=()):
@@ -98,8 +98,8 @@ def test_random_scores_meet_as_many_as_chance_says(probe_set):
         if its.measure == "holds" and its.part != INDEPENDENT:
             spread = np.sqrt(its.measured.chance / 4 / len(made.animals) / len(made.textures))
             assert its.measured.value == pytest.approx(its.measured.chance, abs=6 * spread + 1e-9), its
-    assert chance(PARTS[:1]) == 1 / 4
-    assert chance(PARTS[:2]) == 1 / 9, "a text that is above two is the highest of three"
+    assert chance_of_parts(PARTS[:1]) == 1 / 4
+    assert chance_of_parts(PARTS[:2]) == 1 / 9, "a text that is above two is the highest of three"
 
 
 def test_both_a_scene_and_its_counterfactual_have_to_be_right():
@@ -109,7 +109,7 @@ def test_both_a_scene_and_its_counterfactual_have_to_be_right():
     for part in (swap, mirror):
         right = np.random.default_rng(1).random((2, 12, 6)) < 0.5
         names = part.above[0]
-        found = held({names[0]: right.astype(float), names[1]: 0.5 + 0 * right}, part, made)
+        found = holds_in({names[0]: right.astype(float), names[1]: 0.5 + 0 * right}, part, made)
         turned = right[:, :, made.swaps] if part is swap else right[:, made.mirrors][:, :, made.swaps]
         assert (found == (right & turned)).all()
 

@@ -12,9 +12,16 @@ from menagerie.studies.diversity import PRESETS
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.measure import write_rows
 from menagerie.studies.frame.records import Records
-from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, NAME, Recognition, chances, recognised
-from menagerie.studies.measures.robustness import effective, jump_along, slope_along
-from menagerie.studies.pages.diversity import Page
+from menagerie.studies.measures.recognition import (
+    ANIMAL,
+    COMPOSITION,
+    NAME,
+    Recognition,
+    recognition_chances,
+    recognition_value,
+)
+from menagerie.studies.measures.robustness import effective_robustness, jump_along, slope_along
+from menagerie.studies.pages.diversity import DiversityPage
 from tests.studies.stored import stored_run
 
 STUDY = replace(PRESETS["laptop"], train_scenes=600, more_scenes=(1200,), test_scenes=60)
@@ -73,7 +80,7 @@ def test_only_captions_tell_textures(first):
 
 
 def test_the_information_is_that_of_the_captions(first, tmp_path):
-    page = Page(STUDY, Records((), tmp_path))
+    page = DiversityPage(STUDY, Records((), tmp_path))
     for (_, coverage), recipe in first.items():
         objects = [obj for scene in recipe.subsets()["train"] for obj in scene.objects]
         pairs = [[obj.animal for obj in objects], [obj.texture for obj in objects]]
@@ -95,12 +102,12 @@ def test_what_scorers_recognise_is_known_in_advance():
     perfect = values([1, 1, 0, 1, 0, 0, 1, 0, 0])
     assert perfect == {ANIMAL: [1, 1], NAME: [1, 1], COMPOSITION: [1, 1]}
     assert values([0, 0, 1, 0, 1, 1, 0, 1, 1]) == {ANIMAL: [0, 0], NAME: [0, 0], COMPOSITION: [0, 0]}
-    by_chance = chances(3, 2, 2)
+    by_chance = recognition_chances(3, 2, 2)
     assert values([0] * 9) == {task: [chance] * 2 for task, chance in by_chance.items()} | {COMPOSITION: [1 / 5] * 2}
     knows_objects = values([1, 1, 0, 1, 1, 1, 1, 0, 0])  # but not which has which texture
     assert knows_objects == {ANIMAL: [1, 1], NAME: [1, 1], COMPOSITION: [1 / 3, 1 / 3]}
     assert values([1, 0, 0], textures=False) == {ANIMAL: [1, 1 / 2], NAME: [], COMPOSITION: []}
-    assert recognised(0.5, np.array([0.5, 0.9, 0.2]), np.array([True, True, False])) == 1
+    assert recognition_value(0.5, np.array([0.5, 0.9, 0.2]), np.array([True, True, False])) == 1
 
 
 def test_effective_robustness_is_the_distance_from_the_baselines_line():
@@ -109,9 +116,9 @@ def test_effective_robustness_is_the_distance_from_the_baselines_line():
     slope, height = np.polyfit(*odds, 1)
     expected = 1 / (1 + np.exp(-(height + slope * np.log(0.7 / 0.3))))
     means = np.array([[0.7, expected + 0.2, *line[0], *line[1]], [0.7, expected, *line[0], *line[1]]])
-    assert effective(1)(means) == pytest.approx([0.2, 0.0])
+    assert effective_robustness(1)(means) == pytest.approx([0.2, 0.0])
     two = np.array([[0.7, 0.7, expected + 0.1, expected - 0.3, *line[0], *line[1]]])
-    assert effective(2)(two) == pytest.approx([-0.1])
+    assert effective_robustness(2)(two) == pytest.approx([-0.1])
 
 
 def test_a_jump_is_told_from_a_steady_rise():
@@ -155,7 +162,7 @@ def page(arms, tmp_path_factory):
                 ("unseen_2", COMPOSITION): more + np.interp(share, [*late], [*late.values()]),
             }
         made.append(measured(out, arm, skills, arm.cell.seed))
-    return Page(STUDY, Records(tuple(made), out))
+    return DiversityPage(STUDY, Records(tuple(made), out))
 
 
 def test_the_page_concludes_what_was_put_in(page):

@@ -11,9 +11,9 @@ from menagerie.studies.embeddings.bits import bits
 from menagerie.studies.embeddings.edits import edits
 from menagerie.studies.embeddings.geometry import geometry
 from menagerie.studies.embeddings.ideal import IdealEmbedding, least_margins
-from menagerie.studies.embeddings.measured import rows
-from menagerie.studies.embeddings.probes import bound, control
-from menagerie.studies.embeddings.products import products
+from menagerie.studies.embeddings.measured import rows_of_result
+from menagerie.studies.embeddings.probes import control_task, probe_binding
+from menagerie.studies.embeddings.products import product_fits
 from menagerie.studies.embeddings.unbound import unbound
 from tests.studies.known_embeddings import axes, embedding, shown
 
@@ -35,7 +35,7 @@ MADE = cache(axes)
 def test_the_table(kind, scene, of_bits, by_place, share, compositions, placed):
     """A linear probe at chance is no embedding without binding: by place the fourth has all."""
     z = embedding(kind, MADE())
-    probed, shaped = bound(z, MADE()), geometry(z, MADE())
+    probed, shaped = probe_binding(z, MADE()), geometry(z, MADE())
     said = (probed.scene, probed.bits, probed.place_bits, shaped.share, shaped.compositions, shaped.placed_compositions)
     for measured, known in zip(said, (scene, of_bits, by_place, share, compositions, placed), strict=True):
         assert measured.value == (None if known is None else pytest.approx(known, abs=DIGITS))
@@ -76,11 +76,11 @@ def test_bits_in_noise_are_a_loose_bound(animals, textures, width, noise, read):
     half = (z - z[:, :, made.swaps]) / 2
     drawn = noise * np.random.default_rng(2).normal(size=z.shape)
     assert bits(((half + drawn) * half).sum(-1)).value == pytest.approx(0.87, abs=0.01)  # by the likelihood ratio
-    assert bound(z + drawn, made).bits.value == pytest.approx(read, abs=0.05)
+    assert probe_binding(z + drawn, made).bits.value == pytest.approx(read, abs=0.05)
 
 
 def test_products_on_compositions_that_the_fit_lacks():
-    found = products(composition_means(embedding("product", MADE()), MADE()).mean(0), (1, 3))
+    found = product_fits(composition_means(embedding("product", MADE()), MADE()).mean(0), (1, 3))
     assert found.sum.value == pytest.approx(0.19, abs=DIGITS)
     assert found.ranks[3].value == pytest.approx(1.00, abs=DIGITS)
     assert found.sum.value < found.ranks[1].value < 0.9
@@ -169,11 +169,11 @@ def test_what_is_in_a_scene_is_known_without_what_belongs_to_what():
 def test_a_probe_that_learns_scenes_by_heart_has_no_selectivity():
     made = axes(8)
     by_heart = np.random.default_rng(0).normal(size=(1, 56, 12, 256)).repeat(2, 0)
-    found = control(by_heart, made)
+    found = control_task(by_heart, made)
     assert found.true.value > 0.9
     assert found.dealt.value > 0.9
     assert found.selectivity.value == pytest.approx(0, abs=0.05)
-    assert control(embedding("object", made), made).selectivity.value > 0.3
+    assert control_task(embedding("object", made), made).selectivity.value > 0.3
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_categorisation_against_binding(weight, known):
 
 def test_rows_of_a_table():
     z = embedding("concept", MADE())
-    found = {row["measure"]: row for row in rows(geometry(z, MADE()))}
+    found = {row["measure"]: row for row in rows_of_result(geometry(z, MADE()))}
     assert found["compositions"]["value"] is None
     assert REFUSED in found["compositions"]["refused"]
     assert found["concepts"]["refused"] == ""

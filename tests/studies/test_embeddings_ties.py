@@ -6,7 +6,7 @@ import pytest
 from menagerie.studies.embeddings.alignment import alignment
 from menagerie.studies.embeddings.conditions import by_embeddings
 from menagerie.studies.embeddings.measured import share_right
-from menagerie.studies.embeddings.probes import bound, shared
+from menagerie.studies.embeddings.probes import probe_binding, probe_shared
 from menagerie.studies.measures.related import which_is_left
 from tests.studies.known_embeddings import axes, embedding
 
@@ -26,17 +26,17 @@ def test_a_margin_of_0_counts_one_half():
 
 
 def test_probes_of_one_embedding_for_all_scenes_are_at_chance():
-    found = of_two(bound(np.ones(SHAPE), MADE))
+    found = of_two(probe_binding(np.ones(SHAPE), MADE))
     assert found == dict.fromkeys(("right_of_two", "scene", "place_scene", "animal_left", "texture_left"), 0.5)
     few = axes(4)  # each fold of compositions has all textures equally often
-    found = of_two(shared(np.ones((*few.backgrounds.shape, 2, 8)), few))
+    found = of_two(probe_shared(np.ones((*few.backgrounds.shape, 2, 8)), few))
     assert found == dict.fromkeys(("right_of_two", "right_of_two_compositions"), 0.5)
     rows = {row["measure"]: row for row in which_is_left("text", "embedding", "mean", np.ones(SHAPE), MADE)}
     assert (rows["scene"]["value"], rows["scene"]["chance"], rows["bits"]["value"]) == (0.5, 0.5, 0)
 
 
 def test_probes_of_embeddings_that_a_swap_leaves_as_they_are_cannot_tell_it():
-    found = bound(embedding("concept", MADE, noise=0), MADE)
+    found = probe_binding(embedding("concept", MADE, noise=0), MADE)
     assert found.scene.value == 0.5
     assert found.right_of_two.value == 0.5
 

@@ -8,9 +8,9 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.axes import ProbeAxes, axes_of, in_both_orders
 from menagerie.studies.embeddings.geometry import geometry
-from menagerie.studies.embeddings.linear import held_out, readable
-from menagerie.studies.embeddings.objects import mask_means, same_composition, shares
-from menagerie.studies.embeddings.probes import bound, control, shared
+from menagerie.studies.embeddings.linear import held_out_logits, standardise
+from menagerie.studies.embeddings.objects import mask_means, patch_shares, same_object
+from menagerie.studies.embeddings.probes import control_task, probe_binding, probe_shared
 from tests.studies.known_embeddings import WIDTH, axes, embedding, of_share, shown
 
 MADE = axes(10)
@@ -19,14 +19,14 @@ MADE = axes(10)
 def test_what_does_not_carry_over_to_other_pairs_is_not_counted():
     """An embedding without noise has the bit of each scene that it was made of, and so has every text's."""
     z = embedding("scene", MADE, noise=0)
-    assert control(z, MADE).true.value > 0.95, "on the pairs of its training"
-    found = bound(z, MADE)
+    assert control_task(z, MADE).true.value > 0.95, "on the pairs of its training"
+    found = probe_binding(z, MADE)
     assert found.bits.value < 0.01
     assert found.place_bits.value < 0.01
 
 
 def test_random_splits_of_scenes_leak():
-    z = readable(embedding("scene", MADE, width=128)).reshape(-1, 128)
+    z = standardise(embedding("scene", MADE, width=128)).reshape(-1, 128)
     shape = MADE.backgrounds.shape
     left, texture, fold = (
         np.broadcast_to(x, shape).reshape(-1)
@@ -35,7 +35,7 @@ def test_random_splits_of_scenes_leak():
     by_scene = np.random.default_rng(0).integers(3, size=len(left))
     first, right = left == 0, []
     for folds in (by_scene, fold):
-        told = held_out(z[first], texture[first], folds[first], 4).argmax(1)
+        told = held_out_logits(z[first], texture[first], folds[first], 4).argmax(1)
         right.append((told == texture[first]).mean())
     assert right[0] > 0.8
     assert right[1] < 0.6
@@ -118,7 +118,7 @@ def patches(anywhere):
 
 def test_left_and_right_objects_are_told_apart_by_places_alone():
     made, masks, tokens = patches(anywhere=False)
-    found = same_composition(tokens, masks, made)
+    found = same_object(tokens, masks, made)
     assert "places of patches alone tell 100 %" in found.tokens.refused
     assert found.less_places.value is None
     assert found.tokens.chance == 1
@@ -126,24 +126,24 @@ def test_left_and_right_objects_are_told_apart_by_places_alone():
 
 def test_the_same_object_where_objects_stand_anywhere():
     made, masks, tokens = patches(anywhere=True)
-    found = same_composition(tokens, masks, made)
+    found = same_object(tokens, masks, made)
     assert found.tokens.value > 0.9  # not 1: a reader of rank 16 hasn't seen these animals as a pair
     assert found.less_places.value > 0.9
     assert found.tokens.chance == pytest.approx(0.5, abs=0.05)
     noise = np.random.default_rng(1).normal(size=tokens.shape)
-    assert same_composition(noise, masks, made).tokens.value == pytest.approx(0.5, abs=0.05)
+    assert same_object(noise, masks, made).tokens.value == pytest.approx(0.5, abs=0.05)
 
 
 def test_probes_of_texts_read_the_order_of_mention():
     """Words of the first object in some coordinates, of the second in others: in both orders left is not the first."""
     z = embedding("place", MADE)
-    assert bound(z, MADE).place_bits.value > 0.99
+    assert probe_binding(z, MADE).place_bits.value > 0.99
     both, made = in_both_orders(z, MADE)
     assert both.shape == (4, 90, 12, 64)
-    found = bound(both, made)
+    found = probe_binding(both, made)
     assert found.place_bits.value == pytest.approx(0, abs=0.01)
     assert found.animal_left.value < 0.55
-    whole = bound(in_both_orders(embedding("object", MADE), MADE)[0], made)
+    whole = probe_binding(in_both_orders(embedding("object", MADE), MADE)[0], made)
     assert whole.bits.value == pytest.approx(1, abs=0.01), "what belongs to what is told in both"
 
 
@@ -157,7 +157,7 @@ def test_shared_probes_of_embeddings_for_each_object():
         z = np.stack(np.broadcast_arrays(compositions[a[:, None], t], compositions[b[:, None], u]), 2)[None].repeat(
             2, 0
         )
-        found = shared(z + 0.1 * random.normal(size=z.shape), made)
+        found = probe_shared(z + 0.1 * random.normal(size=z.shape), made)
         assert found.right.value == pytest.approx(1, abs=0.05)
         assert (found.right_compositions.value > 0.95) == right
         assert right or found.right_of_two_compositions.value < 0.6
@@ -183,9 +183,9 @@ def test_a_list_of_scenes_in_any_order():
 def test_mask_means_weigh_patches_by_their_share():
     _, masks, tokens = patches(anywhere=True)
     masks[0, 0, 0, 0, 0] = 1
-    weights = shares(masks, 36)[0, 0, 0, :, 0]
+    weights = patch_shares(masks, 36)[0, 0, 0, :, 0]
     assert mask_means(tokens, masks)[0, 0, 0, 0] == pytest.approx(weights @ tokens[0, 0, 0] / weights.sum())
     with pytest.raises(UserError, match=re.escape("60 patches don't divide masks of 12 x 12")):
-        shares(masks, 60)
+        patch_shares(masks, 60)
     with pytest.raises(UserError, match="no pixel in its mask"):
         mask_means(tokens, 0 * masks)

@@ -15,8 +15,8 @@ from menagerie.studies import read
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.parts import Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.scoring.models import Model, models_of, short_labels, worded
-from menagerie.studies.scoring.splits import parts, piece_of, print_results, write_tables
+from menagerie.studies.scoring.models import Model, axis_text, parse_models, short_labels
+from menagerie.studies.scoring.splits import parts, print_results, split_piece, write_tables
 from tests.command import GRID, QUICK, ROOT, run_here
 from tests.forked import kill_when
 from tests.studies.browser import CHROMIUM, TORN, after, verdict
@@ -116,7 +116,7 @@ def test_labels_of_tables_are_as_short_as_they_may_be():
     assert list(short_labels([first, other]).values()) == ["a: clip, seed 0", "b: clip, seed 0"]
     same = cell("old/a", "clip, seed 0")
     assert list(short_labels([first, same]).values()) == [first.label, same.label]
-    assert (worded("pairs", 0.2), worded("seed", 1), worded("factors", ["a", "b"])) == ("20%", "1", "a b")
+    assert (axis_text("pairs", 0.2), axis_text("seed", 1), axis_text("factors", ["a", "b"])) == ("20%", "1", "a b")
 
 
 def test_cells_of_one_place_are_told_apart_by_their_ids(folder, tmp_path):
@@ -125,7 +125,7 @@ def test_cells_of_one_place_are_told_apart_by_their_ids(folder, tmp_path):
     for name in ("first", "second"):
         shutil.copytree(cell, tmp_path / "cells" / name)
         write_record(tmp_path / "cells" / name / "result.json", read_record(cell / "result.json") | {"id": name})
-    labels = [model.label for model in models_of([str(tmp_path)], [], TowerConfig())]
+    labels = [model.label for model in parse_models([str(tmp_path)], [], TowerConfig())]
     assert labels == [f"{tmp_path}: oc-clip (cell first)", f"{tmp_path}: oc-clip (cell second)"]
 
 
@@ -169,8 +169,8 @@ def leaking(folder, tmp_path_factory):
     result = read_record(cell / "result.json")
     result["settings"]["data"]["split"]["hard_negatives"] = 1.0
     write_record(run / "cells" / "hard" / "result.json", result | {"id": "hard"})
-    (model,) = models_of([str(run)], [], TowerConfig())
-    piece = piece_of(model, "packed", folder / "packed.h5").job(out)
+    (model,) = parse_models([str(run)], [], TowerConfig())
+    piece = split_piece(model, "packed", folder / "packed.h5").job(out)
     piece.run(lambda done, text: None, lambda: None)
     return piece, Records((Arm(piece, {"split": "packed"}),), out)
 

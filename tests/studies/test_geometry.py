@@ -22,7 +22,7 @@ from menagerie.studies.embeddings.conditions import (
 from menagerie.studies.frame.measure import write_rows
 from menagerie.studies.frame.records import Records
 from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
-from menagerie.studies.pages.geometry_cells import NAMED, NEXT, cells, predicted, took_part
+from menagerie.studies.pages.geometry_cells import NAMED, NEXT, cells_with_predictors, test_predictors, was_chosen_on
 from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
 
@@ -60,13 +60,13 @@ def test_captions_of_spatial_splits_state_places_and_negate_nothing(tmp_path):
 
 def test_only_cells_among_which_the_measure_was_chosen_took_part():
     cell = {"model": "clip", "seed": 3, "pairs": 0.2, "hard_negatives": 0.0}
-    assert took_part("pug", 64, cell)
-    assert not took_part("eight", 64, cell)
-    assert not took_part("pug", 32, cell)
-    assert not took_part("pug", 64, cell | {"seed": 5})
-    assert not took_part("pug", 64, cell | {"model": "sparo"})
-    assert not took_part("pug", 64, cell | {"hard_negatives": 1.0})
-    assert took_part("pug", 64, cell | {"seed": 0, "hard_negatives": 1.0})
+    assert was_chosen_on("pug", 64, cell)
+    assert not was_chosen_on("eight", 64, cell)
+    assert not was_chosen_on("pug", 32, cell)
+    assert not was_chosen_on("pug", 64, cell | {"seed": 5})
+    assert not was_chosen_on("pug", 64, cell | {"model": "sparo"})
+    assert not was_chosen_on("pug", 64, cell | {"hard_negatives": 1.0})
+    assert was_chosen_on("pug", 64, cell | {"seed": 0, "hard_negatives": 1.0})
 
 
 def geometry_rows(share, others):
@@ -109,16 +109,16 @@ def stored(tmp_path_factory):
 
 
 def test_a_correlation_that_is_planted_is_found_and_others_are_not(stored):
-    found = cells(stored, stored.measured(STUDY.geometry))
+    found = cells_with_predictors(stored, stored.measured(STUDY.geometry))
     assert len(found) == 24, "DCSM has no text embedding"
-    first, *others = predicted(found)
+    first, *others = test_predictors(found)
     assert first.over_all.value > 0.8
     assert first.over_all.clusters == 8, "a model with a seed"
     assert first.outcome == "confirmed"
     assert first.by_place.value > 0.5
     assert {its.outcome for its in others} == {"undecided"}
     assert all(its.p >= its.over_all.p for its in others), "corrected for their number"
-    turned = predicted(found.assign(**{NAMED.name: -found[NAMED.name]}))[0]
+    turned = test_predictors(found.assign(**{NAMED.name: -found[NAMED.name]}))[0]
     assert turned.outcome == "contradicted"
 
 

@@ -17,7 +17,7 @@ from menagerie.generators.sources.place import Place
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.library.judged import judges_named
-from menagerie.studies.scoring.benchmark_piece import guessed
+from menagerie.studies.scoring.benchmark_piece import mark_guessed
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.scoring.judged import questions_in
 from tests.command import ROOT, run_here
@@ -198,10 +198,10 @@ def test_without_a_verdict_everything_is_at_chance_by_every_rule(form, fault, tm
 
 def test_only_ties_for_want_of_a_verdict_are_shared_in_pools():
     tied = Result(BENCH.items[0], np.float32([[2, 2]]), Outcome(1.0, 0.5, True))
-    assert guessed(tied, np.float32(2)).outcome.official == 0.5
-    assert np.isnan(guessed(tied, np.float32(2)).scores).all()
-    assert guessed(tied, np.float32(1)).outcome == tied.outcome
-    lower = guessed(tied._replace(scores=np.float32([[3, 2]])), np.float32(2))
+    assert mark_guessed(tied, np.float32(2)).outcome.official == 0.5
+    assert np.isnan(mark_guessed(tied, np.float32(2)).scores).all()
+    assert mark_guessed(tied, np.float32(1)).outcome == tied.outcome
+    lower = mark_guessed(tied._replace(scores=np.float32([[3, 2]])), np.float32(2))
     assert lower.outcome == tied.outcome
     assert np.isnan(lower.scores).tolist() == [[False, True]]
 

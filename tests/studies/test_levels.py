@@ -14,10 +14,10 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.place import Place
 from menagerie.studies.analysis.jackknife import PARTS, intervals
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.scoring.benchmark_piece import cluster_of, headlines_of
+from menagerie.studies.scoring.benchmark_piece import headline_numbers, result_cluster
 from menagerie.studies.scoring.levels import (
     binomial,
-    over_seeds,
+    mean_over_seeds,
 )
 from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, write_json
 
@@ -119,7 +119,7 @@ def test_in_pools_records_are_images(name, images, tmp_path):
     """Not classes, nor one measure's queries."""
     bench = made(name, tmp_path, MATRICES)
     items = [item for pool in bench.pools for item, _ in bench.level(pool)]
-    assert len({cluster_of(item, pooled=True) for item in items}) == images < len(items)
+    assert len({result_cluster(item, pooled=True) for item in items}) == images < len(items)
 
 
 class Fragile(aro.VGAttribution):
@@ -137,7 +137,7 @@ def test_a_benchmark_that_fails_without_some_records_has_no_interval(tmp_path):
         Result(item, np.zeros((1, 2)), Outcome(value, value, False))
         for item, value in zip(bench.items, values, strict=True)
     ]
-    (found,) = headlines_of(bench, results).values()
+    (found,) = headline_numbers(bench, results).values()
     assert (found["official"], found["low"], found["high"]) == (0.5, None, None)
 
 
@@ -152,11 +152,13 @@ def level(value, half=0.02):
 
 
 def test_seeds_widen_an_interval_that_all_share():
-    one, two, three = (over_seeds([level(v) for v in values]) for values in ((0.5,), (0.5, 0.6), (0.4, 0.5, 0.6)))
+    one, two, three = (mean_over_seeds([level(v) for v in values]) for values in ((0.5,), (0.5, 0.6), (0.4, 0.5, 0.6)))
     assert one == level(0.5)
     assert not two.known
     student = 4.3027 * 0.1 / math.sqrt(3)
     assert three.value == pytest.approx(0.5)
     assert three.high - three.value == pytest.approx(math.hypot(student, 0.02), rel=1e-4)
-    assert over_seeds([level(0.5)] * 3).high == pytest.approx(0.52), "seeds that agree add nothing"
-    assert over_seeds([level(0.99)._replace(high=1.0)] * 3).low == pytest.approx(0.97), "an end at 1 isn't half of it"
+    assert mean_over_seeds([level(0.5)] * 3).high == pytest.approx(0.52), "seeds that agree add nothing"
+    assert mean_over_seeds([level(0.99)._replace(high=1.0)] * 3).low == pytest.approx(0.97), (
+        "an end at 1 isn't half of it"
+    )

@@ -15,7 +15,7 @@ from menagerie.studies.frame.contrasts import contrasts, helps
 from menagerie.studies.frame.costs import run_flops
 from menagerie.studies.frame.records import Records
 from menagerie.studies.loss_or_architecture import LEVELS, PRESETS
-from menagerie.studies.pages.loss_or_architecture_effects import alone, clear_alone
+from menagerie.studies.pages.loss_or_architecture_effects import clear_single_effects, single_effects
 from tests.command import ROOT
 from tests.helpers.scorers import TOWERS, images, scorer
 from tests.studies.stored import stored_run
@@ -103,13 +103,13 @@ def test_effects_of_runs(records):
 def test_one_factor_alone_may_do_what_its_mean_effect_hides(records):
     """Here a loss matters only with patches: then the contrastive one brings 20 points."""
     swaps = records.where(subset="unseen_pairs", task="swap", alpha=0.0)
-    found = alone(swaps, LEVELS, "loss")
+    found = single_effects(swaps, LEVELS, "loss")
     assert {key: helps(its) for key, its in found.items()} == {
         ("binding", fusion, tokens): -(tokens == "patches")
         for fusion, tokens in product(LEVELS["fusion"], LEVELS["tokens"])
     }
     assert found["binding", "late", "patches"].value == pytest.approx(-0.2 * 0.95, abs=0.06)
-    (texts,) = clear_alone(swaps, LEVELS).values()
+    (texts,) = clear_single_effects(swaps, LEVELS).values()
     assert sum("contrastive → generative" in text for text in texts) == 2
     assert {f"(contrastive, {fusion})" for fusion in LEVELS["fusion"]} <= {
         text[text.index("(") :] for text in texts if text.startswith("pooled → patches")

@@ -7,7 +7,15 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.analysis.errors import read_predictions
 from menagerie.studies.frame.estimate import compared, estimates, points_in, without_records
-from menagerie.studies.measures.robustness import contrast, effective, gain, gain_from, jump_along, level, slope_along
+from menagerie.studies.measures.robustness import (
+    contrast,
+    effective_robustness,
+    gain,
+    gain_from,
+    group_accuracy,
+    jump_along,
+    slope_along,
+)
 
 COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")
 
@@ -100,7 +108,7 @@ def test_groups_are_compared_on_the_seeds_that_all_have():
     without = every[every.seed > 0]
     for its in (contrast([every, without], gain, signed=True), compared(every, without)[2]):
         assert (its.value, its.seeds) == (0, 4)
-    assert level(without).value == pytest.approx(without.value.mean())
+    assert group_accuracy(without).value == pytest.approx(without.value.mean())
     assert contrast([every[every.seed == 0], without], gain) is None
     both = pd.concat([every.assign(x=0), without.assign(x=1)])
     assert estimates(both, ("x",), statistic=("x", gain))[()].value == 0
@@ -113,7 +121,7 @@ def test_no_statistic_leaves_the_range_of_accuracies():
     wild = np.array([[1.4, -0.3, 1.5, -0.2]])
     assert gain(wild[:, :2]) == -1
     assert gain_from((0.2, 0.5))(np.array([[0.6, 0.75], [-9, 9], [9, -9]])) == pytest.approx([0, 1.25, -2])
-    assert abs(effective(1)(np.array([[0.5, -2.0, 0.4, 0.6, 0.5, 0.7]]))) <= 1
+    assert abs(effective_robustness(1)(np.array([[0.5, -2.0, 0.4, 0.6, 0.5, 0.7]]))) <= 1
     for statistic, steepest in (
         (slope_along([0.0, 1.0, 2.0, 3.0]), [0.0, 0.0, 1.0, 1.0]),
         (jump_along([0.2, 0.3, 0.4, 0.5]), [1.0, 0.0, 1.0, 0.0]),

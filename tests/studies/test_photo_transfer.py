@@ -22,11 +22,11 @@ from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.estimate import compared
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.photo_transfer import said, table
+from menagerie.studies.pages.photo_transfer import question_table, said
 from menagerie.studies.photo_transfer import PRESETS
 from menagerie.studies.photographs import answers
 from menagerie.studies.photographs.answers import KNOWN, RECOGNITION, SWAPS
-from menagerie.studies.photographs.cells import prepared, steps_of
+from menagerie.studies.photographs.cells import prepare_worlds, run_recipe
 from menagerie.studies.photographs.data import BareTests
 from menagerie.studies.photographs.trainings import (
     HELD_OUT,
@@ -35,13 +35,13 @@ from menagerie.studies.photographs.trainings import (
     PHOTOGRAPHS,
     SPATIAL,
     SYNTHETIC,
-    Material,
-    Training,
-    all_trainings,
-    held_out,
-    kept,
-    material_of,
-    trainings,
+    PhotographCounts,
+    TransferRun,
+    all_runs,
+    count_photographs,
+    held_out_photograph,
+    runs_of_question,
+    training_photographs,
 )
 from menagerie.studies.photographs.worlds import (
     photographs_of,
@@ -74,13 +74,15 @@ def photos(tmp_path_factory):
 
 
 def runs_of(config, material, part):
-    return [its._replace(model="", seed=0) for its in trainings(replace(config, models=("clip",)), material, part)]
+    return [
+        its._replace(model="", seed=0) for its in runs_of_question(replace(config, models=("clip",)), material, part)
+    ]
 
 
 def test_what_each_question_trains():
     config = replace(SMOKE, photographs=(1, 2, 5), other_animals=(8, 24), images=(16, 64), factor_models=("clip",))
-    material = Material(2, 10, ("views", "textures"))
-    base = Training("", 0)
+    material = PhotographCounts(2, 10, ("views", "textures"))
+    base = TransferRun("", 0)
     assert runs_of(config, material, "zero-shot") == [base, base._replace(kind=SPATIAL)]
     own, others = base._replace(world=OWN), base._replace(world=OTHERS, tuned=True)
     assert runs_of(config, material, "fine-tuning") == [
@@ -93,32 +95,32 @@ def test_what_each_question_trains():
     assert runs_of(config, material, "factors") == [base]  # augmentation isn't among those that can be changed
     chosen = replace(config, factors=("views", "backgrounds"))
     assert [its.factor for its in runs_of(chosen, material, "factors")] == ["", "views"]
-    assert not runs_of(config, Material(0, 0, ()), "worth")
-    every = all_trainings(replace(config, seeds=2), material)
+    assert not runs_of(config, PhotographCounts(0, 0, ()), "worth")
+    every = all_runs(replace(config, seeds=2), material)
     assert max(Counter(every).values()) == 1
     assert {its.start for its in every if its.tuned} <= set(every)
 
 
 def test_a_run_after_another_is_shorter_and_slower():
     recipe = replace(SMOKE.recipe, warmup=50, single_object_phase=0.5, text_learning_rate=1e-3)
-    plain = steps_of(SMOKE, Training("clip", 0), recipe)
-    tuned = steps_of(SMOKE, Training("clip", 0, world=OWN, count=1, tuned=True), recipe)
+    plain = run_recipe(SMOKE, TransferRun("clip", 0), recipe)
+    tuned = run_recipe(SMOKE, TransferRun("clip", 0, world=OWN, count=1, tuned=True), recipe)
     assert plain == recipe
     assert (tuned.steps, tuned.warmup, tuned.single_object_phase) == (20, 4, 0)
     assert tuned.learning_rate == pytest.approx(0.3 * recipe.learning_rate)
     assert tuned.text_learning_rate == pytest.approx(3e-4)
     assert tuned.vision_learning_rate is None
-    assert steps_of(SMOKE, Training("clip", 0, factor="augmentation"), recipe) == replace(recipe, augment=False)
+    assert run_recipe(SMOKE, TransferRun("clip", 0, factor="augmentation"), recipe) == replace(recipe, augment=False)
 
 
 @pytest.mark.parametrize(("count", "seed"), list(product((1, 2, 3, 7), range(4))))
 def test_a_held_out_photograph_is_never_kept(count, seed):
     files = [Path(f"{k}.png") for k in range(count)]
-    (tested,) = held_out(files, seed)
-    assert {tested, *kept(files, seed, count)} == set(files)
-    assert tested not in kept(files, seed, count)
-    assert set(kept(files, seed, 1)) <= set(kept(files, seed, 2))
-    assert {held_out(files, its)[0] for its in range(count)} == set(files)
+    (tested,) = held_out_photograph(files, seed)
+    assert {tested, *training_photographs(files, seed, count)} == set(files)
+    assert tested not in training_photographs(files, seed, count)
+    assert set(training_photographs(files, seed, 1)) <= set(training_photographs(files, seed, 2))
+    assert {held_out_photograph(files, its)[0] for its in range(count)} == set(files)
 
 
 def test_worlds_of_training_and_of_tests_have_no_photograph_in_common(photos, tmp_path):
@@ -127,7 +129,7 @@ def test_worlds_of_training_and_of_tests_have_no_photograph_in_common(photos, tm
     assert set(photographs.tested) == set(photographs.several) == set(TESTED)
     assert set(photographs.others) == {"camel", "lion", "pig", "zebra"}
     files = write_worlds(config, photographs, tmp_path / "worlds")
-    audit = shared_photographs(config, material_of(config, photographs), files)
+    audit = shared_photographs(config, count_photographs(config, photographs), files)
     assert {row.both for row in audit} == {0}
     assert {(row.training, row.trained, row.test, row.tested) for row in audit} == {
         *((f"own-{n}-{seed}", 4 * n, f"{HELD_OUT}-{seed}", 4) for n in (1, 2) for seed in range(2)),
@@ -152,7 +154,7 @@ def test_a_photograph_under_two_names_is_refused(tmp_path, one, other):
     write_photos(PhotosConfig(tmp_path / "photos", cutouts=pictures, resolution=32))
     config = replace(SMOKE, photos=tmp_path / "photos", photographs=(1, 2), seeds=2)
     with pytest.raises(UserError, match="are the same photograph") as error:
-        prepared(config, tmp_path)
+        prepare_worlds(config, tmp_path)
     assert {one, other} <= set(re.findall(r"[a-z]+-?\d?(?=-[0-9a-f]{12}\.png)", str(error.value)))
 
 
@@ -193,7 +195,7 @@ def test_what_is_measured():
         points_of([1, 1, 1, 1, 1, 0.5], task="replace texture"),
     ]
     mine = pd.concat([points_of([1, 1, 0, 0, 1, 0]), *known])
-    values = {measure: answers.measured(mine, measure).value for measure in answers.MEASURES}
+    values = {measure: answers.records_of_measure(mine, measure).value for measure in answers.MEASURES}
     assert {measure: (found.sum(), len(found)) for measure, found in values.items()} == {
         SWAPS: (3, 6),
         RECOGNITION: (10.5, 12),
@@ -230,14 +232,14 @@ def test_what_an_image_is_worth(scratch, tuned, synthetic, images, ratio):
         return of_seeds([1] * round(9 * share) + [0] * (9 - round(9 * share)))
 
     ladder = answers.Ladder("clip", "swaps", [16, 64], list(map(of, scratch)), list(map(of, tuned)), of(synthetic))
-    (row,) = table("worth", [ladder], replace(SMOKE, targets=(0.8,))).rows
+    (row,) = question_table("worth", [ladder], replace(SMOKE, targets=(0.8,))).rows
     assert list(row[:6]) == ["clip", "swaps", "80", *images, ratio]
 
 
 def test_runs_follow_from_those_that_they_start_with(photos, tmp_path):
     study = replace(SMOKE, photos=photos, factors=("views", "textures", "vocabulary"), store=tmp_path / "store")
-    study = prepared(study, tmp_path)
-    every = all_trainings(study, study.prepared.material)
+    study = prepare_worlds(study, tmp_path)
+    every = all_runs(study, study.prepared.material)
     first = study.runs(Records((), tmp_path))
     assert list(first) == [run for run in every if not run.tuned]
     arms = all_arms(study)

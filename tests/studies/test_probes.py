@@ -11,8 +11,8 @@ import torch
 from menagerie.envs.core.identity import digest
 from menagerie.envs.worlds import load_world
 from menagerie.studies.geometry import PRESETS as geometry_presets
-from menagerie.studies.measures.bits import Bits, score_rows
-from menagerie.studies.pages.probes import BitLines, by_layer, by_step, mean_of, table
+from menagerie.studies.measures.bits import Bits, score_bits_rows
+from menagerie.studies.pages.probes import BitLines, by_layer, by_step, layer_rows, mean_of
 from menagerie.studies.probes import PRESETS
 from tests.command import ROOT, run_here
 
@@ -52,7 +52,7 @@ def test_figures_and_the_table_hold_the_means_over_seeds(rows):
         ("all patches", 10, 0.46), ("all patches", 20, 0.91),
         ("image embedding", 10, 0.41), ("image embedding", 20, 0.81),
     ]  # fmt: skip
-    assert len(table(last, {"clip": "CLIP"})) == len(PLACES)
+    assert len(layer_rows(last, {"clip": "CLIP"})) == len(PLACES)
 
 
 @pytest.mark.parametrize(("preset", "scenes"), [("smoke", 144), ("laptop", 672), ("pug", 3168)])
@@ -115,7 +115,7 @@ class Data:
 
 @pytest.mark.parametrize(("sign", "bits", "right"), [(1.0, 1, 1), (-1.0, 0, 0), (0.0, 0, 0.5)])
 def test_scores_that_know_have_a_bit_and_others_none(sign, bits, right):
-    found = {row["measure"]: row["value"] for row in score_rows(Knowing(sign), (Data(), Data()))}
+    found = {row["measure"]: row["value"] for row in score_bits_rows(Knowing(sign), (Data(), Data()))}
     assert found == {"bits": pytest.approx(bits), "scene": right}
 
 

@@ -20,12 +20,12 @@ from menagerie.studies.sample_efficiency import PRESETS, fewest_to_miss, out_of_
 from menagerie.studies.sample_search.page import importance_table, ratio_table
 from menagerie.studies.sample_search.points import (
     FEWEST,
-    Judged,
-    Point,
+    SearchTrial,
     Setting,
+    SettingRuns,
     capped_of,
     importances,
-    on_the_test,
+    test_sentences,
 )
 from tests.helpers.splits import failed, make_split
 
@@ -241,7 +241,7 @@ def test_the_first_setting_is_all_data_where_the_space_has_it(study):
     assert first == pytest.approx(study.everything._asdict(), abs=0.06 if study.singles_shares == (0.2, 0.7) else 1e-9)
 
 
-class Made(Point):
+class Made(SearchTrial):
     """A setting whose runs had these scores, on every test."""
 
     def tallies(self, study, tests=()):
@@ -259,7 +259,7 @@ def made(model, number, images, validations, equals):
     arms = [SimpleNamespace(id=f"{images} {k} {validations}", cell=cell, value=v) for k, v in enumerate(equals)]
     accuracy = statistics.mean(validations)
     trial = optuna.trial.create_trial(values=[float(images), accuracy])
-    judged = Judged(arms, arms, validations, accuracy, equal=arms, capped=images > 100)
+    judged = SettingRuns(arms, arms, validations, accuracy, equal=arms, capped=images > 100)
     return Made("front", model, trial, CONVERGED.least, images, judged, Records((), Path()))
 
 
@@ -278,7 +278,7 @@ def searched(accuracy, number, seed=0):
         params = from_cube(list(rng.random(4)), FIXED.space)
         values = [100.0, accuracy(params, rng.normal())]
         trial = optuna.trial.create_trial(values=values, params=params, distributions=FIXED.space)
-        points.append(Point("front", "clip", trial, Setting(**params), 100, None, None))
+        points.append(SearchTrial("front", "clip", trial, Setting(**params), 100, None, None))
     return points
 
 
@@ -317,7 +317,7 @@ def test_both_ratios_of_images_are_reported():
     assert columns["images of clip / images of the other"] == ("2.00", "4.00")
     assert columns["compared"] == ("at convergence", "at equal compute, 1000 steps")
     assert columns["95 % interval of the ratio"] == ("no spread: no interval",) * 2
-    better = on_the_test(study, points)
+    better = test_sentences(study, points)
     assert [line.split(", has ")[1].split(" %")[0] for line in better] == ["96.0", "96.0"]
     assert capped_of(study, points) == {"clip": (2, 3), "oc-clip": (1, 2)}
     both = [*points, *(point._replace(question="target") for point in points)]

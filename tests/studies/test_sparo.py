@@ -19,9 +19,9 @@ from menagerie.studies.measures.embeddings import (
     BEST,
     RANDOM,
     WORST,
-    Embedded,
-    Record,
-    selected,
+    EmbeddedItems,
+    ItemKey,
+    selected_rows,
     selection_points,
     selection_table,
     selection_verdicts,
@@ -30,17 +30,17 @@ from menagerie.studies.measures.embeddings import (
 from menagerie.studies.measures.masks import (
     LEAST_SCALE,
     MaskRow,
+    inverse_temperature,
     mask_loss,
     mask_of,
     mask_table,
     mask_verdicts,
-    masked,
+    masked_values,
     masks_in,
-    scale_of,
-    trained_mask,
+    train_mask,
 )
-from menagerie.studies.pages.slot_pictures import Seen, chosen_slots, words_and_shares
-from menagerie.studies.pages.sparo import Page
+from menagerie.studies.pages.slot_pictures import SlotAttention, choose_slots, words_and_shares
+from menagerie.studies.pages.sparo import SlotPage
 from menagerie.studies.sparo import PRESETS
 from tests.command import ROOT, run_here
 from tests.studies.browser import plain
@@ -53,15 +53,15 @@ SMALL = ["--steps", "6", "--parts", "selection", "masks", "sweeps", "pictures", 
 def items(products, task="swap", subset="validation", squares=None):
     """Items of known products (n, 2, parts), each of an animal pair of its own."""
     products = np.asarray(products, np.float32)
-    records = [Record(subset, task, f"scene {k}", "a caption", f"pair {k}") for k in range(len(products))]
+    records = [ItemKey(subset, task, f"scene {k}", "a caption", f"pair {k}") for k in range(len(products))]
     squares = np.ones((len(products), products.shape[-1]), np.float32) if squares is None else squares
-    return Embedded(records, products, squares)
+    return EmbeddedItems(records, products, squares)
 
 
 def joined(*parts):
     """Several items as one."""
     records = [record for part in parts for record in part.records]
-    return Embedded(records, *(np.concatenate([part[k] for part in parts]) for k in (1, 2)))
+    return EmbeddedItems(records, *(np.concatenate([part[k] for part in parts]) for k in (1, 2)))
 
 
 def slots_that_are_right(right, n=40, seed=0):
@@ -89,7 +89,7 @@ def test_the_best_half_is_chosen_on_validation_alone():
     good, bad = slots_that_are_right((1, 1, 0, 0)), slots_that_are_right((0, 0, 1, 1))
     validation = joined(items(good, "replace animal"), items(bad, "swap"))
     tests = joined(*(items(products, "swap", subset="unseen") for products in [good]))
-    points = selection_points(measured(selected(validation, tests, 8, seed=0)))
+    points = selection_points(measured(selected_rows(validation, tests, 8, seed=0)))
     mean = points.groupby(["ranked", "kept"])["value"].mean()
     assert mean["recognition", BEST] == 1
     assert mean["recognition", WORST] == 0
@@ -100,7 +100,7 @@ def test_the_best_half_is_chosen_on_validation_alone():
     assert [row[0] for row in table.rows] == ["–", "–", "recognition", "recognition", "binding", "binding"]
     assert "so that a task with more of them counts more" in table.says
     assert [its.outcome for its in selection_verdicts(points)] == ["confirmed"] * 3
-    others = measured(selected(validation, items(bad, "swap", subset="unseen"), 8, seed=0))
+    others = measured(selected_rows(validation, items(bad, "swap", subset="unseen"), 8, seed=0))
     assert {its.outcome for its in selection_verdicts(selection_points(others))} == {"contradicted"}
 
 
@@ -109,16 +109,16 @@ def test_a_mask_learns_which_parts_to_trust():
     products = np.stack([np.tile([0.2, -0.5], (50, 1)), np.zeros((50, 2))], 1)
     its = items(products)
     assert its.values(np.ones((2, 1))).mean() == 0
-    mask = trained_mask(its, seed=0)
+    mask = train_mask(its, seed=0)
     assert mask.shape == (2,)
     assert ((mask >= 0) & (mask <= 1)).all()
     assert its.values(mask[:, None]).mean() == 1
-    assert (trained_mask(its, seed=0) == mask).all()
+    assert (train_mask(its, seed=0) == mask).all()
 
 
 def test_a_mask_that_nothing_improves_stays_as_it_was():
     its = items(np.stack([np.ones((9, 3)), np.zeros((9, 3))], 1))
-    assert trained_mask(its, seed=0).tolist() == [0.5] * 3
+    assert train_mask(its, seed=0).tolist() == [0.5] * 3
 
 
 def test_the_loss_of_masks_is_appendix_c_1():
@@ -127,7 +127,7 @@ def test_the_loss_of_masks_is_appendix_c_1():
     image, texts = (torch.randn(*shape, 4, generator=generator, dtype=torch.float64) for shape in ((3,), (3, 2)))
     texts = torch.nn.functional.normalize(texts, dim=-1)
     theta, alpha = torch.tensor([0.1, -0.2, 0.0, 0.3]).double(), torch.tensor(5.0).double()
-    assert scale_of(torch.tensor(0.0)) == LEAST_SCALE
+    assert inverse_temperature(torch.tensor(0.0)) == LEAST_SCALE
     mask = 1 / (1 + torch.exp(-alpha.exp() * theta / 4))
     torch.testing.assert_close(mask_of(theta, alpha), mask)
     expected = 0.0
@@ -159,7 +159,7 @@ def test_vectors_that_have_no_such_parts_are_left_out():
 
 def masks_of(validation, tests, slots):
     """The masks for swaps that are trained and tested on known items."""
-    both = zip((validation, tests), masked(validation, tests, slots, ("swap",), seed=0), strict=True)
+    both = zip((validation, tests), masked_values(validation, tests, slots, ("swap",), seed=0), strict=True)
     return masks_in("sparo", measured(row for its, columns in both for row in its.rows(columns)), ["swap"])
 
 
@@ -183,9 +183,11 @@ def test_slots_are_chosen_sharp_and_apart():
     """Slots 0 and 2 look at the same word; 1 is blurred; 3 disagrees with its image."""
     shares = np.array([[0.9, 0.0, 0.1], [0.3, 0.35, 0.3], [0.8, 0.1, 0.1], [0.0, 0.0, 1.0]])
     cosines = np.array([[0.9, 0.9, 0.9, 0.1]] * 2)
-    scenes = Seen(np.zeros((2, 4, 4, 3), np.uint8), np.ones((2, 4, 4, 4)), [["a", "b", "c"]] * 2, [shares] * 2, cosines)
-    assert chosen_slots(scenes) == [0, 1]
-    assert chosen_slots(scenes._replace(cosines=0 * cosines)) == [3, 0, 1]
+    scenes = SlotAttention(
+        np.zeros((2, 4, 4, 3), np.uint8), np.ones((2, 4, 4, 4)), [["a", "b", "c"]] * 2, [shares] * 2, cosines
+    )
+    assert choose_slots(scenes) == [0, 1]
+    assert choose_slots(scenes._replace(cosines=0 * cosines)) == [3, 0, 1]
 
 
 def test_every_row_is_another_cell():
@@ -286,11 +288,11 @@ def test_sweeps_are_judged_by_their_ends(tmp_path):
     widths = {"slot_counts": (4, 8, 16), "slot_widths": (2, 4, 8)}
     study = replace(PRESETS["smoke"], parts=("sweeps",), models=("sparo",), seeds=3, **widths)
     arms = [arm for arm in study.arms if arm.labels["row"] in skills]
-    later = Page(study, Records(tuple(arms), tmp_path))
+    later = SlotPage(study, Records(tuple(arms), tmp_path))
     assert [its.outcome for its in later.sweep_verdicts()] == ["not tested"] * 3
     for arm in {arm.id: arm for arm in arms}.values():
         stored_run(tmp_path, "sparo", arm.cell.seed, dict(arm.labels), skills[arm.labels["row"]], name=arm.id)
-    found = Page(study, Records(tuple(arms), tmp_path))
+    found = SlotPage(study, Records(tuple(arms), tmp_path))
     assert [its.outcome for its in found.sweep_verdicts()] == ["confirmed"] * 3
     table = Sheet(found.rows_table("sweeps", list(skills))).frame.set_index("row")
     assert {*table.index} == {f"{study.swept[row.partition('=')[0]]}: {row.partition('=')[2]}" for row in skills}

@@ -16,9 +16,9 @@ from menagerie.studies.measures.related import RelatedSplit, which_is_left
 from menagerie.studies.pages.text_embeddings import (
     UNDECIDED,
     Recovered,
-    export,
+    export_remedies,
     parts,
-    recovered,
+    recovered_share,
     remedies,
     sections_of,
 )
@@ -44,10 +44,12 @@ def stored(out, skills, bits=None):
 
 def test_a_share_of_a_lead_is_that_of_the_way_between_two_means():
     means = np.array([[0.5, 0.7, 0.9], [0.6, 0.6, 1.0], [0.8, 0.9, 0.8]])
-    assert recovered(means, 0, 1, 2)[:2] == pytest.approx([0.5, 0])
-    assert np.isnan(recovered(means, 0, 1, 2)[2]), "no lead, no share"
-    assert recovered(means, 0, 2, 2)[:2] == pytest.approx([1, 1])
-    assert recovered(np.array([[0.9, 0.7, 0.5]]), 2, 1, 0) == pytest.approx([0.5]), "in whatever order rows were named"
+    assert recovered_share(means, 0, 1, 2)[:2] == pytest.approx([0.5, 0])
+    assert np.isnan(recovered_share(means, 0, 1, 2)[2]), "no lead, no share"
+    assert recovered_share(means, 0, 2, 2)[:2] == pytest.approx([1, 1])
+    assert recovered_share(np.array([[0.9, 0.7, 0.5]]), 2, 1, 0) == pytest.approx([0.5]), (
+        "in whatever order rows were named"
+    )
 
 
 def test_what_a_remedy_recovers_is_told_from_chance(tmp_path):
@@ -73,7 +75,7 @@ def test_what_a_remedy_recovers_is_told_from_chance(tmp_path):
     (held,) = (part for part in every if getattr(part, "name", "") == "held-binding")
     text = {row[0]: row[held.header.index("text embedding")] for row in held.rows}
     assert (text["CLIP"][:4], text[SOME][:4], text[ALL]) == ("0.10", "0.30", "–")
-    export(study, records)
+    export_remedies(study, records)
     rows = {row["row"]: row for row in csv.DictReader((tmp_path / "remedies.csv").open())}
     assert float(rows[SOME]["share"]) == pytest.approx(share)
     assert rows[NONE]["outcome"] == UNDECIDED

@@ -184,7 +184,7 @@ def test_a_benchmark_in_a_file_of_ones_own_is_checked_like_any(tmp_path):
 
 def test_without_names_all_that_can_be_read_are_taken(tmp_path, capsys):
     """Where no tagger is installed, word orders are left out with a word."""
-    from menagerie.studies.scoring.check import usable
+    from menagerie.studies.scoring.check import read_complete
 
     def no_tagger(text):
         raise UserError("there is no tagger")
@@ -192,7 +192,7 @@ def test_without_names_all_that_can_be_read_are_taken(tmp_path, capsys):
     counts = every_benchmark(tmp_path)
     (tmp_path / "sugarcrepe/swap_obj.json").unlink()
     specs = [replace(load(name), counts=counts[name], sets={}) for name in names()]
-    found = [spec.name for spec, _ in usable(specs, Place(tmp_path, tag=no_tagger))]
+    found = [spec.name for spec, _ in read_complete(specs, Place(tmp_path, tag=no_tagger))]
     assert found == [name for name in names() if name not in ("coco-order", "flickr-order", "sugarcrepe")]
     assert capsys.readouterr().out.splitlines() == [
         "left out: coco-order: there is no tagger",

@@ -13,8 +13,8 @@ from menagerie.generators.sources.place import Place
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.checks import check
 from menagerie.studies.frame.run import run as run_study
-from menagerie.studies.scoring.benchmark_piece import VERSION, piece_of, subject_of
-from menagerie.studies.scoring.models import models_of
+from menagerie.studies.scoring.benchmark_piece import VERSION, benchmark_piece, subject_of
+from menagerie.studies.scoring.models import parse_models
 from menagerie.studies.transfer import Transfer
 from tests.helpers.benchmark_files import make_sugarcrepe, write_json
 from tests.helpers.chat_service import ChatService, Request, Sent, written
@@ -81,11 +81,11 @@ def test_texts_without_an_answer_are_no_scores(folder):
 
 
 def test_the_default_is_no_part_of_an_identity(folder):
-    models = models_of(["ViT-B-32"], (), TowerConfig())
+    models = parse_models(["ViT-B-32"], (), TowerConfig())
     spec = load("sugarcrepe")
     assert Transfer().parser == "one-node"
     subject = subject_of(spec, spec.build(Place(folder / "data")))
-    piece = piece_of(models[0], subject, False)
+    piece = benchmark_piece(models[0], subject, False)
     weights = models[0].source.identity()
     plain = {
         "model": weights,
