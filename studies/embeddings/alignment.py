@@ -1,4 +1,5 @@
-"""Alignment: how far images' and texts' embeddings agree on what a swap changes, and what one matrix could mend."""
+"""Alignment: how far embeddings of images and of texts agree on what a swap changes, and what one matrix could
+repair."""
 
 from typing import NamedTuple
 
@@ -21,19 +22,19 @@ Units = Float[np.ndarray, "v p q d"]
 
 
 class Alignment(NamedTuple):
-    """How well embeddings agree: x is an image's embedding, t its text's and t' the swapped text's, all unit
-    vectors."""
+    """How well embeddings agree. x is the embedding of an image, t that of its text, t' that of the swapped text; all
+    are unit vectors."""
 
     gap: Measured
-    """|mean image - mean text|^2, the gap of Liang et al. (2203.02053); chance is that of means at right angles."""
+    """|mean image - mean text|^2, the gap of Liang et al. (2203.02053); chance is its value for orthogonal means."""
     cosine: Measured
-    """Mean cos(D_image, D_text), where D is an embedding less its swap's."""
+    """Mean cos(D_image, D_text), where D is an embedding minus its swap's."""
     before: Measured
-    """Share of swaps right, x'(t - t') > 0. A tie counts one half."""
+    """Share of swaps that are right: x'(t - t') > 0. A tie counts one half."""
     after: Measured
-    """Share of swaps right with a matrix between the embeddings, x'(I + A)(t - t') > 0."""
+    """The same with a matrix between the embeddings: x'(I + A)(t - t') > 0."""
     bits: Measured
-    """Bits that the margins x'(t - t') tell."""
+    """Bits of the margins x'(t - t')."""
     bits_after: Measured
 
 
@@ -44,7 +45,7 @@ def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q 
     for embeddings in (images, texts):
         axes.check(embeddings)
     if images.shape != texts.shape:
-        raise UserError(f"embeddings of images {images.shape} and of texts {texts.shape} aren't of one space")
+        raise UserError(f"embeddings of images {images.shape} and of texts {texts.shape} don't share a space")
     x, t = units(images), units(texts)
     d = t - t[:, :, axes.swaps]
     before, after = (x * d).sum(-1), margins_after_matrix(x, d, axes)
@@ -80,7 +81,7 @@ def swap_cosine(x: Units, t: Units, axes: ProbeAxes) -> Measured:
 
 
 def margins_after_matrix(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
-    """Return the margins x'(I + A)d, each with a matrix that was fitted on other pairs of animals."""
+    """Return the margins x'(I + A)d, each with a matrix fitted on other pairs of animals."""
     margins, folds = np.zeros(x.shape[:3]), axes.folds(FOLDS)
     for fold in range(FOLDS):
         train = folds != fold

@@ -1,9 +1,10 @@
-"""The conditions on an ideal CLIP, tested on a trained scorer: in which share of scenes does each hold, and all
-together?
+"""The conditions on an ideal CLIP, tested on a trained scorer: the share of scenes in which each holds, and in which
+all hold.
 
-Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) state them as inequalities between scores. Here each says
-which text of a scene has to score above another one, so that scorers with and without vectors can be tested. For
-scorers with one vector for each image and each text, conditions between two images or two texts are tested too.
+Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) state them as inequalities between scores. Here each names
+pairs of texts of a scene of which the first has to score above the second, so that scorers without vectors can be
+tested too. Of scorers with one vector for each image and each text, conditions between two images or two texts are also
+tested.
 
 The texts of a scene have names. For a scene of a red cat on the left and a white dog on the right, where a pig and a
 bear are absent, `one` is "a red cat" and `other` is "a white dog".
@@ -46,19 +47,20 @@ SAYS = {
     "no absent one": "no red pig",
     "no one": "no red cat",
 }
-"""Map each name of a text to that text of the scene in the module's docstring, as a template without relations words
-it. One with relations states a relation in "both" and "both swapped" too."""
+"""Map the name of each text to that text for the scene of the module's docstring, as a template without relations words
+it. A template with relations also states one in "both" and "both swapped"."""
 
 
 class ConditionPart(NamedTuple):
-    """Comparisons that make up part of a condition."""
+    """One part of a condition: texts that have to score above others."""
 
     condition: str
     name: str
     above: tuple[tuple[str, str], ...]
     """Pairs of names: the first text has to score above the second."""
     counterfactual: str = ""
-    """The scene for which the same must hold with its own texts: the swap or the mirror; empty: none."""
+    """The other scene for which the same must hold, with that scene's own texts: the swap or the mirror; empty:
+    none."""
 
     @property
     def texts(self) -> set[str]:
@@ -90,15 +92,15 @@ class ConditionResult(NamedTuple):
     condition: str
     part: str
     measure: str
-    """holds: the share of scenes; margin: by how much the texts score above the others, in the mean."""
+    """holds: the share of scenes; margin: how far the texts score above the others, on average."""
     measured: Measured
 
 
 def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[ConditionResult]:
     """Yield the share of scenes in which each part holds, with its margin; in which each condition holds; and in which
-    all conditions hold that can be asked. Also yield what the last share would be if conditions were independent.
+    all conditions hold that can be tested. Also yield what the last share would be if conditions were independent.
 
-    `lacking` has the reasons why conditions can't be asked, by condition.
+    `lacking` has the reasons why conditions can't be tested, by condition.
     """
     asked = [part for part in PARTS if part.condition not in lacking]
     holds = {part: holds_in(scores, part, axes) for part in asked}
@@ -120,7 +122,7 @@ def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> It
 
 
 def holds_in(scores: Scores, part: ConditionPart, axes: ProbeAxes) -> Bool[np.ndarray, "v p q"]:
-    """Mask of the scenes in which a part holds. With a tie between two scores it doesn't."""
+    """Return in which scenes a part holds. With a tie between two scores it doesn't."""
     found = np.all([scores[one] > scores[other] for one, other in part.above], 0)
     if part.counterfactual == SWAP:
         return found & found[:, :, axes.swaps]
@@ -137,7 +139,7 @@ def chance_of_parts(parts: Iterable[ConditionPart]) -> float:
     """Return the share of scenes in which all parts hold if every order of the scores is equally likely.
 
     A text is above k others with probability 1 / (k + 1). Raises `ValueError` if a text has to be below several others,
-    or above one and below another: then the comparisons depend on one another.
+    or above one and below another: such comparisons depend on one another.
     """
     pairs = [
         ((scene, one), (scene, other))
@@ -154,8 +156,8 @@ def chance_of_parts(parts: Iterable[ConditionPart]) -> float:
 def by_embeddings(
     images: Num[np.ndarray, "v p q d"], texts: Mapping[str, Num[np.ndarray, "v p q d"]], axes: ProbeAxes
 ) -> Iterator[ConditionResult]:
-    """Yield the conditions between images, each in one view and compared with images in the next view. If there are
-    texts, yield the conditions between texts of negation too. A tie counts one half."""
+    """Yield the conditions between images: each image is compared with images of the next view. If `texts` are given,
+    yield the conditions between texts of negation too. A tie counts one half."""
     axes.check(images, least=2)
     x, swaps, mirrors = units(images), axes.swaps, axes.mirrors
     following = np.roll(x, -1, 0)
@@ -173,8 +175,11 @@ def by_embeddings(
     }
     if texts:
         one, two, no_one, no_two = (units(texts[name]) for name in NEGATED)
-        pairs[NEGATION, "texts: another object nearer than what denies it"] = cosines(one, two), cosines(one, no_one)
-        pairs[NEGATION, "texts: two that deny nearer than two that don't"] = cosines(no_one, no_two), cosines(one, two)
+        pairs[NEGATION, "texts: another object nearer than the denial of this one"] = (
+            cosines(one, two),
+            cosines(one, no_one),
+        )
+        pairs[NEGATION, "texts: two denials nearer than two affirmations"] = cosines(no_one, no_two), cosines(one, two)
     for (condition, name), (near, far) in pairs.items():
         yield ConditionResult(condition, name, "holds", share_right(near - far))
         yield ConditionResult(condition, name, "margin", Measured((near - far).mean(), 0.0))
@@ -185,12 +190,14 @@ def cosines(x: Float[np.ndarray, "v p q d"], y: Float[np.ndarray, "v p q d"]) ->
 
 
 def replacing_pairs(axes: ProbeAxes, side: int) -> Num[np.ndarray, " p"]:
-    """For each pair of animals, the pair in which the left (0) or the right one is replaced by the next animal that the
-    pair doesn't show."""
+    """For each pair of animals, return the number of the pair in which the left (0) or the right (1) animal is replaced
+    by the next animal that isn't in the pair."""
     number = {tuple(pair): p for p, pair in enumerate(axes.animals.tolist())}
     kinds, found = axes.kinds[0], []
     if kinds < 3:
-        raise UserError("two animals leave no third one to compare with; take a probe set of more")
+        raise UserError(
+            "the probe set has two animals, and a third is needed to compare with; make one with more animals"
+        )
     for pair in axes.animals.tolist():
         others = ((pair[side] + step) % kinds for step in range(1, kinds))
         pair[side] = next(animal for animal in others if animal not in pair)

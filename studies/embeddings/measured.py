@@ -1,4 +1,4 @@
-"""A measured number with its chance, or why there is none."""
+"""A measured number with its chance level, or the reason why there is none."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ class Measured:
     """The result of a measure on an embedding."""
 
     value: float | None
-    """The number; None where it is refused."""
+    """The number; None if it is refused."""
     chance: float | None
-    """The number for an embedding that knows nothing of what is measured."""
+    """The number for an embedding without any information on what is measured."""
     refused: str = ""
     """Why there is no number."""
 

@@ -1,5 +1,5 @@
-"""Embeddings of objects from embeddings of patches, and whether the embeddings of two patches tell that they are of one
-object."""
+"""Embeddings of objects from embeddings of patches, and whether the embeddings of two patches tell if both show the
+same object."""
 
 from typing import NamedTuple
 
@@ -14,15 +14,15 @@ from menagerie.studies.embeddings.measured import Measured, no_number
 
 FOLDS = 3
 SCENES = 1500  # drawn
-PAIRS = 6  # of patches of each scene, half of them of one object
+PAIRS = 6  # of patches of each scene, half of them of the same object
 RANK = 16
 PENALTY = 1e-3
-MOST = 0.95  # of pairs that places alone may tell, so that there is something to measure
+MOST = 0.95  # of pairs that a reader of places alone may tell rightly, so that there is something to measure
 
 
 def patch_shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarray, "v p q n 2"]:
-    """Return the shares of each patch that are of the left object (1 in masks) and of the right object (2), patches row
-    by row."""
+    """Return how much of each patch the left object (1 in masks) and the right object (2) cover. Patches are in
+    rows."""
     side, (height, width) = round(patches**0.5), masks.shape[-2:]
     if side**2 != patches or height % side or width % side:
         raise UserError(f"{patches} patches don't divide masks of {height} x {width} into equal squares")
@@ -34,7 +34,7 @@ def patch_shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.
 def mask_means(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"]
 ) -> Num[np.ndarray, "v p q 2 d"]:
-    """Return the mean embedding of the patches of each object, weighted by how much of each patch is of the object."""
+    """Return the mean embedding of the patches of each object, weighted by how much of each patch it covers."""
     weights = patch_shares(masks, tokens.shape[3])
     sizes = weights.sum(3, keepdims=True)
     if not sizes.all():
@@ -43,12 +43,12 @@ def mask_means(
 
 
 class Same(NamedTuple):
-    """Share of pairs of patches for which a reader tells rightly whether both are of one object; chance is the share
+    """Share of pairs of patches for which a reader tells rightly whether both show the same object; chance is the share
     for a reader of the patches' places alone."""
 
     tokens: Measured
     less_places: Measured
-    """The same for tokens less the mean token of their place over all scenes."""
+    """The same for tokens minus the mean token of their place over all scenes."""
 
 
 class PatchPairs(NamedTuple):
@@ -58,25 +58,25 @@ class PatchPairs(NamedTuple):
     """The view, p and q of each pair's scene."""
     patches: Int[np.ndarray, "m 2"]
     same: Bool[np.ndarray, " m"]
-    """Whether both patches are of one object."""
+    """Whether both patches show the same object."""
 
 
 @one_core
 def same_object(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"], axes: ProbeAxes, seed: int = 0
 ) -> Same:
-    """Measure IsSameObject (2510.24709): a reader x'(L'L - M'M)y + c of rank 16 tells whether two patches are of one
-    object. It is trained on other pairs of animals. Each patch has over half of its pixels on an object; half of the
-    pairs are of one object.
+    """Measure IsSameObject (2510.24709): a reader x'(L'L - M'M)y + c of rank 16, trained on other pairs of animals,
+    tells whether two patches show the same object. An object covers over half of each patch; half of the pairs show the
+    same object.
 
-    A left and a right object can be told apart by places alone, without any embedding. If places tell more than 95 %,
-    the measure is refused: it needs scenes whose objects overlap, or stand anywhere."""
+    A left and a right object can be told apart by the places of patches alone. If these tell more than 95 % of pairs
+    rightly, the measure is refused: it needs scenes whose objects overlap, or stand anywhere."""
     axes.check(tokens)
     drawn = draw_patch_pairs(patch_shares(masks, tokens.shape[3]), seed)
     fold = axes.folds(FOLDS)[drawn.scenes[1]]
     places = reader_accuracy(np.eye(tokens.shape[3])[drawn.patches], drawn.same, fold)
     if places > MOST:
-        reason = f"places of patches alone tell {100 * places:.0f} %: objects must overlap, or stand anywhere"
+        reason = f"places of patches alone tell {100 * places:.0f} % rightly: objects must overlap, or stand anywhere"
         return Same(no_number(reason, places), no_number(reason, places))
     kinds = (tokens, tokens - tokens.mean((0, 1, 2)))
     scenes = tuple(numbers[:, None] for numbers in drawn.scenes)
@@ -98,7 +98,7 @@ def draw_patch_pairs(share: Float[np.ndarray, "v p q n 2"], seed: int) -> PatchP
 
 
 def draw_pair(there: Bool[np.ndarray, "n 2"], same: bool, random: np.random.Generator) -> list[int]:
-    """Draw two patches of one object, or one patch of each object."""
+    """Draw two patches of the same object, or one patch of each object."""
     of_objects = [np.flatnonzero(column) for column in there.T]
     if not same:
         return [int(of_object[random.integers(len(of_object))]) for of_object in of_objects]

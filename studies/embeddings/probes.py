@@ -1,5 +1,5 @@
-"""Probes: can a linear reader tell which texture belongs to which animal, on pairs of animals that its training
-lacks?"""
+"""Probes: whether a linear reader can tell which animal has which texture, on pairs of animals that it wasn't trained
+on."""
 
 from typing import NamedTuple
 
@@ -15,35 +15,34 @@ FOLDS = 3
 
 
 class BindingProbes(NamedTuple):
-    """What probes tell of the textures of animals. An embedding on which a linear probe is at chance may still bind:
-    one that gives each place coordinates of its own has 0 `bits` but 1 `place_bits`. Where chance is one half a tie
-    counts one half."""
+    """What probes read of the textures of animals. An embedding may bind though a linear probe is at chance: one with
+    separate coordinates for each place has 0 `bits`, but 1 `place_bits`. Where chance is one half, a tie counts one
+    half."""
 
     right: Measured
     """Share of objects whose own texture scores highest of all."""
     right_of_two: Measured
-    """Share of objects whose own texture scores above the other object's; one half for a reader that knows only which
-    animals and textures a scene has."""
+    """Share of objects whose own texture scores above the other object's; one half for a reader that knows no more than
+    which animals and textures a scene has."""
     scene: Measured
     """Share of scenes whose margin is positive."""
     bits: Measured
-    """Bits that the scene's margin tells, of exactly 1 bit."""
+    """Bits of the scene's margin, of exactly 1 bit."""
     place_scene: Measured
-    """Share of scenes whose margin by place is positive: on which animal and which texture is left, probes are both
-    right or both wrong."""
+    """Share of scenes whose margin by place is positive: the probes of which animal is left and which texture is left
+    are both right or both wrong."""
     place_bits: Measured
-    """Bits that the margin by place tells, of exactly 1 bit."""
+    """Bits of the margin by place, of exactly 1 bit."""
     animal_left: Measured
-    """Share of scenes where the probe says rightly which animal is left."""
+    """Share of scenes for which the probe tells rightly which animal is left."""
     texture_left: Measured
 
 
 @one_core
 def probe_binding(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> BindingProbes:
-    """Read the texture of each animal by a multinomial logistic probe for this animal, trained on other pairs of
-    animals.
+    """Read the texture of each animal by a multinomial logistic probe of its own, trained on other pairs of animals.
 
-    The scene's margin is the sum over both objects of the logit of the object's texture less that of the other's.
+    The scene's margin is the sum over both objects of the logit of the object's texture minus that of the other's.
     Probes are as in Koishigarina et al. (2502.03566), with swaps and mirrors kept together; bits are after 2606.03976.
     """
     axes.check(embeddings)
@@ -64,7 +63,7 @@ def probe_binding(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bi
 
 
 def texture_logits(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q 2 t"]:
-    """Return the logits of all textures, for the left and the right object, by the probe of the object's animal."""
+    """Return the logits of all textures for the left and the right object, by the probe for the object's animal."""
     logits = np.zeros((*x.shape[:3], 2, axes.kinds[1]))
     folds = axes.folds(FOLDS)
     for animal in range(axes.kinds[0]):
@@ -86,8 +85,8 @@ def logits_of_rows(
 def texture_margins(
     logits: Float[np.ndarray, "v p q 2 t"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Bool[np.ndarray, "v p q 2"], Float[np.ndarray, "v p q 2"]]:
-    """Return the scene's margin; whether each object's own texture scores highest of all; and by how much it scores
-    above the other object's."""
+    """Return the scene's margin; whether each object's own texture scores highest of all; and how far it scores above
+    the other object's."""
     wanted, other = (
         np.broadcast_to(t[..., None], (*logits.shape[:4], 1)) for t in (axes.textures, axes.textures[:, ::-1])
     )
@@ -98,8 +97,8 @@ def texture_margins(
 def left_margins(
     x: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Float[np.ndarray, "v p q"]]:
-    """Return the margins by which probes say that the left animal is left, and that the left texture is left. Each
-    animal and each texture has a probe that says whether it is left."""
+    """Return the margins by which probes say that the left animal is left, and that the left texture is left. A probe
+    for each animal and each texture says whether it is left."""
     folds = np.broadcast_to(axes.folds(FOLDS)[:, None], x.shape[1:3])
     of_animals = side_margins(x, axes.animals, folds, axes.kinds[0])
     of_textures = side_margins(x.swapaxes(1, 2), axes.textures, folds.T, axes.kinds[1])
@@ -109,7 +108,7 @@ def left_margins(
 def side_margins(
     x: Float[np.ndarray, "v r s d"], pairs: Int[np.ndarray, "r 2"], folds: Int[np.ndarray, "r s"], kinds: int
 ) -> Float[np.ndarray, "v r s"]:
-    """Return the margin by which probes say that the first of each ordered pair is left. The pairs are along the second
+    """Return the margin by which probes say that the first of each ordered pair is left. Pairs are along the second
     axis of x."""
     told = np.zeros((*x.shape[:3], 2))
     for kind in range(kinds):
@@ -123,28 +122,28 @@ class Control(NamedTuple):
     """Probes that are trained in all views but one and tested in that view, on all pairs."""
 
     true: Measured
-    """Share of the animals' textures that are told rightly."""
-    dealt: Measured
-    """Share of textures dealt at random that are told rightly: what the probe learns by heart."""
+    """Share of objects whose texture is told rightly."""
+    random: Measured
+    """The same for textures assigned at random: what the probe memorises."""
     selectivity: Measured
-    """`true` less `dealt`."""
+    """`true` minus `random`."""
 
 
 @one_core
 def control_task(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -> Control:
-    """Run the control task of Hewitt and Liang (1909.03368): each object of each (p, q) is dealt a random texture, the
-    same in all views, so that only what identifies a scene tells it."""
+    """Run the control task of Hewitt and Liang (1909.03368): each object of each (p, q) is assigned a random texture,
+    the same in all views, which only a probe that recognises the scene can tell."""
     axes.check(embeddings, least=2)
     x, textures = standardise(embeddings), axes.kinds[1]
-    dealt = np.random.default_rng(seed).integers(textures, size=(*embeddings.shape[1:3], 2))
-    shares = [right_in_other_views(x, axes, labels) for labels in (np.broadcast_to(axes.textures, dealt.shape), dealt)]
-    true, by_heart = shares
-    return Control(Measured(true, 1 / textures), Measured(by_heart, 1 / textures), Measured(true - by_heart, 0.0))
+    drawn = np.random.default_rng(seed).integers(textures, size=(*embeddings.shape[1:3], 2))
+    labels = np.broadcast_to(axes.textures, drawn.shape), drawn
+    true, memorised = (right_in_other_views(x, axes, some) for some in labels)
+    return Control(Measured(true, 1 / textures), Measured(memorised, 1 / textures), Measured(true - memorised, 0.0))
 
 
 def right_in_other_views(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes, labels: Int[np.ndarray, "p q 2"]) -> float:
-    """Return the share of objects whose label is told rightly by a probe of their animal, in views in which it wasn't
-    trained."""
+    """Return the share of objects whose label the probe of their animal tells rightly, in a view that it wasn't trained
+    on."""
     right = []
     for animal in range(axes.kinds[0]):
         rows, side = axes.sides(animal)
@@ -155,19 +154,20 @@ def right_in_other_views(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes, label
 
 
 class SharedProbe(NamedTuple):
-    """One probe for the textures of all animals."""
+    """Results of one probe for the textures of all animals."""
 
     right: Measured
-    """Share of objects whose own texture scores highest of all, on pairs of animals that training lacks."""
+    """Share of objects whose own texture scores highest of all, on pairs of animals that the probe wasn't trained
+    on."""
     right_of_two: Measured
     right_compositions: Measured
-    """The same on compositions (animal with texture) that training lacks."""
+    """The same on compositions (animal with texture) that it wasn't trained on."""
     right_of_two_compositions: Measured
 
 
 @one_core
 def probe_shared(embeddings: Num[np.ndarray, "v p q 2 d"], axes: ProbeAxes) -> SharedProbe:
-    """Read textures from an embedding for each object, left and right: the patches of its mask, or a slot.
+    """Read textures from an embedding of each object, left and right, such as the mean of its patches, or a slot.
 
     Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503).
     """

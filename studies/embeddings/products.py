@@ -1,4 +1,4 @@
-"""Products: whether the embeddings of compositions that a fit never saw follow from those of others."""
+"""Products: whether embeddings of compositions can be predicted from those of other compositions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,20 +10,20 @@ from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.linear import one_core, ridge
 from menagerie.studies.embeddings.measured import Measured, no_number
 
-STARTS = 3  # random ones, of which the best on the compositions of the fit is taken
+STARTS = 3  # random ones; the best on the fitted compositions is taken
 SWEEPS = 80
 PENALTY = 1e-2
 SUM_PENALTY = 1e-3
 
 
 class Products(NamedTuple):
-    """R2 on held-out compositions; chance is a prediction by the mean of the other compositions."""
+    """R2 on held-out compositions; chance predicts the mean of the other compositions."""
 
     sum: Measured
     """R2 of the sum alpha_animal + tau_texture."""
     ranks: dict[int, Measured]
-    """R2 of that sum plus a product, by the number of the product's terms. Its highest isn't the embedding's rank: a
-    product of one term among 8 animals and 4 textures has 0.99, 0.56 and 0.60 at ranks 1, 2 and 3."""
+    """R2 of that sum plus a product, by the product's rank. The rank with the highest R2 needn't be the embedding's:
+    for a product of rank 1 of 8 animals and 4 textures R2 is 0.99, 0.56 and 0.60 at ranks 1, 2 and 3."""
 
 
 @one_core
@@ -35,7 +35,7 @@ def product_fits(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 
     """
     animals, textures = omega.shape[:2]
     if textures < 3 or animals < textures:
-        raise UserError(f"product fits need 3 textures and as many animals, not {textures} and {animals}")
+        raise UserError(f"product fits need 3 textures and at least as many animals, not {textures} and {animals}")
     y = omega.astype(np.float64)
     y = y - y.mean((0, 1))
     number = np.add.outer(np.arange(animals), np.arange(textures)) % textures
@@ -46,7 +46,7 @@ def product_fits(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 
         for rank in missed:
             missed[rank] += ((y - predict_compositions(y, kept, rank))[~kept] ** 2).sum()
     if varied <= 0:
-        none = no_number("all compositions have one embedding", 0.0)
+        none = no_number("all compositions have the same embedding", 0.0)
         return Products(none, dict.fromkeys(ranks, none))
     return Products(
         Measured(1 - missed[0] / varied, 0.0), {rank: Measured(1 - missed[rank] / varied, 0.0) for rank in ranks}
@@ -56,7 +56,7 @@ def product_fits(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 
 def predict_compositions(
     y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int
 ) -> Float[np.ndarray, "a t d"]:
-    """Predict the embeddings of all compositions by a fit of the kept ones."""
+    """Predict the embeddings of all compositions by a fit to the kept ones."""
     if not rank:
         return predict_by_sum(y, kept)
     found = (predict_by_product(y, kept, rank, seed) for seed in range(STARTS))
@@ -75,8 +75,8 @@ def predict_by_sum(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"])
 def predict_by_product(
     y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int, seed: int
 ) -> Float[np.ndarray, "a t d"]:
-    """Predict the embeddings of all compositions by a sum and a product. In turn, each is fitted to what the other
-    leaves."""
+    """Predict the embeddings of all compositions by a sum and a product. Each is fitted in turn to what the other
+    leaves unexplained."""
     sum_, random = predict_by_sum(y, kept), np.random.default_rng(seed)
     scale = np.sqrt(((y - sum_)[kept] ** 2).mean()) + 1e-12
     a, b, c = (random.normal(size=(n, rank)) for n in y.shape)

@@ -1,4 +1,5 @@
-"""Unbound bits: what an embedding tells of which animals and which textures a scene has, whatever belongs to what."""
+"""Unbound bits: what an embedding tells of which animals and which textures a scene has, but not which animal has which
+texture."""
 
 from typing import NamedTuple
 
@@ -13,23 +14,24 @@ from menagerie.studies.embeddings.probes import FOLDS
 
 
 class Unbound(NamedTuple):
-    """Bits told of the bag of a scene, which is its animals and its textures: of both, of the animals alone, of the
-    textures alone."""
+    """Bits about a scene's bag, which is the set of its animals and that of its textures: of both sets, of the animals
+    alone, of the textures alone."""
 
     bits: Measured
     animals: Measured
     textures: Measured
     entropy: Measured
-    """Bits of the bag in all: log2(C(n, 2) C(t, 2)), exactly."""
+    """Bits of the bag in total: exactly log2(C(n, 2) C(t, 2))."""
 
 
 @one_core
 def unbound(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Unbound:
-    """Return the entropy of the bag less its held-out cross-entropy, on pairs of animals that training lacks.
+    """Return the entropy of the bag minus its held-out cross-entropy, on pairs of animals that the reader wasn't
+    trained on.
 
     A multinomial logistic reader, trained on both animals of each scene, scores animals. The likelihood of two
     different animals is proportional to exp(b (sum of their scores)), with b >= 0 fitted to the test. Textures are read
-    alike. The result is a lower bound, as in 2606.03976.
+    in the same way. The result is a lower bound, as in 2606.03976.
     """
     axes.check(embeddings)
     x = standardise(embeddings)
@@ -43,8 +45,8 @@ def unbound(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Unbound:
 def set_bits_told(
     x: Float[np.ndarray, "v r s d"], pairs: Int[np.ndarray, "r 2"], folds: Int[np.ndarray, "r s"]
 ) -> tuple[float, float]:
-    """Return how many bits are told of the unordered pairs along the second axis, and how many bits there are to
-    tell."""
+    """Return how many bits embeddings carry about the unordered pairs along the second axis, and the entropy of these
+    pairs."""
     sets, true = np.unique(np.sort(pairs, 1), axis=0, return_inverse=True)
     scenes = x.shape[:3]
     shown = np.broadcast_to(pairs[:, None], (*scenes, 2)).reshape(-1, 2)

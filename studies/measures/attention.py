@@ -1,4 +1,4 @@
-"""How a scorer's attention maps agree with the true masks of animals, as a measure of finished runs."""
+"""How well a scorer's attention maps agree with the true masks of animals, as a measure of finished runs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from menagerie.generators.storage.split_file import Split
     from menagerie.models.scorer import Scorer
 
-# What is measured in each subset.
+# The measured numbers of each subset.
 NUMBERS = ("subset", "overlap", "own_above_other", "threshold", "n")
 MEASURED = (*NUMBERS, *TRAINED)
 
@@ -27,8 +27,8 @@ MEASURED = (*NUMBERS, *TRAINED)
 @dataclass(frozen=True)
 class Attention(Measure):
     """A row of `MEASURED` for validation and for each test with scenes, at the threshold that is best on validation.
-    One of the rows also has the maps of some scenes. A scorer without attention gives no rows. Scenes are left out as
-    `menagerie.generators.unseen` says; a test of which all are has no numbers."""
+    One of the rows also has the maps of some scenes. A scorer without attention gives no rows. Scenes are left out by
+    the rules of `menagerie.generators.unseen`; a test without any scene left has no numbers."""
 
     version: ClassVar[int] = 2
 
@@ -40,7 +40,7 @@ class Attention(Measure):
     ) -> Iterator[dict[str, Any]]:
         """Yield the mean overlap (intersection over union) of queries' maps with the masks of their own animals, and
         the share of scenes in which both maps overlap their own animal's mask more than the other's. Without
-        `training` the scorer's training was that of the split."""
+        `training` the scorer counts as trained on the split."""
         if "attention" not in scorer.capabilities:
             return
         from menagerie.generators.storage.dataset import SplitDataset
@@ -74,13 +74,12 @@ class Attention(Measure):
 
 
 def trained_on_split(split: "Split") -> Training:
-    """The training of a model that was trained on a split alone."""
-
+    """Return the training of a model that was trained on a split alone."""
     return Training((FileScenes(split.path, split.content),))
 
 
 def evenly_apart(scenes: int, count: int) -> list[int]:
-    """Return the numbers of `count` scenes, evenly apart."""
+    """Return `count` evenly spaced numbers of scenes."""
     return [scenes * (2 * k + 1) // (2 * count) for k in range(count)]
 
 

@@ -1,4 +1,5 @@
-"""How much of binding each layer of a scorer holds, on a probe set, as a measure of finished runs."""
+"""How many bits about which animal has which texture each layer of a scorer holds, on a probe set, as a measure of
+finished runs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,8 @@ MEAN, ALL = "mean", "all tokens"
 EMBEDDING, SCORE = "embedding", "score"
 BLOCK = 64  # images or texts that are encoded at once
 Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
-"""A function of a part's name, a layer, what is read of it, its embeddings (v, p, q, d) and their axes; it yields
-rows."""
+"""A function that yields rows, from a part's name, a layer, what is read of it, its embeddings (v, p, q, d) and their
+axes."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,11 @@ class Bits(ProbeMeasure):
     version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
 
     layers: tuple[str, ...] = ()
-    """Names of the layers of images and of texts that are read; those that a scorer lacks are skipped. Empty: all."""
+    """Names of the layers of images and of texts that are read; those that a scorer lacks are skipped. Empty: all
+    layers."""
     relation: bool = False
-    """Ask which of two known objects is left, in place of which animal has which texture. Captions then state the
-    relation."""
+    """Whether the question is which of two known objects is left, in place of which animal has which texture. Captions
+    then state the relation."""
 
     @cached_property
     def settings(self) -> Row:
@@ -115,8 +117,8 @@ def caption_features(
 def read_layers(
     encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
-    """Return embeddings by layer and what is read of it: the mean token, or all tokens side by side, as many for each
-    image."""
+    """Return embeddings by layer and by what is read of it: the mean token, or all tokens side by side, whose number is
+    the same for each image."""
     parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK) if parts else ():
         found = encode(range(start, min(start + BLOCK, count)))
@@ -129,7 +131,7 @@ def read_layers(
 def probe_rows(
     part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: "ProbeAxes"
 ) -> Iterator[Row]:
-    """Yield what probes read of a layer, and the geometry of its embedding."""
+    """Yield what probes read of a layer, and the geometry of its embeddings if it is the last one."""
     from menagerie.studies.embeddings.geometry import geometry
     from menagerie.studies.embeddings.probes import probe_binding
 
@@ -145,7 +147,8 @@ def labelled_rows(part: str, layer: str, read: str, found: tuple[Any, ...]) -> I
 
 
 def score_bits_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
-    """Yield the bits of scores, and the share of true captions that score above the false one (a tie is one half)."""
+    """Yield the bits of scores, and the share of true captions that score above the false one. A tie counts one
+    half."""
     from menagerie.studies.embeddings.bits import margin_bits
 
     yield from labelled_rows(BOTH, SCORE, SCORE, margin_bits(margins_of(scorer, both)))

@@ -1,4 +1,5 @@
-"""How far a trained scorer meets the conditions on an ideal CLIP, on a probe set, as a measure of finished runs."""
+"""In which share of a probe set's scenes a trained scorer meets the conditions on an ideal CLIP, as a measure of
+finished runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from menagerie.studies.runs.data import Material
 
 LEFT, RIGHT = PREDICATES["left/right"]
-SEED = 0  # of which animals are the absent ones
+SEED = 0  # of the draw of absent animals
 Named = dict[str, Caption]
 
 
@@ -68,14 +69,14 @@ def condition_row(by: str, condition: str, part: str, measure: str, its: "Measur
 
 
 def named_texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
-    """The texts of each scene, by their names in `menagerie.studies.embeddings.conditions.SAYS`."""
+    """Return the texts of each scene, by their names in `menagerie.studies.embeddings.conditions.SAYS`."""
     animals = sorted({obj.animal for scene in scenes for obj in scene.objects})
     return [named_texts(scene, animals, template, seed) for scene in scenes]
 
 
 def named_texts(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
-    """The named texts of a scene of two objects side by side. The absent animals are the same for a scene, its swap and
-    its mirror."""
+    """Return the named texts of a scene of two objects side by side. The absent animals are the same for a scene, its
+    swap and its mirror."""
     from menagerie.generators.splits.probe_scenes import from_left, quartet
 
     number = phrasing_number(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)
@@ -110,17 +111,20 @@ def named_texts(scene: Scene, animals: Sequence[str], template: Template, seed: 
 
 
 def absent_pair(one: Object, other: Object, animals: Sequence[str]) -> tuple[Object, Object]:
-    """The two objects with the animals replaced by two that the scene doesn't show."""
+    """Return the two objects with their animals replaced by two that the scene doesn't show."""
     left = [name for name in animals if name not in (one.animal, other.animal)]
     if len(left) < 2:
-        raise UserError(f"conditions compare with two absent animals: a probe set needs 4, and has {len(animals)}")
+        raise UserError(
+            f"conditions compare with two absent animals: a probe set needs 4 animals, and this one has {len(animals)}"
+        )
     first, second = generator(SEED, "absent", *sorted((one.animal, other.animal))).permutation(len(left))[:2]
     new = dict(zip(sorted((one.animal, other.animal)), (left[first], left[second]), strict=True))
     return one._replace(animal=new[one.animal]), other._replace(animal=new[other.animal])
 
 
 def unaskable_conditions(texts: Iterable[Named], known: Iterable[str]) -> dict[str, str]:
-    """Return the conditions whose texts have words that no text of training has, each with a text that names them."""
+    """Return the conditions whose texts have words that no training text has, each with a reason that names the
+    words."""
     every: dict[str, set[str]] = {part.condition: set() for part in PARTS}
     for its in texts:
         for part in PARTS:
@@ -130,7 +134,7 @@ def unaskable_conditions(texts: Iterable[Named], known: Iterable[str]) -> dict[s
 
 
 class ProbeScenes(Benchmark):
-    """The scenes of a probe set, each with texts."""
+    """A benchmark of the scenes of a probe set, each with its texts."""
 
     def __init__(self, data: "SplitDataset", texts: Sequence[tuple[Caption, ...]]) -> None:
         self.data, self.name = data, data.name
@@ -144,7 +148,7 @@ class ProbeScenes(Benchmark):
 def scores_by_name(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], names: Sequence[str]
 ) -> dict[str, Float[np.ndarray, " n"]]:
-    """Return, by name of texts, the score of each scene with its text of this name."""
+    """Return, by the names of texts, the score of each scene with its text of that name."""
     from menagerie.models.evaluation.scoring import score_items
 
     bench = ProbeScenes(data, [tuple(its[name] for name in names) for its in texts])
@@ -155,7 +159,8 @@ def scores_by_name(
 def embedding_condition_rows(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], axes: "ProbeAxes", numbers: np.ndarray
 ) -> Iterator[Row]:
-    """Yield the conditions between embeddings of images, and those between embeddings of texts if there are texts."""
+    """Yield the conditions between embeddings of images and, if `texts` are given, those between embeddings of
+    texts."""
     wanted = [(EMBEDDING, MEAN)]
     images = read_layers(lambda some: scorer.features(data.images(some), [EMBEDDING]), len(data), wanted)[
         EMBEDDING, MEAN

@@ -1,4 +1,4 @@
-"""The geometry and the alignment of a scorer's embeddings, and edits of embeddings, on a probe set, as a measure of
+"""The geometry and the alignment of a scorer's embeddings on a probe set, and the effect of edits, as a measure of
 finished runs."""
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from menagerie.studies.runs.data import Material
 
 EDITED = "edited image"
-SHARE = "share"  # the text's binding share S, which is to predict unseen pairs
+SHARE = "share"  # the binding share S of texts, by which accuracy on unseen pairs is predicted
 
 
 @dataclass(frozen=True)
 class EmbeddingGeometry(ProbeMeasure):
     """Rows of (part, layer, read, measure, value, chance, refused), as those of `Bits`: of the embeddings of images and
-    of texts, of both together, and of image embeddings that are edited. A single refused row if a scorer has no such
-    embeddings, or if the captions have words that no training text has."""
+    of texts, of both together, and of edited embeddings of images. There is a single refused row if a scorer has no
+    such embeddings, or if the captions have words that no training text has."""
 
     version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
 
@@ -67,7 +67,7 @@ class RefusedMeasures(NamedTuple):
 
 
 def why_no_embeddings(scorer: "Scorer") -> str:
-    """Return the reason why there are no embeddings to measure; "" if there are some."""
+    """Return the reason why there are no embeddings to measure; empty if there are."""
     if EMBEDDING in scorer.layers and EMBEDDING in scorer.text_layers:
         return ""
     return f"{type(scorer).__name__} has no single vector for each image and each text"
@@ -76,19 +76,19 @@ def why_no_embeddings(scorer: "Scorer") -> str:
 def geometry_rows(
     images: Float[np.ndarray, "v p q d"], texts: Sequence[Float[np.ndarray, "v p q d"]], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """Yield what is measured of embeddings of images, and of texts in both orders of mention. The orders are further
-    views, each with the same images."""
+    """Yield the measures of embeddings of images, and of texts in both orders of mention. The two orders count as views
+    with the same images."""
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * len(texts)))
-    told, shown = np.concatenate(texts), np.concatenate([images] * len(texts))
+    of_texts, of_images = np.concatenate(texts), np.concatenate([images] * len(texts))
     yield from labelled_rows(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
-    yield from labelled_rows(TEXT, EMBEDDING, MEAN, geometry(told, twice))
+    yield from labelled_rows(TEXT, EMBEDDING, MEAN, geometry(of_texts, twice))
     if images.shape != texts[0].shape:
         reason = (
-            f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text aren't of one space"
+            f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text don't share a space"
         )
         yield from labelled_rows(BOTH, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
         return
-    yield from labelled_rows(BOTH, EMBEDDING, MEAN, alignment(shown, told, twice))
+    yield from labelled_rows(BOTH, EMBEDDING, MEAN, alignment(of_images, of_texts, twice))
     unit = units(texts[0])
     swapped = unit - unit[:, :, axes.swaps]
     yield from labelled_rows(EDITED, EMBEDDING, MEAN, edits(images, axes, lambda moved: (moved * swapped).sum(-1)))

@@ -1,7 +1,7 @@
 """What each part of a scorer's vectors adds to the scores of test items, and how accurate half of the slots are.
 
 Slots are ranked by the accuracy of each alone on validation, and half of them are kept (SPARO, section 5.1, table 4).
-Here are the measure, its table, and the paper's claim.
+This module has the measure, its table, and the paper's claim.
 """
 
 import math
@@ -23,6 +23,7 @@ from menagerie.models.contract import TEXTS, TOLERANCE, build
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.tables import DASH, by_task
+from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.claims import Verdict, verdict
 from menagerie.studies.frame.estimate import estimates
 from menagerie.studies.frame.measure import Measure
@@ -31,8 +32,8 @@ from menagerie.studies.runs.data import Material
 
 BLOCK = 32  # images or texts that are encoded at once
 WITHOUT = "leave it out of --models, or masks out of --parts"
-ITEM = ["seed", "subset", "task", "scene", "caption", "animals"]  # columns of what is measured of items
-# What slots are ranked by, as the paper ranks them by zero-shot classes: recognition. And binding itself beside it.
+ITEM = ["seed", "subset", "task", "scene", "caption", "animals"]  # columns that identify a measured item
+# Tasks that slots are ranked by: recognition, as the paper ranks them by zero-shot classification, and binding itself.
 RANKINGS: Mapping[str, tuple[str, ...]] = {
     "recognition": ("replace animal", "replace texture"),
     "binding": ("swap",),
@@ -44,8 +45,8 @@ Kept = tuple[str, str]
 """The name of a ranking ("" without one), and which slots are kept."""
 SAYS = """Slots chosen after the fact (table 4): accuracy in percent over all tests, by task, all seeds. Each
 slot is ranked by its own accuracy on validation: recognition is replace animal and replace texture, binding is swap.
-Random: the mean over several halves. Average: the mean of the tasks, each counting alike. Minus all slots: over all
-records, so that a task with more of them counts more, and its sign may be another than that of two averages."""
+Random: the mean over several halves. Average: the mean of the tasks, with equal weights. Minus all slots: over all
+records, so that a task with more records counts more, and the sign may differ from that of the averages' difference."""
 
 
 class ItemKey(NamedTuple):
@@ -63,7 +64,7 @@ class EmbeddedItems(NamedTuple):
 
     records: list[ItemKey]
     products: Float[np.ndarray, "n 2 d"]
-    """The elementwise products of the image's vector with that of the true and of the false text, which sum to the
+    """The elementwise products of the image's vector with those of the true and the false text. Their sums are the
     scores."""
     squares: Float[np.ndarray, "n d"]
     """The squares of the elements of the image's vector."""
@@ -83,7 +84,7 @@ class EmbeddedItems(NamedTuple):
         return self._replace(products=products, squares=self.squares.reshape(n, parts, width // parts).sum(-1))
 
     def values(self, weights: Float[np.ndarray, "d v"]) -> Float[np.ndarray, "n v"]:
-        """Return 1 for each item that is right if parts have these weights, one half for a tie, else 0."""
+        """Return the value of each item if parts have these weights: 1 if it is right, one half for a tie, else 0."""
         scores = np.einsum("nkd,dv->nkv", self.products, weights)
         return (scores[:, 0] > scores[:, 1]) + 0.5 * (scores[:, 0] == scores[:, 1])
 
@@ -94,7 +95,7 @@ class EmbeddedItems(NamedTuple):
 
 
 def embed_tests(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> EmbeddedItems:
-    """Return the binary items of some tests. Raises if the scorer hasn't one vector for each image and each text."""
+    """Embed the binary items of some tests. Raises if the scorer hasn't one vector for each image and each text."""
     each = [embed_test(scorer, name, tests[name]) for name in names if binary_items(tests[name])]
     records = [record for part in each for record in part.records]
     return EmbeddedItems(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
@@ -118,7 +119,7 @@ def embed_test(scorer: Scorer, name: str, test: Benchmark) -> EmbeddedItems:
 
 @torch.no_grad()
 def image_vectors(scorer: Scorer, test: Benchmark, numbers: Sequence[int]) -> Float[np.ndarray, "n d"]:
-    """The vectors of a test's images."""
+    """Return the vectors of a test's images."""
     blocks = [numbers[k : k + BLOCK] for k in range(0, len(numbers), BLOCK)]
     pixels = (test.images(block).to(scorer.device) for block in blocks)
     return single_vectors(scorer, (scorer.encode_images(scorer.pixel_scale(block)) for block in pixels))
@@ -132,7 +133,7 @@ def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, 
 
 
 def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> None:
-    """Raise unless a model's scores are dot products of an image's and a text's vector, as masks weight their terms."""
+    """Raise unless a model's scores are dot products of an image's and a text's vector, whose terms masks weight."""
     captions, graphs = zip(*TEXTS, strict=True)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
@@ -144,11 +145,11 @@ def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -
         products = single_vectors(scorer, [images]) @ single_vectors(scorer, [texts]).T
         scores = scorer.similarity(images, texts).float().numpy()
     if np.abs(products - scores).max() > TOLERANCE:
-        raise UserError(f"scores of {model} are not the products of its vectors, which masks need; {WITHOUT}")
+        raise UserError(f"scores of {model} are not dot products of its vectors, whose terms masks weight; {WITHOUT}")
 
 
 def single_vectors(scorer: Scorer, embeddings: Iterable[object]) -> Float[np.ndarray, "n d"]:
-    """The embeddings of several blocks as one array."""
+    """Return the embeddings of several blocks as one array; raises unless each is a single vector."""
     rows = list(embeddings)
     if not all(isinstance(embedding, Tensor) and embedding.ndim == 2 for embedding in rows):
         raise UserError(f"{type(scorer).__name__} has no single vector for an image or a text; {WITHOUT}")
@@ -156,7 +157,7 @@ def single_vectors(scorer: Scorer, embeddings: Iterable[object]) -> Float[np.nda
 
 
 def percent_right(values: pd.Series) -> float:
-    """The mean of some items' values in percent."""
+    """Return the mean of some items' values in percent."""
     return 100 * float(np.mean(values.to_numpy())) if len(values) else math.nan
 
 
@@ -166,10 +167,10 @@ def tasks_in_order(items: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class Selection(Measure):
-    """The accuracy of parts of the slots: a row for each item of the tests, a column for each selection, such as
+    """The accuracy of selections of slots: a row for each item of the tests, a column for each selection, such as
     "recognition | best half".
 
-    A random half is the mean over `random_halves` of them. Rankings that validation has no items for are left out.
+    "random half" is the mean over `random_halves` of them. Rankings without items in validation are left out.
     """
 
     slots: int
@@ -191,7 +192,7 @@ def selected_rows(
 def selections(
     validation: EmbeddedItems, slots: int, random_halves: int, seed: int
 ) -> dict[Kept, Float[np.ndarray, "slots halves"]]:
-    """Return the weights of slots for each selection. If there are several columns, their mean accuracy counts."""
+    """Return the weights of slots for each selection. Of several columns the mean accuracy counts."""
     draws = generator(seed, "halves of slots")
     random = [first_half(draws.permutation(slots)) for _ in range(random_halves)]
     found = {("", ALL): np.ones((slots, 1)), ("", RANDOM): np.stack(random, 1)}
@@ -208,14 +209,14 @@ def slot_accuracies(validation: EmbeddedItems, tasks: Sequence[str]) -> Float[np
 
 
 def first_half(order: Shaped[np.ndarray, " slots"]) -> Float[np.ndarray, " slots"]:
-    """Return weight 1 for the first half of the slots in an order, else 0."""
+    """Return weight 1 for the first half of the slots in an order, and 0 for the others."""
     weights = np.zeros(len(order))
     weights[order[: max(1, len(order) // 2)]] = 1
     return weights
 
 
 def selection_points(measured: pd.DataFrame) -> pd.DataFrame:
-    """A row for each item, ranking and selection, from the rows of `Selection`."""
+    """Return a row for each item, ranking and selection, from the rows of `Selection`."""
     if not len(measured):
         return measured
     long = measured.melt(ITEM, [name for name in measured if SEPARATOR in name], "selection").dropna(subset="value")
@@ -233,9 +234,7 @@ def selection_table(points: pd.DataFrame) -> Rows:
         delta = None if kept == ALL else deltas.get((ranked, kept))
         row = [ranked or DASH, kept, *(f"{value:.1f}" for value in [*each, float(np.mean(each))])]
         rows.append([*row, str(delta or DASH)])
-    return Rows(
-        "selection", ("ranked by", "slots", *tasks, "average", "minus all slots"), rows, says=" ".join(SAYS.split())
-    )
+    return Rows("selection", ("ranked by", "slots", *tasks, "average", "minus all slots"), rows, says=one_line(SAYS))
 
 
 def selection_verdicts(points: pd.DataFrame) -> Iterator[Verdict]:

@@ -18,32 +18,39 @@ from torch import Tensor
 from menagerie.envs.core.identity import seed_of
 from menagerie.models.scorer import Scorer
 from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import Verdict, verdict
 from menagerie.studies.frame.estimate import Estimate, estimates
 from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Rows
-from menagerie.studies.measures.embeddings import ITEM, EmbeddedItems, embed_tests, percent_right, tasks_in_order
+from menagerie.studies.measures.embeddings import (
+    ITEM,
+    SEPARATOR,
+    EmbeddedItems,
+    embed_tests,
+    percent_right,
+    tasks_in_order,
+)
 from menagerie.studies.runs.data import Material
 
-# As the paper trains them; it names no batch, and starts nowhere: here at the same weight for all.
+# As the paper trains them. It states neither a batch size nor a start; here all weights start equal.
 EPOCHS, RATE, MOMENTUM, BATCH = 100, 0.02, 0.9, 64
 LEAST_SCALE = 100.0
-LEAST_GAIN = 1.0  # points on the trained task: of less, what others lose for each percent is noise
-SEPARATOR = " | "  # in the names of columns
-# What the vectors of table 5 are compared with, if it is among the models.
+LEAST_GAIN = 1.0  # points on the trained task; below it, what others lose for each percent is noise
+# The model that SPARO is compared with in table 5, if it is among the models.
 BESIDE = "clip-gap"
 SAYS = f"""Masks of image vectors (table 5): accuracy in percent without and with the mask, all seeds. A mask is a
 weight between 0 and 1 for each slot, or for each number, of the image's vector; vectors without slots are cut into as
-many equal parts. It is trained on validation's items of one task, the best epoch there taken, as the paper does to
-overfit. The last column sets what other tasks lose against what the trained one gains: by how many percent of itself
-their accuracy changes for each percent of itself that the trained task's accuracy rises on validation. At −0.5 they
-lose half of what it gains; `–`: it gains less than {LEAST_GAIN:g} point, and of so little a share says nothing."""
+many equal parts. It is trained on validation's items of one task, and the epoch that is best there is taken: the paper
+overfits on purpose. The last column is the relative change of accuracy on other tasks, in percent, for each percent by
+which accuracy on the trained task rises on validation. At −0.5 they lose half of what it gains; `–`: it gains less than
+{LEAST_GAIN:g} point, too little for a ratio."""
 
 
 def train_mask(items: EmbeddedItems, seed: int) -> Float[np.ndarray, " parts"]:
-    """Train a mask, with weights between 0 and 1. Of its states at the start and after each epoch, return the one that
-    scores the most true texts above false ones; of equal states the first.
+    """Train a mask, whose weights are between 0 and 1. Of its states before training and after each epoch, return the
+    one that scores the most true texts above false ones; of equal ones the first.
 
     The mask is sigmoid(s theta / 4) with s = max(100, e^alpha). The loss is the cross-entropy of s times the masked
     image's two cosines.
@@ -66,7 +73,7 @@ def train_mask(items: EmbeddedItems, seed: int) -> Float[np.ndarray, " parts"]:
 
 
 def inverse_temperature(alpha: Tensor) -> Tensor:
-    """s, the inverse temperature of both sigmoid and loss."""
+    """Return s, the inverse temperature of both the sigmoid and the loss."""
     return alpha.exp().clamp_min(LEAST_SCALE)
 
 
@@ -75,7 +82,7 @@ def mask_of(theta: Tensor, alpha: Tensor) -> Tensor:
 
 
 def mask_loss(theta: Tensor, alpha: Tensor, products: Tensor, squares: Tensor) -> Tensor:
-    """Cross-entropy of the true text against the false one; texts are unit vectors."""
+    """Return the cross-entropy of true texts against false ones; texts are unit vectors."""
     mask = mask_of(theta, alpha)
     cosines = products @ mask / (squares @ mask**2).clamp_min(1e-12).sqrt()[:, None]
     return F.cross_entropy(inverse_temperature(alpha) * cosines, torch.zeros(len(products), dtype=torch.int64))
@@ -86,9 +93,9 @@ class Masks(Measure):
     """What masks of a model's vectors change. For each task, two masks are trained on validation's items of that task:
     one with a weight for each of `slots` parts, and one with a weight for each number.
 
-    A row for each item of the tests, and of validation in `tasks`: its value before and after each mask, in columns
-    such as "slots | swap | after". Parts of models without slots are contiguous and equal; a model whose vectors can't
-    be cut into such parts has no masks of parts.
+    Gives a row for each item of the tests, and for each item of validation in `tasks`: its value before and after each
+    mask, in columns such as "slots | swap | after". Vectors without slots are cut into contiguous equal parts; a model
+    whose vectors can't be cut so has no masks of parts.
     """
 
     slots: int
@@ -127,7 +134,7 @@ def masked_values(
 
 
 def mask_column(shape: str, task: str, when: str) -> str:
-    """The name of a mask's column."""
+    """Return the name of a mask's column."""
     return SEPARATOR.join((shape, task, when))
 
 
@@ -142,7 +149,7 @@ class MaskRow(NamedTuple):
 
 
 def masks_in(model: str, measured: pd.DataFrame, tasks: Sequence[str]) -> dict[MaskRow, pd.DataFrame]:
-    """The items of each mask of a model, before and after, from the rows of `Masks`."""
+    """Return the items of each mask of a model, with values before and after, from the rows of `Masks`."""
     found = {}
     for place in (MaskRow(model, shape, task) for shape in ("slots", "numbers") for task in tasks):
         sides = [mask_column(place.shape, place.task, when) for when in ("before", "after")]
@@ -153,7 +160,7 @@ def masks_in(model: str, measured: pd.DataFrame, tasks: Sequence[str]) -> dict[M
 
 
 def mask_table(masks: Mapping[MaskRow, pd.DataFrame]) -> Rows:
-    """Accuracy on the task that a mask was trained on and on all others, before and after."""
+    """Return a table of accuracy on the task that a mask was trained on and on all others, before and after."""
     rows = []
     for place, items in masks.items():
         fit, same, rest = mask_sides(items, place.task)
@@ -163,17 +170,17 @@ def mask_table(masks: Mapping[MaskRow, pd.DataFrame]) -> Rows:
         rows.append([title_of(place.model), place.shape, place.task, *shown, str(change_of(rest) or DASH), ratio])
     header = ["model", "a weight for each", "trained on", "there, on validation", "that task, tested"]
     header += ["other tasks, tested", "their change, points", "% for each % gained"]
-    return Rows("masks", header, rows, says=" ".join(SAYS.split()))
+    return Rows("masks", header, rows, says=one_line(SAYS))
 
 
 def mask_sides(items: pd.DataFrame, task: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """The items that a mask was trained on, those of the same task in tests, and those of other tasks there."""
+    """Return the items that a mask was trained on, those of the same task in tests, and those of other tasks there."""
     validation, trained = items.subset == "validation", items.task == task
     return items[validation & trained], items[~validation & trained], items[~validation & ~trained]
 
 
 def change_of(items: pd.DataFrame) -> Estimate | None:
-    """How far a mask raises the accuracy of some items."""
+    """Estimate how far a mask raises accuracy on some items."""
     points = pd.concat([items.assign(value=items[when], when=when) for when in ("before", "after")])
     return estimates(points, ("when",), {"when": "before"}).get(("after",)) if len(points) else None
 

@@ -1,7 +1,7 @@
-"""What a scorer recognises in the images of tests: which animals there are, and which animals with which textures.
+"""What a scorer recognises in the images of tests: which animals there are, and which animals in which textures.
 
-Each object is a record: right if its own class scores above all classes that the image doesn't show. The texts are
-captions of one object on the image's background, as training words them.
+Each object is a record, which is right if the object's class scores above all classes that the image doesn't show. The
+texts are captions of one object on the image's background, worded as in training.
 """
 
 from collections import defaultdict
@@ -34,15 +34,15 @@ Class = tuple[str, str]
 
 @dataclass(frozen=True)
 class Recognition(Measure):
-    """A row for each object and task: value 1 if the object is recognised, less if others tie with it, else 0.
+    """A row for each object and task, whose value is 1 if the object is recognised, less for a tie, else 0.
 
     Tasks are `ANIMAL`, one of all animals, and with `textures` also `COMPOSITION`, one of all animals in all textures,
     and `NAME`.
     """
 
     textures: bool = True
-    """Whether captions of training name textures. If so, no caption named an animal alone, so that an animal's score is
-    the mean over all textures; the task `NAME` tests the animal alone."""
+    """Whether captions of training name textures. If so, no caption named an animal alone, and an animal's score is the
+    mean over all textures; the task `NAME` tests the animal's name alone."""
 
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
         words, telling = material.words, Telling(material.train.split.recipe)
@@ -110,7 +110,7 @@ def recognition_chances(animals: int, textures: int, objects: int) -> dict[str, 
 
 @dataclass(frozen=True)
 class Recognised(Records):
-    """The records of `Recognition` for the parts of a page, in place of the records of the tests' own tasks."""
+    """The records of `Recognition`, which a page shows in place of those of the tests' own tasks."""
 
     measure_of: "Callable[[Arm], Recognition]" = lambda arm: Recognition()
 
@@ -132,7 +132,7 @@ class Recognised(Records):
 
 @cache  # what is finished doesn't change, and reports are written anew after every run
 def recognition_rows(folder: Path, measure: Recognition) -> "pd.DataFrame":
-    """The rows that were measured of the cell in a folder."""
+    """Return the rows that were measured of the cell in a folder."""
     import pandas as pd
 
     return pd.DataFrame(measured(folder, measure))

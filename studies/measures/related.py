@@ -41,8 +41,8 @@ class RelatedSplit(FramedSplit):
 def which_is_left(
     part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """Yield the bits that a layer holds of which object is left, and the share of scenes that probes tell rightly; a
-    tie is one half. For each animal a probe says whether the animal is left."""
+    """Yield the bits that a layer holds about which object is left, and the share of scenes that probes tell rightly. A
+    tie counts one half. A probe for each animal says whether it is left."""
     axes.check(embeddings)
     margins, _ = left_margins(standardise(embeddings), axes)
     yield from ({"part": part, "layer": layer, "read": read} | row for row in rows_of_result(margin_bits(margins)))

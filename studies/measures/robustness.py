@@ -13,7 +13,7 @@ from jaxtyping import Float64
 
 from menagerie.studies.frame.estimate import Estimate, curve_estimate, estimate, rise
 
-STEP = 0.1  # of coverage and of information, by which slopes are said
+STEP = 0.1  # of coverage and of information, for which slopes are stated
 BEFORE, AFTER = 0.3, 0.4  # coverages between which Uselis et al. saw accuracy jump
 LEAST = 0.005  # share by which an accuracy is kept from 0 and 1 on the scale of log-odds
 Means = Float64[np.ndarray, "rows groups"]
@@ -30,13 +30,13 @@ def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = 
 
 
 def group_accuracy(part: pd.DataFrame) -> Estimate | None:
-    """A group's accuracy; None without records."""
+    """Return a group's accuracy; None without records."""
     return estimate(part) if len(part) else None
 
 
 def gain_from(chances: Sequence[float]) -> Statistic:
-    """Return how far the second of two groups is above the first, each as a share of the way from its own chance (0) to
-    1."""
+    """Return a statistic: how far the second of two groups is above the first, each as a share of the way from its own
+    chance to 1."""
     first, second = chances
 
     def more(means: Means) -> Values:
@@ -53,11 +53,11 @@ def mean_gain(means: Means) -> Values:
 
 
 def effective_robustness(models: int) -> Statistic:
-    """Return effective robustness, averaged over some models: the accuracy on what is unseen minus what the baseline's
-    fit predicts from the accuracy on what is seen (Taori et al. 2020, section 2: rho(f) = acc2(f) - beta(acc1(f)),
-    where beta is linear in log-odds).
+    """Return a statistic, effective robustness averaged over some models: the accuracy on what is unseen minus what the
+    baseline's fit predicts from the accuracy on what is seen (Taori et al. 2020, section 2: rho(f) = acc2(f) -
+    beta(acc1(f)), where beta is linear in log-odds).
 
-    The groups are the models' accuracies on what is seen, those on what is unseen, and likewise the baseline's.
+    The groups are the models' accuracies on what is seen, then on what is unseen, and then the baseline's, likewise.
     """
 
     def above(means: Means) -> Values:
@@ -78,20 +78,20 @@ def clipped_log_odds(accuracy: Means) -> Means:
 
 
 def slope_along(x: Sequence[float]) -> Statistic:
-    """How much the means rise per `STEP` of `x`, by least squares."""
+    """Return a statistic: how much the means rise per `STEP` of `x`, by least squares."""
     spread = np.array(x) - np.mean(x)
     return clip_to_range(lambda means: STEP * (means @ spread) / (spread @ spread), len(x))
 
 
 def clip_to_range(function: Statistic, groups: int) -> Statistic:
-    """Keep a weighted sum of means, whose weights add up to 0, in the range that means from 0 to 1 give it."""
+    """Clip a weighted sum of means, whose weights add up to 0, to the range that means from 0 to 1 allow."""
     most = np.abs(function(np.eye(groups))).sum() / 2
     return lambda means: np.clip(function(means), -most, most)
 
 
 def jump_along(coverages: Sequence[float]) -> Statistic | None:
-    """Return how much more the means rise per `STEP` of coverage between the nearest coverages that enclose 30 to 40 %
-    than elsewhere; None if no coverages enclose these, or none lie elsewhere."""
+    """Return a statistic: how much more the means rise per `STEP` of coverage between the two nearest coverages that
+    enclose 30 to 40 % than elsewhere; None if no coverages enclose these, or none lie elsewhere."""
     low = [k for k, share in enumerate(coverages) if share <= BEFORE]
     high = [k for k, share in enumerate(coverages) if share >= AFTER]
     if not low or not high or len(coverages) < 3 or (low[-1], high[0]) == (0, len(coverages) - 1):

@@ -13,11 +13,11 @@ from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Senten
 from menagerie.studies.frame.records import Records
 
 TEST = "seen_2"
-"""The test on which effects are measured: two objects, both mentioned. Such images and captions are in every run's
-training, whatever its factors."""
+"""The test on which effects are measured: two objects, both mentioned. All runs train on some such images and captions,
+whatever their factors."""
 TESTED = "seen 2: swap"
 RECOGNITION = ("replace animal", "replace texture")
-# Each factor in words, and its values.
+# Each factor in words, and the format of its values.
 FACTORS = {
     "attributes": ("textures mentioned", "{:.0%}"),
     "objects": ("objects in an image", "up to {}"),
@@ -41,7 +41,7 @@ BINDS = "captions that bind (%)"
 
 
 def parts(records: Records, levels: Levels, enough: float) -> Iterator[Part]:
-    """The answer, a figure of all effects, their tables, the claims, recognition, and every run."""
+    """Yield the page: sentences, a figure of all effects, their tables, the claims, recognition, and all runs."""
     swaps = records.where(subset=TEST, task="swap")
     found = contrasts(swaps, levels)
     words = {effect: effect_in_words(effect) for effect in effects(tuple(levels))}
@@ -72,12 +72,12 @@ def parts(records: Records, levels: Levels, enough: float) -> Iterator[Part]:
 
 
 def effect_in_words(effect: Effect) -> str:
-    """An effect in words: "textures mentioned × batch size"."""
+    """Return an effect in words: "textures mentioned × batch size"."""
     return " × ".join(FACTORS[name][0] for name in effect)
 
 
 def level_in_words(name: str, value: Any) -> str:
-    """A level in words."""
+    """Return a level of a factor in words."""
     return FACTORS[name][1].format(max(value) if isinstance(value, tuple) else value)
 
 
@@ -101,12 +101,12 @@ def effects_sentence(model: str, found: Mapping[Effect, Estimate], levels: Level
 
 
 def accuracy_sentence(swaps: Records, model: str, enough: float) -> str:
-    """Say how accurate a model's runs are, over all and where captions are complete. If the latter aren't above chance,
-    effects say little."""
+    """Say how accurate a model's runs are, over all and with complete captions, and, if the latter aren't above chance,
+    that effects say little."""
     (every,) = swaps.estimates(("model",)).values()
     text = f"{title_of(model)} gets {percent_with_bounds(every)} of swaps right over all runs (chance is 50)"
     for its in swaps.where(**COMPLETE).estimates(("model",)).values():
-        text += f", and {percent_with_bounds(its)} where captions are complete"
+        text += f", and {percent_with_bounds(its)} with complete captions"
         if helps(points_above(its, 0.5)) != 1:
             text += ". That isn't above chance, so effects say little"
         elif its.value < enough:
@@ -119,7 +119,7 @@ def percent_with_bounds(its: Estimate) -> str:
 
 
 def paper_verdicts(records: Records, model: str, found: Found, levels: Levels, enough: float) -> Iterator[Verdict]:
-    """Yield verdicts for a model on what the paper claims of CLIP."""
+    """Yield verdicts for a model on the paper's claims about CLIP."""
     title = title_of(model)
     for name, claim in HURT.items():
         its, sign = found[model].get((name,)), 1 if COMPLETE[name] else -1
@@ -139,7 +139,7 @@ def paper_verdicts(records: Records, model: str, found: Found, levels: Levels, e
 def level_verdict(claim: str, title: str, runs: Records, enough: float, sign: int) -> Verdict:
     """Return the verdict on the claim that the accuracy of runs is above `enough` (`sign` 1) or below it (-1).
 
-    It is undecided if the runs don't recognise objects either: then low accuracy says nothing of binding.
+    It is undecided if the runs don't recognise objects either: then low accuracy says nothing about binding.
     """
     tasks = {task: its for (task,), its in runs.where(subset=TEST).estimates(("task",)).items()}
     its, expected = tasks.get("swap"), f"{'above' if sign > 0 else 'below'} {enough:.0%}"
@@ -153,7 +153,7 @@ def level_verdict(claim: str, title: str, runs: Records, enough: float, sign: in
 
 
 def effect_table(name: str, found: Found, levels: Levels, factors: int, text: str = "") -> Rows:
-    """A row for each effect of `factors` factors of each model."""
+    """Return a table with a row for each model and effect of `factors` factors."""
     rows = [
         [title_of(model), effect_in_words(effect), *(levels_in_words(each, levels) for each in effect), str(its)]
         for model, of_model in found.items()
@@ -171,7 +171,7 @@ def objects_in_words(records: Records) -> dict[str, dict[Any, str]]:
 
 
 def image_sentences(records: Records) -> Iterable[str]:
-    """Say on how many images runs train, and how many they see with each batch size."""
+    """Yield sentences on how many images runs train on, and how many they see with each batch size."""
     counts = {(arm.place["batch"], result["train_images"], result["images_seen"]) for arm, result in records.results}
     trained = ", ".join(str(number) for number in sorted({images for _, images, _ in counts}))
     if counts:
@@ -183,7 +183,7 @@ def image_sentences(records: Records) -> Iterable[str]:
 
 
 def seeds_left_out(records: Records, levels: Levels) -> Iterable[str]:
-    """Say which seeds count in no effect yet."""
+    """Yield sentences on the seeds that are in no effect yet."""
     runs = len(design(len(levels)))
     for model in records.labels("model"):
         lacking = set(records.labels("seed")) - set(whole_seeds(records, model, runs))
@@ -193,7 +193,7 @@ def seeds_left_out(records: Records, levels: Levels) -> Iterable[str]:
 
 
 def alias_sentence(factors: int) -> str:
-    """Say which effects of a half design can't be told apart."""
+    """Say which effects of a half design can't be told apart; empty for a full design."""
     if factors <= ALL:
         return ""
     return (
@@ -204,7 +204,7 @@ def alias_sentence(factors: int) -> str:
 
 
 def run_columns(records: Records) -> dict[str, dict[tuple[Any, ...], str]]:
-    """Further columns of the table of runs, by the labels of its rows."""
+    """Return further columns of the table of runs, by the labels of its rows."""
     columns: dict[str, dict[tuple[Any, ...], str]] = {}
     for arm, result in records.results:
         shown, key = result["images_seen"], tuple(arm.place[name] for name in ("model", *FACTORS))
@@ -222,21 +222,21 @@ def run_columns(records: Records) -> dict[str, dict[tuple[Any, ...], str]]:
 
 SAYS = """Effect of each factor on accuracy on swaps, in percentage points: accuracy at the factor's second level minus
 that at its first, averaged over the levels of all other factors. Below the line: interactions of two factors. Grey:
-the interval includes 0, or there is none. A swap is a caption of the two objects in an image against the same caption
-with their textures exchanged; chance is 50 %."""
+the interval includes 0, or there is none. A swap compares a caption of the two objects in an image with the same
+caption with their textures exchanged; chance is 50 %."""
 MAIN = """Accuracy on swaps at the second level minus that at the first. Factors are varied together, so every run
-counts for every factor. Test captions mention both objects with their textures. Captions like these are in every run's
-training, more of them in some runs than in others (the last table). A caption of only the salient object mentions fewer
-objects too: its effect includes theirs."""
+counts for every factor. Test captions mention both objects with their textures. All runs train on such captions,
+some on more of them than others (the last table). Captions of only the salient object also mention fewer objects, so
+this effect includes that of fewer objects."""
 INTERACTIONS = """How far one factor changes the effect of another: half of the difference between the effects of the
-one at the second and at the first level of the other. Of twenty effects that are 0 one is expected to have a 95 %
+one at the second and at the first level of the other. Of twenty effects that are 0, one is expected to have a 95 %
 interval without 0."""
 CLAIMS = """Of Gurung, Hoffmann and Brox (GCPR 2025, arXiv 2507.07985) on CLIP, by its abstract and the caption of its
-first figure. They also name the number of objects in an image, but no direction that we know. Effects are judged by
+first figure. They also name the number of objects in an image, but state no direction. Effects are judged by
 whether their intervals include 0. Claims on reliable binding are judged by whether accuracy on swaps is {0}. A big
-batch alone, hard negatives alone: the runs that have them, and captions that aren't complete. The right data: the runs
-with complete captions. Runs below {0} that don't recognise animals and textures either leave a claim undecided."""
-RECOGNISED = """The same effects where the false caption names an animal, or a texture, that the image doesn't show. It
-can be told without binding, and chance is 50 %. A factor with an effect here changes more than binding."""
+batch alone and hard negatives alone: the runs with them and without complete captions. The right data: the runs with
+complete captions. A claim is undecided if its runs are below {0} and don't recognise animals and textures either."""
+RECOGNISED = """The same effects where the false caption names an animal, or a texture, that the image doesn't show.
+This needs no binding, and chance is 50 %. A factor with an effect here changes more than binding."""
 RUNS = """Accuracy (%) on swaps; chance is 50. Captions that bind: of images of two objects or more, the expected share
 of captions that mention two objects with their textures. Only these say which texture belongs to which object."""

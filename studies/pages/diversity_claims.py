@@ -31,7 +31,7 @@ CAPTIONS, CLASSES = "captions", "classes"
 
 @dataclass(frozen=True)
 class DiversityClaims:
-    """A study's finished runs, and their verdicts on the claims of two papers. `diversity.Page` shows them."""
+    """A study's finished runs, and their verdicts on the claims of two papers. `DiversityPage` shows them."""
 
     study: Any
     """A `Diversity`. It isn't named as the type, because its file imports this one."""
@@ -84,18 +84,18 @@ class DiversityClaims:
         return found[found["subset"].isin(self.tests[kind]) & (found["task"] == task)]
 
     def curve(self, supervision: str, kind: str, task: str = ANIMAL) -> list[pd.DataFrame]:
-        """The records at each coverage, the least first."""
+        """Return the records at each coverage, the least first."""
         return [self.points(task, kind, supervision=supervision, coverage=share) for share in self.coverages]
 
     def nmi(self, share: float) -> float:
-        """Return the normalised mutual information of animals and textures in captions at a coverage, as all seen
+        """Return the normalised mutual information of animals and textures in captions at a coverage, where all seen
         combinations are equally frequent."""
         world = load_world(self.study.world)
         shown = round_coverage(share, self.study.classes) / self.study.classes
         return abs(-2 * log(shown) / (log(len(world.animals)) + log(len(world.textures))))
 
     def verdicts(self) -> Iterator[Verdict]:
-        """Yield verdicts on both papers' claims, as far as this study has the runs."""
+        """Yield verdicts on the claims of both papers for which this study has runs."""
         if CAPTIONS in self.study.supervision:
             yield from self.of_language()
             yield from self.of_scale()
@@ -170,18 +170,18 @@ class DiversityClaims:
 
 
 def is_square(world: str) -> bool:
-    """Whether a world has as many animals as textures."""
+    """Return whether a world has as many animals as textures."""
     names = load_world(world)
     return len(names.animals) == len(names.textures)
 
 
 CLAIMED = {
     "diversity": "Abbasi et al. 2024: more diverse training generalises better to unseen compositions",
-    "information": "Abbasi et al. 2024: the less animals tell of their textures, the better",
+    "information": "Abbasi et al. 2024: the less animals tell about their textures, the better",
     "relative": "Abbasi et al. 2024: language has more relative robustness than supervised classes",
     "effective": "Abbasi et al. 2024: language has more effective robustness than supervised classes",
     "k": "Uselis et al. 2025: more combinations of each value help",
     "n": "Uselis et al. 2025: more values of each concept help",
-    "quantity": "Uselis et al. 2025: diversity of data helps, and not their number",
+    "quantity": "Uselis et al. 2025: the diversity of data helps, not their number",
     "jump": "Uselis et al. 2025: accuracy jumps between 30 and 40 % coverage",
 }

@@ -25,7 +25,7 @@ CHOSEN_MODELS = ("clip", "oc-clip")
 
 
 class Predictor(NamedTuple):
-    """A measure that is to predict accuracy on unseen pairs."""
+    """A measure by which accuracy on unseen pairs is predicted."""
 
     name: str
     part: str
@@ -40,7 +40,7 @@ NEXT = (
     Predictor("swaps right after one matrix", BOTH, "after", 1),
     Predictor("cos of what a swap changes in image and text", BOTH, "cosine", 1),
 )
-"""The measures that came closest to `NAMED` on the cells on which it was chosen."""
+"""The measures that came second to fourth after `NAMED` on the cells on which it was chosen."""
 
 
 class TestedPredictor(NamedTuple):
@@ -53,20 +53,20 @@ class TestedPredictor(NamedTuple):
     by_model: Correlation
     """Correlation of ranks within a place and a model, over its seeds."""
     p: float
-    """p over all cells; for the next best measures it is corrected for their number (Holm)."""
+    """p over all cells; for the measures in `NEXT` it is corrected for their number (Holm)."""
     outcome: str
 
 
 def was_chosen_on(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
-    """Whether a cell is one of those on which the measures were chosen."""
+    """Return whether the measures were chosen on a cell, among others."""
     if (world, resolution) != ("pug", 64) or cell["model"] not in CHOSEN_MODELS:
         return False
     return any(cell["seed"] in its["seeds"] and all(cell[name] == its[name] for name in FRACTIONS) for its in CHOSEN_ON)
 
 
 def cells_with_predictors(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
-    """A row for each finished cell that has all predictors: its labels, the predictors, and accuracy on swaps of unseen
-    pairs."""
+    """Return a row for each finished cell that has all predictors: its labels, the predictors, and accuracy on swaps of
+    unseen pairs."""
     import pandas as pd
 
     scores = records.where(test=(TEST,)).scores
@@ -92,7 +92,7 @@ def test_predictors(found: "pd.DataFrame") -> list[TestedPredictor]:
 
 def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
     """Return the rank correlations of a predictor with accuracy: over all cells, within places, and within places and
-    models. The bootstrap draws a model's cells of one seed together."""
+    models. The bootstrap draws a model's cells with the same seed together."""
     x, y = (found[name].to_numpy(float) for name in (its.name, ACCURACY))
     places = list(map(tuple, found[[name for name in PLACE if name in found]].itertuples(index=False)))
     models = list(found["model"])

@@ -1,4 +1,4 @@
-"""The conditions of the study of geometry as tables: how often each model meets each, and why some have no number."""
+"""Tables of the conditions in the study of geometry: how often each model meets each, and why some have no number."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class ConditionRows:
-    """The rows of the measure of conditions, and the place at which all models are compared."""
+    """The rows of the measure of conditions, and the place of the grid at which all models are compared."""
 
     frame: "pd.DataFrame"
     place: Mapping[str, Any]
@@ -45,7 +45,7 @@ class ConditionRows:
 
     @cached_property
     def of_models(self) -> dict[str, dict[Key, Mean]]:
-        """The mean over seeds of each condition that has a number, by model, then by condition and part."""
+        """The mean over seeds of each condition that has a number, by model, and then by condition and part."""
         found: dict[str, dict[Key, Mean]] = {}
         rows = self.first().dropna(subset="value")
         for (model, *key), its in rows.groupby(["model", "condition", "part"], sort=False):
@@ -94,7 +94,7 @@ class ConditionRows:
         return ("condition", "part", "chance", *map(title_of, models)), found
 
     def gap(self, model: str, base: str, condition: str) -> Mean | None:
-        """Return how far a model is above another in the share of scenes, over the seeds that both have; None without
+        """Return how far a model's share of scenes is above another's, over the seeds that both have; None without
         any."""
         rows = self.first()
         rows = rows[(rows["condition"] == condition) & (rows["part"] == EVERY)].dropna(subset="value")

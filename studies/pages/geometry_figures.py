@@ -49,8 +49,8 @@ class CellDots(OwnFigure):
 
 @dataclass(frozen=True)
 class TradeOff(OwnFigure):
-    """Two panels with categorisation along x and attribute binding along y. One shows margins, with a curve for the
-    embeddings made by hand; the other shows shares of scenes."""
+    """Two panels with categorisation along x and attribute binding along y. One shows margins, with a curve for
+    the constructed embeddings; the other shows shares of scenes."""
 
     margins: "pd.DataFrame"
     shares: "pd.DataFrame"
@@ -60,11 +60,14 @@ class TradeOff(OwnFigure):
     """Chance in both conditions, as shares of scenes."""
 
     def numbers(self) -> list[dict[str, Any]]:
-        ideal = [{"model": f"by hand, weight {weight:.2f}", "unit": MARGIN} | self.of_hand(weight) for weight in CURVE]
+        ideal = [
+            {"model": f"constructed, weight {weight:.2f}", "unit": MARGIN} | self.constructed(weight)
+            for weight in CURVE
+        ]
         cells = self.margins.assign(unit=MARGIN), self.shares.assign(unit="share of scenes")
         return [*ideal, *(row for frame in cells for row in frame.to_dict("records"))]
 
-    def of_hand(self, weight: float) -> dict[str, float]:
+    def constructed(self, weight: float) -> dict[str, float]:
         return dict(zip((self.across, self.up), pair_margins(IdealEmbedding(weight)), strict=True))
 
     def figure(self) -> "Figure | None":
@@ -86,11 +89,11 @@ class TradeOff(OwnFigure):
         return figure
 
     def draw_curve(self, axis: "Axes") -> None:
-        """Draw the embeddings made by hand as a curve, with the weight beside some of them."""
-        points = [tuple(self.of_hand(weight).values()) for weight in CURVE]
+        """Draw the constructed embeddings as a curve, with the weight beside some of them."""
+        points = [tuple(self.constructed(weight).values()) for weight in CURVE]
         axis.plot(*zip(*points, strict=True), color="0.3", linewidth=1.2)
         for weight in MARKED:
-            at = tuple(self.of_hand(weight).values())
+            at = tuple(self.constructed(weight).values())
             axis.plot(*at, color="0.3", marker="o", markersize=3)
             axis.annotate(f"{weight:g}", at, fontsize=7, xytext=(3, 2), textcoords="offset points")
 

@@ -35,11 +35,11 @@ PLACE = ("split", *FACTORS, "negatives", "alpha")
 
 
 def parts(study: Any, records: Records, courses: Mapping[Key, Course], judged: Mapping[str, Key]) -> Iterator[Part]:
-    """The decomposition, a figure, the table of combinations, all effects, and how they trained."""
+    """Yield the page: the decomposition, a figure, the table of combinations, all effects, and the training curves."""
     whole = finished_budgets(study, records, courses)
     last = largest_common_budgets(whole)
     if not last:
-        yield Paragraph("No budget is finished yet by all combinations with all seeds.")
+        yield Paragraph("All combinations have yet to finish a common budget with all seeds.")
         return
     unseen = tuple(dict.fromkeys(test for tests in judged.values() for test in tests))
     swaps = records.where(subset=unseen, task="swap")
@@ -80,7 +80,7 @@ def parts(study: Any, records: Records, courses: Mapping[Key, Course], judged: M
 
 
 def negatives_sentences(study: Any, contrastive: Records) -> Iterator[Part]:
-    """Yield a sentence for each contrastive combination: how far it is with more negatives above itself with fewest."""
+    """Yield a sentence for each contrastive combination: how much it gains with more negatives than the fewest."""
     least, *more = sorted(study.negatives)
     places = ("split", "fusion", "tokens")
     found = contrastive.estimates((*places, "negatives"), against={"negatives": least}) if more else {}
@@ -93,7 +93,7 @@ def negatives_sentences(study: Any, contrastive: Records) -> Iterator[Part]:
 
 
 def loss_with_negatives(arm: Arm, _: Records) -> dict[str, str]:
-    """Name the number of negatives with a contrastive loss, so that each has a line of its own."""
+    """Add the number of negatives to the name of a contrastive loss, so that each number has a line of its own."""
     loss, negatives = arm.labels["loss"], arm.labels["negatives"]
     return {"loss": f"{loss}, {negatives_in_words(negatives)}" if loss == "contrastive" else loss}
 
@@ -103,7 +103,7 @@ def accuracy_figure(study: Any, plain: Records) -> Iterator[Part]:
     if len(study.negatives) > 1:
         look: dict[str, Any] = {"x": "negatives", "colour": "fusion", "panels": ("split", "tokens"), "log": True}
         contrastive = plain.where(loss="contrastive")
-        yield Lines("negatives", contrastive, **look, along="wrong texts, and images, of each pair", says=FIGURE)
+        yield Lines("negatives", contrastive, **look, along="negative texts, and images, of each pair", says=FIGURE)
     else:
         look = {"rows": ("tokens", "fusion"), "colour": "loss", "dots": True, "panels": ("split",)}
         yield Bars("accuracy", plain, **look, says=FIGURE)
@@ -124,7 +124,7 @@ def combination_table(study: Any, shown: Records) -> tuple[list[str], list[list[
             DASH if its is None else str(its) if task in MEASURES else f"{100 * its.value:.1f}"
             for task, its in scores.items()
         ]
-        if scores[SWAP] and scores[SWAP].seeds < study.seeds:  # a prior whose runs are not all scored yet
+        if scores[SWAP] and scores[SWAP].seeds < study.seeds:  # of a prior some runs aren't scored yet
             numbers = [WAITING] * len(numbers)
         rows.append([*key_texts(key), *numbers, *cost.texts[:2], f"{result['parameters']:,}"])
     return ["split", *FACTORS, "negatives", "alpha", *TASKS, "images", "TFLOP", "parameters"], rows
@@ -141,13 +141,13 @@ def test_table(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
 
 
 def ordered_rows(study: Any, shown: Records) -> dict[Key, tuple[Arm, dict[str, Any]]]:
-    """Return the rows of tables in their order, each with the first of its runs and this run's result."""
+    """Return the keys of tables' rows in order, each with its first run and that run's result."""
     first = {tuple(arm.place[name] for name in PLACE): (arm, result) for arm, result in reversed(shown.results)}
     return dict(sorted(first.items(), key=lambda item: row_order(study, item[0])))
 
 
 def key_texts(key: Key) -> list[str]:
-    """Return the texts of a row's place."""
+    """Return the cells that name a row."""
     return [*map(str, key[:4]), str(key[4] or DASH), f"{key[5]:g}" if key[1] == "generative" else DASH]
 
 
@@ -160,8 +160,8 @@ def row_order(study: Any, key: Key) -> tuple[int, ...]:
 def equal_operations_table(
     study: Any, swaps: Records, courses: Mapping[Key, Course], whole: Runs
 ) -> tuple[list[str], list[list[str]]]:
-    """Return a table with a row for each combination: for each given number of CLIP's steps, how many of its own steps
-    take as many operations, and its accuracy after these."""
+    """Return a table with a row for each combination: for each given number of CLIP's steps, the number of its own
+    steps that take as many operations, and its accuracy after these."""
     rows = []
     for (split, kind), budgets in whole.items():
         chosen, texts = courses[split, kind].chosen, []
@@ -195,21 +195,21 @@ def budget_table(
 FIGURE = """Accuracy (%) on swaps of unseen pairs, after equally many images; chance is 50. Pale dots are single
 seeds."""
 COMBINATIONS = """At the largest budget that all have finished, so after equally many images. In percent; chance is 50
-in swaps and replaced words, 25 in four-way items of texts and of images, 17 in groups. Alpha weights the prior of texts
-that is subtracted from a likelihood. It changes which text an image chooses. Which image a text chooses, so image
-score, it changes by rounding only."""
+in swaps and replaced words, 25 in text and image score, 17 in group score. Alpha weights the prior of texts
+that is subtracted from a likelihood. It changes which text an image prefers. It changes which image a text prefers, and
+so the image score, by rounding only."""
 EFFECTS = """The effect of a factor in points: accuracy at its second level minus that at its first, over all levels of
 the others. Levels are in this order: contrastive, generative; late, early; pooled, patches. An interaction of two
-factors is half of how far the effect of one changes with the other, one of three factors a quarter."""
-ALL_TESTS = """Accuracy (%) on the swaps of every test; chance is 50. A generative scorer whose likelihood is right in
-far less than half of the swaps prefers the caption that training showed."""
-ONE = """What changes, in points, if one factor alone goes from its first level to its second, where the others have the
-levels that are named. Where these differ in sign, the effect above is their mean and says little."""
-OTHERWISE = """The same otherwise compared. Prior subtracted: generative combinations score by likelihood minus prior,
-contrastive ones as always. Best budget: each combination at the one with its best validation."""
-BY_COST = """Accuracy by the operations that training takes. The contrastive and early combination reads every image
-with every negative: it takes more of them for as many images."""
+factors is half of the change of one's effect with the other, one of three factors a quarter."""
+ALL_TESTS = """Accuracy (%) on the swaps of every test; chance is 50. A generative scorer that is right in far less than
+half of the swaps prefers the captions that training showed."""
+ONE = """How accuracy changes, in points, if one factor alone goes from its first level to its second while the others
+have the levels that are named. Where these changes differ in sign, the effect above is their mean and says little."""
+OTHERWISE = """The same for other comparisons. Prior subtracted: generative combinations score by likelihood minus
+prior, contrastive ones as always. Best budget: each combination at the budget that is best on validation."""
+BY_COST = """Accuracy by the operations that training takes. The combination of contrastive loss and early fusion reads
+each image with each negative, so it takes more operations for as many images."""
 EQUAL = """Accuracy (%) on swaps of unseen pairs, after as many operations as CLIP takes in so many steps; chance is
 50."""
-TRAINED = """Accuracy on validation (%), mean over seeds; chance is 50. Budgets rise until it stops rising. A
-combination that is still at chance may not have begun to learn."""
+TRAINED = """Accuracy on validation (%), mean over seeds; chance is 50. Budgets rise until accuracy stops rising.
+A combination that is still at chance may not have begun to learn."""

@@ -1,5 +1,5 @@
-"""What the page of `studies/loss_or_architecture.py` compares: runs after equally many images, with a prior, after
-equally many operations, and each combination at its best budget."""
+"""The runs that the page of `studies/loss_or_architecture.py` compares: after equally many images, with a prior
+subtracted, after equally many operations, and each combination at its best budget."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -19,7 +19,7 @@ Runs = Mapping[tuple[str, Any], Mapping[int, Sequence[Arm]]]
 
 
 class ComparedRuns(NamedTuple):
-    """The runs that are compared with one another, for one number of negatives; `arms` has their ids."""
+    """Runs that are compared with one another, for one number of negatives. `arms` has their ids."""
 
     name: str
     negatives: int
@@ -44,7 +44,7 @@ def combination_of(study: Any, arm: Arm) -> Any:
 
 
 def largest_common_budgets(whole: Runs) -> dict[str, int]:
-    """The largest budget of each split that all its combinations have finished."""
+    """Return the largest budget of each split that all its combinations have finished."""
     common: dict[str, set[int]] = {}
     for (split, _), budgets in whole.items():
         common[split] = common.get(split, set(budgets)) & budgets.keys()
@@ -63,8 +63,8 @@ def factor_levels(study: Any) -> Levels:
 def comparisons(
     study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs, last: Mapping[str, int]
 ) -> list[ComparedRuns]:
-    """Return what is compared for each number of negatives: equal images, priors, equal operations, and each
-    combination's best budget."""
+    """Return the comparisons for each number of negatives: at equal images, with priors, at equal operations, and at
+    each combination's best budget."""
     found, setups = [], {key: course.chosen for key, course in courses.items()}
     for count in study.negatives:
         its = {key: budgets for key, budgets in whole.items() if key[1].negatives in (0, count) and key[0] in last}
@@ -85,8 +85,8 @@ def comparisons(
 
 
 def with_prior(records: Records, arms: Iterable[Arm], alpha: float) -> frozenset[str]:
-    """Return the ids of these runs, with each generative one replaced by its twin that subtracts the prior with weight
-    `alpha`. Empty if no run has this weight."""
+    """Return the ids of these runs, each generative one replaced by the run with the same training that subtracts the
+    prior with weight `alpha`. Empty if no run has this weight."""
     twins = {arm.cell.trained_as.id: arm.id for arm in records.arms if arm.labels["alpha"] == alpha}
     found = (twins.get(arm.cell.trained_as.id) if arm.labels["loss"] == "generative" else arm.id for arm in arms)
     return frozenset(filter(None, found)) if twins else frozenset()

@@ -1,5 +1,4 @@
-"""How far loss, fusion and tokens decide: the sentences and tables of effects on the page of
-`studies/loss_or_architecture.py`."""
+"""Effects of loss, fusion and tokens: the sentences and tables on the page of `studies/loss_or_architecture.py`."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
 EQUAL_IMAGES = "equal images"
 SWAP, IMAGE_SCORE = "swap", "image score"
 MEASURES = {SWAP: lambda its: its, IMAGE_SCORE: lambda its: its.four_way_items("image")}
-"""What effects are measured on: the swaps of unseen pairs, and the four-way items by image of these, which a prior
+"""What effects are measured on: the swaps of unseen pairs, and the image score of their four-way items, which a prior
 changes only by rounding."""
 
 
 def effect_sentences(swaps: Records, choice: ComparedRuns, levels: Levels, several: bool) -> Iterator[Part]:
-    """Yield sentences for each split: each factor's effect in points, and the interactions whose sign is certain."""
+    """Yield sentences for each split: the effect of each factor in points, and the interactions with a clear sign."""
     its = swaps.where(lambda arm: arm.id in choice.arms)
     for split, points in contrasts(its, levels, "split", len(levels)).items():
         place = split.capitalize() + f" with {negatives_in_words(choice.negatives)}" * several
@@ -39,7 +38,7 @@ def effect_sentences(swaps: Records, choice: ComparedRuns, levels: Levels, sever
 
 
 def effect_figures(swaps: Records, equal_images: Sequence[ComparedRuns], levels: Levels) -> Iterator[Effects]:
-    """Yield the figure of all effects for each number of negatives."""
+    """Yield a figure of all effects for each number of negatives."""
     words = {effect: " × ".join(effect) for effect in effects(tuple(levels), len(levels))}
     several = len(equal_images) > 1
     for choice in equal_images:
@@ -62,7 +61,7 @@ def single_effects(its: Records, levels: Levels, name: str) -> "dict[tuple[str, 
 
 
 def clear_single_effects(its: Records, levels: Levels) -> dict[str, list[str]]:
-    """Return, for each split, the changes of one factor whose sign is certain."""
+    """Return, for each split, the changes of a single factor with a clear sign."""
     texts: dict[str, list[str]] = {}
     for name, both in levels.items():
         for (split, *where), found in single_effects(its, levels, name).items():

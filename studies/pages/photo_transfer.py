@@ -1,13 +1,12 @@
 """The page of a study of photographs: its sentences, and a figure and a table for each question."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from menagerie.envs.core.figures import short
 from menagerie.studies.analysis.spread import MANY_SHARED
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.estimate import or_dash
 from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.photographs import trained_on
 from menagerie.studies.photographs.answers import (
@@ -36,7 +35,7 @@ from menagerie.studies.photographs.trainings import (
     TransferRun,
 )
 
-# Tests in tables.
+# The names of tests in tables.
 TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}
 HEADINGS = {
     ZERO_SHOT: "What a model of rendered animals does on photographs",
@@ -45,12 +44,12 @@ HEADINGS = {
     FACTORS_PART: "What helps",
 }
 WORTHS = (
-    "The fewest images of this ladder whose mean over seeds reaches a target, and how many times those after synthetic "
-    "training the ones from scratch are. `>`: not reached with the most images, so that the ratio is a bound. `–`: "
-    "reached by neither. A model that needs no image after synthetic training counts as one that needs a single one. "
-    "The interval is over draws of seeds and animal pairs among the rungs of the ladder, of which there are few: no "
-    "search between them was made. Draws in which neither way reaches the target have no ratio. The interval leaves "
-    "them out and says how many they are; above 5 % it is unbounded."
+    "The fewest images, of the numbers tried, whose mean over seeds reaches a target; and how many times more it takes "
+    "from scratch than after synthetic training. `>`: not reached with the most images, so that the ratio is a bound. "
+    "`–`: reached in neither way. A model that needs no image after synthetic training counts as needing one. The "
+    "interval is over draws of seeds and animal pairs, for the few numbers of images tried, between which nothing was "
+    "searched. Draws in which neither way reaches the target have no ratio. The interval leaves them out and says how "
+    "many they are; above 5 % it is unbounded."
 )
 HEADERS = {
     ZERO_SHOT: ("model", "test", "measure", "rendered (%)", "photographed (%)", "photographed − rendered"),
@@ -68,19 +67,19 @@ HEADERS = {
 FACTOR_WORDS = {
     "views": "a quarter of the views of each training scene",
     "textures": "four further textures, plain colours",
-    "augmentation": "no random zoom, shift and contrast of training images (with, where the recipe has none)",
+    "augmentation": "no random zoom, shift and contrast of training images, or these if the recipe has none",
     "backgrounds": "photographs of --backgrounds beside the world's own backgrounds",
     "vocabulary": "all animals of the synthetic world, not only those that there are photographs of",
 }
 
 
 def parts(answers: Answers) -> Iterator[Part]:
-    """All parts of the page, the answer first."""
+    """Yield the parts of the page, the answer first."""
     study, rows = answers.study, answers.rows
     if study.rehearsed:
         yield Sentence(
-            "A rehearsal: rendered animals, cut out, take the place of photographs. The numbers say nothing of real "
-            "ones."
+            "A rehearsal: cut-outs of rendered animals take the place of photographs. The numbers say nothing about "
+            "real ones."
         )
     said = [*gap_sentences(rows.get(ZERO_SHOT, [])), *step_sentences(rows.get(FINE_TUNING, []))]
     yield from map(Sentence, said or ["No question has an answer yet."])
@@ -107,9 +106,7 @@ def explain_numbers(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
     """Explain what the numbers are, and over how many animal pairs they are means."""
     levels = [its for found in rows.values() for row in found if isinstance(row, Compared) for its in row[3:]]
     pairs = sorted({its.clusters for its in levels} - {0})
-    text = (
-        "Accuracy in percent; in brackets the interval. Only records of animal pairs count that no training run of a "
-    )
+    text = "Accuracy in percent; in brackets the interval. Only records count whose animal pairs no training run of a "
     text += "comparison shows, rendered or photographed."
     if pairs:
         text += f" A measure is over {pairs[0]} to {pairs[-1]} different animal pairs."
@@ -122,22 +119,17 @@ def photograph_parts(study: Any) -> Iterator[Part]:
     """Yield the numbers of photographs, the check that none is both trained on and tested, and images of the tests."""
     prepared = study.prepared
     several, others = len(prepared.photographs.several), len(prepared.photographs.others)
-    text = f"Photographs of each tested animal, of which {several} animals have several; and {others} other animals."
+    text = f"Photographs of each tested animal; {several} animals have several. There are {others} other animals."
     yield Heading("The photographs", text)
     yield Facts({name: f"{len(files)}" for name, files in prepared.photographs.tested.items()})
     if prepared.audit:
         header = ["photographs in training", "number", "photographs tested", "their number", "in both"]
-        says = "No photograph of a test is trained on: the files of both worlds compared by SHA-256, whatever they are "
+        says = "No photograph of a test is trained on: the files of both worlds were compared by SHA-256, not by name."
         rows = [list(map(str, row)) for row in prepared.audit]
-        yield Rows("audit", header, rows, says=says + "called.")
+        yield Rows("audit", header, rows, says=says)
     for kind in (BINDING, SPATIAL) if ZERO_SHOT in study.parts else (BINDING,):
         for test in tests_of_run(study, TransferRun(study.models[0], 0, kind)):
             yield TestSamples(f"samples-{kind}-{test.label.replace(', ', '-')}", test, says=f"{kind}, {test.label}.")
-
-
-def said(its: Estimate) -> str:
-    """A number with its interval; a dash for none."""
-    return DASH if math.isnan(its.value) else str(its)
 
 
 def gap_sentences(rows: Sequence[Compared]) -> Iterator[str]:
@@ -147,9 +139,9 @@ def gap_sentences(rows: Sequence[Compared]) -> Iterator[str]:
         recognition, swaps = gaps[RECOGNITION], gaps[SWAPS]
         yield (
             f"{short(model)}, {test}: from rendered to photographed animals recognition changes by "
-            f"{said(recognition.difference)} points to {said(recognition.second)} %, swaps by {said(swaps.difference)} "
-            f"to {said(swaps.second)} %, and swaps where all is recognised by "
-            f"{said(gaps[KNOWN].difference) if KNOWN in gaps else '– (no scene is, rendered)'}."
+            f"{or_dash(recognition.difference)} points to {or_dash(recognition.second)} %, swaps by "
+            f"{or_dash(swaps.difference)} to {or_dash(swaps.second)} %, and swaps where all is recognised by "
+            f"{or_dash(gaps[KNOWN].difference) if KNOWN in gaps else '– (no scene is, rendered)'}."
         )
 
 
@@ -161,8 +153,8 @@ def step_sentences(rows: Sequence[Compared]) -> Iterator[str]:
         if row.place.count == most:
             yield (
                 f"{short(row.model)}, {row.measure} on held-out photographs after training on up to {most} others of "
-                f"each animal: {said(row.first)} % from scratch, {said(row.second)} % after synthetic training "
-                f"({said(row.difference)} points)."
+                f"each animal: {or_dash(row.first)} % from scratch, {or_dash(row.second)} % after synthetic training "
+                f"({or_dash(row.difference)} points)."
             )
 
 
@@ -172,12 +164,14 @@ def question_table(part: str, rows: Sequence[Any], study: Any) -> Rows:
         return Rows(
             part, HEADERS[part], [worth_cells(row) for row in images_to_targets(rows, study.targets)], says=WORTHS
         )
-    cells = ((short(row.model), *setting_cells(part, row), *map(said, row[3:])) for row in rows)
-    return Rows(part, HEADERS[part], list(dict.fromkeys(cells)))  # without photographs both lines of a figure are alike
+    cells = ((short(row.model), *setting_cells(part, row), *map(or_dash, row[3:])) for row in rows)
+    return Rows(
+        part, HEADERS[part], list(dict.fromkeys(cells))
+    )  # without photographs both lines of a figure are the same
 
 
 def setting_cells(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
-    """Return the cells that say what a row is about, after its model."""
+    """Return the cells after the model that say what a row compares."""
     if part == ZERO_SHOT:
         return row.place, row.measure
     if part == FACTORS_PART:
@@ -189,7 +183,7 @@ def setting_cells(part: str, row: Compared) -> tuple[str, str] | tuple[str, str,
 
 def worth_cells(row: Worth) -> list[str]:
     """Return a row of the table of worth: the fewest images with which a model reaches a target, and how many times
-    more it needs from scratch. That ratio is a bound if the target is never reached in one of the two ways."""
+    more it needs from scratch. The ratio is a bound if one of the two ways never reaches the target."""
     tuned, ratio = "0" if str(row.tuned) == "1" else str(row.tuned), row.scratch.images / row.tuned.images
     sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
     neither = row.scratch.censored and row.tuned.censored

@@ -1,4 +1,4 @@
-"""The page of probes: how much of one bit each layer holds, and how that grows in training."""
+"""The page of probes: how much of one bit each layer holds, and how that grows during training."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,15 +28,15 @@ IMAGE_EMBEDDING, TEXT_EMBEDDING = ("image", "embedding", "mean"), ("text", "embe
 SIDES = {("image", "mean"): "images", ("text", "mean"): "texts"}
 LAYERS_SAYS = """Which animal has which texture is exactly 1 bit. A linear probe reads it from the mean token of each
 layer, on pairs of animals that the probe wasn't trained on; 0 is chance. A line joins the layers that a model has.
-Bands are 95 % intervals over seeds. A probe at 0 may miss binding that is stored by place: see the table."""
-STEPS_SAYS = """The same over training. At step 0 weights are random: what patches hold there is in the pixels already.
+Bands are 95 % intervals over seeds. A probe at 0 may miss binding that is stored by place; the table has that."""
+STEPS_SAYS = """The same over training. At step 0 weights are random: what patches hold there is already in the pixels.
 “All patches” are the last layer's tokens side by side. The score's bits are those of the difference between the scores
 of the true caption and of the swapped one."""
-LOOSE = """Bits of probes are a lower bound, a loose one in noise: of embeddings made by hand that tell 0.87 bits probes
-read 0.61 with 8 animals and 3 textures, 0.78 with 20 and 4, and less the wider an embedding is. So compare within one
-probe set."""
-TABLE_SAYS = f"""Bits: a probe reads the texture of each animal. Bits by place: two probes read which animal stands on
-the left side and which texture, and are combined. Means over seeds with 95 % intervals. {LOOSE}"""
+LOOSE = """Bits of probes are a lower bound, which is loose with noise: of constructed embeddings that hold 0.87 bits,
+probes read 0.61 with 8 animals and 3 textures, 0.78 with 20 and 4, and less the wider embeddings are. So compare only
+within one probe set."""
+TABLE_SAYS = f"""Bits: a probe reads the texture of each animal. Bits by place: two probes, of which animal and which
+texture is on the left, are combined. Means over seeds with 95 % intervals. {LOOSE}"""
 
 
 class Mean(NamedTuple):
@@ -70,7 +70,7 @@ def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> M
 
 
 def rows_at_steps(records: Records, bits: Measure, states: Sequence[int] = ()) -> "pd.DataFrame":
-    """Return all rows of the measure, after the last step (their "step" is None) and at the steps of kept states."""
+    """Return all rows of the measure, after the last step ("step" is None) and at the steps of kept states."""
     rows = records.measured(bits, (None, *states))
     return rows if "step" in rows else rows.assign(step=None)
 
@@ -125,7 +125,7 @@ def means_over_seeds(rows: "pd.DataFrame", keys: Sequence[str]) -> dict[Any, Mea
 
 
 def stage_sentence(name: str, rows: "pd.DataFrame") -> str:
-    """Say how much of the one bit each stage holds, and whether the image's or the text's embedding holds less."""
+    """Say how much of the bit each stage holds, and whether the image's or the text's embedding holds less."""
     means = means_over_seeds(rows, ("part", "layer", "read"))
     held = [f"{stage} {means[place]}" for place, stage in STAGES.items() if place in means]
     embeddings = [means.get(place) for place in (IMAGE_EMBEDDING, TEXT_EMBEDDING)]
@@ -135,7 +135,7 @@ def stage_sentence(name: str, rows: "pd.DataFrame") -> str:
 
 
 def lost_where(image: Mean | None, text: Mean | None) -> str:
-    """Say which embedding holds fewer bits, or, if their intervals don't tell, that it is undecided; empty if one is
+    """Say which embedding holds fewer bits, or, if their intervals overlap, that this is undecided; empty if one is
     missing."""
     if image is None or text is None:
         return ""
@@ -162,7 +162,7 @@ def layer_rows(last: "pd.DataFrame", names: Mapping[str, str]) -> list[tuple[str
 
 
 def by_layer(rows: "pd.DataFrame") -> Panels:
-    """Return each model's line over the layers of images, and over those of texts."""
+    """Return the panels of images and of texts, with a line over layers for each model."""
     found: Panels = {}
     for (model, part, layer, read), its in means_over_seeds(rows, ("model", "part", "layer", "read")).items():
         if side := SIDES.get((part, read)):
@@ -171,7 +171,7 @@ def by_layer(rows: "pd.DataFrame") -> Panels:
 
 
 def by_step(rows: "pd.DataFrame") -> Panels:
-    """Return each model's line over the steps of training, for each stage."""
+    """Return a panel for each stage, with a line over training steps for each model."""
     found: Panels = {stage: {} for stage in STAGES.values()}
     for (model, part, layer, read, step), its in means_over_seeds(
         rows, ("model", "part", "layer", "read", "step")
@@ -216,7 +216,7 @@ def draw_bit_lines(panels: Panels, along: str, names: Mapping[str, str]) -> "Fig
         axis.set_title(title, fontsize=9)
         dress(axis)
         places = list(dict.fromkeys(x for line in lines.values() for x in line))
-        places.sort(key=lambda place: place == "embedding")  # after what scorers add of their own
+        places.sort(key=lambda place: place == "embedding")  # behind the layers that scorers add
         numeric = all(isinstance(x, int) for x in places)
         for model, line in lines.items():
             points = sorted((place if numeric else places.index(place), its) for place, its in line.items())

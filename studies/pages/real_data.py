@@ -45,23 +45,23 @@ HELD_OUT = "held-out captions"
 HEADLINE = "headline"
 SCORES = "official scores in percent, mean and deviation over seeds"
 NOT_ALL = (
-    "So these figures are no results of the benchmark: images are missing, or texts have words that a model can't read "
+    "So these numbers are no results of the benchmark: images are missing, or texts have words that a model can't read "
     "(summed over cells)."
 )
 HEADLINES = (
-    "Measured here unless a row is marked theirs, a figure of a paper: by the rule of each benchmark that papers "
-    "report, in percent, the mean over seeds and, of several, the standard deviation. `mix` is the share of rendered "
+    "Measured here, except in rows marked theirs, which papers report: by the official rule of each benchmark, in "
+    "percent; the mean over seeds and, if there are several, the standard deviation. `mix` is the share of rendered "
     "scenes in a batch, `start` the weights that a run began with, `parser` what made its scene graphs, in training "
-    "and of benchmarks. `held-out captions`: which of up to five captions is the one of a photograph that was not "
-    "trained on; it selects nothing."
+    "and of benchmarks. `held-out captions`: which of up to five captions belongs to a photograph that was not "
+    "trained on; nothing is selected by it."
 )
 LEFT_OUT = (
-    "Photographs are left out where a test shows them; of the others a twentieth is held out, by a hash of their names."
+    "Photographs that a test shows are left out; a twentieth of the others is held out, by a hash of their names."
 )
 TRAINED = (
-    "A line per finished cell. Loss, learning rate and speed are means of neighbouring steps; each model's loss has a "
-    "scale of its own. Validation: accuracy on the captions of held-out photographs; the dotted line is chance. All "
-    "numbers: `cells/*/training.csv`."
+    "A line for each finished cell. Loss, learning rate and speed are means over neighbouring steps; losses of "
+    "different models have different scales. Validation: accuracy on the captions of held-out photographs; the dotted "
+    "line is chance. All numbers: `cells/*/training.csv`."
 )
 
 
@@ -84,7 +84,7 @@ class RealPage:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row for each number of each finished cell, as fractions: on held-out photographs, and of its benchmarks."""
+        """A row for each number of each finished cell, as fractions: on held-out photographs and on its benchmarks."""
         scores: dict[str, list[Mapping[str, Any]]] = {}
         for arm, result in self.pieces.results:
             scores.setdefault(arm.labels["cell"], []).append(result | {"benchmark": arm.cell.label})
@@ -100,7 +100,7 @@ class RealPage:
     def headlines(self) -> pd.DataFrame:
         """A row for each model and place, a column for each headline: means over seeds and deviations, in percent.
 
-        Rows of papers are marked as theirs. A setting that is the same in all cells has no column.
+        Rows of papers are marked as theirs. A setting that all cells share has no column.
         """
         shown = self.table[self.table.kind == HEADLINE]
         shown = shown.assign(column=shown.benchmark + (": " + shown.name.astype(str)).where(shown.name != "", ""))
@@ -122,7 +122,7 @@ class RealPage:
         return {subject.label: subject.published for some in subjects for subject in some}
 
     def their_row(self, model: str, columns: Sequence[str]) -> dict[str, str]:
-        """A model's published results, by the columns of headlines."""
+        """Return a model's published results, by the columns of headlines."""
         parted = {column: column.partition(": ") for column in columns}
         found = {its: self.published.get(b, {}).get(model, {}).get(name) for its, (b, _, name) in parted.items()}
         return {column: DASH if number is None else f"{number:.1f}" for column, number in found.items()}
@@ -143,7 +143,7 @@ class RealPage:
             benchmark_page.write_latex(inner)
 
     def print_results(self) -> None:
-        """Print what was carried over, and a row for each headline, of which there may be many and few places."""
+        """Print what was carried over, and a row for each headline: there may be many headlines and few places."""
         for name, text in self.carried.items():
             print(f"{name}: {text}")
         table = self.headlines
@@ -153,7 +153,8 @@ class RealPage:
         print_table(["benchmark", *labels], rows, SCORES)
 
     def parts(self) -> Iterator[Part]:
-        """The page: who is best, headlines, what was trained on, what was carried over, how all trained."""
+        """Yield the page: the best models, headlines, the training data, the weights carried over, and training
+        curves."""
         if self.study.rehearse:
             text = "A rehearsal: rendered scenes in the files of COCO's format take the place of photographs."
             yield Sentence(text)
@@ -203,7 +204,7 @@ class RealPage:
 
     @cached_property
     def carried(self) -> dict[str, str]:
-        """For each cell that started from trained weights, a line on how much of them it took over."""
+        """For each cell that started from trained weights, a line on how many of them were carried over."""
         results = self.cells.results
         return {arm.cell.name: Carried.recorded(its["carried"]).text for arm, its in results if "carried" in its}
 

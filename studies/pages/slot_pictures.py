@@ -1,4 +1,4 @@
-"""What SPARO's slots attend to (figure 4): patches of images and words of captions, as pictures."""
+"""Pictures of what SPARO's slots attend to (figure 4): patches of images and words of captions."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.runs.cell import CHECKPOINT, Cell
 
 MOST = 200  # scenes by which slots are chosen
-AGREE = 0.75  # least cosine of a slot's image and text, as in the paper; without any such slot there is no limit
-DARK = 0.55  # share of attention from which a word's ink is white
-LETTERS = 34  # of a line below a picture
+AGREE = 0.75  # least cosine between a slot's image and text, as in the paper; ignored if no slot has it
+DARK = 0.55  # share of attention from which on a word is written in white
+LETTERS = 34  # in a line below a picture
 WORDS = LinearSegmentedColormap.from_list("words", ["white", (0.0, 0.35, 0.7)])
 
 
@@ -38,7 +38,7 @@ class SlotAttention(NamedTuple):
 
     images: UInt8[np.ndarray, "n h w 3"]
     maps: Float[np.ndarray, "n l h w"]
-    """A patch's share of the attention divided by the mean share, at the image's resolution."""
+    """Each patch's share of the attention divided by the mean share, at the image's resolution."""
     words: list[list[str]]
     shares: list[Float[np.ndarray, "l words"]]
     """The attention of each slot to each word of the caption; the rest goes to the end token."""
@@ -48,7 +48,7 @@ class SlotAttention(NamedTuple):
 
 @torch.no_grad()
 def attention_of(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> SlotAttention:
-    """Compute the attention of the slots for some images and their captions."""
+    """Compute the attention of the slots to some images and their captions."""
     scorer.eval()
     images = data.images(indices)
     pixels = scorer.pixel_scale(images.to(scorer.device))
@@ -76,11 +76,11 @@ def words_and_shares(
 
 
 def choose_slots(scenes: SlotAttention, most: int = 3) -> list[int]:
-    """Return up to `most` slots with the sharpest text attention, each with another favourite word, of those whose
+    """Return up to `most` slots with the sharpest attention to texts, with different favourite words, among those whose
     image and text agree.
 
-    A slot's sharpness is the mean over scenes of its largest share of a word. Its favourite word gets most of its
-    attention over all scenes. If no slot agrees, all are candidates.
+    A slot's sharpness is the mean over scenes of its largest share of a word. Its favourite word has most of its
+    attention over all scenes. If no slot's image and text agree, all slots are candidates.
     """
     sharpness = np.mean([words.max(1) for words in scenes.shares], 0)
     agree = scenes.cosines.mean(0) >= AGREE
@@ -92,7 +92,7 @@ def choose_slots(scenes: SlotAttention, most: int = 3) -> list[int]:
 
 
 def favourite(scenes: SlotAttention, slot: int) -> str:
-    """The word that a slot attends to most."""
+    """Return the word that a slot attends to most, over all scenes."""
     totals: Counter[str] = Counter()
     for words, shares in zip(scenes.words, scenes.shares, strict=True):
         for word, share in zip(words, shares[slot].tolist(), strict=True):
@@ -106,9 +106,8 @@ def spread_evenly(count: int, most: int) -> list[int]:
 
 
 def slot_sheet(scenes: SlotAttention, slots: Mapping[int, str]) -> Figure:
-    """Draw the plain images, a column for each scene, and below them a line for each slot: the image under the slot's
-    map, and the caption's words. `slots` gives each slot its favourite word. All maps have one scale, and so have all
-    words."""
+    """Draw a column for each scene: its image, and below it, for each slot, the image under the slot's map and the
+    caption's words. `slots` has the favourite word of each slot. All maps share a scale, and so do all words."""
     columns, chosen = len(scenes.images), list(slots)
     lines = max(len(break_lines(words)) for words in scenes.words)
     figure = Figure((2.3 * columns + 0.5, 2.1 + (2.1 + 0.24 * lines) * len(slots)), layout="constrained")
@@ -132,7 +131,7 @@ def slot_sheet(scenes: SlotAttention, slots: Mapping[int, str]) -> Figure:
 
 
 def draw_map(axis: Axes, image: UInt8[np.ndarray, "h w 3"], values: Float[np.ndarray, "h w"], most: float) -> AxesImage:
-    """Draw an image in grey under a slot's map, whose colours go from 0 to `most`."""
+    """Draw an image in grey under a slot's map, with colours from 0 to `most`."""
     axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
     axis.axis("off")
     return axis.imshow(values, cmap="inferno", alpha=0.7, vmin=0, vmax=max(most, 1e-6))
@@ -169,7 +168,7 @@ def draw_words(axis: Axes, words: Sequence[str], shares: Float[np.ndarray, " wor
 
 @dataclass(frozen=True)
 class SlotPictures(OwnFigure):
-    """Figure 4 of one finished run."""
+    """Figure 4, for one finished run."""
 
     cell: Cell
     folder: Path
@@ -187,7 +186,8 @@ class SlotPictures(OwnFigure):
 def load_slots(
     model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int
 ) -> tuple[SlotAttention, dict[int, str]]:
-    """Return what slots attend to in some scenes, and the chosen slots with their favourite words."""
+    """Return what all slots attend to in some scenes of a test, and the slots chosen on validation with their favourite
+    words."""
     scorer, validation = load_checkpoint(folder / CHECKPOINT, model), SplitDataset(file, "validation")
     test = next(data for data in (SplitDataset(validation.split, name) for name in tests) if len(data))
     ranked = attention_of(scorer, validation, spread_evenly(len(validation), MOST))

@@ -1,5 +1,5 @@
-"""The page of remedies for text embeddings: how much of the upper row's lead each recovers, and what embeddings and
-scores hold."""
+"""The page of remedies for text embeddings: how much of the upper row's lead each recovers, and how many bits
+embeddings and scores hold."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from jaxtyping import Float64
 
 from menagerie.envs.core.files import write_csv
 from menagerie.studies.analysis.ablation_rows import rows_explained
+from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.claims import Columns
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, OwnFigure, Paragraph, Part, Rows, Sentence
@@ -25,13 +26,13 @@ UNDECIDED = "undecided"
 SHARES = """How much of {upper}'s lead over {base} on swaps of unseen pairs each remedy recovers, in percent: 0 is
 {base}, 100 is {upper}. Dots are means over seeds, lines 95 % intervals over new seeds and their animal pairs. A remedy
 whose interval includes 0 is undecided. A split has none where the interval of the lead itself includes 0."""
-HELD = """Swaps: chance is 50 %. At the right bits, of exactly 1, that a linear probe reads from embeddings, or that the
-difference of two scores tells; chance is 0. On the binding split the bit is which animal has which texture, on the
-spatial split which of two objects is on the left. Rows whose texts have no one vector have no text embedding. Means
+HELD = """Swaps: chance is 50 %. On the right: how many bits, of exactly 1, a linear probe reads from embeddings, or the
+difference of two scores carries; chance is 0. On the binding split the bit is which animal has which texture, on the
+spatial split which of two objects is on the left. Rows without a single vector for a text have no text embedding. Means
 over seeds with 95 % intervals."""
-ALIKE = """All remedies take the same steps and as many images. Steps are few: where accuracy would still rise with
-more, one that learns faster looks better than it would in the end. Remedies that change captions are tested on captions
-of their own kind."""
+ALIKE = """All remedies take equally many steps and images. These are few: where accuracy would still rise with more
+steps, a remedy that learns faster looks better than it would in the end. Remedies that change captions are tested on
+captions of their own kind."""
 
 
 class Remedy(NamedTuple):
@@ -53,20 +54,20 @@ class Remedy(NamedTuple):
 def recovered_share(
     means: Float64[np.ndarray, "rows points"], base: int, row: int, upper: int
 ) -> Float64[np.ndarray, " rows"]:
-    """Return, for each row of means, how far column `row` is on the way from column `base` (0) to column `upper` (1);
+    """Return, for each row of means, the place of column `row` on the way from column `base` (0) to column `upper` (1);
     NaN if these two are equal."""
     lead = means[:, upper] - means[:, base]
     return np.divide(means[:, row] - means[:, base], lead, out=np.full(len(means), np.nan), where=lead != 0)
 
 
 def unseen_swaps(columns: Columns) -> Columns:
-    """Return the swap tests on pairs that no training shows; all swap tests if a split has none of these."""
+    """Return the swap tests on unseen pairs; all swap tests if a split has none of these."""
     swaps = [column for column in columns if column[1] == "swap"]
     return [column for column in swaps if column[0].endswith("unseen_pairs")] or swaps
 
 
 def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy]]:
-    """Return the upper row's lead on a split, and what each other row recovers of it."""
+    """Return the upper row's lead on a split, and how much of it each other row recovers."""
     tests = section.records.where(test=tuple(unseen_swaps(section.columns)))
     levels = {row: its for (row,), its in tests.estimates(("row",)).items()}
     lead = tests.estimates(("row",), {"row": section.base}).get((upper,))
@@ -79,8 +80,8 @@ def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy
 
 
 def share_of_lead(tests: Records, base: str, row: str, upper: str) -> Estimate | None:
-    """Return the share of the lead that a row recovers, over the seeds that all three rows have; None if there is
-    none."""
+    """Return the share of the lead that a row recovers, over the seeds that all three rows have; None without such a
+    seed."""
     three = tests.where(row=(base, row, upper))
     order = [name for name in dict.fromkeys(arm.labels["row"] for arm, _ in three.results)]
     places = (order.index(name) for name in (base, row, upper))
@@ -100,13 +101,13 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
         yield Sentence(lead_sentence(every[split].base, study.upper, split, lead, its))
     rows = [remedy for _, its in found_of.values() for remedy in its]
     if any(remedy.share for remedy in rows):
-        says = " ".join(SHARES.format(base=next(iter(every.values())).base, upper=study.upper).split())
+        says = one_line(SHARES.format(base=next(iter(every.values())).base, upper=study.upper))
         yield Recovered("recovered", rows, says=says)
-    yield Paragraph(" ".join(ALIKE.split()))
+    yield Paragraph(one_line(ALIKE))
     yield Heading("What embeddings hold")
     for split, section in every.items():
         held = remedy_rows(section, study.bits[split], {remedy.row: remedy for remedy in found_of[split][1]})
-        yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {' '.join(f'{HELD} {LOOSE}'.split())}")
+        yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {one_line(f'{HELD} {LOOSE}')}")
     if explained := rows_explained(study.spec, [arm.labels["row"] for arm in study.arms]):
         yield Heading("What is changed")
         yield Facts(explained)
@@ -115,7 +116,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
 
 
 def lead_sentence(base: str, upper: str, split: str, lead: Estimate | None, rows: Sequence[Remedy]) -> str:
-    """Say how much of a lead the remedies recover, those that recover most first."""
+    """Say how much of a lead the remedies recover, the best first."""
     where = f"On swaps of unseen pairs ({split} split, chance 50 %)"
     if lead is None:
         return f"{where} {base} and {upper} aren't both finished."
@@ -136,7 +137,7 @@ HEADER = ("row", "swaps on unseen pairs (%)", "share of the lead (%)", *STAGES.v
 
 
 def remedy_rows(section: Section, measure: Any, rows: dict[str, Remedy]) -> list[tuple[str, ...]]:
-    """Return a line for each row: accuracy, share of the lead, and the bits of each stage."""
+    """Return the table's lines, one for each row: accuracy, share of the lead, and the bits of each stage."""
     tests = section.records.where(test=tuple(unseen_swaps(section.columns))).estimates(("row",))
     held = bits_by_stage(section.records, measure)
     return [
@@ -151,7 +152,7 @@ def remedy_rows(section: Section, measure: Any, rows: dict[str, Remedy]) -> list
 
 
 def remedy_text(remedy: Remedy | None) -> str:
-    """Return a row's share as text, or what stands in its place."""
+    """Return a row's share of the lead as text, or why it has none."""
     if remedy is None:
         return "–"
     if remedy.share is None:
@@ -207,7 +208,7 @@ class Recovered(OwnFigure):
 
 
 def export_remedies(study: Any, records: Records) -> None:
-    """Write every share into `remedies.csv`, and all rows of the measures into `bits.csv`."""
+    """Write all shares of leads into `remedies.csv`, and all rows of the measures into `bits.csv`."""
     import pandas as pd
 
     every = {split: its for split, its in sections_of(study, records).items() if its.records.results}

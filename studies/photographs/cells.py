@@ -43,13 +43,15 @@ from menagerie.studies.photographs.worlds import (
 from menagerie.studies.runs.cell import Cell, Start
 from menagerie.studies.runs.data import SplitData
 
-NAMED = 0.5  # share of training animals whose texture a spatial caption states, so that both ways of it are known
-BESIDE = 4  # animals beside which another animal is shown, on average: all pairs of many would be many images
-FEWER = 4  # times: how many views fewer the factor of this name has
+NAMED = (
+    0.5  # share of training animals whose texture a spatial caption states, so that models know captions of both kinds
+)
+BESIDE = 4  # animals that each animal is paired with, on average: all pairs of many animals would be too many images
+FEWER = 4  # the factor `views` divides the number of views by it
 
 
 class PreparedWorlds(NamedTuple):
-    """The photographs that a study has, and the worlds that it has written."""
+    """The photographs of a study, and the worlds that it has written."""
 
     photographs: AnimalPhotographs
     worlds: Worlds
@@ -60,8 +62,8 @@ class PreparedWorlds(NamedTuple):
 
 
 def prepare_worlds(study: Any, out: Path) -> Any:
-    """Write the worlds of a study into `out`; returns the study with them. Raises if the photographs are too few for
-    any run, or leave a run without pairs."""
+    """Write the worlds of a study into `out`, and return the study with them. Raises if the photographs are too few for
+    any run, or leave a run without pairs of animals."""
     photographs = photographs_of(study, out / "photos")
     worlds, material = write_worlds(study, photographs, out / "worlds"), count_photographs(study, photographs)
     lacking = unanswerable(study, photographs, material)
@@ -76,22 +78,22 @@ def prepare_worlds(study: Any, out: Path) -> Any:
 
 
 def unanswerable(study: Any, photographs: AnimalPhotographs, material: PhotographCounts) -> list[str]:
-    """The questions that can't be answered with these photographs, and why."""
+    """Return which questions can't be answered with these photographs, and why."""
     lines = []
     if {FINE_TUNING, WORTH} & {*study.parts} and not photographs.several:
         lines.append(
-            f"left out: photographs of tested animals in training, for which {FEWEST} animals need two photographs or "
+            f"left out: training on photographs of tested animals, for which {FEWEST} animals need two photographs or "
             "more"
         )
     if FINE_TUNING in study.parts and not material.others:
-        lines.append(f"left out: photographs of other animals in training; there are fewer than {FEWEST}")
+        lines.append(f"left out: training on photographs of other animals, of which there are fewer than {FEWEST}")
     reasons = {"backgrounds": "give --backgrounds FOLDER", "vocabulary": "the synthetic world has no other animals"}
     lacking = [name for name in study.factors if name not in material.factors and FACTORS_PART in study.parts]
     return lines + [f"left out: factor {name}; {reasons[name]}" for name in lacking]
 
 
 def cell_in(study: Any, training: TransferRun, start: Start | None = None) -> Cell:
-    """The cell of a run, which begins with the weights of `start`, if any."""
+    """Return the cell of a run, which begins with the weights of `start`, if any."""
     recipe = train_recipe(study, training)
     data = TransferData(
         train=split_in(study, recipe),
@@ -105,8 +107,8 @@ def cell_in(study: Any, training: TransferRun, start: Start | None = None) -> Ce
 
 
 def tests_of_run(study: Any, training: TransferRun) -> list[TestedSplit]:
-    """Return the tests of a run: photographs, and for a run on a synthetic world also rendered images of the unchanged
-    one."""
+    """Return the tests of a run: photographs and, if it trains on a synthetic world, rendered images of the unchanged
+    synthetic world."""
     spatial, tests = training.kind == SPATIAL, []
     if training.world == SYNTHETIC:
         plain = tested_in(study, SYNTHETIC, train_recipe(study, training._replace(factor="")))
@@ -135,14 +137,14 @@ def store_of(root: Path, world: str, resolution: int) -> SplitFolder:
 
 
 def training_data_name(training: TransferRun) -> str:
-    """The name of a run's training data in tables."""
+    """Return the name of a run's training data in tables."""
     if training.world == SYNTHETIC:
         return SYNTHETIC
     return f"{training.count} photographs each" if training.world == OWN else f"{training.count} other animals"
 
 
 def base_recipe(study: Any, kind: str, seed: int) -> SplitRecipe:
-    """Return the split recipe of a kind before its world is replaced by one that the study has written."""
+    """Return the split recipe of a kind, in the study's own world."""
     if kind != SPATIAL:
         return study.split_of(seed)
     return replace(study, base=SpatialRecipe(), views=study.spatial_views).split_of(seed, attributes=NAMED)
@@ -164,14 +166,15 @@ def train_recipe(study: Any, training: TransferRun) -> SplitRecipe:
 
 
 def recipe_tested(study: Any, kind: str, seed: int, world: str) -> SplitRecipe:
-    """Return the recipe of a split whose unseen pairs are tested, and whose training part is as small as possible."""
+    """Return the recipe of a split of which only the unseen pairs are used: its training part is as small as
+    possible."""
     test_pairs = study.tuning_test_pairs if world.startswith(HELD_OUT) else study.test_pairs
     recipe = replace(base_recipe(study, kind, seed), world=str(study.prepared.worlds[world]), test_pairs=test_pairs)
     return replace(recipe, pairs=0.0, hard_negatives=0.0, singles_views=1)
 
 
 def run_recipe(study: Any, training: TransferRun, recipe: Recipe) -> Recipe:
-    """Return the training recipe of a run. After synthetic training it has fewer steps and lower rates."""
+    """Return the training recipe of a run: after synthetic training it has fewer steps and lower rates."""
     if training.factor == "augmentation":
         return replace(recipe, augment=not recipe.augment)
     if not training.tuned:
@@ -183,10 +186,10 @@ def run_recipe(study: Any, training: TransferRun, recipe: Recipe) -> Recipe:
 
 
 def check_any_pair(study: Any, training: TransferRun) -> None:
-    """Raise if a run would train on single animals only: its results would say nothing about binding."""
+    """Raise if a run would train on single animals only, which says nothing about binding."""
     recipe = train_recipe(study, training)
     if not recipe.counts().train:
         raise UserError(
             f"--pairs {recipe.pairs:g} of the {len(load_world(recipe.world).animals)} animals of "
-            f"{world_name(training)} is no pair at all; raise it, or give photographs of more animals"
+            f"{world_name(training)} makes no pair; raise it, or give photographs of more animals"
         )

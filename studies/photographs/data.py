@@ -1,5 +1,4 @@
-"""The split that a run is trained on and the tests in other worlds that it gets; tests whose captions leave out
-textures."""
+"""The split that a run is trained on, and its tests in other worlds, some with captions without textures."""
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -36,28 +35,28 @@ class BareTests(SplitTests):
 
 
 def without_textures(scene: Scene) -> Scene:
-    """Remove the textures from a scene, so that its captions leave them out."""
+    """Remove the textures from a scene, so that its captions don't mention them."""
     return replace(scene, objects=tuple(obj._replace(texture="") for obj in scene.objects))
 
 
 VALIDATION = "validation"
-SAMPLES = 5  # images that a page shows of a test
+SAMPLES = 5  # images of a test that a page shows
 
 
 @dataclass(frozen=True)
 class TestedSplit:
-    """The tests of one split on what its training never shows."""
+    """The tests of a split on what its training never shows."""
 
     label: str
-    """The world that the tests' images show: the first part of the names of the tests."""
+    """The world of the tests' images, with which the names of the tests begin."""
     split: SplitData
     file: Path = field(compare=False)
     bare: bool = False
-    """Whether the tests' captions leave out textures: "a lion left of a bear"."""
+    """Whether the tests' captions don't mention textures: "a lion left of a bear"."""
 
     @property
     def subsets(self) -> dict[str, str]:
-        """Map the names that tests have in the study to subsets of the split."""
+        """Map the names of the tests in the study to subsets of the split."""
         return {f"{self.label}/{subset}": subset for subset in self.split.recipe.judged}
 
     @property
@@ -68,7 +67,7 @@ class TestedSplit:
 
 @dataclass(frozen=True)
 class TransferData:
-    """A split to train on, or some of its images, with tests of any worlds."""
+    """A split to train on, or some of its images, with tests in any worlds."""
 
     train: SplitData
     world: str
@@ -128,7 +127,8 @@ class TransferData:
 
 
 def settings_of(split: SplitData) -> dict[str, Any]:
-    """The settings that decide a split, without the path of its world: images are named by the world's content."""
+    """Return the settings that decide a split, without the path of its world: images are named by the world's
+    content."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
 
@@ -145,7 +145,7 @@ def open_tests(test: TestedSplit) -> dict[str, SplitTests]:
     return {name: kind(SplitDataset(split, subset, preload=False)) for name, subset in test.subsets.items()}
 
 
-@lru_cache(maxsize=32)  # they are the same on every page of a study
+@lru_cache(maxsize=32)  # they are the same whenever a page is written
 def sample_swaps(test: TestedSplit) -> Samples:
     """Return some images of a test, evenly spaced among its swaps, each with a true and a false caption; none if it has
     no swaps."""

@@ -1,4 +1,4 @@
-"""Figures of the questions: numbers side by side, numbers by the amount of photographs, and images of a test."""
+"""Figures of the questions: estimates side by side, estimates by the amount of photographs, and images of a test."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,38 +31,38 @@ SCRATCH, TUNED = "from scratch", "after synthetic training"
 STROKES = {TUNED: "-", SCRATCH: "--"}
 ANIMALS = ("rendered animals", "photographed animals")
 SAYS = {
-    ZERO_SHOT: "Accuracy of models that were trained on rendered animals only: on rendered ones, and on photographs in "
-    "the same places, orders, relations and, except in their own colours, textures. Lines: intervals. Dotted: chance. "
-    "Images in their own colours have captions without textures, and so have the rendered ones that they are compared "
-    "with.",
-    FINE_TUNING: "Accuracy on photographs that no training shows, by how many others are trained on: of the tested "
-    "animals, up to so many each, and of other animals. At 0 the synthetic run itself. From scratch all steps are on "
-    "photographs; photographs of other animals teach such a model no name of a tested one, so that there is no such "
-    "run. Every photograph is shown in many composed images.",
-    WORTH: "Accuracy by the number of distinct images of photographs. Every point is a model of its own, trained on so "
-    "many distinct images, composed of as many photographs of each animal as fine-tuning has at most. Thin lines: the "
-    "targets. Dotted: chance.",
-    FACTORS_PART: "Accuracy of the model that was trained in the changed synthetic world minus that of the plain one, "
-    "on the same records of photographed and of rendered animals.",
+    ZERO_SHOT: "Accuracy of models trained on rendered animals only: on rendered ones, and on photographs in the same "
+    "places, orders and relations, and, except in their own colours, in the same textures. Lines: intervals. Dotted: "
+    "chance. Photographs in their own colours have captions without textures, as have the rendered animals that they "
+    "are compared with.",
+    FINE_TUNING: "Accuracy on photographs that no training shows, by the number of photographs that are trained on: of "
+    "the tested animals, at most this many each, or of other animals. At 0: the synthetic run itself. From scratch, "
+    "all steps are on photographs; others don't teach the tested animals' names, so there is no such run. "
+    "Each photograph is shown in many composed images.",
+    WORTH: "Accuracy by the number of distinct images of photographs. Each point is a model of its own, trained on this "
+    "many distinct images, which are composed of as many photographs of each animal as fine-tuning uses at most. Thin "
+    "lines: the targets. Dotted: chance.",
+    FACTORS_PART: "Accuracy of the model trained in the changed synthetic world minus that of the model trained in the "
+    "unchanged one, on the same records of photographed and of rendered animals.",
 }
 
 
 @dataclass(frozen=True)
 class EstimateFigure(OwnFigure):
-    """A figure of numbers by the labels in `sides`, with a panel for each value of the first of them."""
+    """A figure of estimates by the labels in `sides`, with a panel for each value of the first label."""
 
     found: Mapping[tuple[Any, ...], Estimate] = field(kw_only=True)
 
     def numbers(self) -> Sequence[Mapping[str, Any]]:
-        """All numbers, as shares."""
+        """Return all estimates, as shares."""
         return [dict(zip(self.sides, key, strict=True)) | its._asdict() for key, its in self.found.items()]
 
     def values(self, side: str) -> list[Any]:
-        """The values of one side, in order."""
+        """Return the values of one label, in order."""
         return list(dict.fromkeys(key[self.sides.index(side)] for key in self.found))
 
     def panels(self, size: tuple[float, float], **shared: Any) -> tuple[Figure, Iterator[tuple[Axes, Any]]]:
-        """Return a figure, and each of its panels with the numbers there."""
+        """Return a figure, and its panels, each with its estimates."""
         names = self.values("panel")
         figure, axes = panel_axes(len(names), size, sharey=True, **shared)
         for axis, name in zip(axes, names, strict=True):
@@ -74,7 +74,7 @@ class EstimateFigure(OwnFigure):
 
 @dataclass(frozen=True)
 class EstimateDots(EstimateFigure):
-    """Numbers with their intervals: a panel for each measure, with rendered and photographed animals in different
+    """Estimates with their intervals: a panel for each measure, with rendered and photographed animals in different
     colours."""
 
     sides = ("panel", "row", "animals")
@@ -102,7 +102,7 @@ class AmountLines(EstimateFigure):
 
     sides = ("panel", "model", "start", "amount")
     levels: Sequence[float] = field(default=(), kw_only=True)
-    """Shares at which thin lines stand."""
+    """Shares that thin lines mark."""
 
     def figure(self) -> Figure:
         models = self.values("model")
@@ -135,7 +135,7 @@ class TestSamples(OwnFigure):
 
 
 def question_figure(part: str, rows: Sequence[Any], study: Any) -> EstimateFigure:
-    """The figure of a question."""
+    """Return the figure of a question."""
     if part in (ZERO_SHOT, FACTORS_PART):
         return EstimateDots(
             part,

@@ -1,4 +1,4 @@
-"""What the trainings of a study of photographs, those that they start with included, had of their tests."""
+"""How much of their tests the trainings of a study of photographs had, with those that they start from."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -14,8 +14,8 @@ from menagerie.studies.scoring.trained_on import coverage_cells
 
 HEADER = ("split", "trained on", "images drawn", "changed", "seed", "test", *COUNTED, "records of what it calls unseen")
 SAYS = (
-    "How much of each test its training had, of how many, by name: a photographed and a rendered cat are one animal, "
-    "but their images are two. The numbers above leave out all records of pairs that a training had."
+    "How much of each test its training had, by name: a photographed and a rendered cat are the same animal, but not "
+    "the same image. The numbers above leave out all records of animal pairs that a training had."
 )
 
 
@@ -32,7 +32,7 @@ def trained_on_rows(study: Any, runs: Iterable[Run]) -> Iterator[list[str]]:
 
 
 def training_with_start(study: Any, run: Run) -> Training:
-    """Return what a run's training had, with that of the run that it starts from."""
+    """Return what a run was trained on, with what the run that it starts from was trained on."""
     own = Training((RecipeScenes(train_recipe(study, run), run.images),))
     return own | training_with_start(study, run.start) if run.start else own
 

@@ -1,4 +1,4 @@
-"""Which models are trained on what, for each question, and on which photographs. Needs no torch."""
+"""The training runs of each question, and the photographs that they train on. Free of torch."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,11 +14,13 @@ FACTORS: tuple[Factor, ...] = get_args(Factor)
 BINDING, SPATIAL = "binding", "spatial"
 SYNTHETIC, OWN, OTHERS = "synthetic", "own", "others"
 PHOTOGRAPHS, NATURAL, HELD_OUT = "photographs", "natural", "held-out"  # worlds of tests
-VARIED = ("textures", "backgrounds", "vocabulary")  # factors that are worlds of their own
-FEWEST = 3  # animals: fewer have no pair for training, validation and test
+VARIED = ("textures", "backgrounds", "vocabulary")  # factors that need a world of their own
+FEWEST = 3  # animals: fewer make no pairs for training, validation and test
 
 
 class TransferRun(NamedTuple):
+    """A training run."""
+
     model: str
     seed: int
     kind: str = BINDING
@@ -30,13 +32,13 @@ class TransferRun(NamedTuple):
     images: int = 0
     """Number of distinct images, drawn from all; 0: all."""
     tuned: bool = False
-    """Whether the training starts from the synthetic run of its model and seed."""
+    """Whether the run starts from the weights of the synthetic run of its model and seed."""
     factor: str = ""
     """The factor that is changed in the synthetic world."""
 
     @property
     def start(self) -> "TransferRun | None":
-        """The run from whose weights this one starts."""
+        """The run whose weights this one starts from; None if it starts from scratch."""
         return TransferRun(self.model, self.seed, self.kind) if self.tuned else None
 
     @property
@@ -49,7 +51,7 @@ class AnimalPhotographs(NamedTuple):
     """The files of photographs, by animal."""
 
     tested: dict[str, tuple[Path, ...]]
-    """Animals that the synthetic world has too."""
+    """Animals that the synthetic world has as well."""
     others: dict[str, tuple[Path, ...]]
     """All other animals."""
 
@@ -61,7 +63,7 @@ class AnimalPhotographs(NamedTuple):
 
 
 class PhotographCounts(NamedTuple):
-    """How many photographs there are to train on."""
+    """How many photographs can be trained on."""
 
     several: int
     """The most photographs of a tested animal besides the one that is held out; 0 if too few animals have several."""
@@ -72,14 +74,14 @@ class PhotographCounts(NamedTuple):
 
 
 def runs_of_question(config: Any, material: PhotographCounts, part: str) -> list[TransferRun]:
-    """The training runs of one question, by model and seed."""
+    """Return the training runs of one question, for all models and seeds."""
     makers = {ZERO_SHOT: zero_shot_runs, FINE_TUNING: fine_tuning_runs, WORTH: worth_runs, FACTORS_PART: factor_runs}
     every = (TransferRun(model, seed) for seed in range(config.seeds) for model in config.models)
     return [run for plain in every for run in makers[part](config, material, plain)]
 
 
 def all_runs(config: Any, material: PhotographCounts) -> list[TransferRun]:
-    """The training runs of all questions, each once."""
+    """Return the training runs of all questions, each once."""
     return list(
         dict.fromkeys(training for part in config.parts for training in runs_of_question(config, material, part))
     )
@@ -93,8 +95,7 @@ def zero_shot_runs(config: Any, material: PhotographCounts, plain: TransferRun) 
 def fine_tuning_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run, which has seen no photograph, and runs on more and more photographs.
 
-    On photographs of other animals no run starts from scratch, because these don't teach the names of the tested
-    animals.
+    No run on photographs of other animals starts from scratch, because these don't teach the tested animals' names.
     """
     own, others = (
         limit_counts(config.photographs, material.several),
@@ -108,7 +109,7 @@ def fine_tuning_runs(config: Any, material: PhotographCounts, plain: TransferRun
 
 def worth_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run, and runs on more and more images, from scratch and after synthetic training. Images
-    show as many photographs of each animal as fine-tuning has at most, without the held-out one."""
+    show as many photographs of each animal as fine-tuning uses at most, without the held-out one."""
     if not material.several:
         return []
     most = plain._replace(world=OWN, count=limit_counts(config.photographs, material.several)[-1])
@@ -123,7 +124,7 @@ def factor_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> 
 
 
 def limit_counts(wanted: Sequence[int], most: int) -> list[int]:
-    """Limit the wanted numbers to `most`, and drop repeats; empty if `most` is 0."""
+    """Return the wanted numbers, at most `most` each, without repeats; empty if `most` is 0."""
     return list(dict.fromkeys(min(count, most) for count in wanted)) if most else []
 
 
@@ -135,7 +136,7 @@ def world_name(training: TransferRun) -> str:
 
 
 def worlds_tested(training: TransferRun) -> tuple[str, ...]:
-    """The worlds of photographs on which the binding of a run is tested."""
+    """Return the worlds of photographs that a run on a binding split is tested on."""
     held_out = f"{HELD_OUT}-{training.seed}"
     if training.world == OWN:
         return (held_out,)
@@ -143,7 +144,7 @@ def worlds_tested(training: TransferRun) -> tuple[str, ...]:
 
 
 def count_photographs(config: Any, photographs: AnimalPhotographs) -> PhotographCounts:
-    """Count the photographs that there are to train on, and find the factors that can be changed."""
+    """Count the photographs that can be trained on, and find the factors that can be changed."""
     possible = [name for name in FACTORS if name != "backgrounds" or config.backgrounds]
     wider = set(WORLDS[config.world].animals) > photographs.tested.keys()
     possible = [name for name in possible if name != "vocabulary" or wider]
@@ -155,7 +156,7 @@ def count_photographs(config: Any, photographs: AnimalPhotographs) -> Photograph
 def photograph_worlds(
     config: Any, photographs: AnimalPhotographs
 ) -> Iterator[tuple[str, tuple[Mapping[str, Sequence[Path]], bool]]]:
-    """Yield the name of each world of photographs, with its files by animal and whether its animals keep their own
+    """Yield the name of each world of photographs, with its files by animal, and whether its animals keep their own
     colours."""
     material = count_photographs(config, photographs)
     yield PHOTOGRAPHS, (photographs.tested, False)
@@ -180,7 +181,7 @@ def photograph_worlds(
 
 
 def held_out_photograph(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
-    """The one photograph of an animal that is tested with a seed."""
+    """Return the one photograph of an animal that is tested with a seed."""
     return (files[seed % len(files)],)
 
 

@@ -1,6 +1,6 @@
 """The photographs of a study, as `menagerie photos` writes them, and the files of the worlds that are made of them.
 
-No run is trained on a photograph of its tests: `shared_photographs` checks the files for it.
+`shared_photographs` checks that no run is trained on a photograph of its tests.
 """
 
 import json
@@ -33,19 +33,19 @@ from menagerie.studies.photographs.trainings import (
 
 Worlds = Mapping[str, Path]  # the files of worlds by their names
 NAMES = ("photos.toml", "photos-wide.toml")
-PACKAGE_SIDE = 224  # pixels of the scenes for which the package's photographs are large enough, as by default there
-SIDE, MARGIN = 160, 2  # of pictures that take the place of photographs in a rehearsal
-EACH, VIEW = 2, 1000  # such pictures of each animal, and the first view: no scene of the study has it
+PACKAGE_SIDE = 224  # pixels: the largest scenes for which the package's photographs are large enough
+SIDE, MARGIN = 160, 2  # pixels, of pictures that take the place of photographs in a rehearsal
+EACH, VIEW = 2, 1000  # number of such pictures of each animal, and the first view, which no scene of the study has
 FURTHER = ("lion", "pig", "zebra", "camel")  # animals that the world of the rehearsal lacks
 CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside the world files
-# Further textures of the factor of this name: plain colours, in red, green and blue.
+# The textures that the factor `textures` adds: plain colours, as red, green and blue.
 COLORS = {"blue": (40, 70, 190), "yellow": (220, 190, 40), "purple": (130, 50, 150), "black": (25, 25, 25)}
-PATCH = 8  # pixels along the side of their pictures
+PATCH = 8  # side of their pictures, in pixels
 
 
 def photographs_of(config: Any, folder: Path) -> AnimalPhotographs:
-    """Read the photographs of `--photos`; without it, write those of the package, or of a rehearsal, to `folder`
-    first."""
+    """Read the photographs of `--photos`; without it, first write those of the package or of a rehearsal to
+    `folder`."""
     synthetic = load_world(config.world)
     if config.photos:
         return read_cutouts(config.photos, synthetic)
@@ -64,7 +64,7 @@ def read_cutouts(folder: Path, synthetic: World) -> AnimalPhotographs:
     found: dict[str, tuple[Path, ...]] = {}
     for path in (folder / name for name in NAMES):
         if path.exists():
-            load_world(str(path))  # raises for what can't be drawn
+            load_world(str(path))  # raises if anything in it can't be drawn
             entries = read_table(path).animal.items()
             found |= {
                 name: tuple(folder / file for file in entry["cutouts"]) for name, entry in entries if "cutouts" in entry
@@ -90,7 +90,7 @@ def draw_pictures(world: World, folder: Path) -> Path:
 
     animals = (*world.animals, *(name for name in FURTHER if name not in world.animals))
     scenes = [Scene("desert", (Object(name, "white", "center"),), VIEW + k) for name in animals for k in range(EACH)]
-    drawn = replace(PUG, textures=("white",), backgrounds=("desert",))  # nothing else is shown, and all would be drawn
+    drawn = replace(PUG, textures=("white",), backgrounds=("desert",))  # a renderer draws its whole world
     images, masks = Renderer(drawn, SIDE).render(scenes)
     for number, (image, mask) in enumerate(zip(images, masks, strict=True)):
         rows, columns = (np.flatnonzero((mask > 0).any(axis)) for axis in (1, 0))
@@ -103,7 +103,7 @@ def draw_pictures(world: World, folder: Path) -> Path:
 
 
 def write_worlds(config: Any, photographs: AnimalPhotographs, folder: Path) -> dict[str, Path]:
-    """Write every world that the study needs; returns their files by name."""
+    """Write all worlds that the study needs, and return their files by name."""
     chosen = dict(photograph_worlds(config, photographs))
     rendered = [SYNTHETIC, *(f"{SYNTHETIC}-{factor}" for factor in VARIED)]
     files = {name: folder / f"{name}.toml" for name in (*chosen, *rendered)}
@@ -127,7 +127,7 @@ def write_world(path: Path, extends: str, photographs: Mapping[str, Sequence[Pat
 
 
 def copy_by_hash(file: Path, folder: Path) -> str:
-    """Copy `file` into `folder` under a name with its hash, unless it is there already; returns the name."""
+    """Copy `file` into `folder` under a name with its hash, unless it is there already, and return the name."""
     name = f"{file.stem}-{sha256(file).hex()[:12]}{file.suffix.lower()}"
     if not (folder / name).exists():
         with whole_file(folder / name) as temporary:
@@ -136,7 +136,7 @@ def copy_by_hash(file: Path, folder: Path) -> str:
 
 
 def write_synthetic(files: Worlds, config: Any, animals: Sequence[str]) -> None:
-    """Write the rendered worlds: the plain one, and with more textures, more backgrounds or all animals."""
+    """Write the rendered worlds: the unchanged one, and those with more textures, more backgrounds and all animals."""
     start, folder = f"extends = {json.dumps(config.world)}", files[SYNTHETIC].parent
     plain = [start, f"animals = {json.dumps(list(animals))}"]
     contents = {
@@ -150,7 +150,7 @@ def write_synthetic(files: Worlds, config: Any, animals: Sequence[str]) -> None:
 
 
 def more_textures(config: Any, folder: Path) -> list[str]:
-    """Lines of a world file that add plain colours to the world's own textures."""
+    """Return lines of a world file that add plain colours to the world's textures."""
     lines = [f"textures = {json.dumps([*WORLDS[config.world].textures, *COLORS])}"]
     for name, color in COLORS.items():
         write_patch(folder / f"{name}.png", color)
@@ -159,7 +159,7 @@ def more_textures(config: Any, folder: Path) -> list[str]:
 
 
 def more_backgrounds(config: Any, folder: Path) -> list[str]:
-    """Lines of a world file that add the photographs of `--backgrounds` to the world's own backgrounds; none without
+    """Return lines of a world file that add the photographs of `--backgrounds` to the world's backgrounds; none without
     that option."""
     if not config.backgrounds:
         return []
@@ -182,7 +182,7 @@ def write_patch(path: Path, color: tuple[int, int, int]) -> None:
 
 
 class SharedPhotographs(NamedTuple):
-    """How many photographs a world of training and one of a test have, and how many of them are in both."""
+    """The numbers of photographs of a training world, of a test world, and of both."""
 
     training: str
     trained: int
@@ -195,7 +195,7 @@ def shared_photographs(config: Any, material: PhotographCounts, files: Worlds) -
     """Compare the files of each world of photographs that is trained on with those of each world that its runs are
     tested on.
 
-    Raises if the same photograph is in both, whatever its files are called.
+    Raises if a photograph is in both, even under different names.
     """
     runs = [run for run in all_runs(config, material) if run.world != SYNTHETIC]
     pairs = dict.fromkeys((world_name(run), test) for run in runs for test in worlds_tested(run) if test in files)

@@ -31,11 +31,11 @@ from menagerie.studies.scoring.benchmark_piece import PIECES, benchmark_piece
 from menagerie.studies.scoring.models import Model
 
 NONE = "none"  # of --from: no trained weights
-BENCHMARKS = "benchmarks"  # folder of what cells do on these
+BENCHMARKS = "benchmarks"  # folder of the cells' results on benchmarks
 
 
 class TrainedOn(NamedTuple):
-    """What a cell is trained on, beside its seed."""
+    """What a cell is trained on, apart from its seed."""
 
     sources: str
     parser: str
@@ -45,7 +45,7 @@ class TrainedOn(NamedTuple):
 
 def training_places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
     """Yield each model with each combination of sources, parser, share of rendered scenes and start, once. A model that
-    reads no graphs has the default parser alone."""
+    reads no graphs has only the default parser."""
     every = (
         (model, place if "graphs" in spec_of(model).reads else place._replace(parser=DEFAULT))
         for place in starmap(TrainedOn, product(study.sources, study.parser, study.mix, study.starts or (NONE,)))
@@ -55,15 +55,15 @@ def training_places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
 
 
 def plain_grid(study: Any) -> Grid:
-    """Return a grid of one place, with the study's rendered scenes, towers and recipes."""
+    """Return a grid with a single place, with the study's rendered scenes, towers and recipes."""
     shared = {item.name for item in fields(study)} & {item.name for item in fields(Grid)} - {"base"}
     plain = Grid(**{name: getattr(study, name) for name in shared})
     return plain.with_recipe(replace(study.base or BindingRecipe(), world=study.world))
 
 
 def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dict[str, Any]) -> Start | None:
-    """Return the start that `--from` names for one model and seed; None for "none". Raises unless it is a checkpoint of
-    that model with these towers and options."""
+    """Return the starting weights that `--from` names for a model and seed; None for "none". Raises unless they are a
+    checkpoint of that model with these towers and options."""
     if name == NONE:
         return None
     folder = checkpoint_of(name, model, seed)
@@ -74,8 +74,8 @@ def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dic
 
 
 def checkpoint_of(name: str, model: str, seed: int) -> Path:
-    """Find the checkpoint of a model in a run, a cell or a checkpoint's folder; if there are several seeds, the one
-    with this seed. Raises unless exactly one fits."""
+    """Find the checkpoint of a model in a run, a cell or a checkpoint's folder; of several seeds, that of this seed.
+    Raises unless exactly one fits."""
     folders = checkpoints_in(Path(name)) if Path(name).exists() else []
     if not folders:
         raise UserError(f"--from {name}: there is no run, no cell and no checkpoint")
@@ -104,8 +104,7 @@ def cell_place(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Described:
-    """What a plan needs to know of the photographs of some sources with one parser's graphs. For a plan they are read
-    only once."""
+    """What a plan needs to know about the photographs of some sources with one parser's graphs. They are read once."""
 
     photographs: str
     """Identity of the photographs with their captions and graphs."""
@@ -119,7 +118,7 @@ Photos = Mapping[tuple[str, str], Described]
 
 
 def arms_of(study: Any, photos: Photos) -> list[Arm]:
-    """Return all runs, seed by seed in the order of the study's places, each once."""
+    """Return all runs, each once: seed by seed, and for each seed in the order of the study's places."""
     plain = plain_grid(study)
     scenes = [arm for arm in grid(plain, **plain.axes) if arm.cell.model == study.models[0]] if any(study.mix) else []
     every = (
@@ -131,7 +130,7 @@ def arms_of(study: Any, photos: Photos) -> list[Arm]:
 
 
 def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
-    """Return one run. `scenes` is a run on the rendered scenes that are mixed in, None without any."""
+    """Return a run. `scenes` is a run on the rendered scenes that are mixed in; None if none are."""
     from menagerie.models.towers.preparation import recorded
 
     grid = grid_with_steps(study, there.numbers.images)
@@ -154,7 +153,7 @@ def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: 
 
 
 def grid_with_steps(study: Any, images: int) -> Grid:
-    """Return the study's grid, with as many steps as its epochs take with so many photographs."""
+    """Return the study's grid, with as many steps as its epochs take for this number of photographs."""
     grid = plain_grid(study)
     if not study.epochs:
         return grid
@@ -163,7 +162,7 @@ def grid_with_steps(study: Any, images: int) -> Grid:
 
 
 def has_closed_vocabulary(config: TowerConfig) -> bool:
-    """Whether towers have a closed vocabulary, which only small towers can have."""
+    """Return whether towers have a closed vocabulary, which only small towers can have."""
     return (config.tokenizer or "closed") == "closed" and config.architecture in SMALL_TOWERS
 
 
@@ -180,7 +179,7 @@ def recipe_lines(study: Any, photos: Photos) -> dict[str, str]:
 
 
 def check_false_captions(arms: Iterable[Arm]) -> None:
-    """Raise before training for a model whose loss needs false captions of data that have none."""
+    """Raise for a model whose loss needs false captions of data that have none, before anything is trained."""
     for cell in (arm.cell for arm in arms):
         if negatives_of(cell.recipe, cell.negatives).texts and not cell.data.synthetic:
             raise UserError(
@@ -190,8 +189,8 @@ def check_false_captions(arms: Iterable[Arm]) -> None:
 
 
 def benchmark_arms(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
-    """Yield an arm for each benchmark, if the cell is finished: its model is scored there, with texts read by the
-    cell's own parser."""
+    """Yield an arm for each benchmark if the cell is finished. Its model is scored with graphs of the cell's own
+    parser."""
     subjects = study.prepared.subjects.get(arm.labels["parser"], ())
     weights = known.weights(arm, arm.cell.name) if subjects else None
     for subject in subjects if weights else ():
@@ -200,9 +199,9 @@ def benchmark_arms(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
         yield Arm(piece, {"benchmark": subject.label, "cell": arm.id})
 
 
-@lru_cache(maxsize=1024)  # its weights are hashed once
+@lru_cache(maxsize=1024)  # weights are hashed once
 def model_of_cell(name: str, folder: Path, scorer: str) -> Model:
-    """Return the scorer of a cell as a model to be scored."""
+    """Return the scorer of a cell as a model to evaluate."""
     return Model(name, Checkpoint(name, folder, scorer))
 
 

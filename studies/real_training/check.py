@@ -1,4 +1,4 @@
-"""The checks that may refuse a study on photographs before anything is made, and the report of `--check`."""
+"""The checks of a study on photographs before anything is made, and the report of `--check`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,17 +35,15 @@ def check(study: Any, preset: Any) -> None:
     check_training(study, preset)
     check_starts(study)
     if study.dry_run and study.rehearse:
-        raise UserError(
-            "--dry-run reads the files that are trained on, which --rehearse has yet to write; leave one out"
-        )
+        raise UserError("--dry-run reads the training files, which --rehearse has yet to write; leave one of them out")
 
 
 def check_not_own(name: str) -> None:
-    """Raise for an unknown benchmark, and for the user's own benchmark, whose photographs training may show."""
+    """Raise for an unknown benchmark, and for a benchmark of the user's own, whose photographs training may show."""
     if ":" in name and benchmarks.check_benchmark(name):
         raise UserError(
             f"--benchmarks {name}: models are scored on a benchmark of your own once they are trained, by "
-            f"menagerie transfer RUN --benchmarks {name}, RUN being the folder of this study; leave it out here"
+            f"menagerie transfer RUN --benchmarks {name}, where RUN is the folder of this study; leave it out here"
         )
     choose("benchmark", name, benchmarks.names())
 
@@ -59,8 +57,8 @@ def check_sources(together: str) -> None:
 
 
 def folders_of(study: Any) -> Given:
-    """Map each folder of a source or benchmark that `--images` replaces to the folders given instead. Raises if a
-    folder that sources read is given more than once."""
+    """Map each folder of a source or benchmark that `--images` replaces to the folders given for it. Raises if several
+    are given for a folder that sources read."""
     if not study.images:
         return {}
     read_by_sources = {folder for name in sources.names() for folder in sources.load(name).images}
@@ -75,7 +73,7 @@ def check_training(study: Any, preset: Any) -> None:
     """Raise for options of training that contradict one another or would change nothing."""
     if study.epochs and study.recipe.steps != preset.recipe.steps:
         raise UserError(
-            "--steps changes nothing beside --epochs, which count passes over the photographs; add --epochs 0"
+            "--steps changes nothing beside --epochs, the number of passes over the photographs; add --epochs 0"
         )
     if study.recipe.single_object_phase or study.recipe.singles_share is not None:
         raise UserError("--single-object-phase and --singles-share are for rendered scenes alone; leave them out")
@@ -96,7 +94,7 @@ def check_training(study: Any, preset: Any) -> None:
 
 
 def check_starts(study: Any) -> None:
-    """Raise if `--from` names no checkpoint, or, beside `--pretrained`, checkpoints that were trained from scratch."""
+    """Raise if `--from` names no checkpoint or, beside `--pretrained`, checkpoints that were trained from scratch."""
     from menagerie.models.checkpoint import read_config
     from menagerie.models.library.load import checkpoints_in
 
@@ -115,7 +113,7 @@ def check_starts(study: Any) -> None:
 
 
 def check_pretrained(architecture: str, pretrained: str) -> None:
-    """Fetch pretrained weights unless they are here; raise if that fails, and say what to get."""
+    """Fetch pretrained weights unless they are on this machine. Raises if that fails, and says what to get."""
     from menagerie.models.towers import paired
 
     text, image = pretrained, ""
@@ -134,7 +132,7 @@ def check_pretrained(architecture: str, pretrained: str) -> None:
 
 
 def check_image_weights(architecture: str, pretrained: str) -> None:
-    """Fetch the weights of a timm image tower unless they are here; raise if that fails."""
+    """Fetch the weights of a timm image tower unless they are on this machine. Raises if that fails."""
     import timm
 
     from menagerie.models.towers import paired
@@ -148,7 +146,7 @@ def check_image_weights(architecture: str, pretrained: str) -> None:
 
 
 def fetch_weights(get: Callable[[], object], what: str, where: str, how: str) -> None:
-    """Fetch weights with `get`; raise if that fails, and say what to get."""
+    """Fetch weights with `get`. Raises if that fails, and says what to get."""
     try:
         with quiet():
             get()
@@ -160,7 +158,7 @@ def fetch_weights(get: Callable[[], object], what: str, where: str, how: str) ->
 
 
 def report_states(study: Any) -> int:
-    """Print which sources and benchmarks of a study are complete; returns the exit status, 1 if one isn't."""
+    """Print which sources and benchmarks of a study are complete. Returns the exit status: 1 if one isn't."""
     from menagerie.generators.sources.registry import state
     from menagerie.studies.real_training.describe import opening_of
 

@@ -1,6 +1,6 @@
-"""Photographs of a data root as a study's cells read them, those that are held out of training, and how many there are.
+"""Photographs of a data root as a study's cells read them, those that are held out of training, and their numbers.
 
-The test on the held-out ones asks which of five captions is an image's own. It is taken while a run trains; nothing is
+The test on held-out photographs asks which of five captions belongs to an image. It runs during training; nothing is
 selected by it.
 """
 
@@ -36,8 +36,8 @@ def split_sources(together: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Opening:
-    """The settings by which photographs are found and read. Paths don't decide a cell's identity: what is read has an
-    identity of its own."""
+    """The settings by which photographs are found and read. Paths don't decide a cell's identity: the photographs have
+    an identity of their own."""
 
     sources: tuple[str, ...]
     root: Path
@@ -48,7 +48,7 @@ class Opening:
     parses: Path
     kept_out: KeptOut
     unanswered: frozenset[str] = frozenset()
-    """Captions to which the parser's server gave no answer. They are read as one node, and the server isn't asked
+    """Captions for which the parser's server gave no answer. They are read as one node, and the server isn't asked
     again."""
 
     def place(self, source: str, parse: Callable[[str], SceneGraph]) -> Place:
@@ -64,7 +64,7 @@ class Opening:
 
 
 class Opened(NamedTuple):
-    """Photographs by source, and the parser that made their graphs; None where each caption is one node."""
+    """Photographs by source, and the parser that made their graphs; None if each caption is one node."""
 
     sources: Sequence[Photographs]
     parser: CaptionParser | None
@@ -77,8 +77,7 @@ class Opened(NamedTuple):
 
 
 def open_photographs(opening: Opening) -> Opened:
-    """Read the sources of a data root. Captions without a graph are parsed, unless their graphs are kept from
-    before."""
+    """Read the sources of a data root. Captions are parsed unless their graphs were kept before."""
     parser = open_parser(opening.parser, opening.parses) if opening.parser != DEFAULT else None
     parse = parser or one_node
     if parser and opening.unanswered:
@@ -97,16 +96,16 @@ class AnsweredAlone:
         return one_node(text) if text in self.whole else self.parser(text)
 
 
-SHARE, LEAST = 0.05, 10  # of the photographs; of few a fifth at most
+SHARE, LEAST = 0.05, 10  # of the photographs; at most a fifth of few
 OTHERS = 4  # captions of other photographs
 GROUP = "caption"
 
 
 def held_out_names(names: Iterable[str]) -> frozenset[str]:
-    """Choose the names of photographs that aren't trained on: those with the smallest hashes, which don't depend on
-    what else is in the data.
+    """Choose the names of photographs that aren't trained on: those with the smallest hashes, whatever else is in the
+    data.
 
-    A photograph that two sources have has one name, and is held out of both.
+    A photograph that two sources share has one name, and is held out of both.
     """
     ranked = sorted(set(names), key=lambda name: (seed_of(0, "held out", name), name))
     count = max(round(SHARE * len(ranked)), min(LEAST, len(ranked) // 5))
@@ -114,8 +113,8 @@ def held_out_names(names: Iterable[str]) -> frozenset[str]:
 
 
 class HeldOut(Benchmark):
-    """A benchmark of held-out photographs: an item has a photograph with its caption and those of some others, which
-    are held out too."""
+    """A benchmark of held-out photographs. An item has a photograph, its caption, and captions of some other held-out
+    photographs."""
 
     looked_at = GROUP
 
@@ -137,7 +136,7 @@ class HeldOut(Benchmark):
         import torch
 
         places = [self.places[self.order[number]] for number in numbers]
-        none = self.sources[0].images([])  # gives an empty batch its size
+        none = self.sources[0].images([])  # gives an empty batch its shape
         return torch.cat([none, *(self.sources[s].images([i]) for s, i in places)])
 
     def _caption(self, name: str) -> Caption:
@@ -146,7 +145,7 @@ class HeldOut(Benchmark):
         return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
 
     def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
-        """Make an item that asks for a photograph's caption among those of others; None if no other caption differs."""
+        """Make the item that asks for a photograph's caption among others; None if no other caption differs from it."""
         others: list[Caption] = []
         said = {plain_text(known[name].text)}
         for k in generator(0, "other captions", name).permutation(len(known)).tolist():
@@ -176,8 +175,8 @@ class CaptionCounts:
 
 
 def count_opened(opened: Opened, unanswered: int = 0) -> CaptionCounts:
-    """Count opened photographs and their captions; captions that are `unanswered` are one node because the parser's
-    server gave no answer."""
+    """Count opened photographs and their captions. `unanswered` is the number of captions that are one node because the
+    parser's server gave no answer."""
     chosen = held_out_names(name for source in opened.sources for name in source.names_of_images)
     kept = sum(name not in chosen for source in opened.sources for name in source.names_of_images)
     return CaptionCounts(
@@ -194,7 +193,7 @@ def parsed_in_words(opened: Opened, unanswered: int) -> str:
     """Say how many captions were parsed, and how many are one node; empty if none needed a parser."""
     if opened.parser is None or not opened.parser.counts().captions:
         return ""
-    text = opened.parser.counts().text.partition(";")[0]  # how many were known before is of one command alone
+    text = opened.parser.counts().text.partition(";")[0]  # the number of graphs kept before differs between commands
     return text + (f", and {unanswered} without an answer" if unanswered else "")
 
 

@@ -20,7 +20,7 @@ Files = list[tuple[ImageFiles, list[int]]]
 
 
 def training_had(training: Training, bench: PhotographSet) -> str:
-    """Say how many texts and image files of a benchmark a training had, and what isn't known of it."""
+    """Say how many texts and image files of a benchmark a training had, and what isn't known about it."""
     texts, files, gaps = set(), [], list(training.unknown)
     for part in training.parts:
         texts |= read(part).texts
@@ -44,7 +44,7 @@ def training_had(training: Training, bench: PhotographSet) -> str:
 
 
 def count_shared_files(trained: Files, tested: ImageFiles) -> int:
-    """Count the tested files whose bytes a trained file has. Files are read only where their sizes are the same."""
+    """Count the tested files with the same bytes as a trained file. Only files of the same size are read."""
     sizes = {files.bytes_of(index) for files, indices in trained for index in indices}
     of_test = [(tested, [index for index in range(len(tested)) if tested.bytes_of(index) in sizes])]
     of_both = {tested.bytes_of(index) for _, indices in of_test for index in indices}
@@ -54,13 +54,13 @@ def count_shared_files(trained: Files, tested: ImageFiles) -> int:
 
 
 def digests_of_sizes(every: Files, sizes: Collection[int]) -> set[str]:
-    """The digests of the files that have one of these sizes."""
+    """Return the digests of the files with one of these sizes."""
     return {files.digest_of(index) for files, indices in every for index in indices if files.bytes_of(index) in sizes}
 
 
 @lru_cache(maxsize=2)
 def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
-    """The texts and image files that a cell was trained on. Raises unless they lie where they did, unchanged."""
+    """Return the texts and image files that a cell was trained on. Raises if they have moved or changed."""
     result, run = read_result(cell) or {}, cell.parents[1]
     config = read_record(run / CONFIG)["config"]
     root = run / "rendered" if config["rehearse"] else Path(config["data_root"])

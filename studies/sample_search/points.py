@@ -1,4 +1,4 @@
-"""Trials of searches for few images: what was tried, how it did, and what that says of the images that are needed."""
+"""Trials of searches for few images: their settings and results, and the images that models need."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 DASH = "–"
-# As many as the paper preset searches. Noise alone gives shares, too: in simulations of four parameters that do nothing
-# the greatest share is below 0.63 in 95 % of searches with 12 settings, 0.39 with 40, 0.31 with 60, 0.22 with 100.
+# The number of trials of the paper's preset. Noise alone gives shares too: in simulations of four parameters without
+# any effect the largest share is below 0.63 in 95 % of searches with 12 settings, 0.39 with 40, 0.31 with 60, 0.22 with
+# 100.
 FEWEST = 60
 
 
 class Setting(NamedTuple):
-    """One point of the space that is searched."""
+    """A point of the space that is searched."""
 
     pairs: float
     """Fraction of the trainable animal pairs in train."""
@@ -35,25 +36,25 @@ class Setting(NamedTuple):
 
 
 class SettingRuns(NamedTuple):
-    """The runs of a setting, and their results."""
+    """The runs of a setting, and their accuracy on validation."""
 
     arms: Sequence[Arm]
-    """All runs that are planned so far, finished ones too."""
+    """All runs that are planned so far, including finished ones."""
     chosen: Sequence[Arm]
-    """The runs by which the setting is judged: of all seeds, or of as many as tell that it misses the target."""
+    """The runs by which the setting is judged: of all seeds, or of as many as show that it misses the target."""
     validations: Sequence[float]
-    """Accuracy on validation of the chosen runs that have ended."""
+    """Accuracy on validation of each chosen run that has ended."""
     accuracy: float | None
-    """The accuracy on validation over the chosen runs; None until all of them have ended, and if one diverged."""
+    """Accuracy on validation over the chosen runs; None until all of them have ended, and if one diverged."""
     diverged: bool = False
     equal: Sequence[Arm] = ()
-    """The runs of the budget that all settings have."""
+    """The runs with the budget that all settings get."""
     capped: bool = False
-    """Whether the setting got the largest budget before validation had stopped rising."""
+    """Whether validation was still rising at the largest budget."""
 
 
 class SearchTrial(NamedTuple):
-    """One trial."""
+    """A trial of one of the two searches, with its results."""
 
     question: str
     model: str
@@ -65,13 +66,13 @@ class SearchTrial(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Accuracy on validation over seeds, as settings are judged; 0 for a setting that hasn't ended or has no
+        """Accuracy on validation over seeds, by which settings are judged; 0 if the trial hasn't ended or has no
         value."""
         return self.trial.values[1] if self.trial.values else 0.0
 
     def state(self, study: Any) -> str:
-        """The state of the trial: "complete"; "missed" if all seeds together are below the target; "pruned" if it ended
-        before that was known; or "running"."""
+        """Return the state of the trial: "complete"; "missed" if all seeds together are below the target; "pruned" if
+        it ended before that was known; or "running"."""
         if not self.trial.values:
             return "pruned" if self.trial.state.is_finished() else "running"
         if self.question == "front" or study.budgets or self.accuracy >= study.target:
@@ -79,33 +80,33 @@ class SearchTrial(NamedTuple):
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
     def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
-        """Return, for each seed, the points and the number of swaps by animal pair on the test, or on the tests that
-        are named."""
+        """Return, for each seed, the points and the number of swaps of each animal pair, on the test or on other
+        tests."""
         return [
             tally_swaps(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen
         ]
 
     def here(self, study: Any) -> bool:
-        """Whether all seeds were trained in this folder."""
+        """Return whether all seeds were trained in this folder."""
         return len(self.judged.validations) == study.seeds
 
     def test(self, study: Any) -> float:
-        """Accuracy on the test over seeds: their mean or median, as on validation."""
+        """Return accuracy on the test: the mean or median over seeds, as on validation."""
         return (mean if study.budgets else median)(pareto.accuracies(self.tallies(study)))
 
     @property
     def images_seen(self) -> int:
-        """Images of all steps, including those of the stage that the model starts from."""
+        """Images of all steps, including those of the training that the model starts from."""
         return self.judged.chosen[0].cell.images_seen
 
     def row(self) -> list[str]:
-        """The trial's images, passes over them, and the setting, as texts."""
+        """Return the trial's images, the passes over them, and its setting, as texts."""
         fractions = [f"{share:.0%}" for share in self.setting[:2]]
         lone = [str(self.setting.singles_views), f"{self.setting.singles_share:.0%}"]
         return [str(self.images), f"{self.images_seen / self.images:.0f}", *fractions, *lone]
 
     def at_equal_compute(self) -> "SearchTrial":
-        """Return the trial as it would be if it had been trained only with the budget that all settings get."""
+        """Return the trial as it would be with only the budget that all settings get."""
         from optuna.trial import create_trial
 
         scores = [self.records.score(arm) or 0.0 for arm in self.judged.equal]
@@ -114,7 +115,7 @@ class SearchTrial(NamedTuple):
 
 
 def tally_swaps(folder: Path, tests: Sequence[str]) -> Tally:
-    """Sum up the points and the number of swaps of some tests, by animal pair."""
+    """Return the points and the number of swaps of some tests, by animal pair."""
     from menagerie.studies.frame.estimate import points_in
 
     points = points_in(folder)
@@ -124,12 +125,13 @@ def tally_swaps(folder: Path, tests: Sequence[str]) -> Tally:
 
 
 def judged_by(study: Any) -> str:
-    """The word for the statistic over seeds by which settings are judged."""
+    """Return the name of the statistic over seeds by which settings are judged."""
     return "mean" if study.budgets else "median"
 
 
 def fronts_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, list[SearchTrial]]:
-    """Each model's Pareto front, chosen on validation among the settings of the first search that were trained here."""
+    """Return each model's Pareto front, chosen on validation among the settings of the first search that were trained
+    in this folder."""
     fronts = {}
     for model in study.models:
         mine = [p for p in points if (p.model, p.question) == (model, "front") and is_complete(study, p)]
@@ -138,7 +140,7 @@ def fronts_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, list[Searc
 
 
 def is_complete(study: Any, point: SearchTrial) -> bool:
-    """Whether a trial is complete, with all its seeds trained in this folder."""
+    """Return whether a trial is complete, with all its seeds trained in this folder."""
     return point.state(study) == "complete" and point.here(study)
 
 
@@ -148,7 +150,7 @@ class Reached(NamedTuple):
     bound: Bound | None
     """None before any setting has ended."""
     best: SearchTrial | None
-    """The setting with the fewest images that reached the target."""
+    """The trial with the fewest images that reached the target."""
     most_missed: int | None
     """The most images of a setting that hasn't reached the target; None if all have."""
 
@@ -184,19 +186,20 @@ def importances(points: Sequence[SearchTrial], model: str) -> dict[str, float]:
 
 
 def curve_of(study: Any, points: Sequence[SearchTrial], tests: Sequence[str] = ()) -> Curve:
-    """Return the settings with their results on the test, or on the tests that are named."""
+    """Return settings with their results on the test, or on other tests."""
     return Curve([p.images for p in points], [p.tallies(study, tests) for p in points])
 
 
 def ratio_interval(study: Any, points: Sequence[SearchTrial], other: str) -> str:
-    """Return the interval of the ratio to another model; a dash if either has no setting with all seeds trained."""
+    """Return the interval of the ratio to another model; a dash if either model has no setting with all seeds
+    trained."""
     both = [[p for p in points if p.model == model and p.here(study)] for model in (study.models[0], other)]
     curves = [curve_of(study, its, ("validation",)) for its in both]
     return pareto.image_ratio(*curves, study.target).interval if all(both) else DASH
 
 
 def capped_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, tuple[int, int]]:
-    """Count, for each model, the settings that got the largest budget before validation had stopped rising, and all
+    """Count, for each model, the settings for which validation was still rising at the largest budget, and all
     settings. A setting that both searches tried counts once."""
     settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in study.models}
     for point in points:
@@ -206,13 +209,13 @@ def capped_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, tuple[int,
 
 
 def axis_of(study: Any) -> Axis:
-    """The smallest and the largest number of distinct images in the space."""
+    """Return the smallest and the largest number of distinct images in the space."""
     return Axis(study.images_of(study.least), study.images_of(study.everything))
 
 
 def volumes_so_far(study: Any, points: Sequence[SearchTrial]) -> list[tuple[int, float]]:
-    """Return the hypervolume on validation of the first, the first two, ... settings, each with the trial number of the
-    last one."""
+    """Return the hypervolume on validation of the first setting, of the first two, and so on, each with the trial
+    number of the last of them."""
     ended = [p for p in points if is_complete(study, p)]
     images, accuracy = np.array([p.images for p in ended], float), np.array([p.accuracy for p in ended])
     return [
@@ -222,7 +225,7 @@ def volumes_so_far(study: Any, points: Sequence[SearchTrial]) -> list[tuple[int,
 
 
 def ratio_rows(study: Any, points: Sequence[SearchTrial]) -> list[list[str]]:
-    """Return a row for each further model: its name, how many times as many images the first model needs, and that in
+    """Return a row for each other model: its name, how many times as many images the first model needs, and that in
     words."""
     first, *others = study.models
     need = {model: reached_of(study, points, model).bound for model in study.models}
@@ -235,23 +238,23 @@ def ratio_rows(study: Any, points: Sequence[SearchTrial]) -> list[list[str]]:
 
 
 def test_sentences(study: Any, points: Sequence[SearchTrial]) -> list[str]:
-    """Write a sentence for each model that reached the target on validation: what accuracy on the test that setting
-    has, and whether this misses the target."""
+    """Write a sentence for each model that reached the target on validation: the accuracy of that setting on the test,
+    and whether this misses the target."""
     said = []
     for model in study.models:
         if best := reached_of(study, points, model).best:
             test, known = best.test(study), f"{100 * best.accuracy:.1f} % on validation"
             has = f"On the test the setting by which {model} reached the target, {best.images} images, has "
             missed = (
-                f" and misses it: {known} was luck, or what was learnt doesn't carry over. The number of images, and "
-                "what is compared with it, hold for validation alone."
+                f" and misses the target: {known} was luck, or doesn't carry over to the test. The number of images "
+                "and comparisons with it hold for validation alone."
             )
             said.append(f"{has}{100 * test:.1f} %" + (f", {known}." if test >= study.target else missed))
     return said
 
 
 def trial_rows(study: Any, points: Sequence[SearchTrial]) -> list[dict[str, Any]]:
-    """Every trial as a row of a CSV file."""
+    """Return all trials as rows of a CSV file."""
     return [
         {"question": p.question, "model": p.model, "trial": p.trial.number, "state": p.state(study)}
         | {**p.setting._asdict(), "images": p.images, "images_seen": p.images_seen}

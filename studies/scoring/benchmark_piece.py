@@ -1,4 +1,4 @@
-"""One model on one benchmark of photographs: all its tests are scored once, and the result is kept in a folder."""
+"""A model on a benchmark of photographs: all its tests are scored once, and the result is kept in a folder."""
 
 import csv
 import hashlib
@@ -49,13 +49,13 @@ from menagerie.studies.scoring.texts import (
 
 VERSION = 3  # of how records are scored
 PIECES, FILE, TEXTS = "pieces", "scores.csv", "texts.csv"
-WRONG = 6  # images of a piece that were got wrong
+WRONG = 6  # wrong images of a piece that are kept
 SCORES = ("record", "task", "official", "neutral", "tied", "scores")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A benchmark whose files were read; it is pickled for the process that scores it."""
+    """A benchmark whose files were read. It is pickled for the process that scores it."""
 
     label: str
     about: str
@@ -68,16 +68,17 @@ class Subject:
     graphs: Mapping[str, Any]
     """The record of a result's graphs; empty where every text is one node."""
     parser: str
-    """A line for the report: the parser's name, and counts of how captions were parsed; empty without a parser."""
+    """A line for the report: the parser's name, and how many captions were parsed in which way; empty without a
+    parser."""
     files: tuple[str, ...] = ()
-    """The user's own files that the benchmark's classes and functions come from."""
+    """The user's own files that define the benchmark's classes and functions."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return unpickled_subject, (OwnFiles(self.files), {item.name: getattr(self, item.name) for item in fields(self)})
 
 
 class OwnFiles:
-    """The user's own files. Unpickling this runs them, so that what is pickled after it can be loaded."""
+    """The user's own files. Unpickling this runs them, so that what is pickled after it can be unpickled."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self.files = files
@@ -98,15 +99,15 @@ class BenchmarkPiece(Piece):
 
     subject: Subject
     skip: bool
-    """Whether words that a model doesn't know are left out."""
+    """Whether words that a model doesn't know are left out of texts."""
     embeddings: Path | None = field(default=None, kw_only=True)
-    """Folder in which embeddings of images are kept; None keeps none."""
+    """Folder in which embeddings of images are kept; None: they aren't kept."""
     embeddings_limit: int = field(default=0, kw_only=True)
     """Largest size of these embeddings together, in bytes."""
     first: FirstPass | None = field(default=None, kw_only=True)
-    """The model that ranks the candidates first, for pools with too many pairs for a model that reads each pair."""
+    """The model that ranks candidates first, for pools with too many pairs for a model that reads each pair."""
     had: str = field(default="", kw_only=True, compare=False)
-    """What the model's training had of the benchmark, in words; empty if that wasn't asked."""
+    """What the model's training had of the benchmark, in words; empty if this wasn't asked for."""
     tests: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -115,14 +116,14 @@ class BenchmarkPiece(Piece):
 
     def prepared(self) -> tuple[LoadedScorer, Embeddings] | Judge:
         """Return the model with its embeddings of images, or the judge."""
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused with our own message
         loaded = super().prepared()
         if isinstance(loaded, Judge):
             return loaded
         return loaded, attempt(self.model, "fails", lambda: self.embeddings_of(loaded, self.tested))
 
     def embeddings_of(self, loaded: LoadedScorer, model: Model) -> Embeddings:
-        """Return a model's embeddings of images, which are kept in the folder `embeddings` if there is one."""
+        """Return a model's embeddings of images, which are kept in the folder `embeddings` if it is given."""
         folder = EmbeddingFolder(self.embeddings, self.embeddings_limit) if self.embeddings else None
         return Embeddings(loaded.scorer, model.weights, loaded.framing.resolution, folder)
 
@@ -160,7 +161,7 @@ class BenchmarkPiece(Piece):
 
 
 def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser | None = None) -> Subject:
-    """A benchmark with the identity of its content; raises for one that can't be pickled."""
+    """Return a benchmark with the identity of its content. Raises if it can't be pickled."""
     hashed = hashlib.sha256()
     for line in bench.content():
         hashed.update(f"{line}\n".encode())
@@ -176,13 +177,13 @@ def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser 
 
 
 def own_files_in(pickled: bytes) -> tuple[str, ...]:
-    """The user's own files whose classes and functions a pickle refers to."""
+    """Return the user's own files whose classes and functions a pickle refers to."""
     own = {name: module for name, module in sys.modules.items() if name.startswith(OWN_MODULES)}
     return tuple(str(module.__file__) for name, module in own.items() if name.encode() in pickled)
 
 
 def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str, parses: Path) -> list[Subject]:
-    """Return the benchmarks that were read, with a parser's graphs, which are kept in the folder `parses`."""
+    """Return the benchmarks with a parser's graphs, which are kept in the folder `parses`."""
     if not read:
         return []
     opened, benches = parse_benchmarks([bench for _, bench in read], parser, parses)
@@ -190,7 +191,7 @@ def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str
 
 
 def benchmark_piece(model: Model, subject: Subject, skip: bool, **how: Any) -> BenchmarkPiece:
-    """One model on one benchmark; `how` are further fields of its piece."""
+    """Return the piece of a model on a benchmark; `how` has further fields of the piece."""
     first, bench = how.get("first"), subject.bench
     decides = {"first": first.identity} if first and first.matters(bench) else {}
     name = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION, **decides})
@@ -201,8 +202,8 @@ def benchmark_piece(model: Model, subject: Subject, skip: bool, **how: Any) -> B
 def rate_tests(
     rater: Embeddings | Judge, bench: PhotographSet, report: Callable[[int], None], reranker: Reranker | None = None
 ) -> list[Result]:
-    """Return the results of all tests of a benchmark, by a scorer's embeddings or by a judge. `report` receives numbers
-    of images as a scorer's embeddings of them are made."""
+    """Return the results of all tests of a benchmark, by a scorer's embeddings or by a judge. `report` receives the
+    number of images whenever a scorer has embedded some."""
     if isinstance(rater, Judge):
         of_items, of_pool = partial(score_items, rater), partial(judge_pool, rater, bench)
     else:
@@ -216,7 +217,7 @@ def rate_tests(
 
 
 def judge_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Result]:
-    """Yield the tests of a pool, as a judge scores them. Pairs without a verdict rank as the mean of all others."""
+    """Yield the results of a pool as a judge scores it. Pairs without a verdict rank as the mean of all others."""
     scores = judge.pool(bench, pool)
     silent = np.isnan(scores)
     if not silent.any():
@@ -226,8 +227,8 @@ def judge_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Res
 
 
 def mark_guessed(result: Result, level: np.float32) -> Result:
-    """Return the result of a query with NaN in place of the score `level`, which pairs without a verdict have. If the
-    best true candidate has it, ties are broken at random, officially too."""
+    """Return the result of a query, with NaN in place of `level`, the score of pairs without a verdict. If the best
+    true candidate has none, ties are broken at random by the official rule too."""
     item, scores, outcome = result
     if scores.flat[0] == level:
         outcome = outcome._replace(official=outcome.neutral)
@@ -237,8 +238,8 @@ def mark_guessed(result: Result, level: np.float32) -> Result:
 def embed_pool(
     embeddings: Embeddings, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
 ) -> Iterator[Result]:
-    """Yield the tests of a pool. If it has too many pairs for the scorer, only the best candidates are scored, or,
-    without `reranker`, this raises."""
+    """Yield the results of a pool. If it has too many pairs for the scorer, only the best candidates are scored;
+    without `reranker` this raises."""
     if reranker and too_many(embeddings.scorer, pool):
         scores = reranker(embeddings.scorer, pool, encode)
         return bench.results(pool, scores.by_image, scores.by_text)
@@ -246,8 +247,8 @@ def embed_pool(
 
 
 def task_numbers(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """Return the numbers of each task, and how many of its tests were left out because an image, or all words of a
-    text, are missing."""
+    """Return the numbers of each task, and how many of its tests were left out because an image is missing, or all
+    words of a text."""
     parts = by_task([result.item for result in results], [result.outcome for result in results])
     every, missing = bench.tests(), bench.untested()
     return {
@@ -258,10 +259,10 @@ def task_numbers(bench: PhotographSet, results: Sequence[Result]) -> dict[str, d
 
 
 def headline_numbers(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """Return the numbers that papers report, with an interval of the official one; its bounds are None if there is
-    none.
+    """Return the numbers that papers report, each with the interval of the official one; its bounds are None if there
+    is none.
 
-    `bench` has just the items that were scored. Intervals are over new records.
+    `bench` has only the items that were scored. Intervals are over new records.
     """
 
     def of(chosen: Sequence[int]) -> Mapping[str, Summary]:
@@ -270,7 +271,7 @@ def headline_numbers(bench: PhotographSet, results: Sequence[Result]) -> dict[st
     whole, pooled = of(range(len(results))), isinstance(bench, MatrixBenchmark)
     try:
         bounds = intervals([result_cluster(result.item, pooled) for result in results], of)
-    except Exception:  # a benchmark of the user's own that fails without some records keeps what was scored
+    except Exception:  # the user's own benchmark may fail without some records; its scores stay
         bounds = {}
     return {
         name: summary._asdict() | dict(zip(("low", "high"), bounds.get(name, (None, None)), strict=True))
@@ -279,10 +280,10 @@ def headline_numbers(bench: PhotographSet, results: Sequence[Result]) -> dict[st
 
 
 def result_cluster(item: Item, pooled: bool) -> tuple[str, str | int]:
-    """Return the key that records share if they resemble each other. Without a cluster it is a record's task and name,
-    because tasks may use the same names.
+    """Return the key that similar records share. Without a cluster it is a record's task and name, because tasks may
+    share names.
 
-    In a pool all queries of an image and of its texts share a key; there, an item's cluster may be a class.
+    In a pool, all queries of an image and of its texts share a key; there an item's cluster may be a class.
     """
     if pooled:
         return "", item.images[0]
@@ -297,7 +298,7 @@ def outcome_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
 
 
 def write_texts(path: Path, bench: Benchmark) -> None:
-    """Write a row for each item with its texts, for benchmarks whose texts were made here."""
+    """Write a row for each item with its texts, for benchmarks whose texts are made by this package."""
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows(
             (item.record, *(t.text for t in item.texts)) for item in bench.items
@@ -305,7 +306,7 @@ def write_texts(path: Path, bench: Benchmark) -> None:
 
 
 def surely_wrong(results: Sequence[Result]) -> list[Mapping[str, Any]]:
-    """The images that preferred a false text by the widest margin in tests that went wrong, each once."""
+    """Return the images of wrong tests that prefer a false text by the widest margins, each once."""
     examples = [example for result in results if result.outcome.official < 1 for example in preferences(result)]
     shown: dict[int, Mapping[str, Any]] = {}
     for example in sorted(examples, key=lambda one: one["scores"][1] - one["scores"][0], reverse=True):
@@ -315,8 +316,8 @@ def surely_wrong(results: Sequence[Result]) -> list[Mapping[str, Any]]:
 
 
 def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
-    """Yield images of a test that score a false text as high as one of their own, or higher, with both texts and
-    scores; none for tests that ask for images."""
+    """Yield images of a test that score a false text at least as high as one of their own, with both texts and scores;
+    none for tests that ask for images."""
     item, scores, _ = result
     if len(item.texts) < max(2, len(item.images)):  # texts that ask for images
         return

@@ -1,8 +1,7 @@
-"""Results of models on benchmarks of photographs, as tables: every number, headlines, and ours in a paper's layout.
+"""Tables of results on benchmarks of photographs: all numbers, headlines, and our numbers in a paper's layout.
 
-Each column of a paper's table names our number for it. Where the paper doesn't say what a figure is of, the table's
-note does.
-"""
+Each column of a paper's table names our number for it. Where the paper doesn't say what a number is of, the table's
+note does."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,22 +27,22 @@ from menagerie.studies.scoring.study import left_out_pieces, named_results
 NUMBERS = ("official", "neutral", "tie_rate", "n", "missing", "unread", "low", "high")
 COLUMNS = ("model", "benchmark", "kind", "name", *NUMBERS, "piece")
 THEIRS = " (theirs)"
-PART = "*"  # behind a number that isn't of all records
-# Value of a number, what a row of it is called beside a paper's.
+PART = "*"  # after a number that isn't of all records
+# For each value, the name of its rows beside a paper's.
 ROWS = {"official": "here: official rule", "neutral": "here: ties shared", "tie_rate": "here: ties"}
 
 
 class Column(NamedTuple):
-    """A column of a paper, and where our number for it is."""
+    """A column of a paper's table, and where our number for it is."""
 
     title: str
     benchmark: str
     name: str
-    """The name of a task of records, or of a headline."""
+    """The name of a task or of a headline."""
 
 
 class PaperTable(NamedTuple):
-    """A table of a paper, with its figures in percent."""
+    """A table of a paper, with its numbers in percent."""
 
     number: int
     title: str
@@ -57,14 +56,14 @@ TABLES = [PaperTable(**given | {"columns": [Column(*its) for its in given["colum
 
 
 def result_numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield each number of a result: "task" or "headline", its name, its values."""
+    """Yield the numbers of a result: "task" or "headline", the name, and the values."""
     for kind in ("tasks", "headlines"):
         yield from ((kind[:-1], name, values) for name, values in result[kind].items())
 
 
 @dataclass(frozen=True)
 class BenchmarkScores:
-    """The pieces of models on benchmarks, including those that can't be scored or aren't scored yet."""
+    """The scores of models on benchmarks. Pieces that can't be scored or aren't scored yet are among its pieces."""
 
     records: Records
 
@@ -74,7 +73,7 @@ class BenchmarkScores:
 
     @property
     def titles(self) -> dict[str, str]:
-        """The models' names in tables, which say if weights are random or if many items have no verdict."""
+        """The models' names in tables, with a remark if weights are random or if many items have no verdict."""
         return {piece.model: flag_undecided(self.records, piece.model, piece.tested.title) for piece in self.pieces}
 
     @cached_property
@@ -97,7 +96,7 @@ class BenchmarkScores:
 
 @lru_cache(maxsize=64)  # reports are written anew after every model
 def chances_in(bench: PhotographSet) -> dict[tuple[str, str], float]:
-    """Chance accuracies on one benchmark: those of equal scores, with ties broken at random."""
+    """Return chance accuracies on one benchmark: those of equal scores, with ties broken at random."""
     if isinstance(bench, MatrixBenchmark):
         found = [its for pool in bench.pools for its in bench.level(pool)]
     else:
@@ -110,15 +109,15 @@ def chances_in(bench: PhotographSet) -> dict[tuple[str, str], float]:
 
 
 def percent_or_dash(value: float | None) -> str:
-    """A fraction as percent; a dash for none."""
+    """Return a fraction in percent; a dash if there is none."""
     return DASH if value is None or pd.isna(value) else in_percent(value)
 
 
 def headline_table(scored: BenchmarkScores, counts: bool = False) -> pd.DataFrame:
-    """Return a table with a column for each headline of each benchmark, in percent, and a row for each model; papers'
-    rows are marked as theirs.
+    """Return a table with a column for each headline of each benchmark, in percent, and a row for each model. Rows of
+    papers are marked as theirs.
 
-    A model with ties has a second row, which shows their rate. `counts` adds n, the number of records, to our numbers.
+    A model with ties has a second row with their rate. `counts` adds n, the number of records, to our numbers.
     """
     headlines = scored.table[scored.table.kind == "headline"]
     columns = list(dict.fromkeys(zip(headlines.benchmark, headlines.name, strict=True)))
@@ -143,7 +142,7 @@ def headline_table(scored: BenchmarkScores, counts: bool = False) -> pd.DataFram
 
 
 def benchmark_table(scored: BenchmarkScores, label: str) -> pd.DataFrame:
-    """Return a table of every number of one benchmark, in percent: official rule, ties shared, ties and chance."""
+    """Return a table of all numbers of one benchmark, in percent: official rule, ties shared, ties and chance."""
     rows = []
     for row in scored.table[scored.table.benchmark == label].itertuples(index=False):
         left = [f"{int(count)} {word}" for word in ("missing", "unread") if (count := getattr(row, word)) > 0]
@@ -158,7 +157,7 @@ def benchmark_table(scored: BenchmarkScores, label: str) -> pd.DataFrame:
 
 
 def unscored_records(table: pd.DataFrame) -> dict[str, str]:
-    """For each model and benchmark with unscored records, how many were scored, of how many, and why."""
+    """Return, for each model and benchmark with unscored records, how many were scored, of how many, and why."""
     parts = {}
     for (model, label), rows in table[table.kind == "task"].groupby(["model", "benchmark"], sort=False):
         left = {word: int(rows[word].sum()) for word in ("missing", "unread")}
@@ -170,8 +169,7 @@ def unscored_records(table: pd.DataFrame) -> dict[str, str]:
 
 
 def paper_tables(scored: BenchmarkScores) -> list[tuple[PaperTable, pd.DataFrame]]:
-    """Make each table of the paper for which at least one benchmark was scored: first our models, then chance, then the
-    paper's figures."""
+    """Return the paper's tables for which a benchmark was scored: our models, chance, and then the paper's numbers."""
     there, found = set(scored.table.benchmark), []
     for layout in TABLES:
         if there & {column.benchmark for column in layout.columns}:
@@ -183,21 +181,21 @@ def paper_tables(scored: BenchmarkScores) -> list[tuple[PaperTable, pd.DataFrame
 
 
 def column_chance(scored: BenchmarkScores, column: Column) -> float | None:
-    """Return chance for a column, which shows a headline or a task."""
+    """Return chance for a column, which is that of a headline or a task."""
     both = (scored.chances.get((column.benchmark, kind, column.name)) for kind in ("headline", "task"))
     return next(filter(None, both), None)
 
 
 def their_rows(layout: PaperTable) -> Iterator[list[str]]:
-    """Yield the paper's figures; rows that end early are filled with dashes."""
+    """Yield the paper's rows, filled with dashes where they end early."""
     for model, *figures in layout.rows:
         shown = [figure for _, figure in zip_longest(layout.columns, figures, fillvalue=DASH)]
         yield [model + THEIRS, f"OC-CLIP paper, table {layout.number}", *shown]
 
 
 def our_rows(scored: BenchmarkScores, layout: PaperTable) -> Iterator[list[str]]:
-    """Yield three rows for each model: scores by the official rule, scores with ties shared, and rates of ties. A
-    missing number is a dash with the reason."""
+    """Yield three rows for each model: scores by the official rule, scores with ties shared, and rates of ties. In
+    place of a missing number there is a dash with the reason."""
     gone, names = left_out_pieces(scored.records), {(piece.model, piece.label): piece.name for piece in scored.pieces}
     for model, title in scored.titles.items():
         rows = scored.table[scored.table.model == model]

@@ -1,4 +1,4 @@
-"""Finds out which benchmarks are complete on disk, without a model and without decoding an image."""
+"""Finds out which benchmarks are complete on disk, without a model and without decoding images."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ def benchmark_states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[S
 
 
 def print_state(name: str, state: State, count: str = "") -> bool:
-    """Print the state of a benchmark or a source, and what to get for it; return whether it is complete."""
+    """Print the state of a benchmark or a source, and what to get for it. Returns whether it is complete."""
     print(f"{name}: {'complete' if state.complete else 'incomplete'}{count}", flush=True)
     if not state.complete:
         print(f"  {state.problem}\n  get it: {state.get}\n  licence: {state.licence}", flush=True)
@@ -29,7 +29,7 @@ def print_state(name: str, state: State, count: str = "") -> bool:
 
 
 def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tuple[Path, ...]]:
-    """The paths of `--images FOLDER=PATH` by their FOLDER, which is one of the `known` folders; it may have several
+    """Return the paths of `--images FOLDER=PATH` by FOLDER, which is one of the `known` folders and may have several
     paths."""
     folders: dict[str, tuple[Path, ...]] = {}
     for text in given:
@@ -47,12 +47,13 @@ def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tup
 def read_benchmarks(
     specs: Sequence[BenchmarkSpec], named: bool, place: Place
 ) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """Read the benchmarks of a command line: all of `specs` if it names them (`named`), otherwise the complete ones."""
+    """Read the benchmarks of a command line: all of `specs` if the user names them (`named`), otherwise the complete
+    ones."""
     return [(spec, spec.build(place)) for spec in specs] if named else read_complete(specs, place)
 
 
 def read_complete(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """Read the benchmarks whose files are complete. Prints their names, and why other complete ones can't be used."""
+    """Read the benchmarks whose files are complete. Prints their names, and why others with all files can't be used."""
     found = []
     for spec in specs:
         if missing_files(spec, place):
@@ -70,7 +71,7 @@ def read_complete(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[Be
 
 
 def problem_and_count(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
-    """Return in words what is missing or wrong in a benchmark, and its number of records."""
+    """Return what is missing or wrong in a benchmark, in words, and its number of records."""
     if problem := missing_files(spec, place):
         return "; ".join(filter(None, (problem, found_in_place(spec, place)))), 0
     try:
@@ -81,7 +82,7 @@ def problem_and_count(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
 
 
 def missing_files(spec: BenchmarkSpec, place: Place) -> str:
-    """Name the files and folders that aren't there; empty if all are."""
+    """Name a missing file or folder of a benchmark, and say how many more are missing; empty if none is."""
     lacking = [name for name in (*spec.files, *spec.images) if not place.path(name).exists()]
     if lacking:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
@@ -92,13 +93,13 @@ def missing_files(spec: BenchmarkSpec, place: Place) -> str:
 
 
 def found_in_place(spec: BenchmarkSpec, place: Place) -> str:
-    """Return what lies in the benchmark's folders in place of its files, if that is known."""
+    """Return what is in the benchmark's folders in place of its files, if that is known."""
     names = (*spec.files, *spec.one_of, *spec.images)
     return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
 
 
 def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
-    """Say what is missing in a benchmark whose files could be read; empty if nothing is."""
+    """Say what is missing in a benchmark whose files were read; empty if nothing is."""
     lost = sum(bench.missing.values())
     problems = [f"{lost} records lack their images: {bench.lacking}"] if lost else []
     problems += [
@@ -115,8 +116,8 @@ def count_records(bench: PhotographSet) -> Counter[str]:
 
 
 def wrong_counts(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield each name whose number of records isn't the official one, with the official number and ours. A name stands
-    for the task of that name or, if there is none, for all tasks whose names begin with it.
+    """Yield the names whose number of records isn't the official one, with the official number and ours. A name is that
+    of a task or, if there is no such task, the beginning of the names of several.
 
     Names of sets may be spelled as their folders are, "ImageNetV2" or "imagenetv2".
     """

@@ -1,4 +1,4 @@
-"""Models on frozen benchmarks: splits whose digests were checked, all of whose scores are kept; and their cards."""
+"""Models on frozen benchmarks, which are splits with checked digests: all scores are kept, and cards are written."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,8 @@ class FrozenPiece(SplitPiece):
     kept: ClassVar[tuple[str, ...]] = (FILE, SCORES)
 
     def evaluated(self, tests: Mapping[str, Benchmark], scorer: Scorer | Judge) -> Results:
-        """Return the results, and write all scores beside the predictions, those of left out records too."""
+        """Return the results, and write all scores beside the predictions, including those of records that are left
+        out."""
         rows: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
         def keep(subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]]) -> None:
@@ -77,12 +78,12 @@ def check_frozen_options(names: Sequence[str], world: str, resolution: int, defa
 
 
 def piece_class(name: str) -> type[SplitPiece]:
-    """The class of pieces for a split of this name."""
+    """Return the class of the pieces of a split of this name."""
     return FrozenPiece if name in FROZEN else SplitPiece
 
 
 def make_if_frozen(name: str, root: Path, workers: int) -> Path | None:
-    """The split file of a frozen benchmark, rendered and checked; None for other splits."""
+    """Render and check a frozen benchmark, and return its split file; None for other splits."""
     return make_frozen(frozen(name), root, workers) if name in FROZEN else None
 
 
@@ -112,7 +113,7 @@ def write_cards(records: Records) -> list[Path]:
         program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
         scores = checked_file(piece.folder, SCORES)
         if not any(points(read_scores(scores))):
-            print(f"no card of {name}: its training had something of every record")
+            print(f"no card of {name}: its training had every record in part")
             continue
         bench, day = frozen(piece.label), origin["started"].partition("T")[0]
         written.append(write_card(records.out / CARDS, files[name], scores, bench, model, program, day))
@@ -120,7 +121,7 @@ def write_cards(records: Records) -> list[Path]:
 
 
 def answers_of_judge(source: Source, result: Mapping[str, Any]) -> OfAnswers | None:
-    """What a card says of a judge's answers; None for a scorer."""
+    """Return what a card says about a judge's answers; None for a scorer."""
     if not isinstance(source, Judged):
         return None
     counts = result["judged"]
@@ -128,18 +129,17 @@ def answers_of_judge(source: Source, result: Mapping[str, Any]) -> OfAnswers | N
 
 
 def portable_label(model: Model) -> str:
-    """Return a model's label for others to read, without the folders of its file on this machine or the address of a
-    server."""
+    """Return a model's label without folders of this machine or the address of a server."""
     return without_folders(model.cell if isinstance(model.source, Judged) else model.label)
 
 
 def without_folders(text: str) -> str:
-    """A text without the folders of the absolute paths in it."""
+    """Return a text without the folders of absolute paths in it."""
     return re.sub(r"(^|[:/( ])/(?:[^/:;,()\s]+/)*", r"\1", text)
 
 
 def frozen_pieces(records: Records) -> Iterator[tuple[FrozenPiece, Mapping[str, Any]]]:
-    """Yield the finished pieces of frozen benchmarks, as they lie in the study's folder, with their results."""
+    """Yield the finished pieces of frozen benchmarks in the study's folder, with their results."""
     for piece, result in named_results(records):
         if isinstance(piece, FrozenPiece):
             yield piece.job(records.out), result

@@ -1,4 +1,4 @@
-"""The models of a command line. Each is a source of one scorer; a run of many cells gives a model for each cell."""
+"""The models of a command line. Each is the source of a scorer; a run of several cells is a model for each cell."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,32 +39,32 @@ class Model:
 
     @property
     def title(self) -> str:
-        """The label in tables of pages; it says so if the weights are random."""
+        """The label in tables of pages, with a remark if the weights are random."""
         untrained = isinstance(self.source, OpenCLIP) and not self.source.weights
         return f"{self.label}, untrained" if untrained else self.label
 
     @property
     def steps(self) -> int:
-        """The steps that a study here trained the model for; 0 where none did."""
+        """The steps for which a study trained the model; 0 if none did."""
         recipe = training_record(self).get("settings", {}).get("recipe")
         return 0 if recipe is None else recipe.get("steps", Recipe.steps)
 
     @cached_property
     def training(self) -> Training:
-        """What the model's training had."""
+        """What the model was trained on."""
         return training_of(self.source)
 
     @cached_property
     def weights(self) -> str:
-        """Hash of all that decides the model's scores."""
+        """Hash of everything that decides the model's scores."""
         return self.source.identity()
 
 
 def parse_models(
     names: Sequence[str], code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None
 ) -> list[Model]:
-    """Return all models that the names stand for. Raise for an unknown name, for a model that is given twice, for
-    a key that several servers would get, and without `judge` for models that answer questions."""
+    """Return the models that names stand for. Raises for an unknown name, for a model that is given twice, for a key
+    that several servers would get, and, without `judge`, for models that answer questions."""
     for given in code:
         if not is_own(given):
             raise UserError(f"--code {given} is no class of your own; write {given.removesuffix('.py')}.py:CLASS")
@@ -77,8 +77,8 @@ def parse_models(
 
 
 def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None) -> list[Model]:
-    """Return what a name stands for: one model, a judge for each form of questions, or all cells of a run. The labels
-    of cells say in what these differ: their places in the study, and, if that isn't enough (another recipe, the base of
+    """Return what a name stands for: a model, a judge for each form of questions, or all cells of a run. Labels of
+    cells say how these differ: by their places in the study and, if that isn't enough (another recipe, the base of
     another cell), their ids."""
     if judge and (judges := judges_named(name, judge)):
         return [Model(f"{name} ({one.asked})", one, name, f"{one.model} ({one.asked})") for one in judges]
@@ -104,8 +104,8 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
 
 
 def cell_model(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
-    """Return a cell as a `Model`. The model's `label` states the run, the scorer, and the cell's `place` in its study;
-    the model's `cell` states the same without the run."""
+    """Return a cell as a `Model`. Its `label` has the run, the scorer, and the cell's `place` in the study; its `cell`
+    has the same without the run."""
     model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
     words = [f"{axis.replace('_', ' ')} {axis_text(axis, value)}" for axis, value in place.items()]
     label = f"{name}: {model}" + (f" ({where})" if where else "")
@@ -113,7 +113,7 @@ def cell_model(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model
 
 
 def less_seed(model: Model) -> tuple[Model, int]:
-    """Return a model without the seed in its place, and that seed, 0 if there is none."""
+    """Return a model without the seed in its place, and that seed; 0 if there is none."""
     place = dict(model.place)
     seed = place.pop("seed", 0)
     same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)
@@ -121,7 +121,7 @@ def less_seed(model: Model) -> tuple[Model, int]:
 
 
 def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
-    """For each label, the model without its seed, and the seed: cells that differ in their seed alone share a label,
+    """Return, by label, each model without its seed, and the seed. Cells that differ only in their seed share a label;
     other models keep their own."""
     found = {model.label: less_seed(model) for model in models}
     ways: dict[str, set[str]] = {}
@@ -134,7 +134,8 @@ def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
 
 
 def settings_but_seed(model: Model) -> Any:
-    """The settings of a cell without its seeds, also those of its split and its base; empty for other models."""
+    """Return the settings of a cell without seeds, including those of its split and its base; empty for other
+    models."""
     return without_seeds(training_record(model).get("settings", {}))
 
 
@@ -145,7 +146,7 @@ def without_seeds(settings: Any) -> Any:
 
 
 def world_of(model: Model) -> str:
-    """Return the world that a study here trained a model in; empty if none did, or if that isn't recorded."""
+    """Return the world in which a study trained a model; empty if none did, or if it isn't recorded."""
     data = training_record(model).get("settings", {}).get("data", {})
     kind = KINDS.get(data.get("kind", ""))
     return data["split"].get("world", kind.world) if kind and "split" in data else ""
@@ -159,8 +160,8 @@ def axis_text(axis: str, value: Any) -> str:
 
 
 def short_labels(models: Sequence[Model]) -> dict[str, str]:
-    """Return a shorter label for each label, unlike all others, for tables. If possible, a cell's label loses its run,
-    or at least all but the last of the run's folders."""
+    """Return a shorter, unique label for each label, for tables. If possible, a cell's label loses its run, or at least
+    the folders above the run."""
     for shorten in (
         lambda model: model.cell or model.title,
         lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,
@@ -172,19 +173,19 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
 
 
 def training_record(model: Model) -> Mapping[str, Any]:
-    """Read the record of the study that trained a model; empty for models from elsewhere."""
+    """Read the record of the study that trained a model; empty for other models."""
     return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
 
 
 def training_lines(models: Sequence[Model]) -> dict[str, str]:
-    """Return, by label, a line on how each model was trained, if one of this project's studies trained it."""
+    """Return, by label, a line on how each model was trained, if a study trained it."""
     return {
         model.label: training_line(record) for model in models if (record := training_record(model)).get("settings")
     }
 
 
 def training_line(result: Mapping[str, Any]) -> str:
-    """The training of a cell in words: "world tiny, 32 px, pairs 50%, ...; 60 steps of 32 images"."""
+    """Return the training of a cell in words: "world tiny, 32 px, pairs 50%, ...; 60 steps of 32 images"."""
     settings = result["settings"]
     recipe, data, axes = settings.get("recipe", {}), settings.get("data", {}), result.get("axes", ())
     kind = KINDS.get(data.get("kind", ""))
@@ -196,12 +197,12 @@ def training_line(result: Mapping[str, Any]) -> str:
 
 
 def explain_models(models: Sequence[Model]) -> dict[str, str]:
-    """A line of explanation for each short name of these models; cells and classes go by their scorer's name."""
+    """Return a line for each model, by its short name; cells and classes go by their scorer's name."""
     return dict(map(explain_model, models))
 
 
 def explain_model(model: Model) -> tuple[str, str]:
-    """A short name for a model, and a line that explains it."""
+    """Return a short name for a model, and a line that explains it."""
     source = model.source
     if isinstance(source, OpenCLIP):
         weights = f"the weights {source.weights}" if source.weights else "random weights: it was never trained"

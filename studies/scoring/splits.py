@@ -1,4 +1,5 @@
-"""Models on splits: the splits of a command line, files or recipes; each model on each, scored once; and their page."""
+"""Models on splits: the splits of a command line, files or recipes; a piece for each model and split; and their
+page."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,15 +56,15 @@ BLOCK = 256  # texts that are read at once
 COLUMNS = ("model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell", *TRAINED)
 NO_INTERVALS = "None has an interval: each subset has fewer than five animal pairs"
 AS_THEY_ARE = (
-    "Every model scores each image with its true caption and with a hard negative, which has the same words, and "
-    "should prefer the true one. Images are resized to what a model reads. Nothing was trained for this: models of a "
-    "run stay as they were trained there, others as they come."
+    "Every model scores each image with its true caption and with a hard negative of the same words, and should prefer "
+    "the true one. Images are resized to a model's resolution. Nothing was trained for this: models of a run are as "
+    "they were trained there, others as published."
 )
 IN_THIS_SPLIT = "Seen and unseen in the names of tests: in this split."
-SAME_SCORE = "Texts that differ only in what a model doesn't read have equal scores there, which count as ties."
+SAME_SCORE = "Texts that differ only in what a model doesn't read have equal scores, which count as ties."
 INTERVALS = (
     "with an interval, nominally of 95 %, for new animal pairs: for these models as they are, not for models that are "
-    "trained anew. Of fewer than five pairs there is none"
+    "trained again. There is none for fewer than five pairs"
 )
 
 
@@ -73,10 +74,11 @@ class SplitPiece(Piece):
 
     path: Path
     content: str
-    """Hash of the split's scenes and texts and of what decides their images; the same with pictures in the file."""
+    """Hash of the split's scenes and texts and of what decides their images, whether or not pictures are in the
+    file."""
     tests: tuple[str, ...]
     covered: Mapping[str, Covered]
-    """What the model's training had of each subset; records that it had are left out."""
+    """What the model's training had of each subset. Records that it had are left out."""
     kept: ClassVar[tuple[str, ...]] = (FILE,)  # beside the result
 
     @property
@@ -112,20 +114,22 @@ class SplitPiece(Piece):
 
 @cache
 def open_split_tests(path: Path) -> tuple[str, Tests]:
-    """The identity of a split's content, and a benchmark of each of its subsets but train."""
+    """Return the identity of a split's content, and a benchmark of each of its subsets but train."""
     split = read_split(path)
     names = (*tests_of(split), "validation")
     return split.content, {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
 
 
 def split_piece(model: Model, label: str, path: Path, kind: type[SplitPiece] = SplitPiece, **how: Any) -> SplitPiece:
-    """One model on the split in a file. Raises if the file isn't a split."""
+    """Return the piece of a model on the split in a file. Raises if the file isn't a split."""
     content, tests = open_split_tests(path)
     had = covered_by(model.training, path)
     images = count_images(without_left_out(tests, had).values())
-    kept = {} if kind.kept == SplitPiece.kept else {"kept": kind.kept}  # a split has another id than its benchmark
+    kept = (
+        {} if kind.kept == SplitPiece.kept else {"kept": kind.kept}
+    )  # a frozen benchmark has another id than its split
     left = {subset: sorted(its.left_out) for subset, its in had.items() if its.left_out}
-    without = {"left_out": left} if left else {}  # what has all records has the id of before any were left out
+    without = {"left_out": left} if left else {}  # with all records the id is that of before records were left out
     name = digest({"model": model.weights, "split": content, "version": VERSION, **kept, **without})
     subsets = tuple(subset for subset in tests if subset != "validation")
     return kind(model, label, name, images, path, content, subsets, had, **how)
@@ -133,12 +137,12 @@ def split_piece(model: Model, label: str, path: Path, kind: type[SplitPiece] = S
 
 @cache
 def covered_by(training: Training, path: Path) -> dict[str, Covered]:
-    """What a training had of each subset of the split in a file, but of train."""
+    """Return what a training had of each subset, but train, of the split in a file."""
     return cover_tests(training, open_split_tests(path)[1])
 
 
 def split_labels(names: Sequence[str]) -> dict[str, str]:
-    """Return each split's name in tables: the stem of its file's name, if no other split has that too. Raise for a
+    """Return each split's name in tables: the stem of its file's name, unless another split shares it. Raises for a
     split that is given twice."""
     stems = [Path(name).stem for name in names]
     if len(set(names)) < len(names):
@@ -147,7 +151,7 @@ def split_labels(names: Sequence[str]) -> dict[str, str]:
 
 
 def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
-    """The recipes among the splits, by name. Raises for an unknown name, and for impossible fractions."""
+    """Return the recipes among the splits, by name. Raises for an unknown name, and for impossible fractions."""
     recipes = {name: read_recipe(name) for name in names if not is_split_file(name)}
     if world:
         recipes = {n: recipe if n in FROZEN else replace(recipe, world=world) for n, recipe in recipes.items()}
@@ -159,18 +163,18 @@ def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
 
 
 def is_split_file(name: str) -> bool:
-    """Whether a name is that of a file, there or not, rather than of a recipe."""
+    """Return whether a name is that of a split file, which needn't exist, rather than of a recipe."""
     return Path(name).suffix in (".h5", ".hdf5") or (Path(name).is_file() and not name.endswith(".toml"))
 
 
 def render_split(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
-    """Render what the atlas lacks of a recipe's scenes, and write its split file."""
+    """Render the objects of a recipe's scenes that the atlas lacks, and write its split file."""
     store = SplitFolder(root, load_world(recipe.world), resolution)
     return make_splits(store, [recipe], workers)[recipe]
 
 
 def check_texts_readable(scorer: Scorer, tests: Tests) -> None:
-    """Raise for the first text that a scorer can't read: an unknown word, a missing graph."""
+    """Raise for the first text that a scorer can't read, because of an unknown word or a missing graph."""
     texts = texts_of_tests(tests)
     for start in range(0, len(texts), BLOCK):
         scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
@@ -237,12 +241,12 @@ def write_latex(records: Records) -> None:
 
 
 def scored_splits(records: Records) -> dict[str, Records]:
-    """Return the splits that any model was scored on, with their records."""
+    """Return the records of each split that a model was scored on."""
     return {label: records.where(split=label) for label in dict.fromkeys(arm.cell.label for arm, _ in records.results)}
 
 
 def short_names(records: Records) -> dict[str, str]:
-    """The names of models in tables."""
+    """Return the names of models in tables."""
     names = short_labels(list({arm.cell.model: arm.cell.tested for arm in records.arms}.values()))
     return {model: flag_undecided(records, model, name) for model, name in names.items()}
 
@@ -272,8 +276,8 @@ def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
 
 
 def difference_table(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
-    """Return a table of how far each further model is above the first, on the same records. If no number has an
-    interval, it says so once."""
+    """Return a table of how far each other model is above the first, on the same records. If no number has an interval,
+    this is said once."""
     first = swaps.results[0][0].cell.model
     says = f"Percentage points above {names[first]}, the first model, on the same records"
     found = swaps.estimates(("model", "subset"), {"model": first})
@@ -287,7 +291,7 @@ def difference_table(swaps: Records, file: str, names: Mapping[str, str]) -> Par
 
 
 def record_counts(name: str, numbers: Any) -> Rows:
-    """A table of the numbers of records: a row for each subset, a column for each task."""
+    """Return a table of the numbers of records, with a row for each subset and a column for each task."""
     tasks = sorted(numbers.task.unique(), key=by_task)
     most = numbers.groupby(["subset", "task"], sort=False)["n"].max().to_dict()
     subsets = numbers.subset.unique()

@@ -1,4 +1,4 @@
-"""What the trainings of models had of the splits that they are scored on, as columns, lines and parts of a page.
+"""How much of the splits that models are scored on their trainings had, as columns, lines and parts of a page.
 
 `menagerie.generators.trained_on` says what is counted, `menagerie.generators.unseen` which records are left out.
 """
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 HEADER = ("model", "subset", *COUNTED, "records left out")
 SAYS = (
-    "How much of each test the model's training had, of how many. Compositions: an animal in a texture. Arrangements: "
-    "two compositions in one image or, for relations, two animals in their order. Texts: true captions."
+    "How much of each test the model's training had. Compositions: an animal in a texture. Arrangements: two "
+    "compositions in one image or, for relations, two animals in their order. Texts: true captions."
 )
 LEFT_OUT = (
-    "Unseen and seen, in the names of tests, are said of the split's own training. A record is left out of a model's "
-    "numbers if its training had the record's image, or what the test calls unseen; a test without a record that is "
-    "left has no number."
+    "Unseen and seen, in the names of tests, refer to the split's own training. A record is left out of a model's "
+    "numbers if its training had the record's image, or what the test calls unseen; a test without any record left has "
+    "no number."
 )
 
 
 class ScoredTest(NamedTuple):
-    """A test that a model was scored on, and what its training had."""
+    """A test that a model was scored on, and what the model's training had of it."""
 
     model: str
     split: str
@@ -37,12 +37,12 @@ class ScoredTest(NamedTuple):
 
 
 def cover_tests(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Covered]:
-    """What a training had of each of a split's tests."""
+    """Return what a training had of each of a split's tests."""
     return {name: covered(training, test.data.split, name) for name, test in tests.items()}
 
 
 def without_left_out(tests: Mapping[str, Benchmark], had: Mapping[str, Covered]) -> dict[str, Benchmark]:
-    """The tests without the items that are left out."""
+    """Return the tests without the items that are left out."""
     return {
         name: with_items(test, lambda item, its=had[name]: its.left_out.isdisjoint(item.images))
         for name, test in tests.items()
@@ -50,21 +50,21 @@ def without_left_out(tests: Mapping[str, Benchmark], had: Mapping[str, Covered])
 
 
 def with_items(test: Benchmark, keep: Callable[[Item], bool]) -> Benchmark:
-    """A copy of a test with some of its items."""
+    """Return a copy of a test with some of its items."""
     made = copy(test)
     made.items = list(filter(keep, test.items))
     return made
 
 
 def scored_in(records: "Records") -> list[ScoredTest]:
-    """The tests that models were scored on, but empty ones."""
+    """Return the tests that models were scored on, without empty ones."""
     pieces = [arm.cell for arm, _ in records.results]
     every = (ScoredTest(it.model, it.label, name, had) for it in pieces for name, had in it.covered.items())
     return [one for one in every if one.had.records]
 
 
 def coverage_rows(found: list[ScoredTest], names: Mapping[str, str]) -> list[list[str]]:
-    """A row for each model and test with the counts; models of unknown training have a single row."""
+    """Return a row for each model and test, with counts; models of unknown training have a single row."""
     rows = {(names[one.model], one.subset if one.had.counts else "all"): coverage_cells(one.had) for one in found}
     return [[*key, *cells] for key, cells in rows.items()]
 
@@ -77,12 +77,12 @@ def coverage_cells(had: Covered) -> list[str]:
 
 
 def gaps_in(found: list[ScoredTest], names: Mapping[str, str]) -> dict[str, str]:
-    """Say what isn't known of each model's training, by the model's name."""
+    """Say what isn't known about each model's training, by the model's name."""
     return {names[one.model]: "; ".join(one.had.gaps) for one in found if one.had.gaps}
 
 
 def warnings_in(found: list[ScoredTest], names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence on the records that are left out, and one for each test that has no record left."""
+    """Yield a sentence on the records that are left out, and one for each test without any record left."""
     lost = sum(one.had.lost for one in found)
     if lost:
         models = len({one.model for one in found if one.had.lost})
@@ -95,7 +95,7 @@ def warnings_in(found: list[ScoredTest], names: Mapping[str, str]) -> Iterator[s
 
 
 def print_training(found: list[ScoredTest], names: Mapping[str, str]) -> None:
-    """Print what training had of each test, and the sentences on what is left out."""
+    """Print what training had of each test, and the sentences on left out records."""
     known = [f"{names[one.model]} on {one.subset} of {one.split}: {one.had}" for one in found if one.had.counts]
     unknown = (f"{names[one.model]} on {one.split}: {one.had}" for one in found if not one.had.counts)
     for text in (*known, *dict.fromkeys(unknown)):
@@ -107,7 +107,7 @@ def print_training(found: list[ScoredTest], names: Mapping[str, str]) -> None:
 def coverage_parts(
     found: list[ScoredTest], file: str, names: Mapping[str, str], says: str = LEFT_OUT
 ) -> Iterator[Part]:
-    """Yield the section of one split; `says` is what becomes of records that training had."""
+    """Yield the section of a split; `says` explains what happens to records that training had."""
     if not found:
         return
     yield Heading(f"{found[0].split}: what training had of it", level=3)
