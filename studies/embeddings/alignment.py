@@ -1,5 +1,4 @@
-"""Alignment: how far embeddings of images and of texts agree on what a swap changes, and what one matrix could
-repair."""
+"""Alignment: how far embeddings of images and texts agree on what a swap changes, and what a matrix could repair."""
 
 from typing import NamedTuple
 
@@ -22,8 +21,7 @@ Units = Float[np.ndarray, "v p q d"]
 
 
 class Alignment(NamedTuple):
-    """How well embeddings agree. x is the embedding of an image, t that of its text, t' that of the swapped text; all
-    are unit vectors."""
+    """How well unit vectors agree: x of an image, t of its text and t' of the swapped text."""
 
     gap: Measured
     """|mean image - mean text|^2, the gap of Liang et al. (2203.02053); chance is its value for orthogonal means."""
@@ -91,8 +89,7 @@ def margins_after_matrix(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarra
 
 
 def fit_matrix(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
-    """Return the matrix I + A that minimises mean log(1 + exp(-b x·(I + A)d)) + PENALTY |A|^2, with b > 0 fitted
-    too."""
+    """Return the matrix I + A that minimises mean log(1 + exp(-b x·(I + A)d)) + PENALTY |A|^2 over A and b > 0."""
     width = x.shape[1]
     unit = np.eye(width, dtype=np.float32)
 

@@ -20,8 +20,7 @@ class ProbeAxes:
     animals: Int[np.ndarray, "p 2"]
     textures: Int[np.ndarray, "q 2"]
     backgrounds: Int[np.ndarray, "v p q"]
-    """The number of each scene's background. A scene, its swap and its mirror share it in a view; it is drawn anew for
-    each view."""
+    """The number of each scene's background, drawn anew for each view. A scene, its swap and its mirror share it."""
 
     def __post_init__(self) -> None:
         for name, pairs in (("animals", self.animals), ("textures", self.textures)):

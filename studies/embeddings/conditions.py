@@ -59,8 +59,7 @@ class ConditionPart(NamedTuple):
     above: tuple[tuple[str, str], ...]
     """Pairs of names: the first text has to score above the second."""
     counterfactual: str = ""
-    """The other scene for which the same must hold, with that scene's own texts: the swap or the mirror; empty:
-    none."""
+    """The other scene, swap or mirror, for which the same must hold with its own texts; empty: none."""
 
     @property
     def texts(self) -> set[str]:

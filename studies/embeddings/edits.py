@@ -13,8 +13,7 @@ from menagerie.studies.embeddings.measured import Measured, no_number
 FOLDS = 2
 COMPOSITIONS, OTHERS, PLACES, RANDOM = "compositions", "others", "places", "random"
 Margins = Callable[[Num[np.ndarray, "v p q d"]], Float[np.ndarray, "v p q"]]
-"""A function from embeddings to margins: s(x, c) - s(x, c') for each scene x, its caption c and the swapped caption
-c'."""
+"""From embeddings to margins: s(x, c) - s(x, c') for each scene x, its caption c and the swapped caption c'."""
 
 
 class Edits(NamedTuple):

@@ -86,8 +86,7 @@ def product_across_views(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*
 
 
 def unsure_reason(power: Float[np.ndarray, "p h"], axes: ProbeAxes, size: float) -> str:
-    """Return why E[D1 . D2] is too uncertain to divide by; empty if it isn't. Standard errors are over pairs of
-    animals."""
+    """Return why E[D1 . D2] is too uncertain, over pairs of animals, to divide by; empty if it isn't."""
     by_pair = np.bincount(axes.groups, power.mean(1)) / np.bincount(axes.groups)
     error = by_pair.std(ddof=1) / np.sqrt(len(by_pair))
     if by_pair.mean() > max(SURE * error, ROUNDING * size):

@@ -1,5 +1,4 @@
-"""Embeddings of objects from embeddings of patches, and whether the embeddings of two patches tell if both show the
-same object."""
+"""Embeddings of objects from those of patches, and whether two patches' embeddings tell if they show one object."""
 
 from typing import NamedTuple
 
@@ -21,8 +20,7 @@ MOST = 0.95  # of pairs that a reader of places alone may tell rightly, so that 
 
 
 def patch_shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarray, "v p q n 2"]:
-    """Return how much of each patch the left object (1 in masks) and the right object (2) cover. Patches are in
-    rows."""
+    """Return how much of each patch, row by row, the left object (1 in masks) and the right one (2) cover."""
     side, (height, width) = round(patches**0.5), masks.shape[-2:]
     if side**2 != patches or height % side or width % side:
         raise UserError(f"{patches} patches don't divide masks of {height} x {width} into equal squares")

@@ -1,5 +1,4 @@
-"""Probes: whether a linear reader can tell which animal has which texture, on pairs of animals that it wasn't trained
-on."""
+"""Probes: whether a linear reader can tell which animal has which texture, on pairs of animals not trained on."""
 
 from typing import NamedTuple
 
@@ -85,8 +84,7 @@ def logits_of_rows(
 def texture_margins(
     logits: Float[np.ndarray, "v p q 2 t"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Bool[np.ndarray, "v p q 2"], Float[np.ndarray, "v p q 2"]]:
-    """Return the scene's margin; whether each object's own texture scores highest of all; and how far it scores above
-    the other object's."""
+    """Return the scene's margin; whether each own texture scores highest; how far it is above the other object's."""
     wanted, other = (
         np.broadcast_to(t[..., None], (*logits.shape[:4], 1)) for t in (axes.textures, axes.textures[:, ::-1])
     )
@@ -108,8 +106,7 @@ def left_margins(
 def side_margins(
     x: Float[np.ndarray, "v r s d"], pairs: Int[np.ndarray, "r 2"], folds: Int[np.ndarray, "r s"], kinds: int
 ) -> Float[np.ndarray, "v r s"]:
-    """Return the margin by which probes say that the first of each ordered pair is left. Pairs are along the second
-    axis of x."""
+    """Return the margin by which probes say that the first of each ordered pair, along x's second axis, is left."""
     told = np.zeros((*x.shape[:3], 2))
     for kind in range(kinds):
         rows, side = np.nonzero(pairs == kind)
@@ -142,8 +139,7 @@ def control_task(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: 
 
 
 def right_in_other_views(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes, labels: Int[np.ndarray, "p q 2"]) -> float:
-    """Return the share of objects whose label the probe of their animal tells rightly, in a view that it wasn't trained
-    on."""
+    """Return the share of objects whose label the probe of their animal tells rightly in a view it hasn't seen."""
     right = []
     for animal in range(axes.kinds[0]):
         rows, side = axes.sides(animal)
@@ -157,8 +153,7 @@ class SharedProbe(NamedTuple):
     """Results of one probe for the textures of all animals."""
 
     right: Measured
-    """Share of objects whose own texture scores highest of all, on pairs of animals that the probe wasn't trained
-    on."""
+    """Share of objects whose own texture scores highest of all, on pairs of animals not trained on."""
     right_of_two: Measured
     right_compositions: Measured
     """The same on compositions (animal with texture) that it wasn't trained on."""

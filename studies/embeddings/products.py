@@ -64,8 +64,7 @@ def predict_compositions(
 
 
 def predict_by_sum(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float[np.ndarray, "a t d"]:
-    """Predict each composition's embedding by the sum of its animal's and its texture's embedding, fitted to the kept
-    compositions."""
+    """Predict each composition by the sum of an animal's and a texture's vector, fitted to the kept compositions."""
     animals, textures, width = y.shape
     x = np.concatenate([np.repeat(np.eye(animals), textures, 0), np.tile(np.eye(textures), (animals, 1))], 1)
     mean = y[kept].mean(0)
@@ -75,8 +74,7 @@ def predict_by_sum(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"])
 def predict_by_product(
     y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int, seed: int
 ) -> Float[np.ndarray, "a t d"]:
-    """Predict the embeddings of all compositions by a sum and a product. Each is fitted in turn to what the other
-    leaves unexplained."""
+    """Predict all compositions by a sum and a product, each fitted in turn to what the other leaves."""
     sum_, random = predict_by_sum(y, kept), np.random.default_rng(seed)
     scale = np.sqrt(((y - sum_)[kept] ** 2).mean()) + 1e-12
     a, b, c = (random.normal(size=(n, rank)) for n in y.shape)

@@ -1,5 +1,4 @@
-"""Unbound bits: what an embedding tells of which animals and which textures a scene has, but not which animal has which
-texture."""
+"""Unbound bits: what an embedding tells of which animals and textures a scene has, but not which belong together."""
 
 from typing import NamedTuple
 
@@ -45,8 +44,7 @@ def unbound(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Unbound:
 def set_bits_told(
     x: Float[np.ndarray, "v r s d"], pairs: Int[np.ndarray, "r 2"], folds: Int[np.ndarray, "r s"]
 ) -> tuple[float, float]:
-    """Return how many bits embeddings carry about the unordered pairs along the second axis, and the entropy of these
-    pairs."""
+    """Return the bits that embeddings carry about the unordered pairs along the second axis, and their entropy."""
     sets, true = np.unique(np.sort(pairs, 1), axis=0, return_inverse=True)
     scenes = x.shape[:3]
     shown = np.broadcast_to(pairs[:, None], (*scenes, 2)).reshape(-1, 2)

@@ -1,5 +1,4 @@
-"""How many bits about which animal has which texture each layer of a scorer holds, on a probe set, as a measure of
-finished runs."""
+"""How many bits of which animal has which texture each layer of a scorer holds, as a measure of finished runs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,8 +25,7 @@ MEAN, ALL = "mean", "all tokens"
 EMBEDDING, SCORE = "embedding", "score"
 BLOCK = 64  # images or texts that are encoded at once
 Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
-"""A function that yields rows, from a part's name, a layer, what is read of it, its embeddings (v, p, q, d) and their
-axes."""
+"""From a part's name, a layer, what is read of it, its embeddings (v, p, q, d) and their axes to rows."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,7 @@ class Bits(ProbeMeasure):
     version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
 
     layers: tuple[str, ...] = ()
-    """Names of the layers of images and of texts that are read; those that a scorer lacks are skipped. Empty: all
-    layers."""
+    """Names of the layers that are read, of images and texts; a scorer's missing ones are skipped. Empty: all."""
     relation: bool = False
     """Whether the question is which of two known objects is left, in place of which animal has which texture. Captions
     then state the relation."""
@@ -147,16 +144,14 @@ def labelled_rows(part: str, layer: str, read: str, found: tuple[Any, ...]) -> I
 
 
 def score_bits_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
-    """Yield the bits of scores, and the share of true captions that score above the false one. A tie counts one
-    half."""
+    """Yield the bits of scores, and the share of true captions above the false one; a tie counts one half."""
     from menagerie.studies.embeddings.bits import margin_bits
 
     yield from labelled_rows(BOTH, SCORE, SCORE, margin_bits(margins_of(scorer, both)))
 
 
 def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Float[np.ndarray, " n"]:
-    """Return the score of each image with its caption minus its score with the false caption, for both orders of
-    mention."""
+    """Return each image's score with its caption minus that with the false one, for both orders of mention."""
     import torch
 
     def score(images: "Tensors", texts: Sequence[Any]) -> "torch.Tensor":

@@ -1,5 +1,4 @@
-"""In which share of a probe set's scenes a trained scorer meets the conditions on an ideal CLIP, as a measure of
-finished runs."""
+"""The share of a probe set's scenes that meet the conditions on an ideal CLIP, as a measure of finished runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -123,8 +122,7 @@ def absent_pair(one: Object, other: Object, animals: Sequence[str]) -> tuple[Obj
 
 
 def unaskable_conditions(texts: Iterable[Named], known: Iterable[str]) -> dict[str, str]:
-    """Return the conditions whose texts have words that no training text has, each with a reason that names the
-    words."""
+    """Return the conditions whose texts have words that no training text has, with the words as the reason."""
     every: dict[str, set[str]] = {part.condition: set() for part in PARTS}
     for its in texts:
         for part in PARTS:
@@ -159,8 +157,7 @@ def scores_by_name(
 def embedding_condition_rows(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], axes: "ProbeAxes", numbers: np.ndarray
 ) -> Iterator[Row]:
-    """Yield the conditions between embeddings of images and, if `texts` are given, those between embeddings of
-    texts."""
+    """Yield the conditions between embeddings of images and, if there are `texts`, between those of texts."""
     wanted = [(EMBEDDING, MEAN)]
     images = read_layers(lambda some: scorer.features(data.images(some), [EMBEDDING]), len(data), wanted)[
         EMBEDDING, MEAN

@@ -1,5 +1,4 @@
-"""The geometry and the alignment of a scorer's embeddings on a probe set, and the effect of edits, as a measure of
-finished runs."""
+"""Geometry, alignment and edits of a scorer's embeddings on a probe set, as a measure of finished runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -64,8 +64,7 @@ class EmbeddedItems(NamedTuple):
 
     records: list[ItemKey]
     products: Float[np.ndarray, "n 2 d"]
-    """The elementwise products of the image's vector with those of the true and the false text. Their sums are the
-    scores."""
+    """The elementwise products of the image's vector with the true and the false text's, which sum to scores."""
     squares: Float[np.ndarray, "n d"]
     """The squares of the elements of the image's vector."""
 

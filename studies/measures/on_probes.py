@@ -81,8 +81,7 @@ def probe_axes(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
 
 
 def unknown_words_reason(texts: Iterable[str], known: Iterable[str]) -> str:
-    """Return which words of `texts` no known text has, as the reason why nothing is measured; empty if there are
-    none."""
+    """Return which words of `texts` no known text has, as the reason for a refusal; empty if there are none."""
     odd = sorted(words_in_texts(texts) - words_in_texts(known))
     return f"no text of training says {', '.join(map(repr, odd))}" if odd else ""
 

@@ -35,8 +35,7 @@ def group_accuracy(part: pd.DataFrame) -> Estimate | None:
 
 
 def gain_from(chances: Sequence[float]) -> Statistic:
-    """Return a statistic: how far the second of two groups is above the first, each as a share of the way from its own
-    chance to 1."""
+    """Return how far the second of two groups is above the first, each as a share of the way from chance to 1."""
     first, second = chances
 
     def more(means: Means) -> Values:

@@ -75,8 +75,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
 
 
 def training_data_in_words(data: Mapping[str, CellData]) -> str:
-    """Say what the first row of each split is trained on: the hardest cell of the grids, with its share of animal
-    pairs, or the user's own split."""
+    """Say what the first row of each split is trained on: the hardest cell of the grids, or the user's own split."""
     if "own" in data:
         return "your own split"
     shares = sorted({source.axes["pairs"] for source in data.values()})
@@ -142,8 +141,7 @@ class Section:
         ]
 
     def finding(self) -> str:
-        """Say how many rows differ from the unchanged model, and which is the lowest; empty without any difference
-        yet."""
+        """Say how many rows differ from the unchanged model, and which is the lowest; empty before any is known."""
         if not self.differences:
             return ""
         lower, higher = (sum(judged(its, sign) == "confirmed" for its in self.differences.values()) for sign in (-1, 1))
@@ -181,8 +179,7 @@ class Section:
             yield Paragraph("Rows whose change matters only for captions with relations aren't trained on this split.")
 
     def table(self) -> Table:
-        """Return the table of accuracies, with differences from the unchanged model in the first column and a ratio of
-        weights."""
+        """Return the table of accuracies, of differences from the unchanged model, and of a ratio of weights."""
         ablations, rows = ablations_of(self.study.spec), dict.fromkeys(arm.labels["row"] for arm in self.arms)
         first = column_name(*self.columns[0])
         every = replace(self.records, arms=tuple(self.arms))
@@ -206,8 +203,7 @@ class Section:
         return {(row,): number(mean(values), spread[row]) for row, values in found.items() if values}
 
     def plane(self, up: str, across: str) -> HeatMap | None:
-        """Return a heat map of the rows that change only these two options of the model; None unless all combinations
-        of their values are there."""
+        """Return a heat map of rows that change these two options alone; None unless all combinations are there."""
         spec, names = self.study.spec, (up, across)
         plain = asdict(spec.configured(next(arm.cell.options for arm in self.arms if arm.labels["row"] == self.base)))
         varied = {

@@ -186,8 +186,7 @@ def first_sentence(study: Any, line: BudgetLine) -> str:
 
 
 def other_sentence(first: BudgetLine, line: BudgetLine, gap: "Estimate") -> str:
-    """Say how far another model at its best budget is above the first, and at which budget it is as good on
-    validation."""
+    """Say how far another model is above the first, and at which budget it is as good on validation."""
     base, best, title = first.best, line.best, title_of(first.model)
     match = next((point for point in line.points if point.validation >= base.validation), None)
     times = f"with {best.cost.flops / base.cost.flops:.2g} times the operations"
@@ -211,8 +210,7 @@ def budget_outcome(study: Any, line: BudgetLine) -> str:
 
 
 def best_rows(study: Any, lines: Sequence[BudgetLine], gaps: Gaps) -> list[list[str]]:
-    """Return a row for each line: the budget that is best on validation, the points above the first model, and the
-    outcome."""
+    """Return a row for each line: its best budget on validation, points above the first model, and outcome."""
     known = [(line, line.best.texts if line.best else [WAITING] * len(HEADER)) for line in lines]
     return [
         [
@@ -227,8 +225,7 @@ def best_rows(study: Any, lines: Sequence[BudgetLine], gaps: Gaps) -> list[list[
 
 
 def choice_rows(study: Any, records: Records) -> list[list[str]]:
-    """Return a row for each choice: its validation accuracy (%) with the first seed after each budget. A dash marks
-    budgets without a run."""
+    """Return each choice's validation accuracy (%) by budget, with the first seed; a dash where there is no run."""
     first = min(records.labels("seed"))
     scores = {
         (arm.labels["split"], arm.cell.model, study.setup_of(arm), arm.labels["steps"]): records.score(arm)

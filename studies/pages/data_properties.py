@@ -101,8 +101,7 @@ def effects_sentence(model: str, found: Mapping[Effect, Estimate], levels: Level
 
 
 def accuracy_sentence(swaps: Records, model: str, enough: float) -> str:
-    """Say how accurate a model's runs are, over all and with complete captions, and, if the latter aren't above chance,
-    that effects say little."""
+    """Say how accurate runs are, over all and with complete captions, and whether the latter are above chance."""
     (every,) = swaps.estimates(("model",)).values()
     text = f"{title_of(model)} gets {percent_with_bounds(every)} of swaps right over all runs (chance is 50)"
     for its in swaps.where(**COMPLETE).estimates(("model",)).values():

@@ -92,8 +92,7 @@ class DiversityPage(DiversityClaims):
         yield from self.of_images()
 
     def of_images(self) -> Iterator[Part]:
-        """Yield a sentence on the gain from more images of the same compositions, and from more compositions in as many
-        images."""
+        """Yield a sentence on the gain from more images of the same compositions, and from more compositions."""
         least, images = self.coverages[0], max(self.study.more_scenes, default=0)
         base = self.points(COMPOSITION, coverage=least)
         more = contrast([base, self.points(COMPOSITION, coverage=least, images=images)], gain, signed=True)
@@ -120,8 +119,7 @@ class DiversityPage(DiversityClaims):
                 yield name, f"{share:.0%}", *map(or_dash, (*levels, *gaps))
 
     def information(self) -> Iterator[tuple[str, ...]]:
-        """Yield a row for each coverage: the number of textures of an animal, the NMI, and accuracy on unseen
-        compositions."""
+        """Yield a row for each coverage: textures of an animal, NMI, and accuracy on unseen compositions."""
         textures = len(load_world(self.study.world).textures)
         for share in self.coverages:
             number = round_coverage(share, self.study.classes) / self.study.classes

@@ -144,8 +144,7 @@ class DiversityClaims:
             yield self.said("jump", row, COMPOSITION, contrast(unseen, found, signed=True), 1)
 
     def quantity(self) -> Verdict:
-        """Return the verdict on whether more compositions in as many images help more than more images of the same
-        compositions."""
+        """Return the verdict on whether more compositions in as many images help more than more images."""
         least, following = self.coverages[:2]
         images = max(self.study.more_scenes)
         both = [
@@ -156,8 +155,7 @@ class DiversityClaims:
         return self.said("quantity", row, COMPOSITION, contrast(both, gain, signed=True), 1)
 
     def grid(self) -> dict[int, tuple[str, list[float]]]:
-        """Map each n (values of a factor) to its world and each k (combinations shown of each value), in rising
-        order."""
+        """Map each n (values of a factor) to its world and, in rising order, each k (combinations of a value)."""
         found: dict[int, tuple[str, list[float]]] = {}
         for world in dict.fromkeys((*self.study.worlds, self.study.world)):
             arms = self.objects.where(world=world, images=self.study.train_scenes, supervision=self.captions).arms

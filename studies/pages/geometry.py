@@ -1,5 +1,4 @@
-"""The page of the study of geometry: what predicts accuracy on unseen pairs, which conditions hold, and their
-trade-off."""
+"""The page of the study of geometry: predictors of accuracy on unseen pairs, the conditions, and their trade-off."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
@@ -65,8 +64,7 @@ class GeometryPage:
         place: Mapping[str, Any],
         images: tuple[str, int],
     ) -> None:
-        """`place` is the place of the grid at which all models are compared; `images` has the world and the side of
-        images in pixels."""
+        """`place` is where in the grid all models are compared; `images` has world and side in pixels."""
         self.geometry, conditions = map(records.measured, measures)
         self.held = ConditionRows(conditions, place)
         every = cells_with_predictors(records, self.geometry)
@@ -129,8 +127,7 @@ class GeometryPage:
         return " ".join(f"Training runs left out: {number}, as {why}." for why, number in reasons.items() if number)
 
     def of_conditions(self) -> Iterator[Part]:
-        """Yield tables of how often models meet each condition, at the place of the grid where all models are
-        compared."""
+        """Yield tables of how often models meet each condition, at the place where all are compared."""
         yield Heading("The conditions", one_line(CONDITIONS_SAY))
         yield Rows("conditions-by-model", ("model", *self.held.header), list(self.held.rows()))
         yield from map(Paragraph, self.held.refusals())
@@ -154,8 +151,7 @@ class GeometryPage:
 
     @cached_property
     def traded(self) -> Correlation:
-        """The rank correlation of categorisation and binding. The bootstrap draws a model's cells with the same seed
-        together."""
+        """The rank correlation of categorisation and binding. A model's cells of a seed are drawn together."""
         found = self.held.shares
         runs = list(zip(found["model"], found["seed"], strict=True))
         return correlation(*(found[name].to_numpy(float) for name in (CATEGORISATION, BINDING)), runs)

@@ -65,8 +65,7 @@ def was_chosen_on(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
 
 
 def cells_with_predictors(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
-    """Return a row for each finished cell that has all predictors: its labels, the predictors, and accuracy on swaps of
-    unseen pairs."""
+    """Return a row for each finished cell with all predictors: labels, predictors, and accuracy on unseen pairs."""
     import pandas as pd
 
     scores = records.where(test=(TEST,)).scores

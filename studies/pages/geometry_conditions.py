@@ -94,8 +94,7 @@ class ConditionRows:
         return ("condition", "part", "chance", *map(title_of, models)), found
 
     def gap(self, model: str, base: str, condition: str) -> Mean | None:
-        """Return how far a model's share of scenes is above another's, over the seeds that both have; None without
-        any."""
+        """Return how far a model's share of scenes is above another's, over common seeds; None without any."""
         rows = self.first()
         rows = rows[(rows["condition"] == condition) & (rows["part"] == EVERY)].dropna(subset="value")
         one, other = (rows[rows["model"] == name].set_index("seed")["value"] for name in (model, base))

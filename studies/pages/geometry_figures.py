@@ -21,8 +21,7 @@ SIZE = (3.3, 2.9)
 
 @dataclass(frozen=True)
 class CellDots(OwnFigure):
-    """A panel for each measure, with a dot for each cell in its model's colour: the measure along x, accuracy along
-    y."""
+    """A panel for each measure, with a dot for each cell in its model's colour and accuracy along y."""
 
     cells: "pd.DataFrame"
     across: Sequence[str]

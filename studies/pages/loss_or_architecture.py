@@ -179,8 +179,7 @@ def equal_operations_table(
 def budget_table(
     study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs
 ) -> tuple[list[str], list[list[str]]]:
-    """Return a table of each combination's validation accuracy after each budget, and whether a larger one would
-    help."""
+    """Return a table of each combination's validation accuracy by budget, and whether a larger one would help."""
     rows = []
     for (split, kind), budgets in whole.items():
         means = {steps: records.mean(arms) for steps, arms in budgets.items()}

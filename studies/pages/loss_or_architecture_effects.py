@@ -54,8 +54,7 @@ def negatives_in_words(number: int) -> str:
 
 
 def single_effects(its: Records, levels: Levels, name: str) -> "dict[tuple[str, ...], Estimate]":
-    """Estimate how far accuracy at a factor's second level is above that at its first, for each split and levels of the
-    other factors."""
+    """Estimate a factor's effect on accuracy for each split and levels of the other factors."""
     by = ("split", *(other for other in levels if other != name), name)
     return {key[:-1]: found for key, found in its.estimates(by, against={name: levels[name][0]}).items()}
 

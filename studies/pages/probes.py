@@ -56,8 +56,7 @@ Panels = dict[str, dict[str, dict[Any, Mean]]]
 
 
 def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> Mean:
-    """Return the mean of the seeds' values. Its interval is cut at `least` and `most`, by default the bounds of
-    bits."""
+    """Return the mean over seeds, with its interval cut at `least` and `most` (by default those of bits)."""
     from scipy.special import stdtrit
 
     from menagerie.studies.analysis.two_levels import CONFIDENCE
@@ -135,8 +134,7 @@ def stage_sentence(name: str, rows: "pd.DataFrame") -> str:
 
 
 def lost_where(image: Mean | None, text: Mean | None) -> str:
-    """Say which embedding holds fewer bits, or, if their intervals overlap, that this is undecided; empty if one is
-    missing."""
+    """Say which embedding holds fewer bits, or that this is undecided; empty if one is missing."""
     if image is None or text is None:
         return ""
     if text.high < image.low:

@@ -116,8 +116,7 @@ class RealPage:
 
     @cached_property
     def published(self) -> dict[str, Mapping[str, Mapping[str, float]]]:
-        """The numbers in papers, by benchmark, model and name. Empty for a rehearsal, whose files share only the
-        benchmarks' names."""
+        """The numbers in papers, by benchmark, model and name; empty for a rehearsal."""
         subjects = () if self.study.rehearse else self.study.prepared.subjects.values()
         return {subject.label: subject.published for some in subjects for subject in some}
 
@@ -153,8 +152,7 @@ class RealPage:
         print_table(["benchmark", *labels], rows, SCORES)
 
     def parts(self) -> Iterator[Part]:
-        """Yield the page: the best models, headlines, the training data, the weights carried over, and training
-        curves."""
+        """Yield the page: the best models, headlines, training data, carried over weights, and training curves."""
         if self.study.rehearse:
             text = "A rehearsal: rendered scenes in the files of COCO's format take the place of photographs."
             yield Sentence(text)

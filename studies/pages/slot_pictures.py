@@ -186,8 +186,7 @@ class SlotPictures(OwnFigure):
 def load_slots(
     model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int
 ) -> tuple[SlotAttention, dict[int, str]]:
-    """Return what all slots attend to in some scenes of a test, and the slots chosen on validation with their favourite
-    words."""
+    """Return the attention of all slots in some scenes of a test, and the chosen slots with their favourite words."""
     scorer, validation = load_checkpoint(folder / CHECKPOINT, model), SplitDataset(file, "validation")
     test = next(data for data in (SplitDataset(validation.split, name) for name in tests) if len(data))
     ranked = attention_of(scorer, validation, spread_evenly(len(validation), MOST))

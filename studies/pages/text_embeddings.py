@@ -1,5 +1,4 @@
-"""The page of remedies for text embeddings: how much of the upper row's lead each recovers, and how many bits
-embeddings and scores hold."""
+"""The page of remedies for text embeddings: how much of the upper row's lead each recovers, and bits of each stage."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,8 +53,7 @@ class Remedy(NamedTuple):
 def recovered_share(
     means: Float64[np.ndarray, "rows points"], base: int, row: int, upper: int
 ) -> Float64[np.ndarray, " rows"]:
-    """Return, for each row of means, the place of column `row` on the way from column `base` (0) to column `upper` (1);
-    NaN if these two are equal."""
+    """Return, for each row of means, how far `row` is on the way from `base` to `upper`; NaN if these are equal."""
     lead = means[:, upper] - means[:, base]
     return np.divide(means[:, row] - means[:, base], lead, out=np.full(len(means), np.nan), where=lead != 0)
 
@@ -80,8 +78,7 @@ def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy
 
 
 def share_of_lead(tests: Records, base: str, row: str, upper: str) -> Estimate | None:
-    """Return the share of the lead that a row recovers, over the seeds that all three rows have; None without such a
-    seed."""
+    """Return the share of the lead that a row recovers, over the seeds of all three rows; None without any."""
     three = tests.where(row=(base, row, upper))
     order = [name for name in dict.fromkeys(arm.labels["row"] for arm, _ in three.results)]
     places = (order.index(name) for name in (base, row, upper))

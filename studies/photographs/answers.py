@@ -1,5 +1,4 @@
-"""The results of each question: accuracies and their differences, on animal pairs that no run of a comparison was
-trained on."""
+"""The results of each question: accuracies and their differences, on animal pairs that no compared run trained on."""
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
@@ -214,8 +213,7 @@ def trained_pairs(recipe: BindingRecipe) -> frozenset[str]:
 
 
 def images_to_targets(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Worth]:
-    """Yield, for each target, the fewest images that reach it from scratch and after synthetic training, and the ratio
-    of the former to the latter."""
+    """Yield, for each target, the fewest images that reach it in both ways, and their ratio."""
     for ladder in ladders:
         # A model that needs no photograph counts as needing one image: a ratio to 0 isn't a number.
         sides = {1: [ladder.synthetic, *ladder.tuned], 0: ladder.scratch}

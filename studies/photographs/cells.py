@@ -107,8 +107,7 @@ def cell_in(study: Any, training: TransferRun, start: Start | None = None) -> Ce
 
 
 def tests_of_run(study: Any, training: TransferRun) -> list[TestedSplit]:
-    """Return the tests of a run: photographs and, if it trains on a synthetic world, rendered images of the unchanged
-    synthetic world."""
+    """Return a run's tests: photographs and, if it trains on a synthetic world, images of the unchanged one."""
     spatial, tests = training.kind == SPATIAL, []
     if training.world == SYNTHETIC:
         plain = tested_in(study, SYNTHETIC, train_recipe(study, training._replace(factor="")))
@@ -166,8 +165,7 @@ def train_recipe(study: Any, training: TransferRun) -> SplitRecipe:
 
 
 def recipe_tested(study: Any, kind: str, seed: int, world: str) -> SplitRecipe:
-    """Return the recipe of a split of which only the unseen pairs are used: its training part is as small as
-    possible."""
+    """Return the recipe of a split of which only unseen pairs are used: it trains on as little as possible."""
     test_pairs = study.tuning_test_pairs if world.startswith(HELD_OUT) else study.test_pairs
     recipe = replace(base_recipe(study, kind, seed), world=str(study.prepared.worlds[world]), test_pairs=test_pairs)
     return replace(recipe, pairs=0.0, hard_negatives=0.0, singles_views=1)

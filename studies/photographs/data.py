@@ -127,8 +127,7 @@ class TransferData:
 
 
 def settings_of(split: SplitData) -> dict[str, Any]:
-    """Return the settings that decide a split, without the path of its world: images are named by the world's
-    content."""
+    """Return the settings that decide a split, but not the path of its world, whose content names images."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
 
@@ -147,8 +146,7 @@ def open_tests(test: TestedSplit) -> dict[str, SplitTests]:
 
 @lru_cache(maxsize=32)  # they are the same whenever a page is written
 def sample_swaps(test: TestedSplit) -> Samples:
-    """Return some images of a test, evenly spaced among its swaps, each with a true and a false caption; none if it has
-    no swaps."""
+    """Return some images of a test's swaps, evenly spaced, with a true and a false caption each; or none."""
     bench = next((bench for bench in open_tests(test).values() if len(bench.data)), None)
     swaps = [item for item in bench.items if item.task == "swap"] if bench else []
     if not swaps:

@@ -37,9 +37,9 @@ SAYS = {
     "are compared with.",
     FINE_TUNING: "Accuracy on photographs that no training shows, by the number of photographs that are trained on: of "
     "the tested animals, at most this many each, or of other animals. At 0: the synthetic run itself. From scratch, "
-    "all steps are on photographs; others don't teach the tested animals' names, so there is no such run. "
+    "all steps are on photographs; others don't teach the tested animals' names, so no such run exists. "
     "Each photograph is shown in many composed images.",
-    WORTH: "Accuracy by the number of distinct images of photographs. Each point is a model of its own, trained on this "
+    WORTH: "Accuracy by the number of distinct images of photographs. Each point is a model of its own, trained on so "
     "many distinct images, which are composed of as many photographs of each animal as fine-tuning uses at most. Thin "
     "lines: the targets. Dotted: chance.",
     FACTORS_PART: "Accuracy of the model trained in the changed synthetic world minus that of the model trained in the "
@@ -74,8 +74,7 @@ class EstimateFigure(OwnFigure):
 
 @dataclass(frozen=True)
 class EstimateDots(EstimateFigure):
-    """Estimates with their intervals: a panel for each measure, with rendered and photographed animals in different
-    colours."""
+    """Estimates with intervals: a panel for each measure, a colour for rendered and for photographed animals."""
 
     sides = ("panel", "row", "animals")
     differences: bool = field(default=False, kw_only=True)

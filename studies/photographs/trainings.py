@@ -25,8 +25,7 @@ class TransferRun(NamedTuple):
     seed: int
     kind: str = BINDING
     world: str = SYNTHETIC
-    """What the run is trained on: rendered animals, photographs of the tested animals, or photographs of other
-    animals."""
+    """What the run is trained on: rendered animals, or photographs of the tested or of other animals."""
     count: int = 0
     """Photographs of each tested animal, or number of other animals."""
     images: int = 0
@@ -156,8 +155,7 @@ def count_photographs(config: Any, photographs: AnimalPhotographs) -> Photograph
 def photograph_worlds(
     config: Any, photographs: AnimalPhotographs
 ) -> Iterator[tuple[str, tuple[Mapping[str, Sequence[Path]], bool]]]:
-    """Yield the name of each world of photographs, with its files by animal, and whether its animals keep their own
-    colours."""
+    """Yield each world of photographs: its name, files by animal, and whether animals keep their own colours."""
     material = count_photographs(config, photographs)
     yield PHOTOGRAPHS, (photographs.tested, False)
     yield NATURAL, (photographs.tested, True)

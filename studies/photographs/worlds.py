@@ -44,8 +44,7 @@ PATCH = 8  # side of their pictures, in pixels
 
 
 def photographs_of(config: Any, folder: Path) -> AnimalPhotographs:
-    """Read the photographs of `--photos`; without it, first write those of the package or of a rehearsal to
-    `folder`."""
+    """Read the photographs of `--photos`; without it, first write the package's or a rehearsal's to `folder`."""
     synthetic = load_world(config.world)
     if config.photos:
         return read_cutouts(config.photos, synthetic)
@@ -159,8 +158,7 @@ def more_textures(config: Any, folder: Path) -> list[str]:
 
 
 def more_backgrounds(config: Any, folder: Path) -> list[str]:
-    """Return lines of a world file that add the photographs of `--backgrounds` to the world's backgrounds; none without
-    that option."""
+    """Return lines of a world file that add the photographs of `--backgrounds`; none without that option."""
     if not config.backgrounds:
         return []
     from menagerie.envs.custom.photo_sources import background_pictures

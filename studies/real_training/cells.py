@@ -189,8 +189,7 @@ def check_false_captions(arms: Iterable[Arm]) -> None:
 
 
 def benchmark_arms(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
-    """Yield an arm for each benchmark if the cell is finished. Its model is scored with graphs of the cell's own
-    parser."""
+    """Yield an arm for each benchmark if the cell is finished; texts have graphs of the cell's parser."""
     subjects = study.prepared.subjects.get(arm.labels["parser"], ())
     weights = known.weights(arm, arm.cell.name) if subjects else None
     for subject in subjects if weights else ():

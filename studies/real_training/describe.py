@@ -71,8 +71,7 @@ def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, wo
 
 
 def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str, first: int) -> None:
-    """Write one part of COCO. Its photographs are numbered from `first`, because no two photographs of COCO share a
-    number."""
+    """Write one part of COCO, with photographs numbered from `first`: no two photographs of COCO share a number."""
     annotations = folder / "annotations" / f"captions_{part}.json"
     if annotations.exists():  # it is written last
         return
@@ -182,8 +181,7 @@ def prepare_photographs(study: Any, out: Path) -> PreparedPhotographs:
 
 
 def read_subjects(study: Any, parsers: Iterable[str]) -> dict[str, Sequence[Subject]]:
-    """Read the benchmarks, with the graphs of each parser. Raises for a benchmark that the user names and that can't be
-    read."""
+    """Read the benchmarks with each parser's graphs. Raises if one that the user names can't be read."""
     workers = study.workers or usable_cores()
     place = Place(study.data_root, workers=workers, allow_missing=study.allow_missing, folders=study.folders)
     read = read_benchmarks(chosen(study.benchmarks), bool(study.benchmarks), place)

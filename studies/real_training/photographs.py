@@ -48,8 +48,7 @@ class Opening:
     parses: Path
     kept_out: KeptOut
     unanswered: frozenset[str] = frozenset()
-    """Captions for which the parser's server gave no answer. They are read as one node, and the server isn't asked
-    again."""
+    """Captions for which the parser's server gave no answer: they are one node, and aren't asked again."""
 
     def place(self, source: str, parse: Callable[[str], SceneGraph]) -> Place:
         """The location of one source's files, and the options by which they are read."""

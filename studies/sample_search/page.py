@@ -160,8 +160,7 @@ def front_table(study: Any, fronts: Mapping[str, Sequence[SearchTrial]]) -> Rows
 
 
 def volume_table(study: Any, fronts: Mapping[str, Sequence[SearchTrial]]) -> Rows:
-    """Return a table of the hypervolume of each model's front on the test, and of its difference from the first
-    model's."""
+    """Return a table of hypervolumes of the models' fronts on the test, and of differences from the first."""
     axis = axis_of(study)
     curves = {model: curve_of(study, its) for model, its in fronts.items() if its}
     volumes = pareto.volumes(curves, axis) if curves else {}

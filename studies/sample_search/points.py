@@ -66,8 +66,7 @@ class SearchTrial(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Accuracy on validation over seeds, by which settings are judged; 0 if the trial hasn't ended or has no
-        value."""
+        """Accuracy on validation over seeds, which settings are judged by; 0 for a trial without a value."""
         return self.trial.values[1] if self.trial.values else 0.0
 
     def state(self, study: Any) -> str:
@@ -80,8 +79,7 @@ class SearchTrial(NamedTuple):
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
     def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
-        """Return, for each seed, the points and the number of swaps of each animal pair, on the test or on other
-        tests."""
+        """Return each seed's points and numbers of swaps by animal pair, on the test or on other tests."""
         return [
             tally_swaps(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen
         ]
@@ -130,8 +128,7 @@ def judged_by(study: Any) -> str:
 
 
 def fronts_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, list[SearchTrial]]:
-    """Return each model's Pareto front, chosen on validation among the settings of the first search that were trained
-    in this folder."""
+    """Return each model's Pareto front on validation, of the settings of the first search trained in this folder."""
     fronts = {}
     for model in study.models:
         mine = [p for p in points if (p.model, p.question) == (model, "front") and is_complete(study, p)]
@@ -191,8 +188,7 @@ def curve_of(study: Any, points: Sequence[SearchTrial], tests: Sequence[str] = (
 
 
 def ratio_interval(study: Any, points: Sequence[SearchTrial], other: str) -> str:
-    """Return the interval of the ratio to another model; a dash if either model has no setting with all seeds
-    trained."""
+    """Return the interval of the ratio to another model; a dash if either lacks a setting with all seeds."""
     both = [[p for p in points if p.model == model and p.here(study)] for model in (study.models[0], other)]
     curves = [curve_of(study, its, ("validation",)) for its in both]
     return pareto.image_ratio(*curves, study.target).interval if all(both) else DASH
@@ -214,8 +210,7 @@ def axis_of(study: Any) -> Axis:
 
 
 def volumes_so_far(study: Any, points: Sequence[SearchTrial]) -> list[tuple[int, float]]:
-    """Return the hypervolume on validation of the first setting, of the first two, and so on, each with the trial
-    number of the last of them."""
+    """Return the hypervolume on validation of the first setting, the first two, ..., with the last trial's number."""
     ended = [p for p in points if is_complete(study, p)]
     images, accuracy = np.array([p.images for p in ended], float), np.array([p.accuracy for p in ended])
     return [
@@ -225,8 +220,7 @@ def volumes_so_far(study: Any, points: Sequence[SearchTrial]) -> list[tuple[int,
 
 
 def ratio_rows(study: Any, points: Sequence[SearchTrial]) -> list[list[str]]:
-    """Return a row for each other model: its name, how many times as many images the first model needs, and that in
-    words."""
+    """Return a row for each other model: its name, the first model's images by its own, and this in words."""
     first, *others = study.models
     need = {model: reached_of(study, points, model).bound for model in study.models}
     if None in need.values():

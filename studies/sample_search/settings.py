@@ -99,8 +99,7 @@ class SampleStudy(SearchStudy):
         return replace(plain, singles_views=setting.singles_views)
 
     def setting_of(self, params: Mapping[str, Any]) -> Setting:
-        """Return the setting of a trial's parameters. Fractions are those of whole pairs, so that the same data has one
-        name and is trained on once."""
+        """Return the setting of a trial, its fractions those of whole pairs: the same data is trained on once."""
         requested = Setting(**{name: params[name] for name in Setting._fields})
         counts = counts_of(self.recipe_of(requested, 0))
         swapped = counts.swapped / counts.train if counts.train else 0.0
@@ -154,8 +153,7 @@ class SampleStudy(SearchStudy):
         super().check_given(preset)
 
     def check(self) -> None:
-        """Raise for a space with nothing to search, and for a target, split, recipe or budgets that a search can't
-        use."""
+        """Raise if there is nothing to search, or if target, split, recipe or budgets don't suit a search."""
         super().check()
         if not 0.5 < self.target <= 1:
             raise UserError(f"--target is above chance, 0.5, and at most 1; got {self.target:g}")

@@ -70,8 +70,7 @@ NOISE = " For an untrained model they are noise."
 
 
 def parts(records: Records) -> Iterator[Part]:
-    """Yield the page: headlines, the paper's tables with our rows above its own, all numbers, and the clearest
-    errors."""
+    """Yield the page: headlines, the paper's tables with our rows, all numbers, and the clearest errors."""
     scored = BenchmarkScores(records)
     yield from level_parts(headline_levels(scored))
     yield Paragraph(WHAT_IT_IS)

@@ -63,13 +63,11 @@ class Subject:
     """Percentages that papers report, by model and measure."""
     bench: PhotographSet = field(repr=False)
     content: Mapping[str, Any]
-    """Everything in the benchmark that decides a result: a hash of its records and of the sizes of their images, and
-    its graphs."""
+    """What decides a result: a hash of the records and the sizes of their images, and the graphs."""
     graphs: Mapping[str, Any]
     """The record of a result's graphs; empty where every text is one node."""
     parser: str
-    """A line for the report: the parser's name, and how many captions were parsed in which way; empty without a
-    parser."""
+    """A line for the report: the parser's name, and how captions were parsed; empty without a parser."""
     files: tuple[str, ...] = ()
     """The user's own files that define the benchmark's classes and functions."""
 
@@ -238,8 +236,7 @@ def mark_guessed(result: Result, level: np.float32) -> Result:
 def embed_pool(
     embeddings: Embeddings, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
 ) -> Iterator[Result]:
-    """Yield the results of a pool. If it has too many pairs for the scorer, only the best candidates are scored;
-    without `reranker` this raises."""
+    """Yield the results of a pool. Of too many pairs, only those of `reranker` are scored; without it this raises."""
     if reranker and too_many(embeddings.scorer, pool):
         scores = reranker(embeddings.scorer, pool, encode)
         return bench.results(pool, scores.by_image, scores.by_text)
@@ -247,8 +244,7 @@ def embed_pool(
 
 
 def task_numbers(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """Return the numbers of each task, and how many of its tests were left out because an image is missing, or all
-    words of a text."""
+    """Return each task's numbers, and how many tests lack an image or all words of a text."""
     parts = by_task([result.item for result in results], [result.outcome for result in results])
     every, missing = bench.tests(), bench.untested()
     return {

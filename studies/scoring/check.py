@@ -29,8 +29,7 @@ def print_state(name: str, state: State, count: str = "") -> bool:
 
 
 def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tuple[Path, ...]]:
-    """Return the paths of `--images FOLDER=PATH` by FOLDER, which is one of the `known` folders and may have several
-    paths."""
+    """Return the paths of `--images FOLDER=PATH` by FOLDER, one of `known`, which may have several."""
     folders: dict[str, tuple[Path, ...]] = {}
     for text in given:
         name, found, path = text.partition("=")
@@ -47,8 +46,7 @@ def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tup
 def read_benchmarks(
     specs: Sequence[BenchmarkSpec], named: bool, place: Place
 ) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """Read the benchmarks of a command line: all of `specs` if the user names them (`named`), otherwise the complete
-    ones."""
+    """Read the benchmarks of a command line: all `specs` if the user names them, otherwise the complete ones."""
     return [(spec, spec.build(place)) for spec in specs] if named else read_complete(specs, place)
 
 

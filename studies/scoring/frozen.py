@@ -43,8 +43,7 @@ class FrozenPiece(SplitPiece):
     kept: ClassVar[tuple[str, ...]] = (FILE, SCORES)
 
     def evaluated(self, tests: Mapping[str, Benchmark], scorer: Scorer | Judge) -> Results:
-        """Return the results, and write all scores beside the predictions, including those of records that are left
-        out."""
+        """Return the results, and write all scores beside the predictions, also those of left out records."""
         rows: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
         def keep(subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]]) -> None:

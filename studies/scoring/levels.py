@@ -32,8 +32,7 @@ def level_of(row: Mapping[str, Any]) -> Estimate:
 
 
 def binomial(share: float, n: int) -> dict[str, float | None]:
-    """Return the interval of a share of n independent records (Wilson 1927); None for fewer than `FEWEST` records, and
-    for a share of 0 or 1."""
+    """Return a share's interval over n records (Wilson 1927); None for under `FEWEST` of them or a share of 0 or 1."""
     from scipy.stats import binomtest
 
     if n < FEWEST or share in (0, 1):

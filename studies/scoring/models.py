@@ -134,8 +134,7 @@ def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
 
 
 def settings_but_seed(model: Model) -> Any:
-    """Return the settings of a cell without seeds, including those of its split and its base; empty for other
-    models."""
+    """Return the settings of a cell without seeds, also those of split and base; empty for other models."""
     return without_seeds(training_record(model).get("settings", {}))
 
 
@@ -160,8 +159,7 @@ def axis_text(axis: str, value: Any) -> str:
 
 
 def short_labels(models: Sequence[Model]) -> dict[str, str]:
-    """Return a shorter, unique label for each label, for tables. If possible, a cell's label loses its run, or at least
-    the folders above the run."""
+    """Return shorter, unique labels for tables, by label: a cell's loses its run, or all but its last folder."""
     for shorten in (
         lambda model: model.cell or model.title,
         lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,

@@ -130,8 +130,7 @@ HELD: dict[str, Any] = {}
 
 
 def load_once(group: str, prepare: Callable[[], Any]) -> Any:
-    """Return the result of `prepare` for a model, or raise its error. Either is kept until another model is asked
-    for."""
+    """Return what `prepare` returns or raise its error, kept until another model is asked for."""
     if group not in HELD:
         HELD.clear()  # before the next one needs the memory
         try:

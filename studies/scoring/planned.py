@@ -18,8 +18,7 @@ from menagerie.generators.vocabulary import Vocabulary
 
 
 def planned_scenes(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
-    """Return the scenes of each subset of a split, including those that hide too much. A frozen benchmark has no
-    train."""
+    """Return the scenes of each subset of a split, also those that hide too much; a frozen benchmark has no train."""
     return frozen(name).tested() if name in FROZEN else recipe.subsets()
 
 

@@ -1,5 +1,4 @@
-"""Models on splits: the splits of a command line, files or recipes; a piece for each model and split; and their
-page."""
+"""Models on splits: the splits of a command line, files or recipes; their pieces; and their page."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -74,8 +73,7 @@ class SplitPiece(Piece):
 
     path: Path
     content: str
-    """Hash of the split's scenes and texts and of what decides their images, whether or not pictures are in the
-    file."""
+    """Hash of the split's scenes and texts and of what decides its images, wherever these are kept."""
     tests: tuple[str, ...]
     covered: Mapping[str, Covered]
     """What the model's training had of each subset. Records that it had are left out."""
@@ -142,8 +140,7 @@ def covered_by(training: Training, path: Path) -> dict[str, Covered]:
 
 
 def split_labels(names: Sequence[str]) -> dict[str, str]:
-    """Return each split's name in tables: the stem of its file's name, unless another split shares it. Raises for a
-    split that is given twice."""
+    """Return each split's name in tables: its file's stem if that is unique. Raises for a split given twice."""
     stems = [Path(name).stem for name in names]
     if len(set(names)) < len(names):
         raise UserError(f"one of --splits is given twice: {' '.join(names)}")
@@ -276,8 +273,7 @@ def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
 
 
 def difference_table(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
-    """Return a table of how far each other model is above the first, on the same records. If no number has an interval,
-    this is said once."""
+    """Return a table of how far each other model is above the first; if nothing has an interval it says so once."""
     first = swaps.results[0][0].cell.model
     says = f"Percentage points above {names[first]}, the first model, on the same records"
     found = swaps.estimates(("model", "subset"), {"model": first})

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoringStudy(AnyStudy):
-    """A study that trains nothing: its arms are pieces of an evaluation. A piece that can't be scored keeps the
-    reason."""
+    """A study that trains nothing: its arms are pieces of an evaluation, or keep why they can't be scored."""
 
     called: ClassVar[str] = "pieces"
     on: ClassVar[str]
@@ -170,8 +169,7 @@ def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]
 
 
 def about_models(records: "Records", names: Mapping[str, str]) -> "Iterator[Part]":
-    """Yield sections on what the models are, what their short names stand for, and what models of a run were trained
-    on."""
+    """Yield what the models are, what their short names stand for, and what models of a run were trained on."""
     from menagerie.studies.frame.parts import Facts, Heading
     from menagerie.studies.scoring.models import explain_models, training_lines
 

@@ -121,8 +121,7 @@ def shorten_text(text: Caption, known: set[str], most: int) -> Caption:
 
 
 def prune_graph(graph: SceneGraph, known: set[str]) -> SceneGraph | None:
-    """Return a graph with only known words in its nodes, and only predicates of known words; None if no node is
-    left."""
+    """Return a graph of only known words in nodes and predicates; None if no node is left."""
     nodes = [" ".join(word for word in words_in(node) if word in known) for node in graph.nodes]
     place = {old: new for new, old in enumerate(k for k, node in enumerate(nodes) if node)}
     edges = tuple(
