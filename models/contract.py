@@ -66,7 +66,7 @@ def check_config(subject: Subject) -> None:
 
 
 def check_names(subject: Subject) -> None:
-    """Check that the class doesn't override `read`, `cut_texts` and `logit_scale`, which other embedding calls."""
+    """Check that the class doesn't override `read`, `cut_texts` and `logit_scale`, which other code calls."""
     for name in ("read", "cut_texts", "logit_scale"):
         if getattr(type(subject.scorer), name) is not getattr(Scorer, name):
             subject.refuse(f"self.{name} of a scorer is taken (models/scorer.py); call yours otherwise")

@@ -25,7 +25,7 @@ from menagerie.studies.pages.geometry_cells import (
     TestedPredictor,
     cells_with_predictors,
     correlation_outcome,
-    test_predictors,
+    correlate_predictors,
     was_chosen_on,
 )
 from menagerie.studies.pages.geometry_conditions import ConditionRows, mean_percent
@@ -77,7 +77,7 @@ class GeometryPage:
         if not len(self.held.frame):
             yield Paragraph("Nothing is measured yet.")
             return
-        found, verdicts = test_predictors(self.cells), list(self.verdicts())
+        found, verdicts = correlate_predictors(self.cells), list(self.verdicts())
         yield from self.answer(found)
         yield Sentence(sentence(verdicts, "Kang et al. 2025"))
         if len(self.cells):

@@ -79,7 +79,7 @@ def cells_with_predictors(records: Records, measured: "pd.DataFrame") -> "pd.Dat
     return found.dropna().reset_index(drop=True)
 
 
-def test_predictors(found: "pd.DataFrame") -> list[TestedPredictor]:
+def correlate_predictors(found: "pd.DataFrame") -> list[TestedPredictor]:
     """Return the tests of `NAMED` and of `NEXT`. The p values of `NEXT` are corrected for their number (Holm)."""
     each = [correlations(found, its) for its in (NAMED, *NEXT)]
     p = [each[0][0].p, *holm([its[0].p for its in each[1:]])]

@@ -53,7 +53,7 @@ def parts(study: Any, records: Records, courses: Mapping[Key, Course], judged: M
     equal = {arm.cell.trained_as.id for (split, _), of in whole.items() if split in last for arm in of[last[split]]}
     shown = records.where(lambda arm: arm.cell.trained_as.id in equal)
     yield Rows("combinations", *combination_table(study, shown.where(subset=unseen)), says=COMBINATIONS)
-    yield Rows("tests", *test_table(study, shown), says=ALL_TESTS)
+    yield Rows("tests", *table_by_test(study, shown), says=ALL_TESTS)
     if levels:
         yield Heading("Effects", EFFECTS)
         yield from effect_figures(swaps, equal_images, levels)
@@ -130,7 +130,7 @@ def combination_table(study: Any, shown: Records) -> tuple[list[str], list[list[
     return ["split", *FACTORS, "negatives", "alpha", *TASKS, "images", "TFLOP", "parameters"], rows
 
 
-def test_table(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
+def table_by_test(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
     """Return a table with the accuracy on the swaps of every test, with the rows of `combinations`."""
     found = shown.where(task="swap").estimates((*PLACE, "subset"))
     tests = list(dict.fromkeys(key[-1] for key in found))

@@ -58,9 +58,7 @@ class ProbeModels(ScoringStudy):
         from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import parse_models
 
-        return parse_models(
-            self.models, self.embedding, TowerConfig(self.architecture, "", self.resolution or RESOLUTION)
-        )
+        return parse_models(self.models, self.code, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
 
     @cached_property
     def probe_set(self) -> ProbeRecipe:

@@ -20,7 +20,7 @@ from menagerie.studies.sample_search.points import (
     ratio_interval,
     ratio_rows,
     reached_of,
-    test_sentences,
+    sentences_on_test,
     volumes_so_far,
 )
 
@@ -52,7 +52,7 @@ def parts(study: Any, points: Sequence[SearchTrial]) -> Iterator[Part]:
     """Yield the page: ratios in words and the fronts; tables of both searches, what mattered, and all trials."""
     fronts, ratios = fronts_of(study, points), ratio_table(study, points)
     yield from (Sentence(f"{row[2]}.") for row in ratios.rows[: len(study.models) - 1])
-    yield from map(Sentence, test_sentences(study, points))
+    yield from map(Sentence, sentences_on_test(study, points))
     yield front_figure(study, points, fronts)
     yield Paragraph(explain_search(study, points))
     yield Heading("First search: fewest images against highest accuracy")

@@ -231,7 +231,7 @@ def ratio_rows(study: Any, points: Sequence[SearchTrial]) -> list[list[str]]:
     ]
 
 
-def test_sentences(study: Any, points: Sequence[SearchTrial]) -> list[str]:
+def sentences_on_test(study: Any, points: Sequence[SearchTrial]) -> list[str]:
     """Write a sentence for each model that reached the target on validation: the accuracy of that setting on the test,
     and whether this misses the target."""
     said = []

@@ -25,7 +25,7 @@ from menagerie.studies.sample_search.points import (
     SettingRuns,
     capped_of,
     importances,
-    test_sentences,
+    sentences_on_test,
 )
 from tests.helpers.splits import failed, make_split
 
@@ -317,7 +317,7 @@ def test_both_ratios_of_images_are_reported():
     assert columns["images of clip / images of the other"] == ("2.00", "4.00")
     assert columns["compared"] == ("at convergence", "at equal compute, 1000 steps")
     assert columns["95 % interval of the ratio"] == ("no spread: no interval",) * 2
-    better = test_sentences(study, points)
+    better = sentences_on_test(study, points)
     assert [line.split(", has ")[1].split(" %")[0] for line in better] == ["96.0", "96.0"]
     assert capped_of(study, points) == {"clip": (2, 3), "oc-clip": (1, 2)}
     both = [*points, *(point._replace(question="target") for point in points)]
