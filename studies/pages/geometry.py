@@ -24,8 +24,8 @@ from menagerie.studies.pages.geometry_cells import (
     TEST,
     TestedPredictor,
     cells_with_predictors,
-    correlation_outcome,
     correlate_predictors,
+    correlation_outcome,
     was_chosen_on,
 )
 from menagerie.studies.pages.geometry_conditions import ConditionRows, mean_percent
