@@ -40,16 +40,7 @@ from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_study import SearchStudy, write_trials
-from menagerie.studies.pages.tune import (
-    OWN,
-    Searched,
-    best_entry,
-    leaders,
-    own_options,
-    parts,
-    trial_table_rows,
-    write_best,
-)
+from menagerie.studies.pages.tune import OWN, Searched, best_entry, leaders, own_options, parts, search_rows, write_best
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -250,7 +241,7 @@ class Tune(CaptionOptions, SearchStudy):
     def export(self, records: Records) -> None:
         """Write all trials, and the best recipes as `--tuned` reads them. In the end raise if a model has no recipe."""
         searched = self.all_searched(records)
-        rows = trial_table_rows(searched)
+        rows = search_rows(searched)
         if self.judge:
             rows = [
                 {self.judge if name == "validation" else name: value for name, value in row.items()} for row in rows

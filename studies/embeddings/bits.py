@@ -1,5 +1,4 @@
-"""How many bits scores carry about a binary question, such as which of two captions is true, or about which of several
-sets is true."""
+"""How many bits scores carry about a binary question, such as which of two captions is true, or about which set is."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -59,8 +58,7 @@ def margin_bits(margins: Float[np.ndarray, "..."]) -> MarginBits:
 
 
 def exclusive_or(one: Float[np.ndarray, "*n"], two: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
-    """Return 2 atanh(tanh(a / 2) tanh(t / 2)): the log-odds that two binary variables are equal, from the log-odds a
-    (`one`) and t (`two`) of each."""
+    """Return the log-odds that two binary variables are equal, 2 atanh(tanh(a / 2) tanh(t / 2)) of their log-odds."""
     return np.logaddexp(0, one + two) - np.logaddexp(one, two)
 
 

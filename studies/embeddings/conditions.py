@@ -189,8 +189,7 @@ def cosines(x: Float[np.ndarray, "v p q d"], y: Float[np.ndarray, "v p q d"]) ->
 
 
 def replacing_pairs(axes: ProbeAxes, side: int) -> Num[np.ndarray, " p"]:
-    """For each pair of animals, return the number of the pair in which the left (0) or the right (1) animal is replaced
-    by the next animal that isn't in the pair."""
+    """Return, for each pair of animals, the pair with the left (0) or right (1) replaced by the next other animal."""
     number = {tuple(pair): p for p, pair in enumerate(axes.animals.tolist())}
     kinds, found = axes.kinds[0], []
     if kinds < 3:

@@ -38,8 +38,7 @@ class Geometry(NamedTuple):
     concepts: Measured
     """R2 of embeddings as animals + textures + background, which predicts D = 0."""
     components: Measured
-    """k95: how many principal components hold 95 % of the part of D that views share; chance is their number for a D
-    that varies equally in all directions."""
+    """k95: how many principal components hold 95 % of what views share of D; chance is that of an isotropic D."""
     cosine: Measured
     """Mean |cos| of an animal's and a texture's direction."""
     leak: Measured
@@ -56,7 +55,7 @@ def geometry(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometr
     z = embeddings.astype(np.float64)
     z = z - z.mean((1, 2), keepdims=True)
     d = swap_differences(z, axes)
-    power = product_across_views(d)
+    power = view_product(d)
     unsure = unsure_reason(power, axes, mean_square(z))
     compositions, placed = (
         no_number(unsure, 0.0) if unsure else Measured(composition_fit(d, power, axes, places), 0.0)
@@ -79,7 +78,7 @@ def swap_differences(z: Embeddings, axes: ProbeAxes) -> Float[np.ndarray, "v p h
     return z[:, :, axes.half] - z[:, :, axes.swaps[axes.half]]
 
 
-def product_across_views(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
+def view_product(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
     """Return the mean inner product between two different views, over all pairs of views."""
     views = len(d)
     return ((d.sum(0) ** 2).sum(-1) - (d**2).sum((0, -1))) / (views * (views - 1))
@@ -105,10 +104,7 @@ def binding_share(z: Embeddings, power: Float[np.ndarray, "p h"], axes: ProbeAxe
             0.0,
         )
     quartets = quartet_means(z, axes)
-    varied = (
-        product_across_views(z - quartets).mean()
-        + product_across_views(subtract_backgrounds(quartets, axes)).mean() / kept
-    )
+    varied = view_product(z - quartets).mean() + view_product(subtract_backgrounds(quartets, axes)).mean() / kept
     if varied <= ROUNDING * mean_square(z):
         return no_number("views don't agree on how scenes differ", 0.0)
     return Measured(power.mean() / (4 * varied), 0.0)
@@ -164,13 +160,13 @@ def composition_fit(
     for fold in range(FOLDS):
         train, test = folds != fold, folds == fold
         told = np.stack([x[test] @ ridge(as_rows(x[train]), as_rows(each[train]), PENALTY) for each in d])
-        missed += product_across_views(d[:, test] - told).sum()
+        missed += view_product(d[:, test] - told).sum()
     return 1 - missed / power.sum()
 
 
 def swap_regressors(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
-    """Return the regressors of D: 1 for each composition of a scene, -1 for each composition of its swap. If `placed`,
-    a composition has a column for each place."""
+    """Return the regressors of D, 1 for each composition of a scene and -1 for each of its swap; by place if
+    `placed`."""
     textures = axes.textures[axes.half]
     kinds = int(np.prod(axes.kinds))
     x = np.zeros((len(axes.animals), len(textures), 2 if placed else 1, kinds))

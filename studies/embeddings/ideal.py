@@ -61,8 +61,7 @@ def unit_vector(vector: Vector) -> Vector:
 
 
 def least_margins(embedding: IdealEmbedding) -> dict[str, float]:
-    """Return the smallest margin of each condition over all scenes of one or two objects. If it is positive, the
-    condition holds in all of them."""
+    """Return the least margin of each condition over scenes of one or two objects; above 0 it always holds."""
     conditions = {
         "categorisation": categorisation_margins,
         "attribute binding": binding_margins,
@@ -85,8 +84,7 @@ def pair_margins(embedding: IdealEmbedding) -> tuple[float, float]:
 
 
 def categorisation_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which embeddings that share an object are nearer to each other than embeddings that don't,
-    whatever their attributes and places."""
+    """Yield by how much embeddings with a common object are nearer than others, whatever attributes and places."""
     one, two, three = (embedding.of((obj, None, None)) for obj in (x, y, z))
     both = embedding.of((x, None, None), (y, None, None))
     yield 1 - one @ two
@@ -109,8 +107,7 @@ def binding_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterat
 
 
 def place_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which a scene is nearer to itself than to its mirror, and to a scene that shares one object
-    in its place than to that scene mirrored."""
+    """Yield by how much a scene is nearer to itself, and to one that shares an object in place, than to mirrors."""
     scene, mirror = embedding.of((x, None, LEFT), (y, None, RIGHT)), embedding.of((x, None, RIGHT), (y, None, LEFT))
     yield 1 - scene @ mirror
     yield scene @ embedding.of((x, None, LEFT), (z, None, RIGHT)) - scene @ embedding.of(
@@ -119,8 +116,7 @@ def place_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator
 
 
 def negation_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which x is nearer to "no y" than to "no x", "no x" nearer to "no y" than x to y, and "no x"
-    nearer to y than to x."""
+    """Yield by how much x is nearer to "no y" than to "no x", "no x" to "no y" than x to y, "no x" to y than x."""
     one, two = embedding.of((x, None, None)), embedding.of((y, None, None))
     yield one @ embedding.no(y) - one @ embedding.no(x)
     yield embedding.no(x) @ embedding.no(y) - one @ two

@@ -34,8 +34,7 @@ def no_number(reason: str, chance: float | None = None) -> Measured:
 
 
 def share_right(margins: Float[np.ndarray, "..."]) -> Measured:
-    """Return the share of choices between two that are right: those with a positive margin. A tie, a margin of 0,
-    counts one half, which is chance."""
+    """Return the share of choices between two that are right, with a positive margin; a margin of 0 is one half."""
     return Measured(np.heaviside(margins, 0.5).mean(dtype=float), 0.5)
 
 

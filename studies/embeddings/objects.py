@@ -41,8 +41,7 @@ def mask_means(
 
 
 class Same(NamedTuple):
-    """Share of pairs of patches for which a reader tells rightly whether both show the same object; chance is the share
-    for a reader of the patches' places alone."""
+    """Share of pairs of patches for which a reader tells if they show the same object; chance reads places alone."""
 
     tokens: Measured
     less_places: Measured

@@ -21,15 +21,13 @@ class BindingProbes(NamedTuple):
     right: Measured
     """Share of objects whose own texture scores highest of all."""
     right_of_two: Measured
-    """Share of objects whose own texture scores above the other object's; one half for a reader that knows no more than
-    which animals and textures a scene has."""
+    """Share of objects whose own texture scores above the other object's; one half without any binding."""
     scene: Measured
     """Share of scenes whose margin is positive."""
     bits: Measured
     """Bits of the scene's margin, of exactly 1 bit."""
     place_scene: Measured
-    """Share of scenes whose margin by place is positive: the probes of which animal is left and which texture is left
-    are both right or both wrong."""
+    """Share of scenes in which probes of the left animal and of the left texture are both right or both wrong."""
     place_bits: Measured
     """Bits of the margin by place, of exactly 1 bit."""
     animal_left: Measured

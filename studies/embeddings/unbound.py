@@ -13,8 +13,7 @@ from menagerie.studies.embeddings.probes import FOLDS
 
 
 class Unbound(NamedTuple):
-    """Bits about a scene's bag, which is the set of its animals and that of its textures: of both sets, of the animals
-    alone, of the textures alone."""
+    """Bits about the sets of a scene's animals and textures, its bag: of both, of animals, of textures."""
 
     bits: Measured
     animals: Measured

@@ -39,8 +39,7 @@ class Bits(ProbeMeasure):
     layers: tuple[str, ...] = ()
     """Names of the layers that are read, of images and texts; a scorer's missing ones are skipped. Empty: all."""
     relation: bool = False
-    """Whether the question is which of two known objects is left, in place of which animal has which texture. Captions
-    then state the relation."""
+    """Whether the question is which of two objects is left, and captions state the relation."""
 
     @cached_property
     def settings(self) -> Row:
@@ -114,8 +113,7 @@ def caption_features(
 def read_layers(
     encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
-    """Return embeddings by layer and by what is read of it: the mean token, or all tokens side by side, whose number is
-    the same for each image."""
+    """Return embeddings by layer and by what is read of it: the mean token, or equally many tokens side by side."""
     parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK) if parts else ():
         found = encode(range(start, min(start + BLOCK, count)))
@@ -132,12 +130,12 @@ def probe_rows(
     from menagerie.studies.embeddings.geometry import geometry
     from menagerie.studies.embeddings.probes import probe_binding
 
-    yield from labelled_rows(part, layer, read, probe_binding(embeddings, axes))
+    yield from label_rows(part, layer, read, probe_binding(embeddings, axes))
     if layer == EMBEDDING:
-        yield from labelled_rows(part, layer, read, geometry(embeddings, axes))
+        yield from label_rows(part, layer, read, geometry(embeddings, axes))
 
 
-def labelled_rows(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[Row]:
+def label_rows(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[Row]:
     from menagerie.studies.embeddings.measured import rows_of_result
 
     yield from ({"part": part, "layer": layer, "read": read} | row for row in rows_of_result(found))
@@ -147,7 +145,7 @@ def score_bits_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]")
     """Yield the bits of scores, and the share of true captions above the false one; a tie counts one half."""
     from menagerie.studies.embeddings.bits import margin_bits
 
-    yield from labelled_rows(BOTH, SCORE, SCORE, margin_bits(margins_of(scorer, both)))
+    yield from label_rows(BOTH, SCORE, SCORE, margin_bits(margins_of(scorer, both)))
 
 
 def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Float[np.ndarray, " n"]:

@@ -74,8 +74,7 @@ def named_texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -
 
 
 def named_texts(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
-    """Return the named texts of a scene of two objects side by side. The absent animals are the same for a scene, its
-    swap and its mirror."""
+    """Return the named texts of a scene. Absent animals are the same for a scene, its swap and its mirror."""
     from menagerie.generators.splits.probe_scenes import from_left, quartet
 
     number = phrasing_number(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)

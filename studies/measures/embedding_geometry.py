@@ -21,7 +21,7 @@ from menagerie.studies.measures.bits import (
     MEAN,
     TEXT,
     caption_features,
-    labelled_rows,
+    label_rows,
     read_layers,
 )
 from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes, unknown_words_reason
@@ -48,7 +48,7 @@ class EmbeddingGeometry(ProbeMeasure):
         axes, numbers = probe_axes(both[0])
         captions = (text for data in both for text in data.records.captions)
         if reason := why_no_embeddings(scorer) or unknown_words_reason(captions, material.texts):
-            yield from labelled_rows(TEXT, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
+            yield from label_rows(TEXT, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
             return
 
         def embeddings_of(encode: "Callable[[range], Features]") -> np.ndarray:
@@ -75,19 +75,18 @@ def why_no_embeddings(scorer: "Scorer") -> str:
 def geometry_rows(
     images: Float[np.ndarray, "v p q d"], texts: Sequence[Float[np.ndarray, "v p q d"]], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """Yield the measures of embeddings of images, and of texts in both orders of mention. The two orders count as views
-    with the same images."""
+    """Yield the measures of images and of texts. The two orders of mention count as views of the same images."""
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * len(texts)))
     of_texts, of_images = np.concatenate(texts), np.concatenate([images] * len(texts))
-    yield from labelled_rows(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
-    yield from labelled_rows(TEXT, EMBEDDING, MEAN, geometry(of_texts, twice))
+    yield from label_rows(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
+    yield from label_rows(TEXT, EMBEDDING, MEAN, geometry(of_texts, twice))
     if images.shape != texts[0].shape:
         reason = (
             f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text don't share a space"
         )
-        yield from labelled_rows(BOTH, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
+        yield from label_rows(BOTH, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
         return
-    yield from labelled_rows(BOTH, EMBEDDING, MEAN, alignment(of_images, of_texts, twice))
+    yield from label_rows(BOTH, EMBEDDING, MEAN, alignment(of_images, of_texts, twice))
     unit = units(texts[0])
     swapped = unit - unit[:, :, axes.swaps]
-    yield from labelled_rows(EDITED, EMBEDDING, MEAN, edits(images, axes, lambda moved: (moved * swapped).sum(-1)))
+    yield from label_rows(EDITED, EMBEDDING, MEAN, edits(images, axes, lambda moved: (moved * swapped).sum(-1)))

@@ -34,10 +34,7 @@ BLOCK = 32  # images or texts that are encoded at once
 WITHOUT = "leave it out of --models, or masks out of --parts"
 ITEM = ["seed", "subset", "task", "scene", "caption", "animals"]  # columns that identify a measured item
 # Tasks that slots are ranked by: recognition, as the paper ranks them by zero-shot classification, and binding itself.
-RANKINGS: Mapping[str, tuple[str, ...]] = {
-    "recognition": ("replace animal", "replace texture"),
-    "binding": ("swap",),
-}
+RANKINGS: Mapping[str, tuple[str, ...]] = {"recognition": ("replace animal", "replace texture"), "binding": ("swap",)}
 SEPARATOR = " | "  # in the names of columns
 ALL, BEST, WORST, RANDOM = "all slots", "best half", "worst half", "random half"
 NOT_RANKED = {"ranked": "", "kept": ALL}
@@ -160,7 +157,7 @@ def percent_right(values: pd.Series) -> float:
     return 100 * float(np.mean(values.to_numpy())) if len(values) else math.nan
 
 
-def tasks_in_order(items: pd.DataFrame) -> list[str]:
+def sorted_tasks(items: pd.DataFrame) -> list[str]:
     return sorted(set(items.task), key=by_task)
 
 
@@ -226,7 +223,7 @@ def selection_points(measured: pd.DataFrame) -> pd.DataFrame:
 def selection_table(points: pd.DataFrame) -> Rows:
     """Return a table with a row for each selection of slots: its accuracy on each task, their average, and how far its
     accuracy over all records is above that of all slots."""
-    tasks, deltas = tasks_in_order(points), estimates(points, ("ranked", "kept"), NOT_RANKED)
+    tasks, deltas = sorted_tasks(points), estimates(points, ("ranked", "kept"), NOT_RANKED)
     rows = []
     for (ranked, kept), items in points.groupby(["ranked", "kept"], sort=False):
         each = [percent_right(items.value[items.task == task]) for task in tasks]
@@ -237,9 +234,8 @@ def selection_table(points: pd.DataFrame) -> Rows:
 
 
 def selection_verdicts(points: pd.DataFrame) -> Iterator[Verdict]:
-    """Yield the verdict on table 4 of SPARO's paper, that the half of the slots that recognise best beats all slots
-    together, and on two controls of ours."""
-    tests = f"all tests: {', '.join(tasks_in_order(points)) if len(points) else DASH}"
+    """Yield the verdict on table 4, that the half of the slots that recognises best beats all, and on two controls."""
+    tests = f"all tests: {', '.join(sorted_tasks(points)) if len(points) else DASH}"
     texts = {
         ("", ALL): "The half of the slots that recognise best, chosen on validation, is better than all (table 4: "
         "SugarCrepe 76.1 against 73.0); over all tasks",

@@ -30,7 +30,7 @@ from menagerie.studies.measures.embeddings import (
     EmbeddedItems,
     embed_tests,
     percent_right,
-    tasks_in_order,
+    sorted_tasks,
 )
 from menagerie.studies.runs.data import Material
 
@@ -117,8 +117,7 @@ Columns = dict[str, Float[np.ndarray, " _"]]
 def masked_values(
     validation: EmbeddedItems, tests: EmbeddedItems, slots: int, tasks: Sequence[str], seed: int
 ) -> tuple[Columns, Columns]:
-    """Return the values of all items before and after each mask, for validation and for tests. Tasks without items in
-    validation have no masks."""
+    """Return values before and after each mask, for validation and tests; masks need items in validation."""
     found: tuple[Columns, Columns] = ({}, {})
     width = tests.products.shape[-1]
     for shape, parts in {"slots": slots, "numbers": width}.items():
@@ -224,7 +223,7 @@ def mask_verdict(claim: str, row: str, task: str, theirs: pd.DataFrame | None, o
     sides = [mask_sides(items, task) for items in (theirs, ours)]
     changes = [rest.assign(value=rest.after - rest.before, mask=k) for k, (_, _, rest) in enumerate(sides)]
     delta = estimates(pd.concat(changes), ("mask",), {"mask": 0}).get((1,))
-    found = verdict(claim, row, f"all tests: {', '.join(tasks_in_order(changes[0]))}", delta, 1)
+    found = verdict(claim, row, f"all tests: {', '.join(sorted_tasks(changes[0]))}", delta, 1)
     before, after = (for_each_gained(fit, rest) for fit, _, rest in sides)
     if before is None or after is None:
         return found._replace(difference=f"{found.difference}; the paper's measure: {DASH}, too little was gained")

@@ -23,8 +23,7 @@ Statistic = Callable[[Means], Values]
 
 
 def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = False) -> Estimate | None:
-    """Return a statistic of the means of several groups of records, over the seeds that all groups have; None if a
-    group is empty or there is no such seed."""
+    """Return a statistic of the means of groups, over common seeds; None if a group or a common seed is missing."""
     its = curve_estimate(parts, function) if all(map(len, parts)) else None
     return its and its._replace(signed=signed)
 

@@ -13,8 +13,7 @@ from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Senten
 from menagerie.studies.frame.records import Records
 
 TEST = "seen_2"
-"""The test on which effects are measured: two objects, both mentioned. All runs train on some such images and captions,
-whatever their factors."""
+"""The test on which effects are measured: two objects, both mentioned, as in a part of every run's training."""
 TESTED = "seen 2: swap"
 RECOGNITION = ("replace animal", "replace texture")
 # Each factor in words, and the format of its values.

@@ -88,8 +88,7 @@ class DiversityClaims:
         return [self.points(task, kind, supervision=supervision, coverage=share) for share in self.coverages]
 
     def nmi(self, share: float) -> float:
-        """Return the normalised mutual information of animals and textures in captions at a coverage, where all seen
-        combinations are equally frequent."""
+        """Return the normalised mutual information of animals and textures at a coverage with equal frequencies."""
         world = load_world(self.study.world)
         shown = round_coverage(share, self.study.classes) / self.study.classes
         return abs(-2 * log(shown) / (log(len(world.animals)) + log(len(world.textures))))
@@ -147,10 +146,7 @@ class DiversityClaims:
         """Return the verdict on whether more compositions in as many images help more than more images."""
         least, following = self.coverages[:2]
         images = max(self.study.more_scenes)
-        both = [
-            self.points(COMPOSITION, coverage=least, images=images),
-            self.points(COMPOSITION, coverage=following),
-        ]
+        both = [self.points(COMPOSITION, coverage=least, images=images), self.points(COMPOSITION, coverage=following)]
         row = f"coverage {following:.0%} in {self.study.train_scenes} images above {least:.0%} in {images}"
         return self.said("quantity", row, COMPOSITION, contrast(both, gain, signed=True), 1)
 

@@ -131,7 +131,7 @@ def combination_table(study: Any, shown: Records) -> tuple[list[str], list[list[
 
 
 def table_by_test(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
-    """Return a table with the accuracy on the swaps of every test, with the rows of `combinations`."""
+    """Return a table with the accuracy on the swaps of every test, with the rows of `combination_table`."""
     found = shown.where(task="swap").estimates((*PLACE, "subset"))
     tests = list(dict.fromkeys(key[-1] for key in found))
     rows = [

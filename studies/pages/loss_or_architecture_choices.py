@@ -63,8 +63,7 @@ def factor_levels(study: Any) -> Levels:
 def comparisons(
     study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs, last: Mapping[str, int]
 ) -> list[ComparedRuns]:
-    """Return the comparisons for each number of negatives: at equal images, with priors, at equal operations, and at
-    each combination's best budget."""
+    """Return what is compared for each number of negatives: equal images, priors, equal operations, best budgets."""
     found, setups = [], {key: course.chosen for key, course in courses.items()}
     for count in study.negatives:
         its = {key: budgets for key, budgets in whole.items() if key[1].negatives in (0, count) and key[0] in last}

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 EQUAL_IMAGES = "equal images"
 SWAP, IMAGE_SCORE = "swap", "image score"
 MEASURES = {SWAP: lambda its: its, IMAGE_SCORE: lambda its: its.four_way_items("image")}
-"""What effects are measured on: the swaps of unseen pairs, and the image score of their four-way items, which a prior
-changes only by rounding."""
+"""What effects are measured on: swaps of unseen pairs, and their image score, which a prior hardly changes."""
 
 
 def effect_sentences(swaps: Records, choice: ComparedRuns, levels: Levels, several: bool) -> Iterator[Part]:
@@ -72,8 +71,7 @@ def clear_single_effects(its: Records, levels: Levels) -> dict[str, list[str]]:
 def single_effect_table(
     swaps: Records, chosen: Sequence[ComparedRuns], levels: Levels
 ) -> tuple[list[str], list[list[str]]]:
-    """Return a table with a row for each split, factor and levels of the other factors, at equal images: as scored, and
-    with the prior subtracted."""
+    """Return a table with a row for each split, factor and levels of the others, with and without the prior."""
     rows = []
     for choice in (each for each in chosen if not each.name or each.name.startswith(PRIOR)):
         its = swaps.where(lambda arm, choice=choice: arm.id in choice.arms)

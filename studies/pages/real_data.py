@@ -21,21 +21,15 @@ from menagerie.studies.real_training.photographs import GROUP, OTHERS
 from menagerie.studies.scoring import benchmark_page
 from menagerie.studies.scoring.benchmark_page import frame_rows
 from menagerie.studies.scoring.benchmark_piece import PIECES
-from menagerie.studies.scoring.benchmark_tables import (
-    NUMBERS,
-    THEIRS,
-    BenchmarkScores,
-    result_numbers,
-    unscored_records,
-)
+from menagerie.studies.scoring.benchmark_tables import NUMBERS, THEIRS, BenchmarkScores, count_unscored, result_numbers
 from menagerie.studies.scoring.levels import (
     Levels,
     binomial,
-    headline_name,
     level_figure,
     level_of,
     level_parts,
-    mean_over_seeds,
+    name_headline,
+    seed_mean,
 )
 from menagerie.studies.scoring.study import left_out_pieces
 
@@ -159,7 +153,7 @@ class RealPage:
         yield from level_parts(self.levels)
         for title, says, facts in (
             ("Left out", "", left_out_pieces(self.records)),
-            ("Not all records were scored", NOT_ALL, unscored_records(self.table)),
+            ("Not all records were scored", NOT_ALL, count_unscored(self.table)),
         ):
             if facts:
                 yield Heading(title, says)
@@ -188,10 +182,8 @@ class RealPage:
             name = rows.name.iloc[0]
             for (model, *where), seeds in rows[rows.name == name].groupby(["model", *self.varying], sort=False):
                 row = ", ".join([short(model), *map(" ".join, zip(self.varying, map(str, where), strict=True))])
-                found[headline_name(label, name), row] = mean_over_seeds(
-                    [level_of(its) for its in seeds.to_dict("records")]
-                )
-            chances[headline_name(label, name)] = self.chance if label == HELD_OUT else known.get((label, name))
+                found[name_headline(label, name), row] = seed_mean([level_of(its) for its in seeds.to_dict("records")])
+            chances[name_headline(label, name)] = self.chance if label == HELD_OUT else known.get((label, name))
         return level_figure(found, {panel: its for panel, its in chances.items() if its is not None})
 
     @property

@@ -111,7 +111,7 @@ def best_entry(study: SplitStudy, searched: Searched) -> Row:
     } | ({"options": own} if own else {})
 
 
-def trial_table_rows(searched: Sequence[Searched]) -> list[Row]:
+def search_rows(searched: Sequence[Searched]) -> list[Row]:
     """Return the rows of all models with the same columns, without that of own options if no model has any."""
     rows = [row for its in searched for row in its.rows]
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "options"]
@@ -139,7 +139,7 @@ def parts(searched: Sequence[Searched], seeds: int, judge: str = "") -> Iterator
     from menagerie.studies.frame.search_figures import VALIDATION, accuracy, parallels, value_of
 
     yield from map(partial(chosen_sentence, seeds=seeds, judge=judge), searched)
-    rows = trial_table_rows(searched)
+    rows = search_rows(searched)
     winners = {its.model: its.chosen[0].number for its in searched if its.chosen}
     named = {"judge": judge or "Validation accuracy", "failed": "" if judge else FAILED_AT_0}
     yield course_figure(rows, winners, COURSE.format(seeds=seeds, **named), judge)

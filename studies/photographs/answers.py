@@ -49,7 +49,7 @@ TESTS = (
 NO_POINTS = pd.DataFrame({"seed": [], "subset": [], "task": [], "scene": [], "animals": [], "value": []})
 
 
-def records_of_measure(points: pd.DataFrame, measure: str) -> pd.DataFrame:
+def measured_records(points: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Return the records that a measure is taken over."""
     replaced, swaps = points[points.task.isin(REPLACED)], points[points.task == "swap"]
     if measure != KNOWN:
@@ -137,7 +137,7 @@ class Answers:
     def each(self, model: str, place: Any, *groups: pd.DataFrame, measures: Collection[str] = BOTH) -> list[Compared]:
         """Compare two groups of records by each measure."""
         return [
-            Compared(model, place, measure, *compared(*(records_of_measure(points, measure) for points in groups)))
+            Compared(model, place, measure, *compared(*(measured_records(points, measure) for points in groups)))
             for measure in measures
         ]
 
@@ -168,8 +168,7 @@ class Answers:
             yield from (row for row in rows if row.first.clusters or row.second.clusters)
 
     def at_step(self, model: str, place: Step) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the records after training on a number of photographs, from scratch and after synthetic training, of
-        animal pairs that no run of the figure shows."""
+        """Return the records with and without synthetic training, of animal pairs that no run of the figure shows."""
         base = TransferRun(model, 0)
         own = [base._replace(world=OWN, count=n) for n in limit_counts(self.study.photographs, self.material.several)]
         shown = (base, *own[:1]) if place.test == HELD_OUT else (base,)  # all of `own` show the same pairs
@@ -189,12 +188,11 @@ class Answers:
         ladder = [[first._replace(images=n, tuned=tuned) for n in self.study.images] for tuned in (False, True)]
         images = [int(self.done[run][1]["train_images"]) for run in ladder[0]]  # there may be fewer than asked for
         for measure in BOTH:
-            sides = [[records_of_measure(points[run], measure) for run in side] for side in ladder]
-            yield Ladder(model, measure, images, *sides, records_of_measure(points[base], measure))
+            sides = [[measured_records(points[run], measure) for run in side] for side in ladder]
+            yield Ladder(model, measure, images, *sides, measured_records(points[base], measure))
 
     def changes(self, model: str) -> Iterator[Compared]:
-        """Compare training in the unchanged synthetic world with training with each factor changed, on records of
-        animal pairs that neither training shows."""
+        """Compare the unchanged synthetic world with each changed factor, on animal pairs that neither trains on."""
         if model not in self.study.with_factors:
             return
         base = TransferRun(model, 0)

@@ -33,13 +33,7 @@ from menagerie.studies.photographs.trainings import (
     world_name,
     worlds_tested,
 )
-from menagerie.studies.photographs.worlds import (
-    SharedPhotographs,
-    Worlds,
-    photographs_of,
-    shared_photographs,
-    write_worlds,
-)
+from menagerie.studies.photographs.worlds import CommonFiles, Worlds, photographs_of, shared_photographs, write_worlds
 from menagerie.studies.runs.cell import Cell, Start
 from menagerie.studies.runs.data import SplitData
 
@@ -56,7 +50,7 @@ class PreparedWorlds(NamedTuple):
     photographs: AnimalPhotographs
     worlds: Worlds
     material: PhotographCounts
-    audit: list[SharedPhotographs]
+    audit: list[CommonFiles]
     left_out: list[str]
     """The questions that can't be answered, and why."""
 
@@ -97,7 +91,7 @@ def cell_in(study: Any, training: TransferRun, start: Start | None = None) -> Ce
     recipe = train_recipe(study, training)
     data = TransferData(
         train=split_in(study, recipe),
-        world=training_data_name(training),
+        world=data_name(training),
         tested=tuple(tests_of_run(study, training)),
         images=training.images,
         factor=training.factor,
@@ -135,7 +129,7 @@ def store_of(root: Path, world: str, resolution: int) -> SplitFolder:
     return SplitFolder(root, load_world(world), resolution)
 
 
-def training_data_name(training: TransferRun) -> str:
+def data_name(training: TransferRun) -> str:
     """Return the name of a run's training data in tables."""
     if training.world == SYNTHETIC:
         return SYNTHETIC

@@ -23,8 +23,7 @@ Samples = tuple[list[UInt8[np.ndarray, "h w 3"]], list[tuple[str, str]]]
 
 
 class BareTests(SplitTests):
-    """The tests of one subset of a spatial split, with captions without textures: "a lion left of a bear" against "a
-    bear left of a lion"."""
+    """Tests of a spatial split whose captions have no textures: "a lion left of a bear", "a bear left of a lion"."""
 
     def __init__(self, data: SplitDataset) -> None:
         self.data, self.name = data, data.name

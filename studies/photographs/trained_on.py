@@ -7,7 +7,7 @@ from typing import Any
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import COUNTED, Covered, RecipeScenes, Training, covered
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.photographs.cells import tests_of_run, train_recipe, training_data_name
+from menagerie.studies.photographs.cells import data_name, tests_of_run, train_recipe
 from menagerie.studies.photographs.data import TestedSplit
 from menagerie.studies.photographs.trainings import TransferRun as Run
 from menagerie.studies.scoring.trained_on import coverage_cells
@@ -22,8 +22,8 @@ SAYS = (
 def trained_on_rows(study: Any, runs: Iterable[Run]) -> Iterator[list[str]]:
     """Yield a row for each training, whatever its model, and each of its tests."""
     for run in dict.fromkeys(run._replace(model="") for run in runs):
-        start = f", after {training_data_name(run.start)}" if run.start else ""
-        place = [run.kind, training_data_name(run) + start, str(run.images or "all"), run.factor or DASH, str(run.seed)]
+        start = f", after {data_name(run.start)}" if run.start else ""
+        place = [run.kind, data_name(run) + start, str(run.images or "all"), run.factor or DASH, str(run.seed)]
         for test in tests_of_run(study, run):
             for name, subset in test.subsets.items():
                 had = covered_subset(training_with_start(study, run), test, subset)

@@ -160,13 +160,13 @@ def photograph_worlds(
     yield PHOTOGRAPHS, (photographs.tested, False)
     yield NATURAL, (photographs.tested, True)
     for seed in range(config.seeds) if photographs.several else ():
-        tested = {name: held_out_photograph(files, seed) for name, files in photographs.several.items()}
+        tested = {name: held_out_file(files, seed) for name, files in photographs.several.items()}
         yield f"{HELD_OUT}-{seed}", (tested, False)
     runs = (run._replace(model="", images=0, tuned=False) for run in all_runs(config, material))
     for training in dict.fromkeys(runs):
         if training.world == OWN:
             files = {
-                name: training_photographs(pictures, training.seed, training.count)
+                name: training_files(pictures, training.seed, training.count)
                 for name, pictures in photographs.several.items()
             }
         elif training.world == OTHERS:
@@ -178,14 +178,13 @@ def photograph_worlds(
         yield world_name(training), (files, False)
 
 
-def held_out_photograph(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
+def held_out_file(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
     """Return the one photograph of an animal that is tested with a seed."""
     return (files[seed % len(files)],)
 
 
-def training_photographs(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
-    """Choose up to `count` photographs of an animal, without the one that `held_out` gives for this seed. A larger
-    choice contains the smaller ones."""
+def training_files(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
+    """Return `count` photographs of an animal, or fewer, without the held-out one; more contain fewer."""
     place = seed % len(files)
     return tuple([*files[place + 1 :], *files[:place]][:count])
 

@@ -80,8 +80,7 @@ def read_cutouts(folder: Path, synthetic: World) -> AnimalPhotographs:
 
 
 def draw_pictures(world: World, folder: Path) -> Path:
-    """Write pictures that take the place of photographs: rendered animals, cut out along their masks. They show a
-    world's animals and a few further ones."""
+    """Write cut-outs of rendered animals, the world's and a few further ones, in place of photographs."""
     from PIL import Image
 
     from menagerie.envs.render.renderer import Renderer
@@ -179,7 +178,7 @@ def write_patch(path: Path, color: tuple[int, int, int]) -> None:
         Image.fromarray(np.full((PATCH, PATCH, 3), color, np.uint8)).save(temporary, "PNG")
 
 
-class SharedPhotographs(NamedTuple):
+class CommonFiles(NamedTuple):
     """The numbers of photographs of a training world, of a test world, and of both."""
 
     training: str
@@ -189,7 +188,7 @@ class SharedPhotographs(NamedTuple):
     both: int
 
 
-def shared_photographs(config: Any, material: PhotographCounts, files: Worlds) -> list[SharedPhotographs]:
+def shared_photographs(config: Any, material: PhotographCounts, files: Worlds) -> list[CommonFiles]:
     """Compare the files of each world of photographs that is trained on with those of each world that its runs are
     tested on.
 
@@ -205,7 +204,7 @@ def shared_photographs(config: Any, material: PhotographCounts, files: Worlds) -
                 f"{trained[min(both)]} of training world {world!r} and {tested[min(both)]} of test world {test!r} are "
                 "the same photograph (SHA-256); remove one of them from the folder of --photos or --cutouts"
             )
-        rows.append(SharedPhotographs(world, len(trained), test, len(tested), len(both)))
+        rows.append(CommonFiles(world, len(trained), test, len(tested), len(both)))
     return rows
 
 

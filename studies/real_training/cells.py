@@ -44,8 +44,7 @@ class TrainedOn(NamedTuple):
 
 
 def training_places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
-    """Yield each model with each combination of sources, parser, share of rendered scenes and start, once. A model that
-    reads no graphs has only the default parser."""
+    """Yield each model at each place, once; a model that reads no graphs has only the default parser."""
     every = (
         (model, place if "graphs" in spec_of(model).reads else place._replace(parser=DEFAULT))
         for place in starmap(TrainedOn, product(study.sources, study.parser, study.mix, study.starts or (NONE,)))
@@ -74,8 +73,7 @@ def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dic
 
 
 def checkpoint_of(name: str, model: str, seed: int) -> Path:
-    """Find the checkpoint of a model in a run, a cell or a checkpoint's folder; of several seeds, that of this seed.
-    Raises unless exactly one fits."""
+    """Return the checkpoint of a model, and of this seed if there are several. Raises unless exactly one fits."""
     folders = checkpoints_in(Path(name)) if Path(name).exists() else []
     if not folders:
         raise UserError(f"--from {name}: there is no run, no cell and no checkpoint")

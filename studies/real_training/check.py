@@ -57,8 +57,7 @@ def check_sources(together: str) -> None:
 
 
 def folders_of(study: Any) -> Given:
-    """Map each folder of a source or benchmark that `--images` replaces to the folders given for it. Raises if several
-    are given for a folder that sources read."""
+    """Map each folder that `--images` replaces to those given. Raises if sources read it and several are given."""
     if not study.images:
         return {}
     read_by_sources = {folder for name in sources.names() for folder in sources.load(name).images}

@@ -10,13 +10,7 @@ from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.sources.mixture import Mixture, Part
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.studies.real_training.photographs import (
-    CaptionCounts,
-    HeldOut,
-    Opening,
-    held_out_names,
-    open_photographs,
-)
+from menagerie.studies.real_training.photographs import CaptionCounts, HeldOut, Opening, hold_out, open_photographs
 from menagerie.studies.runs.data import CellData, Material, SplitData
 
 VERSION = 1  # of the rule for held-out photographs, and of how parts are mixed
@@ -81,7 +75,7 @@ class RealData:
 
 def assemble_material(photographs: Sequence[Photographs], inner: Material | None, mix: float, closed: bool) -> Material:
     """Assemble the training data, with the held-out photographs as the only test."""
-    chosen = held_out_names(name for source in photographs for name in source.names_of_images)
+    chosen = hold_out(name for source in photographs for name in source.names_of_images)
     test = HeldOut(photographs, [source.names_of_images for source in photographs], chosen)
     texts = {text for source in photographs for text in source.texts()}
     if closed:

@@ -36,8 +36,7 @@ def split_sources(together: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Opening:
-    """The settings by which photographs are found and read. Paths don't decide a cell's identity: the photographs have
-    an identity of their own."""
+    """How photographs are found and read. Paths decide no identity: the photographs have one of their own."""
 
     sources: tuple[str, ...]
     root: Path
@@ -100,7 +99,7 @@ OTHERS = 4  # captions of other photographs
 GROUP = "caption"
 
 
-def held_out_names(names: Iterable[str]) -> frozenset[str]:
+def hold_out(names: Iterable[str]) -> frozenset[str]:
     """Choose the names of photographs that aren't trained on: those with the smallest hashes, whatever else is in the
     data.
 
@@ -112,8 +111,7 @@ def held_out_names(names: Iterable[str]) -> frozenset[str]:
 
 
 class HeldOut(Benchmark):
-    """A benchmark of held-out photographs. An item has a photograph, its caption, and captions of some other held-out
-    photographs."""
+    """A benchmark of held-out photographs: an item has one, its caption, and captions of other held-out ones."""
 
     looked_at = GROUP
 
@@ -174,9 +172,8 @@ class CaptionCounts:
 
 
 def count_opened(opened: Opened, unanswered: int = 0) -> CaptionCounts:
-    """Count opened photographs and their captions. `unanswered` is the number of captions that are one node because the
-    parser's server gave no answer."""
-    chosen = held_out_names(name for source in opened.sources for name in source.names_of_images)
+    """Count opened photographs and their captions, `unanswered` of which are one node for want of an answer."""
+    chosen = hold_out(name for source in opened.sources for name in source.names_of_images)
     kept = sum(name not in chosen for source in opened.sources for name in source.names_of_images)
     return CaptionCounts(
         images=kept,

@@ -11,7 +11,7 @@ from menagerie.generators.benchmarks.shown import images_of_tests
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
 from menagerie.generators.trained_on import Training, read
-from menagerie.studies.real_training.photographs import Opening, held_out_names, open_photographs, split_sources
+from menagerie.studies.real_training.photographs import Opening, hold_out, open_photographs, split_sources
 from menagerie.studies.runs.folder import CONFIG
 from menagerie.studies.runs.results import read_result
 
@@ -81,7 +81,7 @@ def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
     opened = open_photographs(opening)
     if opened.identity != result["settings"]["data"]["photographs"]:
         raise UserError(f"those in {root} have changed since")
-    chosen = held_out_names(name for source in opened.sources for name in source.names_of_images)
+    chosen = hold_out(name for source in opened.sources for name in source.names_of_images)
     texts: set[str] = set()
     files: Files = []
     for source in opened.sources:

@@ -197,8 +197,7 @@ def target_table(study: Any, points: Sequence[SearchTrial]) -> Rows:
 
 
 def importance_table(study: Any, points: Sequence[SearchTrial]) -> Rows:
-    """Return a table of the share of each parameter alone in the variance of accuracy in the first search, from 0 to 1,
-    and of the rest."""
+    """Return a table of how much of the variance of accuracy each parameter explains alone, and of the rest."""
     shares = {model: importances(points, model) for model in study.models}
     rows = [
         [word, *(f"{share[name]:.2f}" if name in share else DASH for share in shares.values())]

@@ -70,8 +70,7 @@ class SearchTrial(NamedTuple):
         return self.trial.values[1] if self.trial.values else 0.0
 
     def state(self, study: Any) -> str:
-        """Return the state of the trial: "complete"; "missed" if all seeds together are below the target; "pruned" if
-        it ended before that was known; or "running"."""
+        """Return "complete", "missed" (all seeds are below the target), "pruned" (ended before that), or "running"."""
         if not self.trial.values:
             return "pruned" if self.trial.state.is_finished() else "running"
         if self.question == "front" or study.budgets or self.accuracy >= study.target:
@@ -232,8 +231,7 @@ def ratio_rows(study: Any, points: Sequence[SearchTrial]) -> list[list[str]]:
 
 
 def sentences_on_test(study: Any, points: Sequence[SearchTrial]) -> list[str]:
-    """Write a sentence for each model that reached the target on validation: the accuracy of that setting on the test,
-    and whether this misses the target."""
+    """Write a sentence on the accuracy on the test for each model that reached the target on validation."""
     said = []
     for model in study.models:
         if best := reached_of(study, points, model).best:

@@ -61,8 +61,7 @@ class SampleStudy(SearchStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """The options that may get more values when a folder is continued. Seeds aren't among them, because settings
-        are judged by all of them."""
+        """The options that may get more values when a folder is continued; not seeds, which all judge a setting."""
         return super().growing() - {"seeds"}
 
     @property
@@ -124,8 +123,7 @@ class SampleStudy(SearchStudy):
         return replace(recipe, steps=steps, single_object_phase=recipe.single_object_phase * recipe.steps / steps)
 
     def cell_of(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Cell:
-        """Return the training run of a model in a setting. `steps` is one of the study's budgets; 0 means the study's
-        own steps."""
+        """Return the training run of a model in a setting, with the study's own steps or those of a budget, `steps`."""
         recipe, share = self.recipe_of(setting, seed), setting.singles_share
         data = SplitData(recipe, store_identity(self.store, recipe.world, self.resolution))
         cell, trained = plain_cell(self, model, data, recipe.seed), self.training_of(model, share, steps)

@@ -15,13 +15,13 @@ from menagerie.studies.scoring.benchmark_tables import (
     THEIRS,
     BenchmarkScores,
     benchmark_table,
+    count_unscored,
     headline_table,
     paper_tables,
     paper_tables_in_latex,
-    unscored_records,
 )
 from menagerie.studies.scoring.judged import about_answers
-from menagerie.studies.scoring.levels import Levels, headline_name, level_figure, level_of, level_parts
+from menagerie.studies.scoring.levels import Levels, level_figure, level_of, level_parts, name_headline
 from menagerie.studies.scoring.rerank import reranked_pools
 from menagerie.studies.scoring.study import about_models, left_out_pieces, named_results
 from menagerie.studies.scoring.texts import unread_texts
@@ -129,9 +129,9 @@ def headline_levels(scored: BenchmarkScores) -> Levels:
     for label, rows in scored.table[scored.table.kind == "headline"].groupby("benchmark", sort=False):
         name = rows.name.iloc[0]
         for row in rows[(rows.name == name) & rows.official.notna()].to_dict("records"):
-            found[headline_name(label, name), scored.titles[row["model"]]] = level_of(row)
+            found[name_headline(label, name), scored.titles[row["model"]]] = level_of(row)
         if (chance := scored.chances.get((label, "headline", name))) is not None:
-            chances[headline_name(label, name)] = chance
+            chances[name_headline(label, name)] = chance
     return level_figure(found, chances)
 
 
@@ -145,7 +145,7 @@ def gap_parts(scored: BenchmarkScores) -> Iterator[Part]:
     results = {piece.name: result for piece, result in named_results(scored.records)}
     for title, says, found in (
         ("Left out", "", left_out_pieces(scored.records)),
-        ("Not all records", NOT_ALL, unscored_records(scored.table)),
+        ("Not all records", NOT_ALL, count_unscored(scored.table)),
         ("Not all of each text", NOT_READ, unread_texts(results)),
         ("Not all pairs", NOT_PAIRED, reranked_pools(results)),
     ):

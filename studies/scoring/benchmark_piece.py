@@ -41,8 +41,8 @@ from menagerie.studies.scoring.texts import (
     Skipped,
     cut_record,
     describe_parser,
-    graphs_identity,
-    graphs_record,
+    graph_identity,
+    graph_record,
     parse_benchmarks,
     readable_texts,
 )
@@ -163,14 +163,14 @@ def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser 
     hashed = hashlib.sha256()
     for line in bench.content():
         hashed.update(f"{line}\n".encode())
-    content = {"benchmark": spec.name, "records": hashed.hexdigest()[:16], **graphs_identity(bench, parser)}
+    content = {"benchmark": spec.name, "records": hashed.hexdigest()[:16], **graph_identity(bench, parser)}
     published = {model: dict(numbers) for model, numbers in spec.published.items()}
     try:
         sent = pickle.dumps(bench)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         reason = f"the benchmark {spec.name} can't be sent to the process that scores it ({error})"
         raise UserError(f"{reason}; write its rules as functions of its file, not as lambdas") from error
-    graphs, parser_line = graphs_record(bench, parser), describe_parser(parser)
+    graphs, parser_line = graph_record(bench, parser), describe_parser(parser)
     return Subject(spec.name, spec.about, published, bench, content, graphs, parser_line, own_files_in(sent))
 
 
@@ -312,8 +312,7 @@ def surely_wrong(results: Sequence[Result]) -> list[Mapping[str, Any]]:
 
 
 def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
-    """Yield images of a test that score a false text at least as high as one of their own, with both texts and scores;
-    none for tests that ask for images."""
+    """Yield images of a test that prefer a false text or tie with it; none for tests that ask for images."""
     item, scores, _ = result
     if len(item.texts) < max(2, len(item.images)):  # texts that ask for images
         return

@@ -156,7 +156,7 @@ def benchmark_table(scored: BenchmarkScores, label: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def unscored_records(table: pd.DataFrame) -> dict[str, str]:
+def count_unscored(table: pd.DataFrame) -> dict[str, str]:
     """Return, for each model and benchmark with unscored records, how many were scored, of how many, and why."""
     parts = {}
     for (model, label), rows in table[table.kind == "task"].groupby(["model", "benchmark"], sort=False):

@@ -1,5 +1,4 @@
-"""What judges answered, apart from their scores: how many items have no verdict, how often the order of captions
-decided, and how many tokens it took."""
+"""What judges answered, apart from their scores: items without a verdict, choices decided by place, and tokens."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

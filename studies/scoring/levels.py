@@ -46,7 +46,7 @@ def in_percent(share: float) -> str:
     return f"{100 * share:.1g}" if 0 < share < 0.001 else f"{100 * share:.1f}"
 
 
-def mean_over_seeds(levels: Sequence[Estimate]) -> Estimate:
+def seed_mean(levels: Sequence[Estimate]) -> Estimate:
     """Return the mean of the accuracies of several seeds.
 
     Half the width of its interval is sqrt(a^2 + b^2). a is half the width of Student's interval of the seeds. b is the
@@ -137,7 +137,7 @@ class Levels(OwnFigure):
         return figure
 
 
-def headline_name(benchmark: str, headline: str) -> str:
+def name_headline(benchmark: str, headline: str) -> str:
     """Return the name of a headline; over all records it is just the benchmark's name."""
     return benchmark if headline in ("", "all") else f"{benchmark}, {headline}"
 

@@ -104,8 +104,7 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
 
 
 def cell_model(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
-    """Return a cell as a `Model`. Its `label` has the run, the scorer, and the cell's `place` in the study; its `cell`
-    has the same without the run."""
+    """Return a cell as a `Model`: its `label` has run, scorer and `place`, its `cell` the same without the run."""
     model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
     words = [f"{axis.replace('_', ' ')} {axis_text(axis, value)}" for axis, value in place.items()]
     label = f"{name}: {model}" + (f" ({where})" if where else "")
@@ -121,8 +120,7 @@ def less_seed(model: Model) -> tuple[Model, int]:
 
 
 def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
-    """Return, by label, each model without its seed, and the seed. Cells that differ only in their seed share a label;
-    other models keep their own."""
+    """Return, by label, each model without its seed, and the seed; cells that differ in it alone share a label."""
     found = {model.label: less_seed(model) for model in models}
     ways: dict[str, set[str]] = {}
     for model in models:

@@ -64,8 +64,7 @@ class Reranker:
 
     @cached_property
     def _opened(self) -> tuple[Embeddings, PhotographSet]:
-        """The first model's embeddings of images, and the benchmark as that model reads it. Raises if that model reads
-        pairs too, or doesn't know a word."""
+        """The first model's embeddings, and the benchmark as it reads it. Raises if it reads pairs or lacks a word."""
         model = self.first.model
         loaded = load_model(model, self.device)
         if isinstance(loaded, Judge) or loaded.scorer.pairs_only:

@@ -88,8 +88,7 @@ class ScoringStudy(AnyStudy):
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check_given(self, preset: AnyStudy) -> None:
-        """Raise for options of judges that change nothing. If an option of judges is given, also raise for values that
-        aren't allowed, and for unknown models."""
+        """Raise for options of judges that change nothing and, if one is given, for bad values and unknown models."""
         super().check_given(preset)
         if isinstance(preset, ScoringStudy) and self.judge != preset.judge:
             from menagerie.studies.scoring.judged import check_used
@@ -160,8 +159,7 @@ def left_out_pieces(records: "Records") -> dict[str, str]:
 
 
 def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]:
-    """Return the finished pieces with their results, under the labels of this command: another command may have
-    labelled the same files otherwise."""
+    """Return the finished pieces with their results, labelled by this command and not by an earlier one."""
     return [
         (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
         for arm, result in records.results

@@ -44,7 +44,7 @@ def text_strings(bench: PhotographSet) -> list[str]:
     return list(dict.fromkeys(text.text for text in bench.texts))
 
 
-def graphs_identity(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
+def graph_identity(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
     """Return what a parser and its graphs add to a result's identity; empty if each text is one node."""
     if parser is None:
         return {}
@@ -52,7 +52,7 @@ def graphs_identity(bench: PhotographSet, parser: CaptionParser | None) -> dict[
     return {"parser": parser.identity(), "graphs": hashlib.sha256(graphs.encode(errors="backslashreplace")).hexdigest()}
 
 
-def graphs_record(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
+def graph_record(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
     """Return the record of graphs for a result: the parser, and how many texts of the benchmark are one node."""
     if parser is None:
         return {}

@@ -15,7 +15,7 @@ from menagerie.generators.sources.place import Place
 from menagerie.studies.analysis.jackknife import PARTS, intervals
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.scoring.benchmark_piece import headline_numbers, result_cluster
-from menagerie.studies.scoring.levels import binomial, mean_over_seeds
+from menagerie.studies.scoring.levels import binomial, seed_mean
 from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, write_json
 
 RATES = {"few": 0.9, "many": 0.6}  # of the two tasks, and their sizes
@@ -138,12 +138,12 @@ def level(value, half=0.02):
 
 
 def test_seeds_widen_the_interval_over_records():
-    one, two, three = (mean_over_seeds([level(v) for v in values]) for values in ((0.5,), (0.5, 0.6), (0.4, 0.5, 0.6)))
+    one, two, three = (seed_mean([level(v) for v in values]) for values in ((0.5,), (0.5, 0.6), (0.4, 0.5, 0.6)))
     assert one == level(0.5)
     assert not two.known
     student = 4.3027 * 0.1 / math.sqrt(3)
     assert three.value == pytest.approx(0.5)
     assert three.high - three.value == pytest.approx(math.hypot(student, 0.02), rel=1e-4)
-    assert mean_over_seeds([level(0.5)] * 3).high == pytest.approx(0.52), "seeds that agree add nothing"
+    assert seed_mean([level(0.5)] * 3).high == pytest.approx(0.52), "seeds that agree add nothing"
     clipped = level(0.99)._replace(high=1.0)
-    assert mean_over_seeds([clipped] * 3).low == pytest.approx(0.97), "the wider side counts"
+    assert seed_mean([clipped] * 3).low == pytest.approx(0.97), "the wider side counts"

@@ -39,9 +39,9 @@ from menagerie.studies.photographs.trainings import (
     TransferRun,
     all_runs,
     count_photographs,
-    held_out_photograph,
+    held_out_file,
     runs_of_question,
-    training_photographs,
+    training_files,
 )
 from menagerie.studies.photographs.worlds import photographs_of, shared_photographs, write_worlds
 from menagerie.studies.runs.split_file import make_splits
@@ -111,11 +111,11 @@ def test_runs_after_synthetic_training_have_fewer_steps_and_lower_rates():
 @pytest.mark.parametrize(("count", "seed"), list(product((1, 2, 3, 7), range(4))))
 def test_a_held_out_photograph_is_never_trained_on(count, seed):
     files = [Path(f"{k}.png") for k in range(count)]
-    (tested,) = held_out_photograph(files, seed)
-    assert {tested, *training_photographs(files, seed, count)} == set(files)
-    assert tested not in training_photographs(files, seed, count)
-    assert set(training_photographs(files, seed, 1)) <= set(training_photographs(files, seed, 2))
-    assert {held_out_photograph(files, its)[0] for its in range(count)} == set(files)
+    (tested,) = held_out_file(files, seed)
+    assert {tested, *training_files(files, seed, count)} == set(files)
+    assert tested not in training_files(files, seed, count)
+    assert set(training_files(files, seed, 1)) <= set(training_files(files, seed, 2))
+    assert {held_out_file(files, its)[0] for its in range(count)} == set(files)
 
 
 def test_training_worlds_and_test_worlds_share_no_photograph(photos, tmp_path):
@@ -184,7 +184,7 @@ def of_seeds(values):
 def test_measures_take_their_records():
     tasks = {"swap": [1, 1, 0, 0, 1, 0], "replace animal": [1, 0, 1, 1, 1, 1], "replace texture": [1, 1, 1, 1, 1, 0.5]}
     mine = pd.concat([points_of(its, task=task) for task, its in tasks.items()])
-    values = {measure: answers.records_of_measure(mine, measure).value for measure in answers.MEASURES}
+    values = {measure: answers.measured_records(mine, measure).value for measure in answers.MEASURES}
     assert {measure: (found.sum(), len(found)) for measure, found in values.items()} == {
         SWAPS: (3, 6),
         RECOGNITION: (10.5, 12),
