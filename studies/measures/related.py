@@ -15,9 +15,9 @@ from menagerie.models.library.pictures import FramedSplit
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.bits import margin_bits
 from menagerie.studies.embeddings.linear import one_core, standardise
-from menagerie.studies.embeddings.measured import rows_of_result
 from menagerie.studies.embeddings.probes import left_margins
 from menagerie.studies.frame.measure import Row
+from menagerie.studies.measures.bits import label_rows
 
 TEMPLATE = TEMPLATES["relation"]
 
@@ -45,4 +45,4 @@ def which_is_left(
     tie counts one half. A probe for each animal says whether it is left."""
     axes.check(embeddings)
     margins, _ = left_margins(standardise(embeddings), axes)
-    yield from ({"part": part, "layer": layer, "read": read} | row for row in rows_of_result(margin_bits(margins)))
+    yield from label_rows(part, layer, read, margin_bits(margins))

@@ -120,9 +120,7 @@ class GeometryPage:
         """Say how many training runs are left out, and why."""
         reasons = {
             "the measures were chosen on them": self.left_out,
-            "their scorers have no single vector for a text, or measures were refused (`geometry.csv` says why)": (
-                self.lacking
-            ),
+            "their scorers have no single vector for a text, or measures were refused (`geometry.csv`)": self.lacking,
         }
         return " ".join(f"Training runs left out: {number}, as {why}." for why, number in reasons.items() if number)
 

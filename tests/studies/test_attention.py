@@ -1,11 +1,10 @@
 """The attention of a finished run."""
 
-import csv
 import sys
 
 import pytest
 
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 
 ATTENTION = [sys.executable, str(ROOT / "studies" / "attention.py")]
 STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py"), "--preset", "smoke", "--recipe", "binding"]
@@ -41,12 +40,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def rows_of(run):
-    return list(csv.DictReader((run / "attention.csv").open()))
-
-
 def test_every_test_of_models_with_attention_is_measured_at_every_place(folder):
-    output, rows = (folder / "output.txt").read_text(), rows_of(folder / "runs/a")
+    output, rows = (folder / "output.txt").read_text(), read_rows(folder / "runs/a/attention.csv")
     assert "clip has no attention and is left out" in output
     assert "mine.py:Mine is left out" in output
     assert list(rows[0])[:5] == ["model", "seed", "pairs", "hard_negatives", "views"]
@@ -63,11 +58,11 @@ def test_every_test_of_models_with_attention_is_measured_at_every_place(folder):
 
 def test_a_users_class_is_measured_once_named_and_nothing_is_measured_twice(folder):
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("runs/a/cells/*/measures/*")}
-    before = rows_of(folder / "runs/a")
+    before = read_rows(folder / "runs/a/attention.csv")
     command = [*ATTENTION, "runs/a", "--scenes", "2", "--code", "mine.py:Mine", "--workers", "2"]
     result = run_here(command, folder)
     assert result.returncode == 0, result.stderr
-    rows = rows_of(folder / "runs/a")
+    rows = read_rows(folder / "runs/a/attention.csv")
     assert {row["model"] for row in rows} == {"oc-clip", "mine.py:Mine"}
     assert [row for row in rows if row["model"] == "oc-clip"] == before
     assert len(kept) == 4

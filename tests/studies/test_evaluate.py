@@ -17,7 +17,7 @@ from menagerie.studies.frame.parts import Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.models import Model, axis_text, parse_models, short_labels
 from menagerie.studies.scoring.splits import parts, print_results, split_piece, write_tables
-from tests.command import GRID, QUICK, ROOT, run_here
+from tests.command import GRID, QUICK, ROOT, read_rows, run_here
 from tests.forked import kill_when
 from tests.studies.browser import CHROMIUM, TORN, after, verdict
 
@@ -76,10 +76,6 @@ def folder(tmp_path_factory):
     return folder
 
 
-def rows_of(out):
-    return list(csv.DictReader((out / "results.csv").open()))
-
-
 def results_of(out):
     return list(out.glob("cells/*/result.json"))
 
@@ -90,7 +86,7 @@ def cell_of(folder, model):
 
 
 def test_every_model_is_scored_on_every_split_that_it_can_read(folder):
-    rows = rows_of(folder / "runs" / "whole")
+    rows = read_rows(folder / "runs/whole/results.csv")
     scored = {(row["model"].partition(" (")[0], row["split"]) for row in rows}
     trained = [f"runs/a: {name}" for name in ("clip", "mine.py:Mine", "oc-clip")]
     assert {model for model, split in scored if split == "packed"} == {*trained, "mine.py:Mine"}
@@ -148,7 +144,7 @@ def test_scores_on_a_runs_split_are_those_of_the_run(folder):
 def test_the_folder_is_read_back_as_records(folder):
     records = read(folder / "runs/whole")
     found = records.scores.set_index(["model", "split", "subset", "task"])["accuracy"]
-    rows = [row for row in rows_of(folder / "runs/whole") if row["accuracy"]]
+    rows = [row for row in read_rows(folder / "runs/whole/results.csv") if row["accuracy"]]
     for row in rows:
         assert found[row["model"], row["split"], row["subset"], row["task"]] == float(row["accuracy"])
     swaps = records.where(task="swap", subset="unseen_pairs").estimates(("model", "split"))
@@ -186,7 +182,9 @@ def test_records_that_training_had_count_in_no_number(leaking):
 def test_table_page_and_output_count_what_training_had(leaking, capsys):
     piece, records = leaking
     write_tables(records)
-    (row,) = (row for row in rows_of(records.out) if (row["subset"], row["task"]) == ("seen_pairs", "swap"))
+    (row,) = (
+        row for row in read_rows(records.out / "results.csv") if (row["subset"], row["task"]) == ("seen_pairs", "swap")
+    )
     n = str(piece.covered["seen_pairs"].records)
     assert (row["left_out"], row["accuracy"], row["training"]) == (n, "", "known")
     assert row["arrangements_had"] == row["arrangements"] != "0"
@@ -199,7 +197,7 @@ def test_table_page_and_output_count_what_training_had(leaking, capsys):
 
 
 def test_no_record_is_left_out_for_a_split_own_run_or_for_unknown_training(folder):
-    rows = [row for row in rows_of(folder / "runs/whole") if row["split"] == "packed" and row["n"] != "0"]
+    rows = [row for row in read_rows(folder / "runs/whole/results.csv") if row["split"] == "packed" and row["n"] != "0"]
     assert {(row["model"].startswith("runs/a"), row["training"], row["left_out"]) for row in rows} == {
         (True, "known", "0"),
         (False, "unknown", "0"),
@@ -242,7 +240,7 @@ def test_finished_pieces_are_used_by_other_commands(folder):
     done = run_here(command, folder, page=False)
     assert done.returncode == 0, done.stderr
     assert "1 pieces, 1 of them finished before" in done.stdout
-    assert {row["split"] for row in rows_of(folder / "runs" / "whole")} == {"same"}
+    assert {row["split"] for row in read_rows(folder / "runs/whole/results.csv")} == {"same"}
 
 
 def test_a_dry_run_counts_pieces_and_makes_nothing(folder):

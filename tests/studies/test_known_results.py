@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES
-from tests.command import QUICK, ROOT, run_here
+from tests.command import QUICK, ROOT, read_rows, run_here
 from tests.forked import run_forked
 from tests.studies.browser import plain
 
@@ -88,11 +88,11 @@ def check(out):
 def test_binding_grid_and_its_errors_have_known_accuracies(folder):
     out = folder / "runs" / "binding"
     check(out)
-    rows = list(csv.DictReader((out / "results.csv").open()))
+    rows = read_rows(out / "results.csv")
     swaps = [row for row in rows if row["task"] == "swap" and row["n"] != "0"]
     shown = {(row["model"].rpartition(":")[2], row["accuracy"]) for row in swaps}
     assert {("Perfect", "1.0"), ("Inverted", "0.0"), ("Constant", "0.5")} <= shown
-    errors = list(csv.DictReader((out / "errors.csv").open()))
+    errors = read_rows(out / "errors.csv")
     for kind, accuracy in (("Perfect", 1.0), ("Inverted", 0.0), ("Constant", 0.5)):
         assert {float(row["accuracy"]) for row in errors if kind in row["model"]} == {accuracy}
     html = plain(out / "report.html")
@@ -117,14 +117,14 @@ def test_evaluate_has_known_accuracies_on_other_splits(folder):
     done = run_here([*command, "--out", "runs/evaluate", "--threads", "1"], folder, page=False)
     assert done.returncode == 0, done.stderr
     check(folder / "runs" / "evaluate")
-    rows = list(csv.DictReader((folder / "runs" / "evaluate" / "results.csv").open()))
+    rows = read_rows(folder / "runs/evaluate/results.csv")
     assert {row["split"] for row in rows} == {own.stem, "other"}
 
 
 def test_attention_overlaps_as_known(folder):
     done = run_here(study("attention", "runs/binding", "--code", *MODELS, "--scenes", 1), folder, page=False)
     assert done.returncode == 0, done.stderr
-    rows = list(csv.DictReader((folder / "runs" / "binding" / "attention.csv").open()))
+    rows = read_rows(folder / "runs/binding/attention.csv")
     of_kind = {kind: [row for row in rows if kind in row["model"]] for kind in KINDS}
     assert {(row["overlap"], row["own_above_other"]) for row in of_kind["Perfect"]} == {("1.0", "1.0")}
     assert {(row["overlap"], row["own_above_other"]) for row in of_kind["Inverted"]} == {("0.0", "0.0")}
@@ -138,7 +138,7 @@ def test_sample_efficiency_finds_the_fewest_images_only_of_a_perfect_model(folde
     command = study("sample_efficiency", "--preset", "smoke", *arguments, "--models", *MODELS[:2], "--out", "runs/s")
     done = run_here(command, folder, figures=False)
     assert done.returncode == 0, done.stderr
-    rows = list(csv.DictReader((folder / "runs" / "s" / "trials.csv").open()))
+    rows = read_rows(folder / "runs/s/trials.csv")
     images = {kind: [int(row["images"]) for row in rows if kind in row["model"]] for kind in KINDS[:2]}
     assert {float(row["validation"]) for row in rows if "Perfect" in row["model"]} == {1.0}
     assert {float(row["validation"]) for row in rows if "Inverted" in row["model"] and row["validation"]} == {0.0}
@@ -163,7 +163,7 @@ def test_ablations_have_known_accuracies(folder):
     command = [sys.executable, "ablate.py", *map(str, arguments)]
     done = run_forked(command, folder)
     assert done.returncode == 0, done.stderr
-    rows = list(csv.DictReader((folder / "runs" / "ablations" / "ablations.csv").open()))
+    rows = read_rows(folder / "runs/ablations/ablations.csv")
     binary = [row for row in rows if row["n"] != "0" and not row["task"].startswith("four-way")]
     for name, accuracy in (("Oracle", 1.0), ("inverted", 0.0), ("constant", 0.5)):
         assert {float(row["accuracy"]) for row in binary if row["row"] == name} == {accuracy}

@@ -1,6 +1,5 @@
 """Training on rendered animals and photographs: the runs, disjoint photographs, measures, and a whole study."""
 
-import csv
 import re
 import sys
 from collections import Counter
@@ -45,7 +44,7 @@ from menagerie.studies.photographs.trainings import (
 )
 from menagerie.studies.photographs.worlds import photographs_of, shared_photographs, write_worlds
 from menagerie.studies.runs.split_file import make_splits
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "photo_transfer.py")]
@@ -258,12 +257,8 @@ def study(tmp_path_factory):
     return out
 
 
-def rows_of(file):
-    return list(csv.DictReader(file.open()))
-
-
 def test_a_whole_study_has_every_cell_test_and_table(study):
-    rows = rows_of(study / "results.csv")
+    rows = read_rows(study / "results.csv")
     assert len({(row["kind"], row["trained_on"], row["images"], row["factor"], row["start"]) for row in rows}) == 10
     tuned = {row["trained_on"] for row in rows if row["start"]}
     assert tuned == {"1 photographs each", "4 other animals"}
@@ -271,16 +266,16 @@ def test_a_whole_study_has_every_cell_test_and_table(study):
     assert {its.partition("/")[0] for its in subsets} == {
         *("validation", "synthetic", "photographs", "held-out", "natural", "synthetic, bare")
     }
-    had = {(row["split"], row["trained on"], row["test"]): row for row in rows_of(study / "trained-on.csv")}
+    had = {(row["split"], row["trained on"], row["test"]): row for row in read_rows(study / "trained-on.csv")}
     assert had["binding", SYNTHETIC, "photographs/unseen_pairs"]["pairs"].startswith("0 of ")
     spatial = [row for (split, *_), row in had.items() if split == "spatial"]
     assert all(row["pairs"].startswith("0 of ") for row in spatial), "whose records are all counted"
     both = "1 photographs each, after synthetic"
     assert not had["binding", both, "held-out/unseen_pairs"]["compositions"].startswith("0 of ")
-    gaps = rows_of(study / "zero-shot.csv")
+    gaps = read_rows(study / "zero-shot.csv")
     assert len(gaps) == 9
     assert all(re.match(r"\d", row["photographed (%)"]) for row in gaps if row["measure"] != KNOWN)
-    steps = rows_of(study / "fine-tuning.csv")
+    steps = read_rows(study / "fine-tuning.csv")
     assert {row["photographs in training"] for row in steps} == {"none", "1 of each animal", "of 4 other animals"}
-    assert {row["target (%)"] for row in rows_of(study / "worth.csv")} == {"55", "70"}
-    assert {row["changed"] for row in rows_of(study / "factors.csv")} == {"augmentation"}
+    assert {row["target (%)"] for row in read_rows(study / "worth.csv")} == {"55", "70"}
+    assert {row["changed"] for row in read_rows(study / "factors.csv")} == {"augmentation"}

@@ -1,6 +1,5 @@
 """Training on photographs: small files of COCO's format, rendered ones, and 51 real photographs."""
 
-import csv
 import json
 import os
 import re
@@ -29,6 +28,7 @@ from menagerie.studies.runs.command_line import only, scorer_options
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.train import fresh_scorer, material_of
 from menagerie.studies.transfer import Transfer
+from tests.command import read_rows
 from tests.helpers.benchmark_files import make_sugarcrepe, write_images, write_json
 from tests.helpers.chat_service import ChatService, Sent, written
 from tests.helpers.scorers import small_open_clip
@@ -101,10 +101,6 @@ def study(folder, monkeypatch):
     return here
 
 
-def rows_of(out):
-    return list(csv.DictReader((out / "results.csv").open()))
-
-
 def results_of(out):
     return [json.loads(line) for line in (out / "cells.jsonl").open()]
 
@@ -131,7 +127,7 @@ def test_cells_are_trained_once_for_each_parser_that_they_read_and_scored_on_ben
         options = {"models": ("clip", "oc-clip"), "parser": ("one-node", name)}
         out = study("both", **options)
         printed = capsys.readouterr().out
-        rows, results = rows_of(out), results_of(out)
+        rows, results = read_rows(out / "results.csv"), results_of(out)
         requests = len(service.requests)
         study("both", **options)
         assert len(service.requests) == requests
@@ -150,7 +146,7 @@ def test_cells_are_trained_once_for_each_parser_that_they_read_and_scored_on_ben
     assert f"{SHOWN} COCO val2017" in (out / "report.html").read_text()
     assert (out / "benchmarks/report.html").exists()
     assert "6 runs, 6 of them finished before" in capsys.readouterr().out  # cells, and each on its benchmark
-    assert rows_of(out) == rows
+    assert read_rows(out / "results.csv") == rows
     check_what_training_had(folder, tmp_path, out)
 
 
@@ -241,7 +237,7 @@ def test_weights_of_a_run_are_carried_over(study, folder, tmp_path):
     carried = [its.get("carried") for its in results_of(out)]
     assert [its and its["words"] for its in carried] == [None, 6]
     assert "zebra" in carried[1]["new_words"]
-    assert {row["start"] for row in rows_of(out)} == {"none", str(run_of)}
+    assert {row["start"] for row in read_rows(out / "results.csv")} == {"none", str(run_of)}
 
 
 @pytest.mark.parametrize("tag", ["", "@default"])
@@ -315,7 +311,7 @@ def test_a_rehearsal_trains_on_rendered_files_of_cocos_format(study):
     out = study("rehearsed", rehearse=True, benchmarks=("retrieval-coco-val2017",), mix=(0.0, 0.5))
     results = results_of(out)
     assert [its["mix"] for its in results] == [0.0, 0.5]
-    names = {row["name"] for row in rows_of(out) if row["benchmark"] == "retrieval-coco-val2017"}
+    names = {row["name"] for row in read_rows(out / "results.csv") if row["benchmark"] == "retrieval-coco-val2017"}
     assert {"I2T R@1", "T2I R@1"} <= names
 
 
@@ -338,7 +334,9 @@ def test_51_real_photographs_from_parsing_to_benchmarks(study, capsys):
     parsed = [int(number) for number in re.findall(r"captions: (\d+) parsed", printed)]
     assert parsed == [105, 41]  # of 130 captions, and of the 44 texts of 26 records
     assert {its["photographs"] for its in results_of(out)} == {21}
-    rows = [row for row in rows_of(out) if row["benchmark"] == "sugarcrepe" and row["name"] == "micro"]
+    rows = [
+        row for row in read_rows(out / "results.csv") if row["benchmark"] == "sugarcrepe" and row["name"] == "micro"
+    ]
     assert [int(float(row["n"])) for row in rows] == [26, 26]
 
 

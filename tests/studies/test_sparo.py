@@ -43,7 +43,7 @@ from menagerie.studies.measures.masks import (
 from menagerie.studies.pages.slot_pictures import SlotAttention, choose_slots, words_and_shares
 from menagerie.studies.pages.sparo import SlotPage
 from menagerie.studies.sparo import PRESETS
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 from tests.studies.browser import plain
 from tests.studies.stored import stored_run
 
@@ -204,11 +204,11 @@ def test_a_run_writes_its_tables_and_figures(folder):
     out = folder / "runs/sparo-smoke"
     assert "3 runs, 0 of them finished before" in (folder / "output.txt").read_text()  # SPARO is slots=8 and dim=8 too
     assert "3 of 3 runs are finished" in plain(out / "report.html")
-    selection = list(csv.DictReader((out / "selection.csv").open()))
+    selection = read_rows(out / "selection.csv")
     assert [row["slots"] for row in selection][:2] == [ALL, RANDOM]
-    masks = list(csv.DictReader((out / "masks.csv").open()))
+    masks = read_rows(out / "masks.csv")
     assert {row["a weight for each"] for row in masks} == {"slots", "numbers"}
-    sweeps = list(csv.DictReader((out / "sweeps.csv").open()))
+    sweeps = read_rows(out / "sweeps.csv")
     assert {"number of slots: 4", "number of slots: 8", "width of slots: 8", "CLIP with average pooling"} <= {
         next(iter(row.values())) for row in sweeps
     }

@@ -23,7 +23,7 @@ from menagerie.studies.pages.text_embeddings import (
     sections_of,
 )
 from menagerie.studies.text_embeddings import PRESETS
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 from tests.studies.known_embeddings import axes, embedding
 from tests.studies.stored import stored_run
 
@@ -111,7 +111,7 @@ def test_probes_of_the_spatial_grid_read_every_layer_and_captions_state_the_rela
     command = [sys.executable, str(ROOT / "studies/text_embeddings.py"), "--preset", "smoke", *given]
     done = run_here(command, tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
-    rows = list(csv.DictReader((tmp_path / "out" / "bits.csv").open()))
+    rows = read_rows(tmp_path / "out" / "bits.csv")
     read = {(row["part"], row["layer"], row["read"]) for row in rows if row["measure"] == "bits"}
     assert read == {
         ("image", "tokens", "mean"), ("image", "tokens", "all tokens"), ("image", "embedding", "mean"),

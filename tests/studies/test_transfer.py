@@ -1,6 +1,5 @@
 """Models scored on benchmarks of photographs, as a user does it."""
 
-import csv
 import json
 import re
 import sys
@@ -18,7 +17,7 @@ from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.sources.place import Place
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.transfer import Transfer
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 from tests.forked import kill_when
 from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.helpers.source_files import png_header
@@ -69,12 +68,8 @@ def results_in(out):
     return list(out.glob("pieces/*/result.json"))
 
 
-def rows_of(out):
-    return list(csv.DictReader((out / "results.csv").open()))
-
-
 def test_models_of_both_libraries_are_scored_by_one_command(folder):
-    rows = rows_of(folder / "runs/all")
+    rows = read_rows(folder / "runs/all/results.csv")
     scored = {(row["model"], row["benchmark"]) for row in rows}
     whole = set(BENCHMARKS) - {"winoground"}
     assert scored == {(model, name) for model in ("clip", OPEN_CLIP) for name in whole}
@@ -101,13 +96,17 @@ def test_the_report_escapes_captions_and_begins_with_the_best_level_and_its_figu
     assert "<script>alert" not in report
     assert "&lt;script&gt;alert(1)" in report
     assert "6 of 12 pieces are finished" in report
-    micro = [row for row in rows_of(folder / "runs/all") if (row["benchmark"], row["name"]) == ("sugarcrepe", "micro")]
+    micro = [
+        row
+        for row in read_rows(folder / "runs/all/results.csv")
+        if (row["benchmark"], row["name"]) == ("sugarcrepe", "micro")
+    ]
     most = max(micro, key=lambda row: float(row["official"]))
     bounds = [f"{100 * float(most[end]):.1f}" for end in ("low", "high") if most[end]]  # none if all records are alike
     level = f"{100 * float(most['official']):.1f} %" + f" [{', '.join(bounds)}]" * bool(bounds)
     assert f"{level} of {most['n']} records; chance is 50.0" in plain(folder / "runs/all/report.html")
-    drawn = list(csv.DictReader((folder / "runs/all/figures/first-headlines.csv").open()))
-    assert len(drawn) == 2 * len({row["benchmark"] for row in rows_of(folder / "runs/all")})
+    drawn = read_rows(folder / "runs/all/figures/first-headlines.csv")
+    assert len(drawn) == 2 * len({row["benchmark"] for row in read_rows(folder / "runs/all/results.csv")})
     assert all(float(row["chance"]) < 1 for row in drawn)
     assert report.index("sugarcrepe, micro: ") < report.index("<img") < report.index("<h2>Headlines</h2>")
 
@@ -123,7 +122,7 @@ def test_recall_is_that_of_scores_of_the_library(folder):
     pictures = np.argsort(-scores, axis=0, kind="stable")
     found = {
         row["name"]: float(row["official"])
-        for row in rows_of(folder / "runs/all")
+        for row in read_rows(folder / "runs/all/results.csv")
         if (row["model"], row["benchmark"], row["kind"]) == ("clip", "retrieval-coco", "headline")
     }
     expected = {}
@@ -143,7 +142,7 @@ def test_skipped_words_and_texts_are_counted(folder):
     for its in results.values():
         assert its["skipped"]["words"] > 0
         assert its["skipped"]["texts"] > 0
-    assert sum(int(row["n"]) for row in rows_of(folder / "runs/ours")) > 0
+    assert sum(int(row["n"]) for row in read_rows(folder / "runs/ours/results.csv")) > 0
 
 
 OWN = """
@@ -215,7 +214,9 @@ def test_an_undisturbed_run_without_kept_embeddings_has_the_same_scores(folder):
     ours = {name: scores for name, scores in scores_in(all_).items() if name[0] == "clip"}
     assert scores_in(whole) == ours
     assert len(ours) == 3
-    assert rows_of(whole) == [row for row in rows_of(all_) if row["model"] == "clip"]
+    assert read_rows(whole / "results.csv") == [
+        row for row in read_rows(all_ / "results.csv") if row["model"] == "clip"
+    ]
     assert list((folder / "embeddings").glob("*/*.embeddings"))
     assert not list(folder.rglob("runs/*/embeddings"))
 
@@ -246,7 +247,7 @@ def test_tables_of_the_paper_have_our_rows_and_its_own(folder):
     (row,) = (line for line in latex.splitlines() if line.startswith("OC-CLIP B-14 (theirs)"))
     figures = [cell.strip(" \\") for cell in row.split("&")]
     assert figures[1:] == ["OC-CLIP paper, table 1", *TABLES[0].rows[-1][1:], "–", "–"]
-    rows = [row for row in rows_of(folder / "runs/all") if row["benchmark"] == "sugarcrepe"]
+    rows = [row for row in read_rows(folder / "runs/all/results.csv") if row["benchmark"] == "sugarcrepe"]
     values = {(row["model"], row["name"]): row for row in rows}
     for model, title in ((OPEN_CLIP, f"{OPEN_CLIP}, untrained"), ("clip", "clip")):
         (row,) = (line for line in latex.splitlines() if line.startswith(f"{title} & here: official rule"))
@@ -306,4 +307,4 @@ def test_a_users_benchmark_is_scored_in_another_process(folder):
     options = ["--benchmarks", "own.py:MINE", "--images", "own/images=elsewhere", "--out", "runs/own"]
     done = run_here([*TRANSFER, "clip", *options, "--threads", "1"], folder)
     assert done.returncode == 0, done.stderr
-    assert {row["n"] for row in rows_of(folder / "runs/own")} == {"2"}
+    assert {row["n"] for row in read_rows(folder / "runs/own/results.csv")} == {"2"}
