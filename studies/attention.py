@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from menagerie.studies.frame.arm import Arm
     from menagerie.studies.frame.records import Records
-    from menagerie.studies.measures.attention import Looking
+    from menagerie.studies.measures.attention import AttentionJob
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ def name_of(model: str, code: Sequence[str]) -> str:
     return next((given for given in code if same_scorer(given, model)), "") if is_own(model) else model
 
 
-def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Looking]]":
+def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, AttentionJob]]":
     """Yield each finished cell whose code may be run, with its measuring job; print which are left out."""
-    from menagerie.studies.measures.attention import Attention, Looking
+    from menagerie.studies.measures.attention import Attention, AttentionJob
 
     store, given = read_config(config.run)
     for arm, result in records.results:
@@ -110,7 +110,7 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Looking]
             print(f"{result['model']} is left out: {added}", flush=True)
             continue
         split = split_file(config.store or store, given, result)
-        yield arm, Looking(records.folder(arm), model, result["seed"], split, Attention(config.scenes))
+        yield arm, AttentionJob(records.folder(arm), model, result["seed"], split, Attention(config.scenes))
 
 
 def place_text(place: Mapping[str, Any]) -> str:
@@ -182,7 +182,7 @@ def run(config: Config) -> None:
     print(config.run / "attention.csv")
 
 
-def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
+def rows_of(arm: "Arm", job: "AttentionJob") -> Iterator[dict[str, Any]]:
     """Print a cell's measurements and yield them as rows, each with the cell's place; then draw the cell's picture."""
     from menagerie.studies.frame.measure import measured
 

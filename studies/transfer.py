@@ -138,10 +138,10 @@ class Transfer(ScoringStudy):
 
     def report_states(self) -> int:
         """Print which benchmarks are complete; returns the exit status."""
-        from menagerie.studies.scoring.check import reported, states
+        from menagerie.studies.scoring.check import benchmark_states, print_state
 
-        found = states(load_benchmarks(self.benchmarks), self.place)
-        complete = [reported(state.name, state, f", {state.records} records") for state in found]
+        found = benchmark_states(load_benchmarks(self.benchmarks), self.place)
+        complete = [print_state(state.name, state, f", {state.records} records") for state in found]
         print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {self.data_root}")
         return int(not all(complete))
 
@@ -152,19 +152,21 @@ class Transfer(ScoringStudy):
         tuple(self.tested)
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
-        from menagerie.studies.scoring.benchmark_piece import piece_of
+        from menagerie.studies.scoring.benchmark_piece import benchmark_piece
 
         skip = self.unknown_words == "skip"
         both = ((model, one) for model in self.tested for one in self.subjects)
-        return (piece_of(model, one, skip, **self.how, had=self.had[model.label, one.label]) for model, one in both)
+        return (
+            benchmark_piece(model, one, skip, **self.how, had=self.had[model.label, one.label]) for model, one in both
+        )
 
     @cached_property
     def had(self) -> dict[tuple[str, str], str]:
         """What the training of each model had of each benchmark, by their labels."""
-        from menagerie.studies.real_training.trained_on import had_of
+        from menagerie.studies.real_training.trained_on import training_had
 
         both = ((model, one) for model in self.tested for one in self.subjects)
-        return {(model.label, one.label): had_of(model.training, one.bench) for model, one in both}
+        return {(model.label, one.label): training_had(model.training, one.bench) for model, one in both}
 
 
 PRESETS = {"all": Transfer()}

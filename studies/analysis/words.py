@@ -28,6 +28,11 @@ TERMS: dict[str, str] = {
 }
 
 
+def one_line(text: str) -> str:
+    """Return a text without its line breaks."""
+    return " ".join(text.split())
+
+
 def models_explained(models: Sequence[str]) -> dict[str, str]:
     """A line for each model, by its name in tables: what it does, and its paper."""
     return {model_label(model): explained_as(model) for model in models}

@@ -29,9 +29,9 @@ from menagerie.studies.cards.scores import COLUMNS, Scored, points, read_scores,
 from menagerie.studies.cards.verify import verified
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import Records
-from menagerie.studies.scoring.frozen import FrozenPiece, portable, write_cards
-from menagerie.studies.scoring.models import Model, models_of
-from menagerie.studies.scoring.splits import piece_of
+from menagerie.studies.scoring.frozen import FrozenPiece, portable_label, write_cards
+from menagerie.studies.scoring.models import Model, parse_models
+from menagerie.studies.scoring.splits import split_piece
 from menagerie.studies.split_study import PRESETS
 from tests.command import ROOT, run_here
 from tests.helpers.chat_service import Sent
@@ -102,7 +102,7 @@ def resealed(path, change):
     }.items(),
 )
 def test_cards_name_no_folder_of_the_machine(label, called):
-    assert portable(Model(label, HuggingFace(label, ""))) == called
+    assert portable_label(Model(label, HuggingFace(label, ""))) == called
 
 
 def test_a_card_says_what_results_say(folder, card):
@@ -145,8 +145,8 @@ def leaky(folder, tmp_path, monkeypatch):
     training = Training((RecipeScenes(replace(RECIPE, hard_negatives=1.0)),))
     monkeypatch.setattr("menagerie.studies.scoring.models.training_of", lambda source: training)
     (file,) = folder.glob("store/*/frozen-small-3.h5")
-    (model,) = models_of(["mine.py:Mine"], [], TowerConfig("nano", "", 32))
-    piece = piece_of(model, "small-3", file, FrozenPiece).job(tmp_path)
+    (model,) = parse_models(["mine.py:Mine"], [], TowerConfig("nano", "", 32))
+    piece = split_piece(model, "small-3", file, FrozenPiece).job(tmp_path)
     piece.run(lambda done, text: None, lambda: None)
     assert not piece.problem
     (path,) = write_cards(Records((Arm(piece, {"split": "small-3"}),), tmp_path))

@@ -25,7 +25,7 @@ from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import load_source, state
 from menagerie.models.checkpoint import save_checkpoint
-from menagerie.studies.scoring.check import state_of
+from menagerie.studies.scoring.check import problem_and_count
 from tests.command import ROOT, run_here
 from tests.disks import with_largest_file
 from tests.helpers.benchmark_files import make_sugarcrepe, make_winoground, write_json
@@ -507,7 +507,7 @@ def test_a_bad_webdataset_is_one_error_and_makes_nothing(tmp_path, change, reaso
 
 def problem(name: str, root: Path) -> str:
     """What `--check` says of a benchmark, and what opening it says."""
-    said = state_of(load_benchmark(name), Place(root))[0]
+    said = problem_and_count(load_benchmark(name), Place(root))[0]
     with pytest.raises(UserError) as error:
         load_benchmark(name).build(Place(root))
     assert len(f"{said}{error.value}".splitlines()) == 1
