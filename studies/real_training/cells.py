@@ -88,14 +88,14 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
         there = ", ".join(sorted({*seeds.values()}))
         raise UserError(f"--from {name}: it has no {model} of seed {seed}, only of {there}; lower --seeds")
     if len(same) > 1:
-        some = ", ".join(f"{folder.parent} ({cell_place(folder)})" for folder in same[:4])
+        some = ", ".join(f"{folder.parent} ({cell_place_text(folder)})" for folder in same[:4])
         raise UserError(
             f"--from {name}: it has {len(same)} cells of {model}; name one of them: {some}{', …' * (len(same) > 4)}"
         )
     return same[0]
 
 
-def cell_place(folder: Path) -> str:
+def cell_place_text(folder: Path) -> str:
     """Describe the place of a checkpoint's cell in its study."""
     return ", ".join(f"{axis} {value}" for axis, value in cell_place(folder.parent).items()) or "a lone checkpoint"
 

@@ -29,7 +29,7 @@ from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.benchmarks.sugarcrepe import both_above
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
-from menagerie.models.library.pictures import framed_images
+from menagerie.models.library.pictures import frame_images
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.scoring.benchmark_piece import preferences
 from tests.helpers.benchmark_files import (
@@ -364,7 +364,7 @@ def test_images_are_framed_as_the_library_frames_pictures(tmp_path, squashed, in
     framing = Framing(16, squashed, interpolation)
     bench = make("sugarcrepe", tmp_path, **framing._asdict())
     files = [tmp_path / sugarcrepe.IMAGES / name for name in bench.files.names]
-    assert torch.equal(bench.images(range(2)), framed_images(files, framing))
+    assert torch.equal(bench.images(range(2)), frame_images(files, framing))
 
 
 def test_a_task_whose_images_are_all_missing_is_still_there(tmp_path):

@@ -175,8 +175,8 @@ def test_without_names_all_complete_benchmarks_are_read(tmp_path, capsys):
     def no_tagger(text):
         raise UserError("there is no tagger")
 
-    made = {name: make(tmp_path) for name, make in (MAKERS | MATRICES).items()}
-    counts = {n: its if n in MAKERS else {"all": RECORDS.get(n, IMAGES)} for n, its in made.items()}
+    made = {name: make(tmp_path) for name, make in MAKERS.items()}
+    counts = {n: {"all": RECORDS[n]} if n in RECORDS else its for n, its in made.items()}
     (tmp_path / "sugarcrepe/swap_obj.json").unlink()
     specs = [replace(load_benchmark(name), counts=counts[name], sets={}) for name in names()]
     found = [spec.name for spec, _ in read_complete(specs, Place(tmp_path, tag=no_tagger))]

@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.reading import is_system_file
-from menagerie.envs.custom.photo_sources import background_pictures, own_stamps
+from menagerie.envs.custom.photos import background_pictures, own_stamps
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.sources.place import Place
@@ -30,14 +30,14 @@ def leave(folder):
 
 
 @pytest.mark.parametrize(
-    ("path", "litter"),
+    ("path", "expected"),
     [
         *((name, True) for name in ("._a.jpg", "a/._b", ".DS_Store", "__MACOSX/a.jpg", "./__MACOSX", "Thumbs.db")),
         *((name, False) for name in ("a.jpg", "./a.jpg", ".cache/a", "a._b", "MACOSX", "a/..b", "../a", "")),
     ],
 )
-def test_litter_is_recognised_by_its_name(path, litter):
-    assert is_system_file(path) == litter
+def test_system_files_are_recognised_by_name(path, expected):
+    assert is_system_file(path) == expected
 
 
 def test_cutouts_and_backgrounds(tmp_path):
