@@ -48,7 +48,7 @@ def rows_of(run):
 def test_measures_every_test_of_models_that_have_attention_at_every_place(folder):
     output, rows = (folder / "output.txt").read_text(), rows_of(folder / "runs/a")
     assert "clip has no attention and is left out" in output
-    assert "mine.py:Mine is left out: its file is run only if you add --embedding mine.py:Mine" in output
+    assert "mine.py:Mine is left out: its file is run only if you add --code mine.py:Mine" in output
     assert "oc-clip 50% pairs 0% negatives views 2 seed 0" in output
     assert list(rows[0])[:5] == ["model", "seed", "pairs", "hard_negatives", "views"]
     measured = {(row["model"], row["views"], row["subset"]) for row in rows}
@@ -66,7 +66,7 @@ def test_a_class_of_ones_own_takes_part_once_it_is_named(folder):
     """On two workers; what was measured before isn't measured again."""
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("runs/a/cells/*/measures/*")}
     before = rows_of(folder / "runs/a")
-    command = [*ATTENTION, "runs/a", "--scenes", "2", "--embedding", "mine.py:Mine", "--workers", "2"]
+    command = [*ATTENTION, "runs/a", "--scenes", "2", "--code", "mine.py:Mine", "--workers", "2"]
     result = run_here(command, folder)
     assert result.returncode == 0, result.stderr
     rows = rows_of(folder / "runs/a")

@@ -120,7 +120,7 @@ def test_evaluate(folder):
     (folder / "other.toml").write_text("\n".join(OTHER))
     own = (folder / "own.h5").resolve()
     command = study(
-        "evaluate", "runs/binding", "--embedding", *MODELS, "--splits", own, "other.toml", "--resolution", 32
+        "evaluate", "runs/binding", "--code", *MODELS, "--splits", own, "other.toml", "--resolution", 32
     )
     done = run_here([*command, "--out", "runs/evaluate", "--threads", "1"], folder, page=False)
     assert done.returncode == 0, done.stderr
@@ -130,7 +130,7 @@ def test_evaluate(folder):
 
 
 def test_attention(folder):
-    done = run_here(study("attention", "runs/binding", "--embedding", *MODELS, "--scenes", 1), folder, page=False)
+    done = run_here(study("attention", "runs/binding", "--code", *MODELS, "--scenes", 1), folder, page=False)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((folder / "runs" / "binding" / "attention.csv").open()))
     of_kind = {kind: [row for row in rows if kind in row["model"]] for kind in KINDS}
