@@ -161,9 +161,13 @@ def tests_by_distance(checkout: Path, fault: Fault) -> list[str]:
     while level:
         level = {path for near in level for path in importers[near]} - steps.keys()
         steps |= dict.fromkeys(level, max(steps.values()) + 1)
-    named = re.compile(rf"\b{fault.function}\b")
-    tests = [path for path in texts if path.split("/")[-1].startswith("test_")]
-    return sorted(tests, key=lambda its: (steps.get(its, 99), not named.search(texts[its]), len(texts[its])))
+    named, beside = re.compile(rf"\b{fault.function}\b"), f"tests/{fault.path.split('/')[0]}/"
+    order = {
+        path: (steps.get(path, 99), not named.search(text), not path.startswith(beside), len(text))
+        for path, text in texts.items()
+        if path.split("/")[-1].startswith("test_")
+    }
+    return sorted(order, key=lambda path: order[path])
 
 
 def first_failure(checkout: Path, tests: list[str], failing: set[str], seconds: float) -> tuple[str, str]:
