@@ -31,17 +31,14 @@ FUNCTIONS = {
 OTHERS: dict[str, str] = {}
 
 
-def defined(kind: type) -> dict[str, list[str]]:
+def defined(kind: type) -> dict[str, set[str]]:
     """The files that define each class, or each function, outside of other definitions."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for path in (
-        path for top in ("envs", "generators", "models", "studies", "src") for path in (ROOT / top).rglob("*.py")
-    ):
-        name = path.relative_to(ROOT)
-        if not any((ROOT / parent).is_symlink() for parent in (name, *name.parents)):
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                if isinstance(node, kind):
-                    found[node.name].append(name.as_posix())
+    found: dict[str, set[str]] = defaultdict(set)
+    paths = [path for floor in ("envs", "generators", "models", "studies") for path in (ROOT / floor).rglob("*.py")]
+    for path in (*paths, *(ROOT / "src/menagerie").glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, kind):
+                found[node.name].add(path.relative_to(ROOT).as_posix())
     return found
 
 
