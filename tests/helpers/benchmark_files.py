@@ -11,15 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from menagerie.generators.benchmarks import (
-    clevr_bind,
-    mmvp_vlm,
-    negbench,
-    pug,
-    sugarcrepe,
-    valse,
-    vl_checklist,
-)
+from menagerie.generators.benchmarks import clevr_bind, mmvp_vlm, negbench, pug, sugarcrepe, valse, vl_checklist
 
 # Group -> number of its records.
 Counts = Mapping[str, int]

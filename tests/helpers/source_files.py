@@ -178,12 +178,7 @@ def make_shards(root: Path) -> Numbers:
     other = json.dumps({"caption": "A dog, a mat & é", "url": FLICKR_URL.format(7)}).encode()
     write_shard(
         root / "shards/00001.tar",
-        {
-            "./more": folder,
-            "./more/b.PNG": picture("b", "png"),
-            "./more/b.json": other,
-            "c.webp": picture("c", "webp"),
-        }
+        {"./more": folder, "./more/b.PNG": picture("b", "png"), "./more/b.json": other, "c.webp": picture("c", "webp")}
         | {"c.txt": "mats".encode("utf-8-sig")},
     )
     return [*numbers, PhotographId(FLICKR, 2970773877)]
