@@ -9,17 +9,8 @@ from torch.nn.functional import normalize
 from menagerie.models.networks.drawn import info_nce, wrong_images, wrong_texts
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
-from tests.helpers.fused_loops import (
-    CAT,
-    DOG,
-    END,
-    assert_same_gradients,
-    batch,
-    drawn_model,
-    image_tokens,
-    pixels,
-    states,
-)
+from tests.helpers.fused_loops import CAT, DOG, END, batch, drawn_model, image_tokens, pixels, states
+from tests.helpers.loss_loops import assert_same_gradients
 
 N = 5
 # The fourth image's caption is the first's; two false captions follow, of the second image and of the fourth.
@@ -88,7 +79,7 @@ def test_the_loss_over_drawn_pairs_is_a_loop(objective, hard, negatives):
         expected = -sum(row.log_softmax(0)[0] for row in rows) / (2 * N)
     if hard:
         expected = expected + contrastive_loss(cosines(model), model.logit_scale(), given)
-    assert_same_gradients(model, found, expected)
+    assert_same_gradients(found, expected, model.parameters())
 
 
 def test_what_is_true_of_an_image_is_never_its_negative():

@@ -8,7 +8,7 @@ import torch
 from menagerie.models.networks.own_negatives import ImageEmbedding, TextEmbedding, text_loss
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from tests.helpers.loss_loops import info_nce, same_gradients, unit
+from tests.helpers.loss_loops import assert_same_gradients, info_nce, unit
 from tests.helpers.scorers import scorer
 
 N, M, P, T, D = 4, 8, 5, 3, 6
@@ -45,7 +45,7 @@ def test_ce_clip_is_a_loop_and_its_threshold_that_of_the_step_before(vectors):
             others = [scale * texts[i] @ texts[j] for j in range(N, M) if not given.masked[i, j]]
             contrast = contrast + (torch.stack(others).logsumexp(0) - others[0]) / N
         expected = info_nce(scale, images, texts, given.same, given.masked) + 0.3 * rank + 0.7 * contrast
-        same_gradients(found, expected, (images, texts, model.log_scale))
+        assert_same_gradients(found, expected, (images, texts, model.log_scale))
         threshold = (sum(own) / N - sum(wrong) / len(OWNER)).detach().clamp(0, 10)
         assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
     model.eval()
@@ -96,7 +96,7 @@ def test_fsc_clip_is_a_loop(gamma, smoothing, vectors):
         whole = choice([scale * images[i] @ texts[j] for j in rows], gamma, smoothing)
         parts = choice([fit(scale, patches[i], words[j][: LENGTHS[j]]) for j in rows], gamma, smoothing)
         expected = expected + (0.4 * whole + 0.6 * parts) / len(set(OWNER))
-    same_gradients(found, expected, (images, texts, patches, words, model.log_scale))
+    assert_same_gradients(found, expected, (images, texts, patches, words, model.log_scale))
 
 
 def test_a_choice_among_equals_is_that_of_a_guess():
