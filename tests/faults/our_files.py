@@ -1,4 +1,4 @@
-"""Kinds of files that the project itself writes and reads back: whatever befalls one is noticed, or changes nothing."""
+"""Kinds of files that the project writes and reads back. Any damage is noticed, or changes nothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def make_checkpoint(folder: Path) -> Path:
 
 
 def make_card(folder: Path) -> Path:
-    """A card with its page and its scores."""
+    """Write a card with its page and its scores."""
     rows = [("unseen_pairs", "swap", f"scene {k}", f"cat, {k % 6}", 1, f"0.{k} 0.5") for k in range(12)]
     write_csv(folder / "scores.csv", COLUMNS_OF_SCORES, rows)
     model, program = OfModel("clip", "0", "small", "", 0), OfProgram("0.1", 1, "")
@@ -71,7 +71,7 @@ def make_card(folder: Path) -> Path:
 
 
 def read_scores_of_card(path: Path) -> list[Any]:
-    """The scores beside a card, which has their digest."""
+    """Read the scores of a card, which has their digest."""
     check_file(path, read_card(path.with_suffix(".json"))[0].predictions.digest)
     return [(*item[:5], item.scores.tolist()) for item in read_card_scores(path)]
 
@@ -105,7 +105,7 @@ def read_state(path: Path) -> Any:
 
 
 def cell_result(seed: int) -> dict[str, Any]:
-    """What a finished cell says, shortened."""
+    """A short result of a finished cell."""
     scores = {"accuracy": 0.5 + 0.01 * seed, "official": 0.5, "tie_rate": 0.0, "n": 6}
     return {
         **{"id": f"cell{seed}", "model": "clip", "seed": seed, "pairs": 0.2, "hard_negatives": 1.0},
@@ -117,7 +117,7 @@ def cell_result(seed: int) -> dict[str, Any]:
 
 
 def make_cell(folder: Path) -> Path:
-    """A finished cell with its tables."""
+    """Write a finished cell with its tables."""
     rng = np.random.default_rng(0)
     lines = [
         f"unseen_pairs,swap,scene {k},cat dog,a cat and a dog {k},a dog and a cat {k},{a:.9g},{b:.9g},,"
@@ -149,7 +149,7 @@ def make_cells(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Config:
-    """Of a run."""
+    """Options of a run."""
 
     store: str = "store"
     split: Sequence[str] = ()
@@ -195,7 +195,7 @@ def read_kept(path: Path) -> Any:
 
 @dataclass(frozen=True)
 class Norm(Measure):
-    """Of weights."""
+    """A measure without rows."""
 
     def rows(self, scorer: Any, material: Any, seed: int) -> list[dict[str, Any]]:
         return []
@@ -225,7 +225,7 @@ def make_atlas(folder: Path) -> Path:
 
 
 def read_atlas(path: Path) -> Any:
-    """The bodies that are whole, and whether one more can be added."""
+    """Read the intact entries, and say whether another can be added."""
     atlas = Atlas(path)
     atlas.refresh()
     atlas.check(list(atlas.index))
@@ -235,7 +235,7 @@ def read_atlas(path: Path) -> Any:
 
 
 def read_whole_split(path: Path) -> Any:
-    """All records and pixels."""
+    """Read all records and pixels."""
     found, split = {}, read_split(path)
     for name in split.subsets:
         data = SplitDataset(split, name)
@@ -311,12 +311,12 @@ def read_journal(path: Path) -> Any:
 
 
 def is_part(found: Any, intact: Any) -> bool:
-    """Whether each that was found is as in the intact file; what is missing is made anew."""
+    """Whether all entries found are those of the intact file; missing ones are made anew."""
     return all(found[key] == intact[key] for key in found)
 
 
 def is_earlier(found: Any, intact: Any) -> bool:
-    """Whether a journal is as it was at an earlier moment: the rest is made anew."""
+    """Whether a journal is a beginning of the intact one; the rest is made anew."""
     return all(mine in ({}, theirs) for mine, theirs in zip(*(its[0] for its in (found, intact)), strict=False)) and (
         found[1] == intact[1][: len(found[1])]
     )

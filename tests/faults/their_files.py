@@ -1,4 +1,4 @@
-"""Kinds of files that others write: any well-formed one is right, and whatever else is one clear line."""
+"""Kinds of files that others write. Any well-formed content is right, and all else is one clear error."""
 
 import shutil
 from dataclasses import asdict

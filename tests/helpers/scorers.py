@@ -54,7 +54,7 @@ def caption(graph: SceneGraph) -> str:
 
 
 def texts(model: Scorer, graphs: Sequence[SceneGraph]) -> Tensors:
-    """The model's code of the graphs and of their captions."""
+    """The model's embeddings of the graphs and their captions."""
     return model.encode_texts(model.read([caption(graph) for graph in graphs], graphs))
 
 
