@@ -130,18 +130,6 @@ def make_cell(folder: Path) -> Path:
     return folder
 
 
-def read_cell(path: Path) -> Any:
-    return finished(path.parent) or ANEW
-
-
-def read_scores(path: Path) -> Any:
-    return read_predictions(path.parent).to_csv()
-
-
-def read_log(path: Path) -> Any:
-    return read_training(path.parent) or ANEW  # without the file there is no curve
-
-
 def make_cells(folder: Path) -> Path:
     write_records(folder / "cells.jsonl", [cell_result(seed) for seed in range(3)])
     return folder / "cells.jsonl"
@@ -332,23 +320,21 @@ STORAGE = "menagerie.generators.storage.{0}".format
 SPLITS = " ".join(
     ["menagerie.generators.vocabulary", *map(STORAGE, ("hdf5", "split_file", "folder", "pictures", "pack"))]
 )
+ERRORS, LOGS = "menagerie.studies.analysis.errors", "menagerie.studies.runs.training_log"
+RECIPES = "menagerie.studies.frame.cells"
 STATES = "menagerie.models.training.state menagerie.studies.runs.shared"
 CARDS = "menagerie.studies.cards.card menagerie.studies.cards.verify"
 SCORES = "menagerie.studies.cards.scores menagerie.studies.scoring.frozen"
-
-
-def read_best(path: Path) -> Any:
-    return read_tuned(str(path), ("clip", "oc-clip"))
 
 
 KINDS: dict[str, tuple[Any, ...]] = {
     "checkpoint config": (lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
     "checkpoint weights": (lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
     "training state": (make_state, read_state, STATES),
-    "result of a cell": (lambda f: make_cell(f) / "result.json", read_cell, CELLS),
+    "result of a cell": (lambda f: make_cell(f) / "result.json", lambda p: finished(p.parent) or ANEW, CELLS),
     "results of a study": (make_cells, lambda p: read_results(p.parent), "menagerie.studies.runs.results"),
-    "predictions": (lambda f: make_cell(f) / FILE, read_scores, "menagerie.studies.analysis.errors"),
-    "training log": (lambda f: make_cell(f) / LOG, read_log, "menagerie.studies.runs.training_log"),
+    "predictions": (lambda f: make_cell(f) / FILE, lambda p: read_predictions(p.parent).to_csv(), ERRORS),
+    "training log": (lambda f: make_cell(f) / LOG, lambda p: read_training(p.parent) or ANEW, LOGS),
     "config of a run": (make_config, read_claim, CONFIGS),
     "tasks of a cluster": (
         record(RECORD, HANDLES),
@@ -362,7 +348,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     ),
     "kept state": (make_kept, read_kept, "menagerie.models.kept_states"),
     "measured rows": (make_measured, read_measured, "menagerie.studies.frame.measure"),
-    "tuned recipes": (record("best.json", TUNED), read_best, "menagerie.studies.frame.cells"),
+    "tuned recipes": (record("best.json", TUNED), lambda p: read_tuned(str(p), ("clip", "oc-clip")), RECIPES),
     "journal of trials": (make_journal, read_journal, "menagerie.studies.frame.storage", is_earlier),
     "atlas": (make_atlas, read_atlas, "menagerie.envs.render.atlas", is_part),
     "embeddings of images": (make_rows, read_rows, "menagerie.models.evaluation.embedding_store", is_part),
