@@ -35,7 +35,7 @@ def test_probes_of_one_embedding_for_all_scenes_are_at_chance():
     assert (rows["scene"]["value"], rows["scene"]["chance"], rows["bits"]["value"]) == (0.5, 0.5, 0)
 
 
-def test_probes_of_embeddings_that_a_swap_leaves_as_they_are_cannot_tell_it():
+def test_probes_of_codes_that_a_swap_leaves_as_they_are_cannot_tell_it():
     found = bound(embedding("concept", MADE, noise=0), MADE)
     assert found.scene.value == 0.5
     assert found.right_of_two.value == 0.5

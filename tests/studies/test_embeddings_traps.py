@@ -147,7 +147,7 @@ def test_probes_of_texts_read_the_order_of_mention():
     assert whole.bits.value == pytest.approx(1, abs=0.01), "what belongs to what is told in both"
 
 
-def test_shared_probes_of_embeddings_for_each_object():
+def test_shared_probes_of_codes_for_each_object():
     """Textures that all animals share carry over to other compositions; a vector of its own for each composition
     doesn't."""
     made, random = axes(8), np.random.default_rng(0)
