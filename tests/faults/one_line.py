@@ -155,15 +155,16 @@ def importers_in(checkout: Path) -> tuple[dict[str, str], dict[str, set[str]]]:
 
 
 def tests_by_distance(checkout: Path, fault: Fault) -> list[str]:
-    """Return the files of tests: first those that import the changed module and name the function."""
+    """Return the files of tests: first those that import the changed module and have words of its function and line."""
     texts, importers = importers_in(checkout)
     steps, level = {fault.path: 0}, {fault.path}
     while level:
         level = {path for near in level for path in importers[near]} - steps.keys()
         steps |= dict.fromkeys(level, max(steps.values()) + 1)
-    named, beside = re.compile(rf"\b{fault.function}\b"), f"tests/{fault.path.split('/')[0]}/"
+    line, beside = texts[fault.path].splitlines()[fault.line - 1], f"tests/{fault.path.split('/')[0]}/"
+    words = {fault.function, *re.findall(r"[a-z]{4,}", f"{fault.function} {line}".lower())}
     order = {
-        path: (steps.get(path, 99), not named.search(text), not path.startswith(beside), len(text))
+        path: (steps.get(path, 99), -sum(word in text for word in words), not path.startswith(beside), len(text))
         for path, text in texts.items()
         if path.split("/")[-1].startswith("test_")
     }
