@@ -22,10 +22,12 @@ FUNCTIONS = {
         "generators/benchmarks",
         "generators/parsers",
     ),
-    "check": ("raises for options of a command that can't be", "studies"),
     "main": ("a program's entry, which gives the exit status", "src/menagerie/console.py", "studies"),
-    "parts": ("the parts of a page", "studies"),
-    "run": ("what a command does with its options", "envs/checks", "envs/custom/photos.py", "studies"),
+    "parts": ("the parts of a page", "studies/pages", "studies/sample_search", "studies/scoring"),
+    "print_results": ("prints what was scored", "studies/scoring"),
+    "run": ("what a command does with its options", "envs/checks", "envs/custom/photos.py"),
+    "write_latex": ("writes the results of a page as LaTeX", "studies/scoring"),
+    "write_tables": ("writes the tables of a page", "studies/scoring"),
 }
 # Name -> why several modules have it, though it is no protocol; at most ten.
 OTHERS: dict[str, str] = {}
