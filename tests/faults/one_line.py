@@ -164,7 +164,7 @@ def tests_by_distance(checkout: Path, fault: Fault) -> list[str]:
     line, beside = texts[fault.path].splitlines()[fault.line - 1], f"tests/{fault.path.split('/')[0]}/"
     words = {fault.function, *re.findall(r"[a-z]{4,}", f"{fault.function} {line}".lower())}
     order = {
-        path: (steps.get(path, 99), -sum(word in text for word in words), not path.startswith(beside), len(text))
+        path: (steps.get(path, 99), not path.startswith(beside), -sum(word in text for word in words), len(text))
         for path, text in texts.items()
         if path.split("/")[-1].startswith("test_")
     }
