@@ -1,9 +1,9 @@
-"""Audits the splits of random recipes: no check may fail.
+"""Audits splits of random sound recipes: no check may fail.
 
     python -m tests.faults.random_recipes --recipes 500
 
-Most splits are in memory, and audited without making them again. Every tenth is rendered, packed and audited as a file.
-The same seed draws the same recipes. Recipes whose rules leave nothing to train on are drawn again.
+Most are made in memory and audited without making them again; every tenth is rendered and audited whole. The same
+seed draws the same recipes. Recipes that can't be made, because a rule leaves nothing to train on, are drawn again.
 """
 
 import argparse
@@ -23,11 +23,11 @@ from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import Split
 from tests.helpers.splits import make_split, of_planned
 
-RENDERED = 10  # one of so many is rendered
+WHOLE = 10  # one of so many is rendered
 SHARES = (0.0, 0.3, 0.5, 0.8, 1.0)
 RULES = ("texture=red & animal=penguin", "background=city", "animal=rabbit & texture=white", "pair={elephant, rabbit}")
-CAPTIONS = {"mentioned": (0.5, 0.8, 1.0), "attributes": (0.5, 1.0), "salient": (0.0, 0.2)}
-WORDINGS = {"article": ("", "the", "a"), "mention_order": ("", "slots", "random"), "conjunction": ("", "with", "and")}
+TOLD = {"mentioned": (0.5, 0.8, 1.0), "attributes": (0.5, 1.0), "salient": (0.0, 0.2)}
+WORDED = {"article": ("", "the", "a"), "mention_order": ("", "slots", "random"), "conjunction": ("", "with", "and")}
 PAIRS = {
     "world": ("tiny", "tiny-sizes", "eight"),
     "pairs": SHARES,
@@ -36,11 +36,11 @@ PAIRS = {
     "hold_out": ((), (), *((rule,) for rule in RULES), RULES[:2]),
 }
 CHOICES = {
-    "binding": PAIRS | CAPTIONS | {"negated": (0.0, 0.5), "compositions": (1.0, 0.75)},
+    "binding": PAIRS | TOLD | {"negated": (0.0, 0.5), "compositions": (1.0, 0.75)},
     "spatial": PAIRS | {"attributes": (0.5, 1.0), "seen_order": (False, True), "unseen_under": ("all", "own")},
     "dependence": {"world": PAIRS["world"], "views": (12, 16), "information": (0.3, 0.5), "pairs": SHARES},
     "counting": {"world": PAIRS["world"], "pairs": SHARES, "test_scenes": (8, 20)},
-    "multi-object": CAPTIONS
+    "multi-object": TOLD
     | {
         "world": ("four-textures", "eight-textures"),
         "layout": ("apart", "rows", "overlap"),
@@ -67,11 +67,11 @@ ONE_VIEW = {"views": (1,), "test_views": (1,)}
 
 
 def recipes(seed: int) -> Iterator[tuple[SplitRecipe, Split]]:
-    """Yield random recipes with their splits in memory."""
+    """Draw recipes, and make their splits in memory."""
     draw = random.Random(seed)
     while True:
         kind = draw.choice(list(CHOICES))
-        choices = ({} if kind == "probe" else ONE_VIEW) | CHOICES[kind] | WORDINGS
+        choices = ({} if kind == "probe" else ONE_VIEW) | CHOICES[kind] | WORDED
         stated = KINDS[kind].relational
         choices["template"] = [name for name, template in TEMPLATES.items() if template.relation == stated]
         few = draw.sample(list(choices), len(choices) // 2)
@@ -86,7 +86,7 @@ def recipes(seed: int) -> Iterator[tuple[SplitRecipe, Split]]:
 
 
 def findings(recipe: SplitRecipe, split: Split, resolution: int) -> list[Finding]:
-    """Audit a split in memory, and its packed file if there is a resolution."""
+    """All findings on a split in memory; with a resolution on its packed file, too."""
     found = [its for check in (*CHECKS, *CHECKS_OF[recipe.kind]) for its in done(check, split)]
     if resolution:
         with tempfile.TemporaryDirectory() as folder:
@@ -103,12 +103,12 @@ def main() -> int:
     options = parser.parse_args()
     failed = 0
     for number, (recipe, split) in enumerate(islice(recipes(options.seed), options.recipes)):
-        resolution = 0 if number % RENDERED else (16, 32)[number // RENDERED % 2]
+        resolution = 0 if number % WHOLE else (16, 32)[number // WHOLE % 2]
         for finding in findings(recipe, split, resolution):
             if not finding.holds or (finding.skipped and resolution):
                 failed += 1
                 print(f"{recipe}, {resolution} px: {finding.claim}: {finding.detail}", flush=True)
-        if not (number + 1) % RENDERED:
+        if not (number + 1) % WHOLE:
             print(f"{number + 1} recipes, {failed} findings fail", flush=True)
     return int(failed > 0)
 

@@ -1,6 +1,6 @@
-"""Plants faults in splits: a file with right digests whose contents are not those that its recipe makes.
+"""How faults are planted: a split in memory is written, with right digests, with other contents than its recipe makes.
 
-Texts and graphs are made of contents. `told` plants a mistake of the code that makes them, in memory.
+Texts and graphs are made of contents. A mistake of the code that makes them is planted by `told`, in memory.
 """
 
 import hashlib
@@ -44,14 +44,14 @@ def contents(split: Split, name: str) -> list[Content]:
 
 
 def only(split: Split, keep: Callable[[Scene], bool], *names: str) -> Split:
-    """The split with only those records of the named subsets whose scenes are kept."""
+    """The split with those records only, of the subsets named, whose scenes are to be kept."""
     for name in names:
         split = holding(split, name, [content for content in contents(split, name) if keep(content.scene)])
     return split
 
 
 def with_columns(split: Split, name: str, **columns: np.ndarray) -> Split:
-    """The split with other columns in a subset, of which the first rows are given."""
+    """The split with other columns in a subset, whose first rows are given."""
     its = split.subsets[name]
     whole = {column: np.concatenate([new, its.columns[column][len(new) :]]) for column, new in columns.items()}
     return with_subsets(split, **{name: Records(its.recipe, its.vocabulary, {**its.columns, **whole}, its.count)})
@@ -66,17 +66,17 @@ def told(split: Split, name: str, **texts: Sequence) -> Split:
 
 
 def claimed(**fields: object) -> Plant:
-    """Make a fault that changes fields of the recipe in a file."""
+    """The split says that it is of another recipe."""
     return lambda split: replace(split, recipe={**split.recipe, **fields})
 
 
 def changed(values: Sequence, index: int, value: object) -> list:
-    """The values with another one at an index."""
+    """The values, one of which is another."""
     return [*values[:index], value, *values[index + 1 :]]
 
 
 def light_file(folder: Path, split: Split, planted: Split | None = None) -> Split:
-    """Write a planted split under the name of the split; read it, and give it the planted texts."""
+    """Write what was planted in a split, under the split's name; read it, and give it the texts that were planted."""
     path, wrong = folder / split_name(recipe_of(split)), planted or split
     tables = {name: (records.columns, records.count) for name, records in wrong.subsets.items()}
     write_split(path, wrong.recipe, wrong.vocabulary, (wrong.identity, 16), wrong.recipe_version, tables)
