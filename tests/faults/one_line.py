@@ -174,7 +174,7 @@ def tests_by_distance(checkout: Path, fault: Fault) -> list[str]:
 def first_failure(checkout: Path, tests: list[str], failing: set[str], seconds: float) -> tuple[str, str]:
     """Return the first test that fails and its message: ("", "") if none does, ("?", what was said) if time ran out."""
     words = shlex.join([*tests, *(f"--deselect={test}" for test in failing)])
-    shell = f"ulimit -Sv {MEMORY}; exec .venv/bin/python -m pytest -x -q -rfE --tb=no -o addopts= -p no:cacheprovider"
+    shell = f"ulimit -Sv {MEMORY}; exec .venv/bin/python -m pytest -x -q -rfE --tb=line -o addopts= -p no:cacheprovider"
     command = ["bash", "-c", f"{shell} {words}"]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     process = subprocess.Popen(command, cwd=checkout, text=True, start_new_session=True, **pipes)
@@ -186,8 +186,8 @@ def first_failure(checkout: Path, tests: list[str], failing: set[str], seconds: 
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    if failed := re.search(r"^(?:FAILED|ERROR) (.*?)(?: - (.*))?$", said, re.MULTILINE):
-        return failed[1], failed[2] or ""
+    if failed := re.search(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", said, re.MULTILINE):
+        return failed[1], " ".join(re.findall(r"^(?:E  |/).*", said, re.MULTILINE)[:3])
     return ("", "") if process.returncode in (0, 5) else ("pytest", said[-300:])
 
 
