@@ -25,7 +25,7 @@ WAIT_SECONDS = 600  # for a command: a machine may be four times slower than our
 QUICK = ["--preset", "smoke", "--hard-negatives", "0", "--steps", "130", "--batch", "8", "--views", "1"]
 
 
-# What a script of the tests needs that imports other tests: an installed package has none.
+# The environment of scripts that import tests, which an installed package doesn't have.
 WITH_TESTS = os.environ | {"PYTHONPATH": str(ROOT)}
 
 
@@ -37,7 +37,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 def run(
     command: list[str], folder: Path, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run to the end in `folder`."""
+    """Run a command to the end in `folder`."""
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS
     )
@@ -46,12 +46,11 @@ def run(
 def run_here(
     command: list[str], folder: Path, page: bool = True, figures: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """The same in this process: nothing is loaded anew, workers are forks of one server, and types are checked.
+    """Run a command in this process: nothing is loaded again, workers are forks of one server, and types are checked.
 
-    For what isn't about processes. What a command leaves in this one is undone. Stores have one atlas, so that each of
-    its entries is rendered once; commands in processes of their own fill `store/atlas`. Without `page` a study draws
-    none, which is a third of a small one's time: for tests that look at its results alone. Without `figures`
-    those of its page are one grey pixel each, which halves the page's time: for tests of its words and tables.
+    What a command changes in this process is undone. Split folders share one atlas, so that each entry is rendered
+    once. Without `page` a study draws no page, which saves a third of the time of a small one. Without `figures` those
+    of the page are one grey pixel each, which halves the time of the page.
     """
     out, errors = io.StringIO(), io.StringIO()
     with (
@@ -87,7 +86,7 @@ FILE = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL
 
 
 def paste(code: str, folder: Path) -> str:
-    """Do in `folder` what a block of a page says: write its files, run its commands. Returns what they print."""
+    """Write the files and run the commands of a block of a page in `folder`; returns what they print."""
     for name, text in FILE.findall(code):
         (folder / name).write_text(text)
     printed = ""
@@ -102,13 +101,13 @@ def paste(code: str, folder: Path) -> str:
 
 
 def matches(folder: Path, pattern: str) -> list[str]:
-    """What a shell puts in the place of a pattern."""
+    """The files that match a pattern, as a shell lists them."""
     return sorted(str(path.relative_to(folder)) for path in folder.glob(pattern))
 
 
 @contextmanager
 def no_page() -> Iterator[None]:
-    """Studies write their tables alone."""
+    """Let studies write tables, but no page."""
     from menagerie.studies.frame import page
 
     with mock.patch.object(page, "write_report", lambda study, records: records.out / "report.html"):
@@ -117,7 +116,7 @@ def no_page() -> Iterator[None]:
 
 @contextmanager
 def no_figures() -> Iterator[None]:
-    """Pages are written in full, but what is drawn for them isn't painted."""
+    """Let pages have one pixel for each figure."""
     import numpy as np
     from PIL import Image
 
@@ -131,7 +130,7 @@ def no_figures() -> Iterator[None]:
 
 @contextmanager
 def one_atlas() -> Iterator[None]:
-    """Commands and their processes find what other tests rendered: names of atlases say what decides their pixels."""
+    """Let commands and their processes use the atlases of all tests."""
     from menagerie.generators.storage.folder import SplitFolder
     from tests.helpers.splits import lend
 
@@ -148,7 +147,7 @@ def one_atlas() -> Iterator[None]:
 
 @contextmanager
 def as_before() -> Iterator[None]:
-    """Give back folder, environment, signals, warnings and torch's threads, and forget what was read of files."""
+    """Restore folder, environment, signals, warnings and torch's threads, and forget what was read of files."""
     import torch
 
     folder, environment, handler = Path.cwd(), dict(os.environ), signal.getsignal(signal.SIGTERM)
@@ -168,7 +167,7 @@ def as_before() -> Iterator[None]:
 
 
 def forget() -> None:
-    """Clear what studies keep of files, and users' own classes: other folders have files of these names."""
+    """Clear caches of files and of users' classes, because other folders have files of the same names."""
     for name in list(sys.modules):
         if name.startswith("menagerie.studies.") or name == "menagerie.models.registry":
             for clear in clearing(name):
@@ -177,13 +176,13 @@ def forget() -> None:
 
 @cache
 def clearing(name: str) -> list[Callable[[], None]]:
-    """What empties the caches of a module's functions."""
+    """Functions that clear the caches of a module."""
     values = list(vars(sys.modules[name]).values())
     return [value.cache_clear for value in values if hasattr(value, "cache_clear")]
 
 
 def started(command: list[str], folder: Path) -> subprocess.Popen[str]:
-    """Start in `folder`; SIGABRT has the command print where it is. Threads of the environment change no result."""
+    """Start a command in `folder`; after SIGABRT it prints where it is. OMP_NUM_THREADS must change no result."""
     environment = os.environ | {"PYTHONFAULTHANDLER": "1", "OMP_NUM_THREADS": "3"}
     return subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -191,7 +190,7 @@ def started(command: list[str], folder: Path) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
-    """Wait for the end of a command that was `started`; of one that hangs report where."""
+    """Wait for the end of a command that was `started`; says where one hangs."""
     try:
         output, errors = process.communicate(timeout=WAIT_SECONDS)
     except subprocess.TimeoutExpired as hung:
@@ -214,7 +213,7 @@ class Started(Protocol):
 
 
 def until(reached: Callable[[], bool], process: Started, seconds: float = WAIT_SECONDS, often: float = 0.05) -> None:
-    """Wait for a moment in the life of a command, looking every `often` seconds."""
+    """Wait until something is reached while a command runs, looking every `often` seconds."""
     end = time.monotonic() + seconds
     while not reached():
         assert process.poll() is None, ("it ended before that moment", process.communicate())

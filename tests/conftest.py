@@ -5,12 +5,12 @@ import inspect
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
 from menagerie.envs.core.server_start import quick_imports
 from tests.enforced_types import install
-from tests.helpers.sources import kept_source
 from tests.slurm import slurm  # noqa: F401, a fixture for all tests
 
 # A shell that starts pytest in the background has it ignore Ctrl-C, and so would the commands under test.
@@ -18,8 +18,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # numba compiles functions as they are written: modules with kernels stay outside.
 install(("menagerie.generators", "menagerie.models", "menagerie.studies"))
-inspect.getsource = kept_source
-# None that lists scorers as it is loaded: scripts of tests register their own first.
+inspect.getsource = cache(inspect.getsource)  # tyro reads those of all classes of options at each command line
+# Modules that list scorers as they are loaded aren't among them: scripts of tests register their own first.
 FOR_COMMANDS = (
     "menagerie.studies.frame.command",
     "menagerie.studies.frame.page",
@@ -32,7 +32,7 @@ FOR_COMMANDS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with studies, whose files take longest: at the end all processes are then busy alike."""
+    """Begin with studies, whose files take longest, so that all processes end at about the same time."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/studies/"))
 
 
@@ -47,10 +47,10 @@ def pytest_collection() -> Iterator[object]:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage among what tests make alone: all the modules are many objects, and none of them is garbage."""
+    """Keep modules out of garbage collection: they are many objects, and none of them is garbage."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000)  # seldom: of what tests make, little is left to collections
+    gc.set_threshold(10_000)  # seldom, because little of what tests make is garbage
 
 
 def pytest_sessionfinish() -> None:
@@ -59,14 +59,14 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def atlas_of_all(tmp_path_factory) -> None:
-    """Processes that run tests beside this one render into the same atlas."""
+    """Let all processes that run tests render into the same atlas."""
     base = tmp_path_factory.getbasetemp()
     os.environ["MENAGERIE_TESTS_ATLAS"] = str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "atlas")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """Training runs have one thread each; so have the tests."""
+    """Give tests one thread each, as training runs have."""
     import torch
 
     torch.set_num_threads(1)
@@ -74,7 +74,7 @@ def one_thread() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def loaded_server() -> None:
-    """Commands and workers of the tests are forks of one server: what many of them import it imports once."""
+    """Import what many commands and workers need once, in the server of which they are forks."""
     from menagerie.studies.runs import machine
 
     machine.MODULES = (*machine.MODULES, *FOR_COMMANDS)

@@ -44,7 +44,7 @@ def read_only(folder: Path) -> Iterator[None]:
 
 
 def with_largest_file(size: int, do: Callable[[], Any], folder: Path) -> tuple[str, Any]:
-    """What comes of an action in a process of its own, which may crash, where no file may be larger than `size`."""
+    """The outcome of an action in a process of its own, which may write no file larger than `size`."""
 
     def act(_: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))

@@ -1,7 +1,7 @@
 """Types in signatures, enforced: shapes of arrays by jaxtyping, all else by beartype alone.
 
-jaxtyping's import hook has every call bind its arguments in Python, which is slow, and most functions name no shapes:
-those that captions and splits are made of are called a million times in the tests.
+jaxtyping's import hook binds the arguments of every call in Python, which is slow. Most functions name no shapes, and
+those that make captions and splits are called a million times in the tests.
 """
 
 import inspect
@@ -27,11 +27,8 @@ def install(packages: Sequence[str]) -> None:
 
 
 def code_of(loader: Any, name: str) -> CodeType:
-    """The code of a module, decorated.
-
-    By jaxtyping's own way whatever the module imports is read under its hook's name too, so that each process compiles
-    torch anew.
-    """
+    """The code of a module, decorated. jaxtyping would also read what the module imports under its own name, so that
+    each process would compile torch again."""
     return loader.source_to_code(loader.get_data(loader.path), loader.path)
 
 
@@ -57,7 +54,7 @@ def checked(function: Callable, typechecker: Callable) -> Callable:
 
 
 def resolved(hint: Any, function: Callable) -> Any:
-    """A hint without strings; Any where one names what type checkers alone import, or the class that it stands in."""
+    """A hint without strings; Any if it names what only type checkers import, or the class that it is part of."""
     holder = SimpleNamespace(__annotations__={"it": hint})
     try:
         return get_type_hints(holder, function.__globals__, include_extras=True)["it"]

@@ -1,4 +1,4 @@
-"""The flags that tyro reads, as its own parser has them."""
+"""The flags of tyro's parser."""
 
 import warnings
 
@@ -6,7 +6,7 @@ import tyro
 
 
 def flags_read(kind: type, default: object = None) -> set[str]:
-    """All flags of a dataclass, but for those of help."""
+    """All flags of a dataclass except --help."""
     given = {} if default is None else {"default": default}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tyro would rather have its parser to itself

@@ -1,4 +1,4 @@
-"""Commands in forks of the server of workers that the tests have: processes of their own, and no interpreter starts."""
+"""Runs commands in forks of the tests' server of workers, so that no interpreter has to start."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ class Forked(ForkServerProcess):
             self.start()
 
     def run(self) -> None:
-        """In the fork: what is a worker's becomes a command's."""
+        """In the fork: turn a worker into a command."""
         from menagerie.envs.core.processes import _served
 
         _served.append(__name__)  # a command that has a server starts none
@@ -60,12 +60,12 @@ class Forked(ForkServerProcess):
 
 
 def run_forked(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run to the end: for what changes the process that it runs in, as scripts do that register something."""
+    """Run to the end: for commands that change their process, such as scripts that register something."""
     return Forked(command, folder).ended()
 
 
 def kill_when(command: list[str], folder: Path, reached: Callable[[], bool]) -> None:
-    """Start, and kill -9 the command's process alone as soon as `reached()`; its workers find out by themselves."""
+    """Start a command, and kill its own process as soon as `reached()`; its workers must notice."""
     started = Forked(command, folder)
     until(reached, started, often=0.01)
     started.kill()

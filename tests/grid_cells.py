@@ -1,4 +1,4 @@
-"""The splits, data and cells of a grid, for tests of what runs them."""
+"""The splits, data and cells of a grid, for tests of how they are run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,15 +36,12 @@ def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
 
 
 def cells(grid: Grid, store_identity: str) -> list[Cell]:
-    """All cells of the grid; the hardest come first, so that a stopped grid has reported something."""
+    """All cells of the grid."""
     return [cell_of(grid, model, *pair) for pair in data_of(grid, store_identity) for model in grid.models]
 
 
 def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
-    """Fill the image store and write the split files; returns its identity, and the file of what is trained on.
-
-    Where files were given nothing is rendered.
-    """
+    """Write the split files, unless the grid names its own; returns the identity of their folder, and each file."""
     if grid.split:
         return "", dict(grid.files)
     from menagerie.generators.storage.folder import SplitFolder

@@ -1,9 +1,9 @@
-"""A search whose runs take no time, by as many commands as a test starts.
+"""A search whose runs take no time, in several processes.
 
-    python searching.py STORAGE FOLDER kill SEED     # killed ten times at random moments, and started again
-    python searching.py STORAGE FOLDER together      # three commands at once, each with a folder of its own
+    python searching.py STORAGE FOLDER kill SEED     # a process is killed ten times at random moments
+    python searching.py STORAGE FOLDER together      # three processes at once, each with a folder of its own
 
-A command is the loop of a study: it asks what is to be run, runs one, and asks again.
+A process is the loop of a study: it asks which runs the search wants, does one, and asks again.
 """
 
 import os
@@ -27,12 +27,12 @@ TRIALS, SEEDS = 12, 2
 
 
 def cheap(trials: int = TRIALS, at_once: int = 2, **more: Any) -> Search:
-    """A search of two parameters."""
+    """Make a search of two parameters."""
     return Search("cheap", SPACE, trials, at_once, sampler=lambda number: SpaceSampler(SPACE, number), **more)
 
 
 class Runs:
-    """The finished runs of a folder: a file each, with its score."""
+    """The finished runs of a folder, a file each with its score."""
 
     def __init__(self, folder: Path, kept: Any = None) -> None:
         self.folder, self.owner, self.kept = folder, folder.name, kept
@@ -42,7 +42,7 @@ class Runs:
         return self.kept or given
 
     def judge(self, trial: Any) -> Tried:
-        """Two seeds, whose mean counts; pruned near the edge."""
+        """Judge a trial by the mean of two seeds; one near the edge is pruned."""
         params = trial.params
         if params["x"] > 0.97:
             return Tried((), pruned="too near the edge")
@@ -54,7 +54,7 @@ class Runs:
         return self.folder / "-".join(map(str, arm))
 
     def step(self, search: Search, storage: str, most: int = 1) -> int:
-        """Do some of the runs that a search wants now; returns how many it did."""
+        """Do some of the runs that a search wants; returns how many."""
         arms = [arm for _, tried in search.follow(self, storage, self.judge) for arm in tried.arms]
         waiting = [arm for arm in dict.fromkeys(arms) if not self.file(arm).exists()]
         for x, rate, seed in waiting[:most]:
@@ -63,13 +63,13 @@ class Runs:
         return len(waiting[:most])
 
     def run(self, search: Search, storage: str) -> None:
-        """Until nothing more follows."""
+        """Do all runs of a search."""
         while self.step(search, storage):
             time.sleep(0.002)
 
 
 def forked(work: Callable[[], None]) -> int:
-    """Do something in a process of its own, which has loaded everything; returns its number."""
+    """Do something in a fork; returns its process id."""
     if child := os.fork():
         return child
     try:
@@ -81,7 +81,7 @@ def forked(work: Callable[[], None]) -> int:
 
 
 def killed(work: Callable[[], None], chance: random.Random) -> Iterator[None]:
-    """Kill it ten times."""
+    """Kill a process that does something ten times."""
     for _ in range(10):
         child = forked(work)
         time.sleep(chance.uniform(0.0, 0.08))

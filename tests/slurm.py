@@ -1,4 +1,4 @@
-"""A Slurm of one node that the tests start for themselves, as the user who runs them, and stop again."""
+"""A Slurm of one node, which the tests start as the user who runs them, and stop."""
 
 import getpass
 import os
@@ -100,7 +100,7 @@ def output_of(*command: str) -> str:
 
 
 def wait_for(ready, daemons: list[subprocess.Popen], folder: Path) -> None:
-    """Until `ready()`; a daemon that ends or 30 seconds without success fail with what was printed."""
+    """Wait until `ready()`; fails with what was printed if a daemon ends, or after 30 seconds."""
     end = time.monotonic() + 30
     while not ready():
         if time.monotonic() > end or any(daemon.poll() is not None for daemon in daemons):

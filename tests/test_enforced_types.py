@@ -25,7 +25,7 @@ def doubled(number: int, wrong: bool = False) -> "int":
     return str(number) if wrong else 2 * number
 
 
-def test_shapes():
+def test_wrong_shapes_are_refused():
     assert product(np.ones((2, 3)), np.ones((3, 4))).shape == (2, 4)
     with pytest.raises(TypeCheckError, match="the parameters of"):
         product(np.ones((2, 3)), np.ones((2, 4)))
@@ -33,7 +33,7 @@ def test_shapes():
         product(np.ones((2, 3)), np.ones((3, 4)), True)
 
 
-def test_others_do_without_shapes():
+def test_functions_without_shapes_are_checked_by_beartype_alone():
     assert doubled(2) == 4
     assert "jaxtyping" in product.__code__.co_filename
     assert "jaxtyping" not in doubled.__code__.co_filename
@@ -42,7 +42,7 @@ def test_others_do_without_shapes():
             doubled(*arguments)
 
 
-def test_fields_and_methods():
+def test_wrong_types_of_fields_and_methods_are_refused():
     @enforce
     @dataclass(frozen=True)
     class Pair:
@@ -60,7 +60,7 @@ def test_fields_and_methods():
         Pair(1).sum("2")
 
 
-def test_the_project_is_checked():
+def test_types_of_the_project_are_checked():
     from menagerie.generators.captions.phrases import counted
     from menagerie.studies.analysis.two_levels import intervals
 

@@ -1,4 +1,4 @@
-"""The map of docs/architecture.md: floors and folders import one way, lazy imports included."""
+"""Floors and folders import one way, as docs/architecture.md says, lazy imports included."""
 
 import ast
 from collections import defaultdict
@@ -48,7 +48,7 @@ def folder_of(name: str) -> str:
     return ".".join(parts[:3]) if len(parts) > 3 or FILES[name].name == "__init__.py" else name
 
 
-def test_no_module_imports_itself_by_way_of_others():
+def test_no_imports_are_circular():
     # A package's __init__ is the name by which its parts import it: `menagerie.envs.animals` and its files.
     order = {name: {other for other in others if not name.startswith(f"{other}.")} for name, others in edges().items()}
     try:
@@ -58,7 +58,7 @@ def test_no_module_imports_itself_by_way_of_others():
 
 
 @pytest.mark.parametrize("package", ["menagerie", "menagerie.studies", "menagerie.studies.frame"])
-def test_type_checkers_see_the_public_names(package):
+def test_type_checkers_know_the_public_names(package):
     """A stub gives on what it imports `as` the same name, and nothing else."""
     lazy = import_module(package)
     stub = ast.parse(Path(lazy.__file__).with_suffix(".pyi").read_text())

@@ -162,7 +162,7 @@ class SampleStudy(SearchStudy):
         check_budgets(self)
         for name in ("test_pairs", "validation"):
             if not getattr(self, name):
-                raise UserError(f"--{name} must leave pairs, got 0")
+                raise UserError(f"--{name.replace('_', '-')} must leave pairs, got 0")
         if self.images_of(self.least) == self.images_of(self.everything):
             raise UserError(
                 "all settings have as many images: there is nothing to search; give --pairs, --hard-negatives or "

@@ -1,9 +1,9 @@
-"""Command lines that are wrong, and the files that they name: `command_lines.txt` has an entry in each line.
+"""Wrong command lines, and the files that they name. Each line of `command_lines.txt` is an entry:
 
     COMMAND LINE :: WORDS | WORDS
 
-The words are those of the message: what is wrong, with its value, and the way out. `@LONG` stands for a hold-out rule
-of 100 000 terms.
+The message has all of these words: what is wrong, the value, and the way out. `@LONG` stands for a hold-out rule of
+100 000 terms.
 """
 
 import re
@@ -18,7 +18,7 @@ TABLE = Path(__file__).with_suffix(".txt")
 LONG = " & ".join(["texture=red"] * 100_000)
 FRAME = re.compile(r"([\s│╭╰╮╯─]|-{4,})+")  # around messages of tyro
 
-# Files by name: recipes, worlds, and what is neither.
+# Files by name: neither recipes nor worlds, then worlds, then recipes.
 FILES = {
     "text.toml": "this is no table\n",
     "empty.toml": "",
@@ -37,7 +37,7 @@ WORLDS = {
     "fish.toml": f"animals = ['catt', 'elephant']\n{WORLD}",
     "words.toml": "animals = 'cat'\ntextures = 3\n",
 }
-# What stands in a recipe beside its kind, binding.
+# Fields of recipes of the kind "binding".
 FIELDS = {
     "unknown.toml": "pears = 0.2",
     "wordy.toml": "pairs = 'many'",
@@ -62,27 +62,27 @@ KINDS = {
 
 
 class Entry(NamedTuple):
-    """A command line, and what its message must say."""
+    """A command line, and the words that its message must have."""
 
     line: str
     words: tuple[str, ...]
 
     @property
     def command(self) -> list[str]:
-        """As a process is started."""
+        """The command as a list of words."""
         arguments = [LONG if part == "@LONG" else part for part in shlex.split(self.line)]
         return ["python", *arguments] if arguments[0] == "-m" else ["python", str(ROOT / arguments[0]), *arguments[1:]]
 
 
 def entries() -> Iterator[Entry]:
-    """All of the table."""
+    """Read the table."""
     for line in TABLE.read_text(encoding="utf-8").splitlines():
         command, _, words = line.partition(" :: ")
         yield Entry(command, tuple(words.split(" | ")))
 
 
 def write_files(folder: Path) -> None:
-    """What the command lines name."""
+    """Write the files that command lines name."""
     recipes = {name: f"kind = 'binding'\n{text}\n" for name, text in FIELDS.items()}
     for name, text in (FILES | WORLDS | KINDS | recipes).items():
         (folder / name).parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""One made split for all faults; it is copied before a fault is planted."""
+"""A split for all faults of pictures; it is copied before a fault is planted."""
 
 import shutil
 from pathlib import Path
@@ -16,7 +16,7 @@ RECIPE = BindingRecipe(
 
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory) -> Path:
-    """A split file with pictures that nobody may change."""
+    """A packed split file, which no test may change."""
     path = make_split(tmp_path_factory.mktemp("store"), RECIPE)
     pack(path)
     return path
@@ -24,7 +24,7 @@ def sound(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def damaged(sound, tmp_path) -> Path:
-    """The same split, to be damaged."""
+    """A copy of the split, to be damaged."""
     lend(tmp_path)
     folder = tmp_path / sound.parent.name
     shutil.copytree(sound.parent, folder)

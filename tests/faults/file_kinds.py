@@ -1,7 +1,4 @@
-"""The kinds of files that the project reads: how one is made, how it is read, and what an intact one gives.
-
-A new kind joins by an entry in `our_files.py` (written and read by the project) or `their_files.py` (somebody else's).
-"""
+"""The kinds of files that the project reads. `our_files.py` lists those that it writes, `their_files.py` all others."""
 
 import shutil
 from collections.abc import Callable
@@ -18,15 +15,15 @@ class FileKind(NamedTuple):
 
     name: str
     make: Callable[[Path], Path]
-    """Makes an intact one, with what belongs to it, in a folder; returns the file."""
+    """Makes an intact file, and what belongs to it, in an empty folder; returns the file."""
     read: Callable[[Path], Any]
-    """What the project has of it; the path may lie in a copy of that folder."""
-    modules: tuple[str, ...]
-    """Whose functions open it."""
+    """Returns what the project reads; the path may lie in a copy of that folder."""
+    modules: str
+    """The modules whose functions open the file, with spaces between."""
     same: Callable[[Any, Any], bool] = eq
-    """Whether what was read of a damaged one is what an intact one gives, as far as it is read at all."""
+    """Whether what was read of a damaged file is right, given what is read of an intact one."""
     free: bool = False
-    """Whether any well-formed content is right: a file that somebody else writes, so no digest can be asked of it."""
+    """Whether any well-formed content is right, because somebody else writes the file, without a digest."""
 
 
 class Made(NamedTuple):
@@ -38,20 +35,20 @@ class Made(NamedTuple):
     intact: Any
 
     def judge(self, damage: Damage, work: Path) -> Verdict | None:
-        """Damage a copy and read it; None where the damage changes nothing."""
+        """Damage a copy and read it; None if the damage changes nothing."""
         shutil.rmtree(work, ignore_errors=True)
         shutil.copytree(self.folder, work, symlinks=True)
         path = work / self.file.relative_to(self.folder)
         if not damage.spoil(path):
             return None
         forged = damage.fault == "another value" and path.suffix in (".json", ".jsonl", ".log")
-        forged |= damage.fault == "another table" and path.suffix == ".npz"
         found = outcome(self.kind.read, path)
         return judged(found, self.intact, self.kind.same, path, self.kind.free or forged)
 
 
 def made(kind: FileKind, folder: Path) -> Made:
-    """Make an intact file and read a copy of it: reading may add to the folder."""
+    """Make an intact file and read a copy of it, because reading may add to the folder."""
+    folder.mkdir(parents=True)
     file = kind.make(folder)
     copy = folder.with_name(folder.name + "-copy")
     shutil.copytree(folder, copy, symlinks=True)

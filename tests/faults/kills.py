@@ -1,8 +1,10 @@
-"""SIGKILLs of random processes of a command at random moments, until it has ended all the same.
+"""Kills random processes of a command at random moments, and checks what the command leaves.
+
+    python -m tests.faults.kills NAME FOLDER COUNT SEED
 
 `attack` starts a command again and again, kills its parent, one of its other processes or all of them, and waits until
-none is left that has no parent. In the end the command runs undisturbed, and what it leaves must be what an undisturbed
-one leaves: the same files, of the same content where that is seeded, and no temporary file anywhere.
+no process is left without a parent. At last the command runs undisturbed. It must leave the same files as one that was
+never killed, with the same content where that is seeded, and no temporary files.
 """
 
 import json
@@ -18,11 +20,11 @@ from typing import NamedTuple
 
 from tests.command import QUICK, ROOT
 
-MARK = "MENAGERIE_ATTACKED"  # in the environment of a command and of all that it starts
+MARK = "MENAGERIE_ATTACKED"  # in the environment of a command and of all processes that it starts
 WHOM = ("parent", "one", "all")
 MOST_SECONDS = 10.0  # until the last process of a killed command has ended
 MEAN_SECONDS = 8.0  # between the start of a command and a kill
-# Of a cell's result: what is measured or says where it ran, and isn't seeded.
+# Fields of a cell's result that no seed decides.
 UNSEEDED = ("seconds", "provenance", "digest")
 
 STUDIES = ROOT / "studies"
@@ -48,21 +50,21 @@ class Kill(NamedTuple):
     running: int
     """Processes of the command at that moment."""
     gone_after: float
-    """Seconds until none was left without its parent."""
+    """Seconds until no process was left without its parent."""
 
 
 class Attack(NamedTuple):
-    """What came out."""
+    """The kills of a command, and what was wrong."""
 
     kills: list[Kill]
     complaints: list[str]
-    """What commands said that ended by themselves after one of their processes was killed."""
+    """The last lines of commands that ended by themselves after one of their processes was killed."""
     problems: list[str]
-    """Empty where all is as it should be."""
+    """What is wrong; empty if nothing is."""
 
 
 def start(name: str, folder: Path) -> subprocess.Popen:
-    """Start a command in a folder, with a place of its own for temporary files."""
+    """Start a command in a folder, with a folder of its own for temporary files."""
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     environment = os.environ | {MARK: str(folder), "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(ROOT)}
     with (folder / "said.txt").open("ab") as said:
@@ -70,7 +72,7 @@ def start(name: str, folder: Path) -> subprocess.Popen:
 
 
 def processes(folder: Path) -> list[int]:
-    """All that live of the commands started in a folder, but for what frees Python's semaphores after the others."""
+    """The living processes of commands started in a folder, without Python's tracker of semaphores, which ends last."""
     mark = f"{MARK}={folder}".encode()
     return [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if is_ours(pid, mark)]
 
@@ -88,14 +90,14 @@ def is_ours(pid: int, mark: bytes) -> bool:
 
 
 def victims(folder: Path, parent: int, whom: str, chance: random.Random) -> list[int]:
-    """Whom to kill."""
+    """Choose which processes to kill."""
     every = processes(folder)
     others = [pid for pid in every if pid != parent]
     return {"parent": [parent], "one": [chance.choice(others or [parent])], "all": every}[whom]
 
 
 def kill(pids: list[int]) -> None:
-    """SIGKILL to all; one may have ended by itself."""
+    """Kill processes, of which some may have ended."""
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -104,7 +106,7 @@ def kill(pids: list[int]) -> None:
 
 
 def seconds_until_gone(folder: Path) -> float:
-    """How long processes still live; at most twice what they may, when they are ended here."""
+    """Measure how long processes still live; those that live twice too long are killed."""
     begin = time.monotonic()
     while processes(folder) and time.monotonic() - begin < 2 * MOST_SECONDS:
         time.sleep(0.05)
@@ -124,10 +126,8 @@ def attack(
     problems: list[str] = []
     while len(kills) < count:
         began, command = time.monotonic(), start(name, place)
-        moment, whom = (
-            chance.expovariate(1 / MEAN_SECONDS),
-            chance.choice(WHOM[name == "atlas" :]),
-        )  # whose parent is a shell
+        moment = chance.expovariate(1 / MEAN_SECONDS)
+        whom = chance.choice(WHOM[name == "atlas" :])  # the parent of "atlas" is a shell
         try:
             ended = command.wait(moment)
         except subprocess.TimeoutExpired:
@@ -162,17 +162,17 @@ def attack(
 
 
 def last_line(place: Path) -> list[str]:
-    """The last line that commands in a folder said."""
+    """The last line that commands in a folder printed."""
     return (place / "said.txt").read_text(errors="replace").strip().splitlines()[-1:]
 
 
 def clear(place: Path) -> None:
-    """Begin anew, and keep what was said."""
+    """Put a folder aside, with what commands printed."""
     place.rename(place.with_name(f"{place.name}-{time.monotonic_ns()}"))
 
 
 def differences(expected: Path, place: Path) -> list[str]:
-    """How what a command left differs from what it leaves undisturbed."""
+    """List how the files of a command differ from those of one that was never killed."""
     there, here = (dict(contents(folder)) for folder in (expected, place))
     lines = [f"left over: {path}" for path in sorted(here.keys() - there.keys())]
     lines += [f"missing: {path}" for path in sorted(there.keys() - here.keys())]
@@ -180,11 +180,11 @@ def differences(expected: Path, place: Path) -> list[str]:
 
 
 def contents(folder: Path) -> Iterator[tuple[str, object]]:
-    """What a command left, by path: the content where it is seeded, else nothing but that it is there."""
+    """Yield the paths of files, with the content of those whose content is seeded."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if "wandb" in name:
-            continue  # which leaves folders of its own in the system's place for temporary ones
+            continue  # it leaves temporary folders of its own
         if path.is_dir():
             if name.startswith("tmp/"):
                 yield name, None
@@ -193,12 +193,12 @@ def contents(folder: Path) -> Iterator[tuple[str, object]]:
 
 
 def is_log(name: str) -> bool:
-    """Whether a file is named by a process that wrote it: logs of tasks, locks of trials that were begun again."""
+    """Whether the process that wrote a file decides its name, as of logs of tasks and locks of trials."""
     return "/cluster/" in name or ".locks/" in name
 
 
 def seeded(path: Path) -> object:
-    """The content of a file without what is measured; None for one that is made of measurements."""
+    """The content of a file without measurements; None for a file of measurements."""
     if path.name == "result.json":
         return {key: value for key, value in json.loads(path.read_text()).items() if key not in UNSEEDED}
     if path.name in ("predictions.csv", "model.safetensors", "results.csv") or path.suffix in (".h5", ".npz"):
@@ -207,7 +207,6 @@ def seeded(path: Path) -> object:
 
 
 def main(name: str, folder: str, count: str, seed: str) -> int:
-    """python -m tests.faults.kills NAME FOLDER COUNT SEED"""
     done = attack(name, Path(folder).absolute(), int(count), int(seed), lambda kill: print(kill, flush=True))
     slowest = max((kill.gone_after for kill in done.kills), default=0.0)
     print(f"{name}: {len(done.kills)} kills, {len(done.problems)} problems; all gone after {slowest} s at most")

@@ -1,7 +1,8 @@
-"""Kinds of files that the project itself writes and reads back: whatever befalls one is noticed, or changes nothing."""
+"""Kinds of files that the project writes and reads back. Any damage is noticed, or changes nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def make_checkpoint(folder: Path) -> Path:
 
 
 def make_card(folder: Path) -> Path:
-    """A card with its page and its scores."""
+    """Write a card with its page and its scores."""
     rows = [("unseen_pairs", "swap", f"scene {k}", f"cat, {k % 6}", 1, f"0.{k} 0.5") for k in range(12)]
     write_csv(folder / "scores.csv", COLUMNS_OF_SCORES, rows)
     model, program = OfModel("clip", "0", "small", "", 0), OfProgram("0.1", 1, "")
@@ -70,7 +71,7 @@ def make_card(folder: Path) -> Path:
 
 
 def read_scores_of_card(path: Path) -> list[Any]:
-    """The scores beside a card, which has their digest."""
+    """Read the scores of a card, which has their digest."""
     check_digest(path, read_card(path.with_suffix(".json"))[0].predictions.digest)
     return [(*item[:5], item.scores.tolist()) for item in read_card_scores(path)]
 
@@ -104,7 +105,7 @@ def read_state(path: Path) -> Any:
 
 
 def cell_result(seed: int) -> dict[str, Any]:
-    """What a finished cell says, shortened."""
+    """A short result of a finished cell."""
     scores = {"accuracy": 0.5 + 0.01 * seed, "official": 0.5, "tie_rate": 0.0, "n": 6}
     return {
         **{"id": f"cell{seed}", "model": "clip", "seed": seed, "pairs": 0.2, "hard_negatives": 1.0},
@@ -116,8 +117,7 @@ def cell_result(seed: int) -> dict[str, Any]:
 
 
 def make_cell(folder: Path) -> Path:
-    """A finished cell with its tables."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a finished cell with its tables."""
     rng = np.random.default_rng(0)
     lines = [
         f"unseen_pairs,swap,scene {k},cat dog,a cat and a dog {k},a dog and a cat {k},{a:.9g},{b:.9g},,"
@@ -130,19 +130,6 @@ def make_cell(folder: Path) -> Path:
     return folder
 
 
-def read_cell(path: Path) -> Any:
-    result = finished(path.parent)
-    return ANEW if result is None else result
-
-
-def read_scores(path: Path) -> Any:
-    return read_predictions(path.parent).to_csv()
-
-
-def read_log(path: Path) -> Any:
-    return read_training(path.parent) or ANEW  # without the file there is no curve
-
-
 def make_cells(folder: Path) -> Path:
     write_records(folder / "cells.jsonl", [cell_result(seed) for seed in range(3)])
     return folder / "cells.jsonl"
@@ -150,7 +137,7 @@ def make_cells(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Config:
-    """Of a run."""
+    """Options of a run."""
 
     store: str = "store"
     split: Sequence[str] = ()
@@ -159,7 +146,7 @@ class Config:
 
 
 def make_config(folder: Path) -> Path:
-    (folder / "cells").mkdir(parents=True, exist_ok=True)
+    (folder / "cells").mkdir()
     claim(folder, Config(), frozenset())
     return folder / "config.json"
 
@@ -169,16 +156,19 @@ def read_claim(path: Path) -> Any:
     return read_config(path.parent)
 
 
-def make_tasks(folder: Path) -> Path:
-    handles = {f"cell{k}": Handle("local", str(10**6 + k), f"cluster/{k}.log") for k in range(3)}
-    write_record(folder / RECORD, handles, indent=1)
-    return folder / RECORD
+def record(name: str, content: dict[str, Any]) -> Callable[[Path], Path]:
+    """Return what makes a record of that name."""
+
+    def make(folder: Path) -> Path:
+        write_record(folder / name, content, indent=1)
+        return folder / name
+
+    return make
 
 
-def make_carried(folder: Path) -> Path:
-    carried = {"words": 12, "new_words": ["cat"], "positions": 20, "new_positions": 2, "from": "a"}
-    write_record(folder / CARRIED, carried)
-    return folder / CARRIED
+HANDLES = {f"cell{k}": Handle("local", str(10**6 + k), f"cluster/{k}.log") for k in range(3)}
+WORDS_CARRIED = {"words": 12, "new_words": ["cat"], "positions": 20, "new_positions": 2, "from": "a"}
+TUNED = read_json(Path(__file__).parents[2] / "studies" / "recipes" / "laptop.json")
 
 
 def make_kept(folder: Path) -> Path:
@@ -193,7 +183,7 @@ def read_kept(path: Path) -> Any:
 
 @dataclass(frozen=True)
 class Norm(Measure):
-    """Of weights."""
+    """A measure without rows."""
 
     def rows(self, scorer: Any, material: Any, seed: int) -> list[dict[str, Any]]:
         return []
@@ -208,18 +198,11 @@ def read_measured(path: Path) -> Any:
     return ANEW if rows is None else rows
 
 
-def make_best(folder: Path) -> Path:
-    path = Path(__file__).parents[2] / "studies" / "recipes" / "laptop.json"
-    write_record(folder / "best.json", read_json(path), indent=1)
-    return folder / "best.json"
-
-
-def read_best(path: Path) -> Any:
-    return read_tuned(str(path), ("clip", "oc-clip"))
-
-
-def make_store(folder: Path) -> Path:
-    return make_split(folder, RECIPE, RESOLUTION)
+def make_store(folder: Path, packed: bool = False) -> Path:
+    path = make_split(folder, RECIPE, RESOLUTION)
+    if packed:
+        pack(path)
+    return path
 
 
 def make_atlas(folder: Path) -> Path:
@@ -229,14 +212,8 @@ def make_atlas(folder: Path) -> Path:
     return atlas.path
 
 
-def packed(folder: Path) -> Path:
-    path = make_store(folder)
-    pack(path)
-    return path
-
-
 def read_atlas(path: Path) -> Any:
-    """The bodies that are whole, and whether one more can be added."""
+    """Read the intact entries, and say whether another can be added."""
     atlas = Atlas(path)
     atlas.refresh()
     atlas.check(list(atlas.index))
@@ -246,7 +223,7 @@ def read_atlas(path: Path) -> Any:
 
 
 def read_whole_split(path: Path) -> Any:
-    """All records and pixels."""
+    """Read all records and pixels."""
     found, split = {}, read_split(path)
     for name in split.subsets:
         data = SplitDataset(split, name)
@@ -259,12 +236,12 @@ def shelf(folder: Path) -> StoredRows:
     return StoredRows(EmbeddingFolder(folder, 1 << 20), "model", 12)
 
 
-def make_embeddings(folder: Path) -> Path:
+def make_rows(folder: Path) -> Path:
     shelf(folder).put({key: bytes([k] * 12) for k, key in enumerate(IMAGES)})
     return next(folder.rglob("*.embeddings"))
 
 
-def read_embeddings(path: Path) -> Any:
+def read_rows(path: Path) -> Any:
     kept = shelf(path.parents[1])
     return {key: row.hex() for key in IMAGES if (row := kept.get(key)) is not None}
 
@@ -310,7 +287,6 @@ def read_shard_index(path: Path) -> Any:
 
 
 def make_journal(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
     journal = str(folder / "journal.log")
     cheap(trials=2).follow(Runs(folder / "runs"), journal, Runs(folder / "runs").judge)
     return folder / "journal.log"
@@ -323,89 +299,65 @@ def read_journal(path: Path) -> Any:
 
 
 def is_part(found: Any, intact: Any) -> bool:
-    """Whether each that was found is as in the intact file; what is missing is made anew."""
+    """Whether all entries found are those of the intact file; missing ones are made anew."""
     return all(found[key] == intact[key] for key in found)
 
 
 def is_earlier(found: Any, intact: Any) -> bool:
-    """Whether a journal is as it was at an earlier moment: the rest is made anew."""
+    """Whether a journal is a beginning of the intact one; the rest is made anew."""
     return all(mine in ({}, theirs) for mine, theirs in zip(*(its[0] for its in (found, intact)), strict=False)) and (
         found[1] == intact[1][: len(found[1])]
     )
 
 
-CHECKPOINTS = (
-    "menagerie.models.checkpoint",
-    "menagerie.envs.core.records",
-    "menagerie.models.library.sources",
-    "menagerie.envs.core.records",
+CHECKPOINTS = "menagerie.models.checkpoint menagerie.envs.core.records menagerie.models.library.sources"
+CELLS = "menagerie.envs.core.records menagerie.studies.runs.results menagerie.models.library.cells"
+CONFIGS = (
+    "menagerie.studies.runs.folder menagerie.studies.attention menagerie.models.library.trainings "
+    "menagerie.studies.real_training.trained_on"
 )
-CELLS = ("menagerie.envs.core.records", "menagerie.studies.runs.results", "menagerie.models.library.cells")
-SPLITS = (
-    *(f"menagerie.generators.storage.{name}" for name in ("hdf5", "split_file", "folder", "pictures", "pack")),
-    "menagerie.generators.vocabulary",
+STORAGE = "menagerie.generators.storage.{0}".format
+SPLITS = " ".join(
+    ["menagerie.generators.vocabulary", *map(STORAGE, ("hdf5", "split_file", "folder", "pictures", "pack"))]
 )
-OURS = [
-    FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
-    FileKind("checkpoint weights", lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
-    FileKind(
-        "training state", make_state, read_state, ("menagerie.models.training.state", "menagerie.studies.runs.shared")
-    ),
-    FileKind("result of a cell", lambda f: make_cell(f) / "result.json", read_cell, CELLS),
-    FileKind("results of a study", make_cells, lambda p: read_results(p.parent), ("menagerie.studies.runs.results",)),
-    FileKind(
-        "predictions",
-        lambda f: make_cell(f) / FILE,
-        read_scores,
-        ("menagerie.studies.analysis.errors",),
-    ),
-    FileKind("training log", lambda f: make_cell(f) / LOG, read_log, ("menagerie.studies.runs.training_log",)),
-    FileKind(
-        "config of a run",
-        make_config,
-        read_claim,
-        (
-            "menagerie.studies.runs.folder",
-            "menagerie.studies.attention",
-            "menagerie.models.library.trainings",
-            "menagerie.studies.real_training.trained_on",
-        ),
-    ),
-    FileKind(
-        "tasks of a cluster",
-        make_tasks,
+ERRORS, LOGS = "menagerie.studies.analysis.errors", "menagerie.studies.runs.training_log"
+RECIPES = "menagerie.studies.frame.cells"
+STATES = "menagerie.models.training.state menagerie.studies.runs.shared"
+CARDS = "menagerie.studies.cards.card menagerie.studies.cards.verify"
+SCORES = "menagerie.studies.cards.scores menagerie.studies.scoring.frozen"
+
+
+KINDS: dict[str, tuple[Any, ...]] = {
+    "checkpoint config": (lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
+    "checkpoint weights": (lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
+    "training state": (make_state, read_state, STATES),
+    "result of a cell": (lambda f: make_cell(f) / "result.json", lambda p: finished(p.parent) or ANEW, CELLS),
+    "results of a study": (make_cells, lambda p: read_results(p.parent), "menagerie.studies.runs.results"),
+    "predictions": (lambda f: make_cell(f) / FILE, lambda p: read_predictions(p.parent).to_csv(), ERRORS),
+    "training log": (lambda f: make_cell(f) / LOG, lambda p: read_training(p.parent) or ANEW, LOGS),
+    "config of a run": (make_config, read_claim, CONFIGS),
+    "tasks of a cluster": (
+        record(RECORD, HANDLES),
         lambda p: read_tasks(p.parent) or ANEW,
-        ("menagerie.studies.cluster.tasks",),
+        "menagerie.studies.cluster.tasks",
     ),
-    FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("menagerie.studies.runs.results",)),
-    FileKind("kept state", make_kept, read_kept, ("menagerie.models.kept_states",)),
-    FileKind("measured rows", make_measured, read_measured, ("menagerie.studies.frame.measure",)),
-    FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.frame.cells",)),
-    FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.frame.storage",), is_earlier),
-    FileKind(
-        "atlas",
-        make_atlas,
-        read_atlas,
-        ("menagerie.envs.render.atlas",),
-        is_part,
+    "what was carried": (
+        record(CARRIED, WORDS_CARRIED),
+        lambda p: read_carried(p.parent),
+        "menagerie.studies.runs.results",
     ),
-    FileKind(
-        "embeddings of images",
-        make_embeddings,
-        read_embeddings,
-        ("menagerie.models.evaluation.embedding_store",),
-        is_part,
-    ),
-    FileKind("parsed captions", make_parses, read_parses, ("menagerie.envs.core.kept_answers",), is_part),
-    FileKind("answers of judges", make_answers, read_answers, ("menagerie.models.judges.answers",), is_part),
-    FileKind("index of a tar shard", make_index, read_shard_index, ("menagerie.generators.sources.shard_index",)),
-    FileKind("split", make_store, read_whole_split, SPLITS),
-    FileKind("card", make_card, read_card, ("menagerie.studies.cards.card", "menagerie.studies.cards.verify")),
-    FileKind(
-        "scores of a card",
-        lambda f: make_card(f).with_suffix(".csv"),
-        read_scores_of_card,
-        ("menagerie.studies.cards.scores", "menagerie.studies.scoring.frozen"),
-    ),
-    FileKind("packed split", packed, read_whole_split, SPLITS),
-]
+    "kept state": (make_kept, read_kept, "menagerie.models.kept_states"),
+    "measured rows": (make_measured, read_measured, "menagerie.studies.frame.measure"),
+    "tuned recipes": (record("best.json", TUNED), lambda p: read_tuned(str(p), ("clip", "oc-clip")), RECIPES),
+    "journal of trials": (make_journal, read_journal, "menagerie.studies.frame.storage", is_earlier),
+    "atlas": (make_atlas, read_atlas, "menagerie.envs.render.atlas", is_part),
+    "embeddings of images": (make_rows, read_rows, "menagerie.models.evaluation.embedding_store", is_part),
+    "parsed captions": (make_parses, read_parses, "menagerie.envs.core.kept_answers", is_part),
+    "answers of judges": (make_answers, read_answers, "menagerie.models.judges.answers", is_part),
+    "index of a tar shard": (make_index, read_shard_index, "menagerie.generators.sources.shard_index"),
+    "split": (make_store, read_whole_split, SPLITS),
+    "card": (make_card, read_card, CARDS),
+    "scores of a card": (lambda f: make_card(f).with_suffix(".csv"), read_scores_of_card, SCORES),
+    "packed split": (partial(make_store, packed=True), read_whole_split, SPLITS),
+}
+OURS = [FileKind(name, *entry) for name, entry in KINDS.items()]

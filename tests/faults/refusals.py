@@ -1,4 +1,4 @@
-"""What the system refuses though a file is whole: then nothing is called damaged, and nobody is told to delete it."""
+"""Errors of the system when it opens an intact file: no message may call the file damaged or advise to delete it."""
 
 import os
 import resource
@@ -12,20 +12,20 @@ from tests.faults.file_kinds import Made
 from tests.helpers.judge import ANEW, outcome
 
 NOBODY = 65534
-LOST = ("training state",)  # kinds that would be lost if they were made anew
-# What advises to throw away, or to make what is there.
+LOST = ("training state",)  # kinds that must not be made anew, because they would be lost
+# Words of messages that call a file damaged, or advise to make it again.
 ADVICE = ("damage", "delete", "again", "anew")
 
 
 def without_permission(path: Path) -> None:
-    """From now on this process may not read a file."""
+    """Take away the right of this process to read a file."""
     path.chmod(0)
     if os.geteuid() == 0:
         os.seteuid(NOBODY)
 
 
 def without_handles(path: Path) -> None:
-    """From now on this process can open nothing."""
+    """Let this process run out of file handles."""
     held = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     try:
@@ -42,7 +42,7 @@ REFUSALS: tuple[tuple[str, Callable[[Path], None]], ...] = (
 
 
 def complaints(intact: Made) -> list[str]:
-    """What is wrong about what is said of a whole file of a kind that the system refuses."""
+    """List what is wrong with the messages about an intact file of a kind that the system refuses to open."""
     found = []
     for reason, refuse in REFUSALS:
         work = Path(tempfile.mkdtemp())

@@ -1,7 +1,7 @@
-"""Faults of packed files, an entry each: pictures and texts that are wrong though HDF5 can read them.
+"""Faults of packed files: pictures and texts that are wrong though HDF5 can read them.
 
-Each is planted twice: with the digest of what was packed, and with that of what is there, as a bug of the packing code
-would leave it. A fault changes the images, masks, captions and false captions of a subset in place.
+A fault changes the images, masks, captions and false captions of a subset in place. Each is planted twice: with the old
+digest, and with the digest of the new content, as a bug of the packing code would leave it.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ BOTH = ("images", "masks")
 
 
 def made(change: Callable[[np.ndarray], np.ndarray], *names: str) -> Plant:
-    """Some tables are what `change` makes of them."""
+    """Change some tables by a function."""
     return lambda tables: tables.update({name: np.ascontiguousarray(change(tables[name])) for name in names})
 
 
@@ -23,7 +23,7 @@ def put(name: str, index: object, value: object) -> Plant:
 
 
 def exchanged(*names: str) -> Plant:
-    """The rows with the fewest and with the most objects."""
+    """Exchange the rows with the fewest and with the most objects."""
 
     def plant(tables: Tables) -> None:
         objects = tables["masks"].max((1, 2))
@@ -35,7 +35,7 @@ def exchanged(*names: str) -> Plant:
 
 
 def false(value: Callable[[Tables, int], bytes]) -> Plant:
-    """The first false caption is another."""
+    """Change the first false caption."""
 
     def plant(tables: Tables) -> None:
         k = np.flatnonzero(tables["false_caption"] != b"")[0]

@@ -1,4 +1,4 @@
-"""No process outlives its command by more than seconds, however that ends, and what killed ones leave is cleared."""
+"""However a command ends, its processes end within seconds, and the next command clears what it left."""
 
 import multiprocessing
 import os
@@ -18,10 +18,10 @@ from tests.command import ROOT
 from tests.faults.kills import COMMANDS, MARK, WHOM, Kill, attack, contents, differences, kill, processes, victims
 
 EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "0"))
-SECONDS = 5.0  # from a command's end to that of its last process
+SECONDS = 5.0  # from the end of a command to the end of its last process
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
 
-# Each starts processes that do nothing, and says when they run.
+# Starts idle processes of one kind, and makes a file once they run.
 IDLE = """
 import sys, time
 from pathlib import Path
@@ -63,7 +63,7 @@ if __name__ == "__main__":
 
 
 def started(kind: str, folder: Path) -> subprocess.Popen:
-    """A command with idle processes of a kind."""
+    """Start a command with idle processes of a kind."""
     (folder / "idle.py").write_text(IDLE)
     (folder / "slow.py").write_text("import time\ntime.sleep(600)\n")
     environment = os.environ | {MARK: str(folder), "PYTHONPATH": f"{ROOT}:{folder}", "TMPDIR": str(folder)}
@@ -91,15 +91,15 @@ def test_idle_processes_end_with_a_command_that_is_killed(kind, tmp_path):
 
 @linux
 @pytest.mark.parametrize("name", COMMANDS if EXAMPLES else ["make"])
-def test_killed_at_random_a_command_ends_as_undisturbed(name, tmp_path):
-    """A handful of kills; with MENAGERIE_EXAMPLES as many of each command."""
+def test_a_command_killed_at_random_moments_leaves_the_same_files(name, tmp_path):
+    """Three kills of one command; with MENAGERIE_EXAMPLES as many of each command."""
     done = attack(name, tmp_path, EXAMPLES or 3, seed=18)
     assert not done.problems, "\n".join(done.problems)
     assert len(done.kills) == (EXAMPLES or 3)
 
 
 @linux
-def test_an_attack_finds_its_victims_and_a_difference(tmp_path):
+def test_an_attack_finds_processes_and_differences(tmp_path):
     command = started("served", tmp_path)
     every = processes(tmp_path)
     chance = random.Random(0)
@@ -124,13 +124,13 @@ def test_an_attack_finds_its_victims_and_a_difference(tmp_path):
 
 @pytest.fixture
 def ended() -> int:
-    """The number of a process that has ended."""
+    """The id of a process that has ended."""
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
     return done.pid
 
 
-def test_temporary_files_of_killed_processes_go_and_of_living_ones_stay(tmp_path, ended):
+def test_only_temporary_files_of_killed_processes_are_deleted(tmp_path, ended):
     here = system_name()
     names = [f".a.{here}-{ended}.tmp.csv", f".a.{here}-{os.getppid()}.tmp.csv", f".a.elsewhere-{ended}.tmp.csv"]
     own, *_ = [*names, ".kept.csv", ".a.old-machine-5.tmp"]
@@ -144,7 +144,7 @@ def test_temporary_files_of_killed_processes_go_and_of_living_ones_stay(tmp_path
     assert {path.name for path in tmp_path.iterdir()} == {names[1], ".kept.csv", "b.csv"}
 
 
-def test_whoever_writes_into_a_folder_first_clears_it(tmp_path, ended):
+def test_writing_into_a_folder_deletes_what_killed_processes_left(tmp_path, ended):
     left, other = (tmp_path / f".a.{system}-{ended}.tmp.csv" for system in (system_name(), "elsewhere"))
     left.touch()
     other.touch()
@@ -154,7 +154,7 @@ def test_whoever_writes_into_a_folder_first_clears_it(tmp_path, ended):
     assert other.exists()  # it may still be written
 
 
-def test_scratch_folders_of_killed_processes_go(tmp_path, ended):
+def test_scratch_folders_of_killed_processes_are_deleted(tmp_path, ended):
     left, living = (tmp_path / f"menagerie-{system_name()}-{pid}-x" for pid in (ended, os.getppid()))
     for folder in (left, living):
         folder.mkdir()
@@ -165,7 +165,7 @@ def test_scratch_folders_of_killed_processes_go(tmp_path, ended):
 
 
 @linux
-def test_a_process_with_the_number_of_one_that_ended_is_another(ended):
+def test_a_new_process_with_the_same_id_is_not_the_old_one(ended):
     own = Process.of(os.getpid())
     assert own.lives
     assert not own._replace(started="1").lives
@@ -173,7 +173,7 @@ def test_a_process_with_the_number_of_one_that_ended_is_another(ended):
 
 
 @linux
-def test_one_that_waits_to_be_collected_is_dead():
+def test_a_zombie_process_is_dead():
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     process = Process.of(child.pid)
     assert process.lives
@@ -185,8 +185,8 @@ def test_one_that_waits_to_be_collected_is_dead():
     child.wait()
 
 
-def test_a_fork_leaves_its_parents_scratch_folder_alone(tmp_path):
-    """Multiprocessing forgets finalizers in a fork, and with them what was to delete the folder at the parent's end."""
+def test_a_fork_keeps_its_parents_scratch_folder(tmp_path):
+    """Finalizers that delete the folder at the end of the parent must not run in a fork."""
     generator = scratch_folder.__wrapped__(tmp_path)
     folder = next(generator)
     fork = multiprocessing.get_context("fork").Process(target=generator.close)

@@ -1,4 +1,4 @@
-"""Kinds of files that others write: any well-formed one is right, and whatever else is one clear line."""
+"""Kinds of files that others write. Any well-formed content is right, and all else is one clear error."""
 
 import shutil
 from dataclasses import asdict
@@ -48,7 +48,6 @@ image = "park.png"
 
 
 def make_recipe(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(SHIPPED["no_red_cat"], folder / "mine.toml")
     return folder / "mine.toml"
 
@@ -56,7 +55,6 @@ def make_recipe(folder: Path) -> Path:
 def make_world(folder: Path) -> Path:
     import trimesh
 
-    folder.mkdir(parents=True, exist_ok=True)
     body = trimesh.creation.icosphere(2, 0.5)
     trimesh.Trimesh(body.vertices * (1.4, 0.8, 1), body.faces).export(folder / "blob.stl")
     rng = np.random.default_rng(0)
@@ -72,17 +70,12 @@ def make_cutout(folder: Path) -> Path:
     return folder / "lion.png"
 
 
-def beside(name: str) -> Any:
-    return lambda folder: make_world(folder).with_name(name)
-
-
 def read_world(path: Path) -> Any:
     return asdict(load_world(str(path.parent / "mine.toml"))) | {"source": ""}
 
 
 def with_root(make: Any) -> Any:
     def made(folder: Path) -> Path:
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / ".root").touch()
         return make(folder)
 
@@ -90,41 +83,33 @@ def with_root(make: Any) -> Any:
 
 
 def source(name: str, file: str) -> Any:
-    def make(folder: Path) -> Path:
-        SOURCES[name](folder)
-        return folder / file
+    return with_root(lambda folder: (SOURCES[name](folder), folder / file)[1])
 
-    return make
+
+def root_of(path: Path) -> Path:
+    return next(parent for parent in path.parents if (parent / ".root").exists())
 
 
 def read_source(name: str, recipe: str = "") -> Any:
     def read(path: Path) -> Any:
-        root = next(parent for parent in path.parents if (parent / ".root").exists())
-        data = load_source(name).open(Place(root, RESOLUTION, caption=recipe))
+        data = load_source(name).open(Place(root_of(path), RESOLUTION, caption=recipe))
         return list(data.texts()), data.images(range(len(data)))
 
     return read
 
 
 def benchmark(name: str, pattern: str) -> Any:
-    def make(folder: Path) -> Path:
-        BENCHMARKS[name](folder)
-        return min(folder.glob(pattern))
-
-    return with_root(make)
+    return with_root(lambda folder: (BENCHMARKS[name](folder), min(folder.glob(pattern)))[1])
 
 
 def read_benchmark(name: str) -> Any:
     def read(path: Path) -> Any:
-        root = next(parent for parent in path.parents if (parent / ".root").exists())
-        bench = load_benchmark(name).build(Place(root, RESOLUTION, allow_missing=True))
-        return list(bench.content())
+        return list(load_benchmark(name).build(Place(root_of(path), RESOLUTION, allow_missing=True)).content())
 
     return read
 
 
 def make_photograph(folder: Path, form: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / f"a.{form}").write_bytes(picture("a", form))
     return folder / f"a.{form}"
 
@@ -140,7 +125,7 @@ RAW = "cifar-10-batches-bin/test_batch.bin"
 
 def make_raw(folder: Path) -> Path:
     path = folder / RAW
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir()
     path.write_bytes(np.random.default_rng(0).integers(0, 10, 3 * LAYOUTS[RAW].length, np.uint8).tobytes())
     return path
 
@@ -166,9 +151,12 @@ def read_exported(path: Path) -> Any:
 
 
 def make_configured(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text('{"model_type": "clip", "text_config": {"hidden_size": 32}}')
     return folder / "config.json"
+
+
+def read_configured(path: Path) -> Any:
+    return kind_of_hugging_face(path.parent)
 
 
 def make_table(folder: Path, form: str) -> Path:
@@ -209,93 +197,32 @@ def read_imported(path: Path) -> Any:
         shutil.rmtree(out, ignore_errors=True)
 
 
-WORLDS = ("menagerie.envs.custom.world_file", "menagerie.envs.custom.ingredients")
-SHARDS = ("menagerie.generators.sources.shard", "menagerie.generators.sources.tar_shards")
-EXPORTED = ("menagerie.generators.audit.exported", "menagerie.generators.export.write")
-THEIRS = [
-    FileKind(
-        "recipe", make_recipe, lambda p: read_recipe(str(p)), ("menagerie.generators.splits.recipe_file",), free=True
-    ),
-    FileKind("world", make_world, read_world, WORLDS, free=True),
-    FileKind("mesh of a world", beside("blob.stl"), read_world, WORLDS, free=True),
-    FileKind(
-        "cut-out of a world",
-        make_cutout,
-        read_world,
-        ("menagerie.envs.drawing.picture_file", "menagerie.envs.custom.cutouts"),
-        free=True,
-    ),
-    FileKind("picture of a world", beside("tiles.png"), read_world, WORLDS, free=True),
-    FileKind(
-        "captions of COCO",
-        with_root(source("coco", "coco/annotations/captions_train2017.json")),
-        read_source("coco"),
-        ("menagerie.generators.sources.rows",),
-        free=True,
-    ),
-    FileKind(
-        "regions of Visual Genome",
-        with_root(source("visual genome", "vg/region_descriptions.json")),
-        read_source("visual genome", "regions"),
-        ("menagerie.generators.sources.rows",),
-        free=True,
-    ),
-    FileKind(
-        "tar shard",
-        with_root(source("tar shards", "shards/00000.tar")),
-        read_source("tar shards"),
-        SHARDS,
-        free=True,
-    ),
-    FileKind(
-        "table of a benchmark",
-        benchmark("negbench", "**/*.csv"),
-        read_benchmark("negbench"),
-        ("menagerie.generators.sources.rows",),
-        free=True,
-    ),
-    FileKind(
-        "photograph (JPEG)",
-        lambda f: make_photograph(f, "jpeg"),
-        read_photograph,
-        ("menagerie.generators.sources.image_files",),
-        free=True,
-    ),
-    FileKind(
-        "photograph (PNG)",
-        lambda f: make_photograph(f, "png"),
-        read_photograph,
-        ("menagerie.generators.sources.image_files",),
-        free=True,
-    ),
-    *(
-        FileKind(
-            f"{form} table of the hub",
-            partial(make_table, form=form),
-            read_imported,
-            ("menagerie.generators.hub.tables", "menagerie.generators.hub.pictures"),
-            free=True,
-        )
-        for form in ("parquet", "arrow")
-    ),
-    *(
-        FileKind(
-            f"{what} of a webdataset",
-            partial(make_webdataset, file=file),
-            read_imported,
-            ("menagerie.generators.hub.webdataset",),
-            free=True,
-        )
-        for what, file in {"tar file": "test/0.tar", "class names": "classnames.txt"}.items()
-    ),
-    FileKind("raw images", make_raw, read_raw, ("menagerie.generators.sources.raw_images",), free=True),
-    FileKind("mark of an export", lambda f: make_export(f, MARK), read_exported, EXPORTED, free=True),
-    FileKind("digests of an export", lambda f: make_export(f, SUMS), read_exported, EXPORTED, free=True),
-    FileKind(
-        "config of Hugging Face",
-        make_configured,
-        lambda p: kind_of_hugging_face(p.parent),
-        ("menagerie.models.library.judged",),
-        free=True,
-    ),
-]
+WORLDS = "menagerie.envs.custom.world_file menagerie.envs.custom.ingredients"
+CUTOUTS = "menagerie.envs.drawing.picture_file menagerie.envs.custom.cutouts"
+SHARDS = "menagerie.generators.sources.shard menagerie.generators.sources.tar_shards"
+PICTURES, ROWS = "menagerie.generators.sources.image_files", "menagerie.generators.sources.rows"
+TABLES = "menagerie.generators.hub.tables menagerie.generators.hub.pictures"
+WEBDATASET, EXPORTED = "menagerie.generators.hub.webdataset", "menagerie.generators.audit.exported"
+COCO, GENOME = "coco/annotations/captions_train2017.json", "vg/region_descriptions.json"
+KINDS: dict[str, tuple[Any, Any, str]] = {
+    "recipe": (make_recipe, lambda path: read_recipe(str(path)), "menagerie.generators.splits.recipe_file"),
+    "world": (make_world, read_world, WORLDS),
+    "mesh of a world": (lambda folder: make_world(folder).with_name("blob.stl"), read_world, WORLDS),
+    "cut-out of a world": (make_cutout, read_world, CUTOUTS),
+    "picture of a world": (lambda folder: make_world(folder).with_name("tiles.png"), read_world, WORLDS),
+    "captions of COCO": (source("coco", COCO), read_source("coco"), ROWS),
+    "regions of Visual Genome": (source("visual genome", GENOME), read_source("visual genome", "regions"), ROWS),
+    "tar shard": (source("tar shards", "shards/00000.tar"), read_source("tar shards"), SHARDS),
+    "table of a benchmark": (benchmark("negbench", "**/*.csv"), read_benchmark("negbench"), ROWS),
+    "photograph (JPEG)": (partial(make_photograph, form="jpeg"), read_photograph, PICTURES),
+    "photograph (PNG)": (partial(make_photograph, form="png"), read_photograph, PICTURES),
+    "parquet table of the hub": (partial(make_table, form="parquet"), read_imported, TABLES),
+    "arrow table of the hub": (partial(make_table, form="arrow"), read_imported, TABLES),
+    "tar file of a webdataset": (partial(make_webdataset, file="test/0.tar"), read_imported, WEBDATASET),
+    "class names of a webdataset": (partial(make_webdataset, file="classnames.txt"), read_imported, WEBDATASET),
+    "raw images": (make_raw, read_raw, "menagerie.generators.sources.raw_images"),
+    "mark of an export": (partial(make_export, file=MARK), read_exported, EXPORTED),
+    "digests of an export": (partial(make_export, file=SUMS), read_exported, "menagerie.generators.export.write"),
+    "config of Hugging Face": (make_configured, read_configured, "menagerie.models.library.judged"),
+}
+THEIRS = [FileKind(name, *entry, free=True) for name, entry in KINDS.items()]

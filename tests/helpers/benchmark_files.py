@@ -1,4 +1,4 @@
-"""The files of every benchmark in its official format, tiny: with the oddities that the real ones have."""
+"""Tiny files of every benchmark in its official format, with the peculiarities of the real ones."""
 
 import csv
 import json
@@ -18,25 +18,25 @@ from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
 
-# Group -> number of its records.
+# Task -> number of its records.
 Counts = Mapping[str, int]
 
 
 def write_json(path: Path, content: Any) -> None:
-    """A JSON file, its folder made."""
+    """Write a JSON file and make its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A CSV file, its folder made."""
+    """Write a CSV file and make its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([columns, *rows])
 
 
 def write_images(folder: Path, names: Iterable[str], size: tuple[int, int] = (36, 24)) -> None:
-    """Small pictures of noise, each another one."""
+    """Write small pictures of noise, of which no two are the same."""
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def write_images(folder: Path, names: Iterable[str], size: tuple[int, int] = (36
 
 
 def make_sugarcrepe(root: Path) -> Counts:
-    """Keys of swap_obj leave some out."""
+    """The keys of swap_obj have gaps."""
     write_images(root / sugarcrepe.IMAGES, ["000000000001.jpg", "000000000002.jpg"])
     for k, name in enumerate(sugarcrepe.COUNTS):
         records = {
@@ -76,7 +76,7 @@ def make_winoground(root: Path) -> Counts:
 
 
 def make_sugarcrepe_pp(root: Path) -> Counts:
-    """Two true captions each; in one record they are the same text but for a word."""
+    """Two true captions each, which differ in one word."""
     write_images(root / sugarcrepe.IMAGES, ["000000000001.jpg", "000000000002.jpg"])
     for k, name in enumerate(sugarcrepe.PLUS_COUNTS):
         records = [
@@ -91,7 +91,7 @@ def make_sugarcrepe_pp(root: Path) -> Counts:
 
 
 def four_way_counts(n: int) -> Counts:
-    """Each record under each rule."""
+    """Each record is scored by each rule."""
     return dict.fromkeys(("text", "image", "group"), n)
 
 
@@ -110,13 +110,13 @@ def make_colorswap(root: Path) -> Counts:
 
 
 def write_json_lines(path: Path, records: Iterable[object]) -> None:
-    """A file with an object on each line, its folder made."""
+    """Write a file with a JSON object on each line and make its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
 
 
 def make_bivlc(root: Path) -> Counts:
-    """Three records of two types, without names."""
+    """Three records of two types, which have no names."""
     records = [
         {
             **{"image": f"{i}.jpg", "caption": f"a cat {i}", "negative_caption": f"a dog {i}"},
@@ -196,7 +196,7 @@ def make_whatsup(root: Path) -> Counts:
 
 
 def make_questions(name: str, images: str, file_name: Callable[[int], str]) -> Callable[[Path], Counts]:
-    """Two questions of two objects and three of one; an image's number may be a text."""
+    """Two questions of two objects and three of one; numbers of images may be texts."""
 
     def make(root: Path) -> Counts:
         two = [
@@ -329,23 +329,23 @@ def captions_of(k: int) -> list[str]:
     return [f"a small cat beside {k} big dogs on the green grass", f"{k} dogs and an old cat near a red house", *shared]
 
 
-IMAGES = 7  # of a retrieval: as many as it takes for the true one to miss the best five
+IMAGES = 7  # of a retrieval: enough for the true one to miss the best five
 
 
 def retrieval_counts(pools: Sequence[str] = ("",)) -> Counts:
-    """Queries of images, and of their captions, each under two measures."""
+    """Queries of images and of captions, each by two measures."""
     texts = sum(len(captions_of(k)) for k in range(IMAGES))
     queries = {"I2T R@1": IMAGES, "I2T R@5": IMAGES, "T2I R@1": texts, "T2I R@5": texts}
     return {f"{pool} {name}".strip(): count for pool in pools for name, count in queries.items()}
 
 
 def image_name(folder: str, k: int) -> str:
-    """What COCO calls an image of 2014, or Flickr30k by its number on Flickr."""
+    """The file name of an image of COCO 2014 or of Flickr30k."""
     return f"COCO_val2014_{k:012d}.jpg" if folder == "coco" else f"{k}.jpg"
 
 
 def make_karpathy(folder: str, dataset: str, images: str) -> Callable[[Path], Counts]:
-    """One split file for all images, of which the test split counts; COCO's names the folders of images."""
+    """One file for all splits, of which the test split counts; COCO's also names the folders of images."""
 
     def make(root: Path) -> Counts:
         entries = [
@@ -384,7 +384,7 @@ def tiny_tags(text: str) -> list[tuple[str, str]]:
 
 
 def make_karpathy_test(path: Path, folder: str) -> None:
-    """The same test split as BLIP has it."""
+    """The same test split in BLIP's format."""
     names = [image_name(path.parent.name, k) for k in range(IMAGES)]
     write_json(path, [{"image": f"{folder}/{name}", "caption": captions_of(k)} for k, name in enumerate(names)])
 
@@ -412,7 +412,7 @@ def make_negbench_retrieval(root: Path) -> Counts:
 
 
 def make_zero_shot(root: Path) -> Counts:
-    """A set whose classes are known, called by number, a set of folders' names, and one with files of its own."""
+    """A set of known classes in numbered folders, a set of folders by class name, and one that lists its classes."""
     write_images(root / "zero_shot/mnist", [f"{digit}/{k}.png" for digit in range(10) for k in range(1 + digit % 2)])
     write_images(root / "zero_shot/fruit", [f"{name}/0.jpg" for name in ("red_apple", "pear")])
     write_images(root / "zero_shot/mine", [f"n0000000{k}/0.jpg" for k in range(2)])

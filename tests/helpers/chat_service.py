@@ -1,4 +1,4 @@
-"""A small server of the OpenAI chat-completions protocol, which does what a test wants with each caption."""
+"""A small server of the OpenAI chat-completions protocol, whose answers a test decides."""
 
 import contextlib
 import json
@@ -15,11 +15,11 @@ class Sent(NamedTuple):
     """What the server sends for one request."""
 
     text: str = ""
-    """What the model is to have written."""
+    """What the model has written."""
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
-    """In place of the protocol's JSON."""
+    """Sent instead of the protocol's JSON."""
     cut: bool = False
     """Whether the connection ends in the middle of the body."""
 
@@ -109,6 +109,6 @@ class ChatService:
 
 
 def written(nodes: list, edges: list) -> str:
-    """An answer of the described form."""
+    """An answer of the form that the prompt asks for."""
     relationships = [dict(zip(("relationship", "subject", "object"), edge, strict=True)) for edge in edges]
     return f"Here it is.\n{OPEN}{json.dumps({'entities': nodes, 'relationships': relationships})}{CLOSE}"

@@ -9,7 +9,7 @@ GREY, PALE, ORANGE = (90, 90, 90), (200, 200, 200), (230, 130, 40)
 
 
 def draw(path: Path, color=ORANGE, width: int = 160, height: int = 110, dark=None) -> Path:
-    """A beast that faces right: body, four legs, a neck and a head; its rear half in another colour."""
+    """Draw an animal that faces right, with its rear half in the colour `dark` if there is one."""
     big = Image.new("RGBA", (4 * width, 4 * height))
     pen = ImageDraw.Draw(big)
 

@@ -13,7 +13,7 @@ TEXTS = [[CAT, END], [DOG, CAT, END], [CAT, DOG, CAT, END], [END]]
 
 
 def drawn_model(name, seed=0, towers="mini", **options):
-    """A scorer in float64 whose every weight was drawn: biases, norms and heads don't hide at 0 and 1."""
+    """A scorer in float64 with random weights, so that no bias is 0 and no scale is 1."""
     torch.manual_seed(seed)
     model = build_scorer(name, TowerConfig(towers, resolution=32), TextSpace(WORDS, 4), options).double().eval()
     generator = torch.Generator().manual_seed(seed)
@@ -68,7 +68,7 @@ def early(blocks, crosses, words, image, free=False):
 
 
 def states(model, inputs, image, free=False):
-    """The states of words behind the last block; `inputs` are embedded words without positions."""
+    """The states of words after the last block; `inputs` are embedded words without positions."""
     tower, fused = model.model, model.fused
     words, blocks = inputs + tower.positional_embedding[: len(inputs)], tower.transformer.resblocks
     if fused.fusion == "early":
@@ -92,19 +92,8 @@ def image_tokens(model, one):
 
 
 def log_likelihood(model, image, text, hidden=False):
-    """log P of a text given image tokens; all inputs are the mask token if `hidden`."""
+    """The log-likelihood of a text given image tokens; with `hidden` all inputs are the mask token."""
     embedding = model.model.token_embedding.weight
     inputs = torch.stack([model.mask if hidden else embedding[k] for k in [START, *text[:-1]]])
     found = model.model.ln_final(states(model, inputs, image, hidden))
     return sum(model.head(state).log_softmax(-1)[word] for state, word in zip(found, text, strict=True))
-
-
-def assert_same_gradients(model, found, expected):
-    """The values and the gradients of two losses."""
-    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
-    leaves = [p for p in model.parameters() if p.requires_grad]
-    pairs = [torch.autograd.grad(loss, leaves, allow_unused=True) for loss in (found, expected)]
-    assert sum(gradient is not None for gradient in pairs[0]) > len(leaves) / 2
-    for one, other, leaf in zip(*pairs, leaves, strict=True):
-        one, other = (torch.zeros_like(leaf) if gradient is None else gradient for gradient in (one, other))
-        torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-7)

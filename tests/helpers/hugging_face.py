@@ -1,4 +1,4 @@
-"""Tiny models of Hugging Face's transformers, with random weights; whatever imports this is skipped without it."""
+"""Tiny models of Hugging Face's transformers with random weights. Tests that import this are skipped without it."""
 
 import pytest
 import torch
@@ -43,7 +43,7 @@ ANSWERS = ["Yes yes No no A B , . ? :"]
 
 
 def words_of(texts, special):
-    """The words of texts, and special ones, as tokens."""
+    """A tokenizer of the words of texts and of special tokens."""
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel(unk_token="[UNK]"))
     words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     words.train_from_iterator(texts, tokenizers.trainers.WordLevelTrainer(special_tokens=special))
@@ -51,7 +51,7 @@ def words_of(texts, special):
 
 
 def tokenizer_of(words, **more):
-    """The same for transformers."""
+    """The tokenizer as a class of transformers."""
     names = dict(zip(("unk_token", "pad_token", "eos_token"), SPECIAL, strict=True))
     return transformers.PreTrainedTokenizerFast(tokenizer_object=words, **names, **more)
 

@@ -1,4 +1,4 @@
-"""What becomes of a damaged file: it is read in a process of its own, with a limit on time and memory."""
+"""Reads a damaged file in a process of its own, with limits on time and memory, and judges what comes of it."""
 
 import faulthandler
 import gc
@@ -18,36 +18,36 @@ import numpy as np
 
 from menagerie.envs.core.errors import UserError
 
-SECONDS = 20.0  # in which a small file is read, or refused
-MEMORY = 4 << 30  # bytes beyond what the process has
-LONGEST = 2500  # characters of a message; it may quote
-ANEW = "anew"  # what reading gives where a file is made anew
+SECONDS = 20.0  # in which a small file must be read or refused
+MEMORY = 4 << 30  # bytes that reading may take
+LONGEST = 2500  # characters of a message, which may quote the file
+ANEW = "anew"  # what reading returns if the project makes the file again
 ERROR, RIGHT, TRACEBACK, HANG, WRONG = "clear error", "right", "traceback", "hang", "silently wrong"
 BAD = (TRACEBACK, HANG, WRONG)
 
 
 class Verdict(NamedTuple):
-    """What became of it, with the message or the traceback."""
+    """One of the words above, with the message or the traceback."""
 
     kind: str
     detail: str
 
 
-def shown(value: Any) -> Any:
-    """A value as JSON that differs wherever the value does; arrays and tensors by their bytes."""
+def as_json(value: Any) -> Any:
+    """Return a value as JSON, with digests of arrays and tensors, so that different values differ."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ndarray):
         return [str(value.shape), str(value.dtype), sha256(np.ascontiguousarray(value).tobytes()).hexdigest()]
     if isinstance(value, dict):
-        return {str(key): shown(inner) for key, inner in value.items()}
+        return {str(key): as_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [shown(inner) for inner in value]
+        return [as_json(inner) for inner in value]
     return value if isinstance(value, str | int | float | bool | type(None)) else repr(value)
 
 
 def outcome(read: Callable[[Path], Any], path: Path) -> tuple[str, Any]:
-    """("value", what was read), or ("error", the message), ("traceback", it) or ("hang", how it ended)."""
+    """Read a file in a fork; returns ("value", what was read), or "error", "traceback" or "hang" with a text."""
     out, into = os.pipe()
     child = os.fork()
     if not child:
@@ -62,7 +62,7 @@ def outcome(read: Callable[[Path], Any], path: Path) -> tuple[str, Any]:
 
 
 def answer_and_exit(read: Callable[[Path], Any], path: Path, into: int) -> None:
-    """In the child: read, send what came of it, and end without anything that a test would do at its end."""
+    """In the fork: read the file, send the outcome, and end without anything that a test does at its end."""
     try:
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
@@ -73,7 +73,7 @@ def answer_and_exit(read: Callable[[Path], Any], path: Path, into: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY,) * 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         try:
-            answer = ["value", shown(read(path))]
+            answer = ["value", as_json(read(path))]
         except UserError as error:
             answer = ["error", str(error)]
         except BaseException:
@@ -85,7 +85,7 @@ def answer_and_exit(read: Callable[[Path], Any], path: Path, into: int) -> None:
 
 
 def received(out: int, child: int) -> tuple[str, Any]:
-    """What a child sends; one that takes too long is ended."""
+    """Receive what a fork sends; one that takes too long is killed."""
     parts, end = [], time.monotonic() + SECONDS
     while True:
         ready, _, _ = select.select([out], [], [], max(0.0, end - time.monotonic()))
@@ -102,7 +102,7 @@ def received(out: int, child: int) -> tuple[str, Any]:
 
 
 def judged(found: tuple[str, Any], intact: Any, same: Callable[[Any, Any], bool], path: Path, free: bool) -> Verdict:
-    """The verdict on what came of reading; `free` files say what their writer wants, so any value of them is right."""
+    """The verdict on an outcome. Of `free` files, which have no digest, any value is right."""
     what, value = found
     if what == "error":
         problem = unclear(value, path)
@@ -113,7 +113,7 @@ def judged(found: tuple[str, Any], intact: Any, same: Callable[[Any, Any], bool]
 
 
 def unclear(message: str, path: Path) -> str:
-    """Why a message isn't clear; empty where it is: one line, not endless, that names the file or its folder."""
+    """Why a message isn't clear; empty if it is one short line that names the file or its folder."""
     if len(message.splitlines()) > 1 or len(message) > LONGEST:
-        return "no one line: "
+        return "not one line: "
     return "" if path.name in message or path.stem in message or str(path.parent) in message else "names no file: "

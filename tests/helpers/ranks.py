@@ -14,7 +14,7 @@ WAIT_SECONDS = 600
 
 
 def body(function: Callable[..., Any], rank: int, count: int, folder: Path, arguments: tuple[Any, ...]) -> None:
-    """What each process does; what the function returns is in a file, unless the process ends before."""
+    """Run a function in a process; what it returns is in a file, unless the process ends before."""
     end_with_parent()
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=count)
@@ -24,7 +24,7 @@ def body(function: Callable[..., Any], rank: int, count: int, folder: Path, argu
 
 
 def together(folder: Path, count: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """What `function(ranks, *arguments)` returns in each of `count` processes; of one that failed, its exit status."""
+    """Run `function(ranks, *arguments)` in `count` processes; returns results, or the exit status of a failed one."""
     folder.mkdir()
     start_server(1)
     context = workers_context()

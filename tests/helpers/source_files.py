@@ -1,4 +1,4 @@
-"""The files of every training source in its official format, tiny: with the oddities that the real ones have."""
+"""Tiny files of every training source in its official format, with the peculiarities of the real ones."""
 
 import io
 import json
@@ -15,7 +15,7 @@ from PIL import Image
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId
 from tests.helpers.benchmark_files import write_images, write_json
 
-# A number of each image, in the order of a source's images.
+# The id of each image, in the order of a source's images.
 Numbers = Sequence[PhotographId]
 
 IMAGES = 4  # of COCO
@@ -162,7 +162,7 @@ def write_shard(path: Path, members: Mapping[str, bytes | tarfile.TarInfo]) -> N
 
 
 def make_shards(root: Path) -> Numbers:
-    """As img2dataset writes them, with a .json beside the caption; and others without one, or without a .txt."""
+    """Shards as img2dataset writes them, with a .json beside the caption, and others without .json or .txt."""
     numbers, members = [], {}
     for k in range(3):
         about = {"caption": f"picture {k}", "url": FLICKR_URL.format(k), "status": "success", "sha256": None}
@@ -178,12 +178,7 @@ def make_shards(root: Path) -> Numbers:
     other = json.dumps({"caption": "A dog, a mat & é", "url": FLICKR_URL.format(7)}).encode()
     write_shard(
         root / "shards/00001.tar",
-        {
-            "./more": folder,
-            "./more/b.PNG": picture("b", "png"),
-            "./more/b.json": other,
-            "c.webp": picture("c", "webp"),
-        }
+        {"./more": folder, "./more/b.PNG": picture("b", "png"), "./more/b.json": other, "c.webp": picture("c", "webp")}
         | {"c.txt": "mats".encode("utf-8-sig")},
     )
     return [*numbers, PhotographId(FLICKR, 2970773877)]

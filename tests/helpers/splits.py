@@ -24,17 +24,17 @@ RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, te
 
 @cache
 def shared_atlas() -> Path:
-    """Atlas entries of all splits of a run of the tests, in all its processes: their names say what decides pixels."""
+    """The folder of the atlases of all tests; the name of an atlas says what decides its pixels."""
     return Path(os.environ.get("MENAGERIE_TESTS_ATLAS") or tempfile.mkdtemp(prefix="atlas"))
 
 
 def lend_atlas(folder: Path) -> None:
-    """Let commands of other processes in `folder` find what the tests have rendered."""
+    """Let commands that run in `folder` use the atlases of all tests."""
     lend(folder / "store")
 
 
 def lend(root: Path) -> None:
-    """Let split folders below `root` find what the tests have rendered."""
+    """Let split folders below `root` use the atlases of all tests."""
     shared_atlas().mkdir(exist_ok=True)
     root.mkdir(parents=True, exist_ok=True)
     if not (root / "atlas").exists():
@@ -42,7 +42,7 @@ def lend(root: Path) -> None:
 
 
 def make_split(root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16) -> Path:
-    """Write a split below `root`, with the atlas of all tests."""
+    """Write a split below `root`, with the atlases of all tests."""
     lend(root)
     return SplitFolder(root, load_world(recipe.world), resolution).make(recipe)
 
@@ -53,7 +53,7 @@ def failed(path: Path) -> list[str]:
 
 
 def overwrite(file: h5py.File, name: str, index: int, value: object) -> None:
-    """Plant a fault: another value in one row of a column."""
+    """Change a value in one row of a column."""
     data = file[name][:]
     data[index] = value.encode() if isinstance(value, str) else value
     file[name][:] = data
@@ -61,12 +61,12 @@ def overwrite(file: h5py.File, name: str, index: int, value: object) -> None:
 
 @cache
 def in_memory(recipe: SplitRecipe) -> split_file.Split:
-    """A split whose images are nowhere, for checks that read records only."""
+    """A split without a file, for checks of records."""
     return of_planned(recipe, recipe.subsets())
 
 
 def of_planned(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> split_file.Split:
-    """The same of planned subsets."""
+    """A split of these subsets without a file."""
     vocabulary = Vocabulary.of(load_world(recipe.world))
     written = split_file.recorded(recipe) | recipe.measured(planned)
     tables = {name: columns_of(name, scenes, recipe, vocabulary) for name, scenes in planned.items()}

@@ -1,4 +1,4 @@
-"""A small vision-language server, which knows how well texts fit images, and does wrong what a test wants."""
+"""A small server of a vision-language model: tests decide how well texts fit images, and which answers are wrong."""
 
 import base64
 import io
@@ -48,7 +48,7 @@ CHOICE = re.compile(r"A: (.*)\nB: (.*)\nAnswer")
 
 
 def truth(*benchmarks: Benchmark, sure: float = 4.0) -> Fit:
-    """Knows which texts of benchmarks are true; without an image it knows nothing."""
+    """Return a `Fit` by which the true texts of benchmarks fit; without an image none does better."""
     true = {
         (pixels_key(resize_picture(bench.picture(image), 224, 1024)), text)
         for bench in benchmarks
@@ -58,7 +58,7 @@ def truth(*benchmarks: Benchmark, sure: float = 4.0) -> Fit:
 
 
 def true_pairs(bench: Benchmark) -> Iterator[tuple[int, str]]:
-    """The images of a benchmark with their texts."""
+    """Yield the images of a benchmark with their true texts."""
     for item in bench.items:
         yield from ((image, item.texts[own].text) for k, image in enumerate(item.images) for own in item.own(k))
     for pool in getattr(bench, "pools", ()):
@@ -66,7 +66,7 @@ def true_pairs(bench: Benchmark) -> Iterator[tuple[int, str]]:
 
 
 class VisionService(ChatService):
-    """Answers questions by `fit`; `place` is added to the liking for the letter A. `fault` gives what is sent instead,
+    """Answers questions by `fit`; `place` is added to the logit of the letter A. `fault` returns what is sent instead,
     or `GOES_ON`."""
 
     def __init__(
@@ -76,18 +76,18 @@ class VisionService(ChatService):
         self.fit, self.place, self.logprobs, self.fault = fit, place, logprobs, fault
 
     def asked(self, content: dict[str, Any]) -> str:
-        """The question, with the reply whose likelihood is asked for."""
+        """The question, and the reply whose likelihood is requested."""
         first, *rest = content["messages"]
         return "\n".join(
             [part["text"] for part in first["content"] if part["type"] == "text"] + [m["content"] for m in rest]
         )
 
     def questions(self) -> list[tuple[str, str]]:
-        """What was asked about benchmarks: images, by their pixels, and questions."""
+        """The questions about benchmarks, each with the hash of its image."""
         return [(seen(r.content), r.caption) for r in self.requests if not r.caption.startswith("Is this grey?")]
 
     def reply(self, request: Request) -> Sent | None:
-        """What a request gets."""
+        """The answer to a request."""
         sent = self.fault(request) if self.fault else GOES_ON
         if sent is not GOES_ON:
             return sent
@@ -109,7 +109,7 @@ class VisionService(ChatService):
 
 
 def seen(content: dict[str, Any]) -> str:
-    """The hash of the image in a request; empty for none."""
+    """The hash of the image in a request; empty if there is none."""
     urls = [part["image_url"]["url"] for part in content["messages"][0]["content"] if part["type"] == "image_url"]
     if not urls:
         return ""

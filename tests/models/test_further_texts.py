@@ -18,8 +18,8 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.targets import Claims, phrases_in, targets_of, with_phrases
-from tests.helpers.fused_loops import CAT, DOG, END, START, assert_same_gradients, batch, drawn_model, early, pixels
-from tests.helpers.loss_loops import info_nce, same_gradients, surprise, unit
+from tests.helpers.fused_loops import CAT, DOG, END, START, batch, drawn_model, early, pixels
+from tests.helpers.loss_loops import assert_same_gradients, info_nce, surprise, unit
 from tests.helpers.scorers import for_data, scorer
 
 N, D, P = 4, 6, 5
@@ -62,7 +62,7 @@ def test_c2lip_loss_is_a_loop():
             pooled = sum(w * patch for w, patch in zip(weights, patches[i], strict=True)) / weights.sum()
             right, fit = owner[1 + k] == i, pooled @ phrases[row] / pooled.norm()
             expected = expected + (0.7 * judged(images[i] @ phrases[row], right) + 0.3 * judged(fit, right)) / 6
-    same_gradients(found, expected, (*leaves, model.log_scale, model.bias))
+    assert_same_gradients(found, expected, (*leaves, model.log_scale, model.bias))
 
 
 def further_targets():
@@ -89,7 +89,7 @@ def test_cs_clip_loss_is_a_loop():
         else:  # the false version of a part is a column of its own image alone
             masked[:, N] = torch.arange(N) != {1: 0, 2: 3}[k]
         losses.append(info_nce(scale, images, texts[columns], right, masked))
-    same_gradients(found, losses[0] + 0.4 * (losses[1] + losses[2]) / 2, (images, texts, model.log_scale))
+    assert_same_gradients(found, losses[0] + 0.4 * (losses[1] + losses[2]) / 2, (images, texts, model.log_scale))
 
 
 CAPTIONS = [[CAT, END], [DOG, CAT, END], [CAT, DOG, END], [DOG, END]]
@@ -120,7 +120,7 @@ def test_read_clip_loss_is_a_loop():
         states = decoder.norm(early(decoder.blocks, decoder.fused.cross, words, ends[j][None]))
         logs = [decoder.head(state).log_softmax(-1)[word] for state, word in zip(states, OTHERS[j], strict=True)]
         decoding, tokens = decoding - sum(logs), tokens + len(logs)
-    assert_same_gradients(model, found, whole + 0.6 * decoding / tokens + 0.3 * paraphrase)
+    assert_same_gradients(found, whole + 0.6 * decoding / tokens + 0.3 * paraphrase, model.parameters())
 
 
 def test_read_clips_decoder_starts_at_chance_and_trains_the_text_vector_alone():

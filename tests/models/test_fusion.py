@@ -9,17 +9,8 @@ from torch.nn.functional import normalize
 from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
-from tests.helpers.fused_loops import (
-    CAT,
-    DOG,
-    END,
-    assert_same_gradients,
-    batch,
-    drawn_model,
-    image_tokens,
-    pixels,
-    states,
-)
+from tests.helpers.fused_loops import CAT, DOG, END, batch, drawn_model, image_tokens, pixels, states
+from tests.helpers.loss_loops import assert_same_gradients
 
 N = 5
 # The fourth image's caption is the first's; two false captions follow, of the second image and of the fourth.
@@ -88,7 +79,7 @@ def test_fusion_loss_is_a_loop_over_drawn_pairs(objective, hard, negatives):
         expected = -sum(row.log_softmax(0)[0] for row in rows) / (2 * N)
     if hard:
         expected = expected + contrastive_loss(cosines(model), model.logit_scale(), given)
-    assert_same_gradients(model, found, expected)
+    assert_same_gradients(found, expected, model.parameters())
 
 
 def test_true_texts_are_never_drawn_as_negatives():

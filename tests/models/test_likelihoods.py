@@ -14,7 +14,6 @@ from tests.helpers.fused_loops import (
     CAT,
     END,
     TEXTS,
-    assert_same_gradients,
     batch,
     drawn_model,
     early,
@@ -23,6 +22,7 @@ from tests.helpers.fused_loops import (
     pixels,
     states,
 )
+from tests.helpers.loss_loops import assert_same_gradients
 from tests.helpers.scorers import for_data, scorer
 
 EYE = Targets(torch.eye(len(TEXTS), dtype=torch.bool), None, len(TEXTS))
@@ -100,7 +100,7 @@ def test_captioning_loss_is_a_loop(fusion):
         if nothing < 0.2:
             tokens = model.null.expand(len(tokens), -1)
         total = total - padded_likelihood(model, tokens, text, hidden < 0.5)
-    assert_same_gradients(model, found, total / sum(map(len, TEXTS)))
+    assert_same_gradients(found, total / sum(map(len, TEXTS)), model.parameters())
 
 
 def padded_likelihood(model, tokens, text, hidden):
@@ -147,7 +147,8 @@ def test_coca_has_both_scores_and_the_weighted_sum_of_both_losses():
     logits, own = model.logit_scale() * cosines, range(4)
     contrast = -(logits.log_softmax(1)[own, own].mean() + logits.log_softmax(0)[own, own].mean()) / 2
     caption = -expected.diagonal().sum() / sum(map(len, TEXTS))
-    assert_same_gradients(model, model.loss(images, texts, EYE, Recipe()), 0.7 * contrast + 1.3 * caption)
+    found = model.loss(images, texts, EYE, Recipe())
+    assert_same_gradients(found, 0.7 * contrast + 1.3 * caption, model.parameters())
 
 
 def test_training_keeps_images_for_the_prior(data, tmp_path):

@@ -9,7 +9,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.networks.own_negatives import ImageEmbedding, TextEmbedding, text_loss
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from tests.helpers.loss_loops import info_nce, same_gradients, unit
+from tests.helpers.loss_loops import assert_same_gradients, info_nce, unit
 from tests.helpers.scorers import images as pixels
 from tests.helpers.scorers import scorer
 from tests.helpers.scorers import texts as read
@@ -48,7 +48,7 @@ def test_ce_clip_loss_is_a_loop_with_the_threshold_of_the_step_before(vectors):
             others = [scale * texts[i] @ texts[j] for j in range(N, M) if not given.masked[i, j]]
             contrast = contrast + (torch.stack(others).logsumexp(0) - others[0]) / N
         expected = info_nce(scale, images, texts, given.same, given.masked) + 0.3 * rank + 0.7 * contrast
-        same_gradients(found, expected, (images, texts, model.log_scale))
+        assert_same_gradients(found, expected, (images, texts, model.log_scale))
         threshold = (sum(own) / N - sum(wrong) / len(OWNER)).detach().clamp(0, 10)
         assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
     model.eval()
@@ -78,7 +78,7 @@ def test_infonce_is_a_loop_over_images_and_texts(name, vectors):
         compared, leaves = compared / compared.norm(dim=-1, keepdim=True), [*leaves, model.map]
         texts = model.encode_texts(texts)
     found = model.loss(images, texts, given, Recipe())
-    same_gradients(found, info_nce(model.logit_scale(), images, compared, given.same, given.masked), leaves)
+    assert_same_gradients(found, info_nce(model.logit_scale(), images, compared, given.same, given.masked), leaves)
 
 
 def test_labclip_starts_with_the_scores_of_its_base():
@@ -123,4 +123,4 @@ def test_fsc_clip_loss_is_a_loop(gamma, smoothing, vectors):
         whole = choice([scale * images[i] @ texts[j] for j in rows], gamma, smoothing)
         parts = choice([fit(scale, patches[i], words[j][: LENGTHS[j]]) for j in rows], gamma, smoothing)
         expected = expected + (0.4 * whole + 0.6 * parts) / len(set(OWNER))
-    same_gradients(found, expected, (images, texts, patches, words, model.log_scale))
+    assert_same_gradients(found, expected, (images, texts, patches, words, model.log_scale))
