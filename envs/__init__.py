@@ -5,6 +5,6 @@ Independent of captions and of split files.
 
 from pathlib import Path
 
-from menagerie.envs.core.files import place_compiled
+from menagerie.envs.core.files import set_numba_cache
 
-place_compiled(Path(__file__).parent)  # before anything imports numba
+set_numba_cache(Path(__file__).parent)  # before anything imports numba

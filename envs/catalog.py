@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.plugins import Exports
-from menagerie.envs.shapes.patterns import PATTERNS, over
+from menagerie.envs.shapes.patterns import PATTERNS, lay_over
 from menagerie.envs.world import TEXTURES
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _built_in(folder: str, name: str) -> Any:
     if folder == "textures" and name not in shipped(folder).names():
         pattern, _, plain = name.partition(" ")
         texture = shipped(folder).load(plain)
-        return replace(texture, pattern=over(texture.pattern, pattern))
+        return replace(texture, pattern=lay_over(texture.pattern, pattern))
     return shipped(folder).load(name)
 
 

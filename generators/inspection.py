@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from menagerie.envs.core.errors import choose
-from menagerie.envs.core.identity import plain
+from menagerie.envs.core.identity import json_value
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import RELATIONS
 from menagerie.generators.audit.findings import animal_pair
@@ -69,7 +69,7 @@ def changed(recipe: dict) -> list[str]:
     return [
         f"{name} {' '.join(map(str, recipe[name])) if isinstance(default, tuple) else recipe[name]}"
         for name, default in defaults.items()
-        if name not in separate and name in recipe and plain(recipe[name]) != plain(default)
+        if name not in separate and name in recipe and json_value(recipe[name]) != json_value(default)
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt
 
-from menagerie.envs.core.reading import parse_json, shaped
+from menagerie.envs.core.reading import check_shape, parse_json
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
@@ -37,7 +37,7 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> "Vocabulary":
-        names = shaped(parse_json(text, "the vocabulary"), dict[str, list[str]], "the vocabulary")
+        names = check_shape(parse_json(text, "the vocabulary"), dict[str, list[str]], "the vocabulary")
         return cls(**{name: tuple(words) for name, words in names.items()})
 
     def names(self, column: str) -> tuple[str, ...]:

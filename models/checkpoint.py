@@ -18,7 +18,8 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.reading import Unreadable, check_accessible, open_file
-from menagerie.envs.core.records import check_file, file_digest, noted_digest, read_record, write_record
+from menagerie.envs.core.records import check_digest, file_digest, read_record, write_record
+from menagerie.models.cell_results import read_recorded_digest
 from menagerie.models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -109,7 +110,7 @@ def scorer_config(folder: Path) -> CheckpointConfig:
 def check_recorded_digest(folder: Path, digest: str) -> None:
     """Raise if the cell's result in a checkpoint's folder records another digest of the weights than `digest`."""
     place = folder.absolute()
-    noted = noted_digest(place.parent, f"{place.name}/{WEIGHTS}")
+    noted = read_recorded_digest(place.parent, f"{place.name}/{WEIGHTS}")
     if noted and noted != digest:
         raise UserError(
             f"the weights in {folder} are not those of the result in {place.parent}: two cells' files were exchanged; "
@@ -137,7 +138,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     digest = scorer_config(folder).weights
     try:
         open_file(folder / WEIGHTS).close()  # for an unreadable file, safetensors would say that it doesn't exist
-        check_file(folder / WEIGHTS, digest)
+        check_digest(folder / WEIGHTS, digest)
         return load_file(folder / WEIGHTS)
     except (OSError, Unreadable, SafetensorError, MemoryError) as error:
         check_accessible(folder / WEIGHTS, error)

@@ -10,7 +10,8 @@ import msgspec
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import copy_file
 from menagerie.envs.core.reading import Inaccessible, Unreadable
-from menagerie.envs.core.records import RESULT, check_file, file_digest, read_record, write_record
+from menagerie.envs.core.records import check_digest, file_digest, read_record, write_record
+from menagerie.models.cell_results import RESULT
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -104,7 +105,7 @@ def take_over(checkpoint: Path, folder: Path, step: int, model: str, scorer: "Sc
 
     place = state_folder(folder, step)
     with state_errors(checkpoint, step):
-        check_file(checkpoint / WEIGHTS, scorer_config(checkpoint).weights)
+        check_digest(checkpoint / WEIGHTS, scorer_config(checkpoint).weights)
     copy_file(checkpoint / WEIGHTS, place / WEIGHTS)
     save_config(place, model, scorer)
     write_state_record(folder, step)
@@ -142,7 +143,7 @@ def find_state(folder: Path, step: int) -> Path:
         record = read_record(place / RECORD, StateRecord, owner(folder, step))
         if record["weights"] != scorer_config(place).weights:
             raise Unreadable("its weights are those of another state")
-        check_file(place / WEIGHTS, record["weights"])
+        check_digest(place / WEIGHTS, record["weights"])
     return place
 
 

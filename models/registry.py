@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.plugins import OWN_MODULES, exported, own_module
+from menagerie.envs.core.plugins import OWN_MODULES, load_constant, own_module
 from menagerie.models.spec import ScorerSpec, spec_of_class
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def specs() -> dict[str, ScorerSpec]:
     file_of: dict[str, Path] = {}
     by_name: dict[str, ScorerSpec] = {}
     for file in sorted(FOLDER.glob("[!_.]*.py")):
-        listed = exported(f"menagerie.models.scorers.{file.stem}", "SPECS")
+        listed = load_constant(f"menagerie.models.scorers.{file.stem}", "SPECS")
         if not isinstance(listed, tuple) or not all(isinstance(spec, ScorerSpec) for spec in listed):
             raise UserError(f"{file}: SPECS must be a tuple of ScorerSpec")
         for spec in listed:

@@ -204,9 +204,9 @@ class AblationStudy(Study):
         return parts(self, records)
 
     def export(self, records: "Records") -> None:
-        from menagerie.studies.pages.ablations import export
+        from menagerie.studies.pages.ablations import export_ablations
 
-        export(self, records)
+        export_ablations(self, records)
 
 
 PRESETS: dict[str, AblationStudy] = {

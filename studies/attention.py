@@ -22,7 +22,7 @@ import numpy as np
 import tyro
 from jaxtyping import Float, UInt8
 
-from menagerie.envs.core.command_help import read_options, started_as
+from menagerie.envs.core.command_help import read_options, running_command
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.machine import usable_cores
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from menagerie.studies.frame.arm import Arm
     from menagerie.studies.frame.records import Records
-    from menagerie.studies.measures.attention import Looking
+    from menagerie.studies.measures.attention import AttentionJob
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ def name_of(model: str, code: Sequence[str]) -> str:
     return next((given for given in code if same_scorer(given, model)), "") if is_own(model) else model
 
 
-def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Looking]]":
+def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, AttentionJob]]":
     """Yield each finished cell whose code may be run, with its measuring job; print which are left out."""
-    from menagerie.studies.measures.attention import Attention, Looking
+    from menagerie.studies.measures.attention import Attention, AttentionJob
 
     store, given = read_config(config.run)
     for arm, result in records.results:
@@ -110,7 +110,7 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Looking]
             print(f"{result['model']} is left out: {added}", flush=True)
             continue
         split = split_file(config.store or store, given, result)
-        yield arm, Looking(records.folder(arm), model, result["seed"], split, Attention(config.scenes))
+        yield arm, AttentionJob(records.folder(arm), model, result["seed"], split, Attention(config.scenes))
 
 
 def place_text(place: Mapping[str, Any]) -> str:
@@ -124,9 +124,9 @@ def place_text(place: Mapping[str, Any]) -> str:
 def picture(path: Path, split: Path, row: Mapping[str, Any]) -> None:
     """Draw, for each scene whose maps `row` has, its image, the map of each query, and the attention to the default
     tokens. Write the picture to `path`."""
-    from menagerie.envs.core.figures import write_png
     from menagerie.generators.captions.phrases import phrase
     from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.studies.report.figures import write_png
 
     data = SplitDataset(split, row["subset"])
     images = data.images(row["shown"]).permute(0, 2, 3, 1).numpy()
@@ -182,7 +182,7 @@ def run(config: Config) -> None:
     print(config.run / "attention.csv")
 
 
-def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
+def rows_of(arm: "Arm", job: "AttentionJob") -> Iterator[dict[str, Any]]:
     """Print a cell's measurements and yield them as rows, each with the cell's place; then draw the cell's picture."""
     from menagerie.studies.frame.measure import measured
 
@@ -203,7 +203,7 @@ def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    run(read_options(Config, sys.argv[1:], started_as(), docstring(sys.modules[__name__])))
+    run(read_options(Config, sys.argv[1:], running_command(), docstring(sys.modules[__name__])))
 
 
 if __name__ == "__main__":

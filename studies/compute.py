@@ -42,7 +42,7 @@ from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import Study
-from menagerie.studies.pages.compute import page
+from menagerie.studies.pages.compute import parts
 from menagerie.studies.runs.command_line import only, scorer_options
 from menagerie.studies.runs.data import FRACTIONS
 
@@ -190,7 +190,7 @@ class Compute(Study):
             (split, model): self.course(records, split, model) for split, model in product(self.names, self.models)
         }
         judged = {split: split_of(self, split, 0).judged for split in self.names}
-        return page(self, records, courses, judged)
+        return parts(self, records, courses, judged)
 
 
 @cache

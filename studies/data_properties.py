@@ -141,9 +141,9 @@ class DataProperties(SplitStudy):
         return images // batch
 
     def page(self, records: Records) -> Iterator[Part]:
-        from menagerie.studies.pages.data_properties import page
+        from menagerie.studies.pages.data_properties import parts
 
-        return page(records, self.levels, self.enough)
+        return parts(records, self.levels, self.enough)
 
 
 def flag(factor: str) -> str:

@@ -130,9 +130,9 @@ class Diversity(SplitStudy):
         return Recognition(textures=str(arm.labels["supervision"]).startswith("captions"))
 
     def page(self, records: Records) -> Iterable[Part]:
-        from menagerie.studies.pages.diversity import Page
+        from menagerie.studies.pages.diversity import DiversityPage
 
-        return Page(self, records).parts()
+        return DiversityPage(self, records).parts()
 
 
 def sides(world: World) -> tuple[int, int]:

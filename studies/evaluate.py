@@ -62,36 +62,38 @@ class Evaluate(ScoringStudy):
 
     def check(self) -> None:
         """Raise for unknown names and for models that can't be loaded, before anything is rendered."""
-        from menagerie.studies.scoring.frozen import check_options
+        from menagerie.studies.scoring.frozen import check_frozen_options
 
         if not self.models or not self.splits:
             raise UserError("give one or more models, and after --splits one or more splits")
         super().check()
         tuple(self.recipes)
-        check_options(self.splits, self.world, self.resolution, type(self).resolution)
+        check_frozen_options(self.splits, self.world, self.resolution, type(self).resolution)
         tuple(self.tested)
 
     def prepare(self, out: Path) -> "Evaluate":
         """Render what atlases lack for the recipes' scenes, and write the split files."""
-        from menagerie.studies.scoring.frozen import made
-        from menagerie.studies.scoring.splits import render
+        from menagerie.studies.scoring.frozen import make_if_frozen
+        from menagerie.studies.scoring.splits import render_split
 
         super().prepare(out)
         for name, recipe in self.recipes.items():
-            file = made(name, self.store, self.cores) or render(recipe, self.store, self.resolution, self.cores)
+            file = make_if_frozen(name, self.store, self.cores) or render_split(
+                recipe, self.store, self.resolution, self.cores
+            )
             self.files[name] = file
         return self
 
     def pieces(self) -> "Iterator[SplitPiece]":
-        from menagerie.studies.scoring.frozen import kind_of
-        from menagerie.studies.scoring.splits import labels_of, piece_of
+        from menagerie.studies.scoring.frozen import piece_class
+        from menagerie.studies.scoring.splits import split_labels, split_piece
 
         splits = [
-            (label, self.files[name], kind_of(name))
-            for name, label in labels_of(self.splits).items()
+            (label, self.files[name], piece_class(name))
+            for name, label in split_labels(self.splits).items()
             if name in self.files
         ]
-        return (piece_of(model, *split, **self.how) for model in self.tested for split in splits)
+        return (split_piece(model, *split, **self.how) for model in self.tested for split in splits)
 
     def forecast(self) -> bool:
         """Print what would be scored, and which splits would be rendered first."""
@@ -106,23 +108,23 @@ class Evaluate(ScoringStudy):
     @cached_property
     def planned(self) -> "dict[str, dict[str, list[Scene]]]":
         """The scenes of the recipes, by their names and subsets."""
-        from menagerie.studies.scoring.planned import scenes_of
+        from menagerie.studies.scoring.planned import planned_scenes
 
-        return {name: scenes_of(name, recipe) for name, recipe in self.recipes.items()}
+        return {name: planned_scenes(name, recipe) for name, recipe in self.recipes.items()}
 
     def sizes(self) -> "Iterator[tuple[int, int]]":
         """Yield the numbers of images and questions of each piece, also of recipes, which needn't be rendered."""
         from menagerie.studies.scoring.judged import questions_to
-        from menagerie.studies.scoring.piece import images_in
+        from menagerie.studies.scoring.piece import count_images
         from menagerie.studies.scoring.planned import planned_tests
-        from menagerie.studies.scoring.trained_on import covered_in, untrained
+        from menagerie.studies.scoring.trained_on import cover_tests, without_left_out
 
         yield from super().sizes()
         for name, recipe in self.recipes.items():
             tests = planned_tests(recipe, self.planned[name])
             for model in self.tested:
-                left = untrained(tests, covered_in(model.training, tests)).values()
-                yield images_in(left), questions_to(model.source, left)
+                left = without_left_out(tests, cover_tests(model.training, tests)).values()
+                yield count_images(left), questions_to(model.source, left)
 
     def export(self, records: "Records") -> None:
         """Write results.tex, and the cards of frozen benchmarks."""

@@ -142,17 +142,17 @@ class Geometry(SplitStudy):
         return self.probed
 
     def page(self, records: Records) -> Iterable[Part]:
-        from menagerie.studies.pages.geometry import Page
+        from menagerie.studies.pages.geometry import GeometryPage
 
         images = self.world, self.resolution
-        return Page(records, (self.geometry, self.conditions), self.first_place, images).parts()
+        return GeometryPage(records, (self.geometry, self.conditions), self.first_place, images).parts()
 
     def export(self, records: Records) -> None:
         """Write all rows of the measures into `geometry.csv` and `conditions.csv`."""
-        from menagerie.studies.pages.probes import write_rows
+        from menagerie.studies.pages.probes import write_measure_rows
 
         for name, measure in (("geometry", self.geometry), ("conditions", self.conditions)):
-            write_rows(records.out / f"{name}.csv", records.measured(measure))
+            write_measure_rows(records.out / f"{name}.csv", records.measured(measure))
 
 
 VECTORS = ("clip", "negclip", "siglip", "sparo", "fdt")

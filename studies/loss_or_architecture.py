@@ -160,11 +160,11 @@ class LossOrArchitecture(Compute):
         return arm.labels["steps"], self.setups.index(self.setup_of(arm)), arm.cell.seed
 
     def page(self, records: Records) -> Iterator[Part]:
-        from menagerie.studies.pages.loss_or_architecture import page
+        from menagerie.studies.pages.loss_or_architecture import parts
 
         courses = {(split, kind): self.course(records, split, kind) for split, kind in product(self.names, self.kinds)}
         judged = {split: split_of(self, split, 0).judged for split in self.names}
-        return page(self, records, courses, judged)
+        return parts(self, records, courses, judged)
 
 
 @cache

@@ -34,7 +34,7 @@ from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.study import SplitStudy, grid
-from menagerie.studies.photographs.trainings import FACTORS, PARTS, SYNTHETIC, Factor, Part, Training, all_trainings
+from menagerie.studies.photographs.trainings import FACTORS, PARTS, SYNTHETIC, Factor, Part, TransferRun, all_runs
 
 if TYPE_CHECKING:
     from menagerie.studies.frame import parts
@@ -105,9 +105,9 @@ class PhotoTransfer(SplitStudy):
     def prepare(self, out: Path) -> "PhotoTransfer":
         """Write the worlds into the study's folder, print the questions that can't be answered, and return the study
         with the worlds."""
-        from menagerie.studies.photographs.cells import prepared
+        from menagerie.studies.photographs.cells import prepare_worlds
 
-        study = prepared(self, out)
+        study = prepare_worlds(self, out)
         for line in study.prepared.left_out:
             print(line, flush=True)
         return study
@@ -120,12 +120,12 @@ class PhotoTransfer(SplitStudy):
         model."""
         return self.runs(known).values() if self.prepared else grid(self)
 
-    def runs(self, known: Known) -> dict[Training, Arm]:
+    def runs(self, known: Known) -> dict[TransferRun, Arm]:
         """Map each training to its run. Trainings whose starting weights don't exist yet are left out."""
         from menagerie.studies.photographs.cells import cell_in
 
-        arms: dict[Training, Arm] = {}
-        for run in all_trainings(self, self.prepared.material):
+        arms: dict[TransferRun, Arm] = {}
+        for run in all_runs(self, self.prepared.material):
             start = known.weights(arms[run.start], SYNTHETIC) if run.start else None
             if start or not run.start:
                 cell = cell_in(self, run, start)
@@ -134,10 +134,10 @@ class PhotoTransfer(SplitStudy):
 
     def page(self, records: "Records") -> Iterable["parts.Part"]:
         """Return the parts of the page: the findings, a figure and a table for each question, and the photographs."""
-        from menagerie.studies.pages.photo_transfer import parts_of
+        from menagerie.studies.pages.photo_transfer import parts
         from menagerie.studies.photographs.answers import Answers
 
-        return parts_of(Answers(self, records))
+        return parts(Answers(self, records))
 
     def check_given(self, preset: "PhotoTransfer") -> None:
         if self.base or self.split:

@@ -96,17 +96,17 @@ class Probes(SplitStudy):
         return self.probed
 
     def page(self, records: Records) -> Iterator[Part]:
-        from menagerie.studies.pages.probes import found, parts
+        from menagerie.studies.pages.probes import parts, rows_at_steps
 
         axes = [name for name in FRACTIONS if len(getattr(self, name)) > 1]
         lengths = {arm.cell.model: arm.cell.recipe.steps for arm in records.arms}
-        return parts(found(records, self.bits, self.keep_states), axes, lengths)
+        return parts(rows_at_steps(records, self.bits, self.keep_states), axes, lengths)
 
     def export(self, records: Records) -> None:
         """Write all rows of the measure into `bits.csv`."""
-        from menagerie.studies.pages.probes import found, write_rows
+        from menagerie.studies.pages.probes import rows_at_steps, write_measure_rows
 
-        write_rows(records.out / "bits.csv", found(records, self.bits, self.keep_states))
+        write_measure_rows(records.out / "bits.csv", rows_at_steps(records, self.bits, self.keep_states))
 
 
 def names_models(arguments: Sequence[str]) -> bool:

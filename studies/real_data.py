@@ -117,16 +117,16 @@ class RealTraining(ModelOptions, Study):
     def check(self) -> None:
         """Raise for pretrained weights that are neither here nor can be fetched."""
         from menagerie.envs.core.processes import in_child
-        from menagerie.studies.real_training.check import check_weights
+        from menagerie.studies.real_training.check import check_pretrained
 
         if self.pretrained:
-            in_child(check_weights, self.architecture, self.pretrained)
+            in_child(check_pretrained, self.architecture, self.pretrained)
 
     def prepare(self, out: Path) -> "RealTraining":
         """Read the photographs and the benchmarks. A rehearsal renders its photographs first."""
-        from menagerie.studies.real_training.describe import prepared
+        from menagerie.studies.real_training.describe import prepare_photographs
 
-        return replace(self, prepared=prepared(self, out))
+        return replace(self, prepared=prepare_photographs(self, out))
 
     def recorded(self) -> "RealTraining":
         return replace(self, prepared=None)
@@ -134,17 +134,17 @@ class RealTraining(ModelOptions, Study):
     def plan(self, known: Known) -> Iterator[Arm]:
         """Plan all cells, and for each finished cell the benchmarks on which it is scored. Before `prepare` has read
         the photographs, plan only the models on rendered scenes."""
-        from menagerie.studies.real_training.cells import grid_of, pieces_of
+        from menagerie.studies.real_training.cells import benchmark_arms, plain_grid
 
-        yield from self.prepared.arms if self.prepared else grid_of(self).plan(known)
+        yield from self.prepared.arms if self.prepared else plain_grid(self).plan(known)
         for arm in self.prepared.arms if self.prepared else ():
-            yield from pieces_of(self, arm, known)
+            yield from benchmark_arms(self, arm, known)
 
     def notes(self) -> dict[str, str]:
         """Each model's recipe, for each set of sources if they take different numbers of steps."""
-        from menagerie.studies.real_training.cells import recipes
+        from menagerie.studies.real_training.cells import recipe_lines
 
-        return recipes(self, self.prepared.photos)
+        return recipe_lines(self, self.prepared.photos)
 
     def tables(self, records: "Records") -> None:
         self.page_of(records).write_tables()

@@ -40,7 +40,7 @@ from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_study import write_trials
 from menagerie.studies.sample_search.page import parts
-from menagerie.studies.sample_search.points import Judged, Point, Setting, trial_rows
+from menagerie.studies.sample_search.points import SearchTrial, Setting, SettingRuns, trial_rows
 from menagerie.studies.sample_search.settings import SampleStudy
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ QUESTIONS = ("front", "target")
 class Config(SampleStudy):
     """Sample efficiency: how little data is enough"""
 
-    def judged(self, known: Known, model: str, question: str, setting: Setting) -> Judged:
+    def judged(self, known: Known, model: str, question: str, setting: Setting) -> SettingRuns:
         """Return the runs by which a setting is judged, and their results. Without budgets, the search for the target
         takes no more seeds than show that a setting misses it."""
         if self.budgets:
@@ -70,16 +70,16 @@ class Config(SampleStudy):
                 break
         return judged
 
-    def scored(self, known: Known, arms: Sequence[Arm], chosen: Sequence[Arm], **more: Any) -> Judged:
+    def scored(self, known: Known, arms: Sequence[Arm], chosen: Sequence[Arm], **more: Any) -> SettingRuns:
         """Judge a setting by the results of `chosen`, a run for each seed. `arms` are all its runs so far."""
         scores = [known.score(arm) for arm in chosen]
         values = [score for score in scores if score is not None]
         over = len(values) == len(scores)
         diverged = any(known.diverged(arm) for arm in chosen)
         accuracy = over_seeds(self, values) if over and not diverged else None
-        return Judged(arms, chosen, values, accuracy, diverged, **more)
+        return SettingRuns(arms, chosen, values, accuracy, diverged, **more)
 
-    def converged(self, known: Known, model: str, setting: Setting) -> Judged:
+    def converged(self, known: Known, model: str, setting: Setting) -> SettingRuns:
         """Judge a setting by the budget that is best on validation, of equally good ones the smallest. The result also
         has the runs at `equal_steps`, a budget that all settings get.
 
@@ -87,7 +87,7 @@ class Config(SampleStudy):
         whose noise would stop runs too early or too late.
         """
         arms: list[Arm] = []
-        ended: list[Judged] = []
+        ended: list[SettingRuns] = []
         for steps in self.budgets:
             now = [self.arm(model, setting, seed, steps) for seed in range(self.seeds)]
             arms += now
@@ -152,10 +152,10 @@ class Config(SampleStudy):
                 for _, tried in search.follow(known, self.storage, partial(self.tried, known, model, question)):
                     yield from tried.arms
 
-    def points(self, records: Records) -> list[Point]:
+    def points(self, records: Records) -> list[SearchTrial]:
         """Return all trials, by question and model."""
         return [
-            Point(question, model, trial, setting, self.images_of(setting), judged, records)
+            SearchTrial(question, model, trial, setting, self.images_of(setting), judged, records)
             for question in QUESTIONS
             for model in self.models
             for trial in self.search(question, model).found(records, self.storage)

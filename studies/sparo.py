@@ -166,14 +166,14 @@ class SlotStudy(SplitStudy):
         return {"trained on": place_line(self, self.arm(MODEL, self.unchanged, 0).cell.axes)} | super().notes()
 
     def page(self, records: "Records") -> "Iterable[Part]":
-        from menagerie.studies.pages.sparo import Page
+        from menagerie.studies.pages.sparo import SlotPage
 
-        return Page(self, records).parts()
+        return SlotPage(self, records).parts()
 
     def export(self, records: "Records") -> None:
-        from menagerie.studies.pages.sparo import Page
+        from menagerie.studies.pages.sparo import SlotPage
 
-        Page(self, records).export()
+        SlotPage(self, records).export()
 
 
 def check_masks(cells: Sequence[Cell]) -> None:

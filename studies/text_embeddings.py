@@ -123,10 +123,10 @@ class TextEmbeddings(AblationStudy):
         return parts(self, records)
 
     def export(self, records: "Records") -> None:
-        from menagerie.studies.pages.text_embeddings import export
+        from menagerie.studies.pages.text_embeddings import export_remedies
 
         super().export(records)
-        export(self, records)
+        export_remedies(self, records)
 
 
 PRESETS: dict[str, TextEmbeddings] = {

@@ -52,7 +52,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from menagerie.envs.core.command_help import chosen_command, read_options, started_as
+from menagerie.envs.core.command_help import choose_command, read_options, running_command
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.validation import SIDE, Range
@@ -246,7 +246,7 @@ def entry_costs(world: "World", scenes: list["Scene"], resolution: int) -> dict[
 
     from menagerie.envs.drawing.camera import view_of
     from menagerie.envs.render.entry import build_entry
-    from menagerie.envs.render.stage import EntryKey, ground
+    from menagerie.envs.render.renderables import EntryKey, ground
 
     def build(scene: "Scene") -> None:
         key = EntryKey.of(scene.objects[0], scene.view)
@@ -291,8 +291,8 @@ def main() -> int:
     from menagerie.studies.runs.together import check_joined
 
     check_joined()
-    command = started_as()
-    name = chosen_command(command, docstring(sys.modules[__name__]), tuple(MEASUREMENTS))
+    command = running_command()
+    name = choose_command(command, docstring(sys.modules[__name__]), tuple(MEASUREMENTS))
     options, measure = MEASUREMENTS[name]
     return measure(read_options(options, sys.argv[2:], f"{command} {name}", docstring(options)))
 

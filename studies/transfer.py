@@ -24,7 +24,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, Range
-from menagerie.generators.benchmarks.registry import check_benchmark, chosen, load, names
+from menagerie.generators.benchmarks.registry import check_benchmark_name, load_benchmark, load_benchmarks, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.place import Place
@@ -103,7 +103,7 @@ class Transfer(ScoringStudy):
         from menagerie.studies.scoring.check import folders_given
 
         every = (*names(), *self.benchmarks) if self.images else ()
-        known = {folder for name in every for folder in load(name).images}
+        known = {folder for name in every for folder in load_benchmark(name).images}
         return folders_given(self.images, known)
 
     @property
@@ -119,7 +119,7 @@ class Transfer(ScoringStudy):
         from menagerie.studies.scoring.benchmark_piece import subjects_of
         from menagerie.studies.scoring.check import read_benchmarks
 
-        read = read_benchmarks(chosen(self.benchmarks), bool(self.benchmarks), self.place)
+        read = read_benchmarks(load_benchmarks(self.benchmarks), bool(self.benchmarks), self.place)
         if not read:
             raise UserError(f"no benchmark is complete in {self.data_root}; --check reports what to get")
         return subjects_of(read, self.parser, self.parses)
@@ -130,7 +130,7 @@ class Transfer(ScoringStudy):
         if not self.models and not self.check_only:
             raise UserError("give one or more models, or --check")
         for name in self.benchmarks:
-            check_benchmark(name)
+            check_benchmark_name(name)
         read_parser(self.parser)
         check_device(self.device)
         self.place.path("")  # raises for --images that are none
@@ -138,10 +138,10 @@ class Transfer(ScoringStudy):
 
     def report_states(self) -> int:
         """Print which benchmarks are complete; returns the exit status."""
-        from menagerie.studies.scoring.check import reported, states
+        from menagerie.studies.scoring.check import benchmark_states, print_state
 
-        found = states(chosen(self.benchmarks), self.place)
-        complete = [reported(state.name, state, f", {state.records} records") for state in found]
+        found = benchmark_states(load_benchmarks(self.benchmarks), self.place)
+        complete = [print_state(state.name, state, f", {state.records} records") for state in found]
         print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {self.data_root}")
         return int(not all(complete))
 
@@ -152,19 +152,21 @@ class Transfer(ScoringStudy):
         tuple(self.tested)
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
-        from menagerie.studies.scoring.benchmark_piece import piece_of
+        from menagerie.studies.scoring.benchmark_piece import benchmark_piece
 
         skip = self.unknown_words == "skip"
         both = ((model, one) for model in self.tested for one in self.subjects)
-        return (piece_of(model, one, skip, **self.how, had=self.had[model.label, one.label]) for model, one in both)
+        return (
+            benchmark_piece(model, one, skip, **self.how, had=self.had[model.label, one.label]) for model, one in both
+        )
 
     @cached_property
     def had(self) -> dict[tuple[str, str], str]:
         """What the training of each model had of each benchmark, by their labels."""
-        from menagerie.studies.real_training.trained_on import had_of
+        from menagerie.studies.real_training.trained_on import training_had
 
         both = ((model, one) for model in self.tested for one in self.subjects)
-        return {(model.label, one.label): had_of(model.training, one.bench) for model, one in both}
+        return {(model.label, one.label): training_had(model.training, one.bench) for model, one in both}
 
 
 PRESETS = {"all": Transfer()}

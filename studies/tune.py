@@ -40,7 +40,7 @@ from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_study import SearchStudy, write_trials
-from menagerie.studies.pages.tune import OWN, Searched, entry, leaders, own_options, parts, rows_of, write_best
+from menagerie.studies.pages.tune import OWN, Searched, best_entry, leaders, own_options, parts, search_rows, write_best
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -241,13 +241,13 @@ class Tune(CaptionOptions, SearchStudy):
     def export(self, records: Records) -> None:
         """Write all trials, and the best recipes as `--tuned` reads them. In the end raise if a model has no recipe."""
         searched = self.all_searched(records)
-        rows = rows_of(searched)
+        rows = search_rows(searched)
         if self.judge:
             rows = [
                 {self.judge if name == "validation" else name: value for name, value in row.items()} for row in rows
             ]
         write_trials(records, rows)
-        entries = {its.model: entry(self, its) for its in searched if its.over and its.chosen}
+        entries = {its.model: best_entry(self, its) for its in searched if its.over and its.chosen}
         write_best(records.out / "best.json", entries, self.judge)
         if all(its.over for its in searched) and len(entries) < len(searched):
             lacking = ", ".join(its.model for its in searched if its.model not in entries)

@@ -1,5 +1,6 @@
 """Runs commands as a user types them."""
 
+import csv
 import io
 import os
 import re
@@ -26,6 +27,11 @@ QUICK = ["--preset", "smoke", "--hard-negatives", "0", "--steps", "130", "--batc
 
 # What a script of the tests needs that imports other tests: an installed package has none.
 WITH_TESTS = os.environ | {"PYTHONPATH": str(ROOT)}
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, by column."""
+    return list(csv.DictReader(path.open()))
 
 
 def run(
@@ -115,11 +121,11 @@ def no_figures() -> Iterator[None]:
     import numpy as np
     from PIL import Image
 
-    from menagerie.envs.core import figures
+    from menagerie.studies.report import figures
 
     pixel = io.BytesIO()
     Image.fromarray(np.full((1, 1), 128, np.uint8)).save(pixel, format="png")
-    with mock.patch.object(figures, "saved", return_value=pixel.getvalue()):
+    with mock.patch.object(figures, "figure_bytes", return_value=pixel.getvalue()):
         yield
 
 

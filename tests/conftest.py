@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from menagerie.envs.core.server_start import loading
+from menagerie.envs.core.server_start import quick_imports
 from tests.enforced_types import install
 from tests.helpers.sources import kept_source
 from tests.slurm import slurm  # noqa: F401, a fixture for all tests
@@ -42,7 +42,7 @@ def pytest_addoption(parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[object]:
-    with loading():
+    with quick_imports():
         return (yield)
 
 

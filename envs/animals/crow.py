@@ -3,7 +3,7 @@
 import numpy as np
 
 from menagerie.envs.shapes.animal import Animal
-from menagerie.envs.shapes.sdf import Capsules, Ellipsoid, mirrored
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid, fold
 
 _BODY = (
     Ellipsoid((0, 0, 0.95), (0.60, 0.38, 0.42), (0, -36, 0)),
@@ -43,7 +43,7 @@ _LEGS = (
 
 def _paint(points):
     """Hood, wings and tail dark, the body bright: a hooded crow."""
-    folded = mirrored(points)
+    folded = fold(points)
     dark = np.min([part.distance(folded) for part in _HEAD + _WING + _TAIL], 0) < 0.02
     return np.where(dark, np.float32(0.36), np.float32(1.0))
 

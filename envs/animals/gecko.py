@@ -3,7 +3,7 @@
 import numpy as np
 
 from menagerie.envs.shapes.animal import Animal
-from menagerie.envs.shapes.sdf import Capsules, Ellipsoid, mirrored
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid, fold
 
 _TRUNK = (
     Capsules([(-0.5, 0, 0.32), (-0.1, 0, 0.42), (0.35, 0, 0.57)], [0.3, 0.39, 0.3], squash=(1, 1.1, 1)),
@@ -35,7 +35,7 @@ _TOES = tuple(
 def _paint(points):
     """Back and tail dark with bright rings; head and legs bright."""
     x, _, z = points.T
-    folded = mirrored(points)
+    folded = fold(points)
     back = np.min([part.distance(folded) for part in _TRUNK], 0) < 0.03
     limbs = np.min([part.distance(folded) for part in _LEGS + _HEAD], 0) < 0.03
     along = np.where(x < -1.07, np.arctan2(z - 0.7, -1.07 - x) - 1.57, x)

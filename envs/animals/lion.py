@@ -3,7 +3,7 @@
 import numpy as np
 
 from menagerie.envs.shapes.animal import Animal
-from menagerie.envs.shapes.sdf import Capsules, Ellipsoid, mirrored
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid, fold
 
 _BODY = (
     Capsules([(0.35, 0, 0.90), (-0.12, 0, 0.88), (-0.48, 0, 0.92)], [0.34, 0.27, 0.31]),
@@ -40,7 +40,7 @@ _HEAD = (
 
 def _mane(points):
     """Whether points lie in the mane: behind and around the face, above the legs, without the ears."""
-    points = mirrored(points)
+    points = fold(points)
     x, y, z = points.T
     mane = (Ellipsoid((0.60, 0, 1.08), (0.55, 0.78, 0.84)).distance(points) < 0) & ((z > 0.54) | (x > 0.58))
     face = (x > 0.74) & ((y / 0.37) ** 2 + ((z - 1.22) / 0.40) ** 2 < 1)

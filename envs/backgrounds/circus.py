@@ -11,7 +11,7 @@ from menagerie.envs.drawing.background import (
     ground_noise,
     paint,
     smoothstep,
-    tinted,
+    tint,
 )
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.texture import color
@@ -25,9 +25,9 @@ def _tent(rays: Rays) -> np.ndarray:
     height, around = point[..., 2], np.arctan2(point[..., 0], point[..., 1] - 1) * 14
     tone = 0.55 + 0.45 * smoothstep(6, 1, height) + 0.1 * np.sin(around) ** 2
     red = np.floor(around / np.pi) % 2 == 0
-    picture = paint(tinted(color(0.72, 0.66, 0.52), tone), red, tinted(color(0.50, 0.03, 0.03), tone))
+    picture = paint(tint(color(0.72, 0.66, 0.52), tone), red, tint(color(0.50, 0.03, 0.03), tone))
     hem = 1.55 + 0.24 * np.abs(np.sin(around))
-    curtain = tinted(color(0.10, 0.035, 0.03), 1 + 0.5 * np.sin(around * 40 / 14))
+    curtain = tint(color(0.10, 0.035, 0.03), 1 + 0.5 * np.sin(around * 40 / 14))
     picture = paint(picture, (height < 2.1) & (height > hem - 0.2), color(0.72, 0.48, 0.06))
     return paint(picture, height <= hem - 0.2, curtain)
 
@@ -42,26 +42,26 @@ def _kerb(rays: Rays, picture: np.ndarray) -> np.ndarray:
     return paint(picture, kerb & star, color(0.85, 0.62, 0.10) * 0.9)
 
 
-def _surround(rays: Rays) -> np.ndarray:
+def _tent_and_lamps(rays: Rays) -> np.ndarray:
     picture = _kerb(rays, _tent(rays))
     for side in (-1, 1):
         beam = np.exp(-(((rays.azimuth + side * (0.24 - rays.height * 0.55)) / 0.05) ** 2))
-        picture = picture + tinted(color(1, 0.9, 0.65), 0.10 * beam * smoothstep(-0.15, 0.2, rays.height))
+        picture = picture + tint(color(1, 0.9, 0.65), 0.10 * beam * smoothstep(-0.15, 0.2, rays.height))
     return picture
 
 
 def _sawdust(rays: Rays) -> np.ndarray:
     fine, wide = ground_noise(rays, 0.5), ground_noise(rays, 0.06)
     tone = 1 + 0.10 * fine[..., 3] + 0.09 * fine[..., 2] + 0.10 * wide[..., 1]
-    return tinted(color(0.50, 0.34, 0.18), tone)
+    return tint(color(0.50, 0.34, 0.18), tone)
 
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
-    backdrop = draw_ground(rays, light, rays.to_ring(_RING), _surround, _sawdust)
+    backdrop = draw_ground(rays, light, rays.to_ring(_RING), _tent_and_lamps, _sawdust)
     lamp = np.exp(-(backdrop.points[..., 0] ** 2 + (backdrop.points[..., 1] - 0.3) ** 2) / 9)
     spot, on_ground = 0.55 + 0.6 * lamp, backdrop.direct.any(-1)
-    backdrop.ambient = paint(backdrop.ambient, on_ground, tinted(backdrop.ambient, spot))
-    backdrop.direct = tinted(backdrop.direct, spot)
+    backdrop.ambient = paint(backdrop.ambient, on_ground, tint(backdrop.ambient, spot))
+    backdrop.direct = tint(backdrop.direct, spot)
     return backdrop
 
 

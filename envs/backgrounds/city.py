@@ -11,9 +11,9 @@ from menagerie.envs.drawing.background import (
     fraction,
     ground_noise,
     paint,
-    scatter,
+    random_at,
     smoothstep,
-    tinted,
+    tint,
 )
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.texture import color
@@ -30,16 +30,16 @@ def _houses(rays: Rays, picture: np.ndarray, index: int) -> np.ndarray:
     point = rays.at(rays.to_wall(depth))
     x, z = point[..., 0] + 1.7 * index, point[..., 2]
     house, across = np.floor(x / width), fraction(x / width)
-    random = scatter(house, np.full_like(house, index))
+    random = random_at(house, np.full_like(house, index))
     roof = tallest * (0.45 + 0.55 * random)
-    tint = in_planes([1 + 0.25 * fraction(random * 3.3), np.ones_like(random), 1 - 0.2 * fraction(random * 5.1)])
-    colors = tinted(color(*walls), 0.7 + 0.5 * fraction(random * 7.7)) * tint
+    hue = in_planes([1 + 0.25 * fraction(random * 3.3), np.ones_like(random), 1 - 0.2 * fraction(random * 5.1)])
+    colors = tint(color(*walls), 0.7 + 0.5 * fraction(random * 7.7)) * hue
     colors = paint(colors, across < 0.05, colors * 0.45)
     column, floor = x / 0.62, z / 0.8
     window = (np.abs(fraction(column) - 0.52) < 0.27) & (np.abs(fraction(floor) - 0.52) < 0.27)
     window &= (np.abs(across - 0.5) < 0.44) & (z < roof - 0.4)
-    glass = color(0.05, 0.09, 0.14) + tinted(color(0.07, 0.09, 0.11), smoothstep(0, 8, z))
-    lamps = scatter(np.floor(column), np.floor(floor)) > 0.8
+    glass = color(0.05, 0.09, 0.14) + tint(color(0.07, 0.09, 0.11), smoothstep(0, 8, z))
+    lamps = random_at(np.floor(column), np.floor(floor)) > 0.8
     colors = paint(colors, window, glass)
     colors = paint(colors, window & lamps, color(0.75, 0.62, 0.32))
     return paint(picture, (z < roof) & (z > -0.2), colors)
@@ -50,7 +50,7 @@ def _street(rays: Rays) -> np.ndarray:
     ground, fine, wide = rays.at(distance), ground_noise(rays, 0.5), ground_noise(rays, 0.06)
     x, y = ground[..., 0], ground[..., 1]
     tone = 1 + 0.14 * fine[..., 3] + 0.10 * fine[..., 2] + 0.10 * wide[..., 0]
-    albedo = tinted(color(0.15, 0.15, 0.155), tone)
+    albedo = tint(color(0.15, 0.15, 0.155), tone)
     dashes = (np.abs(y - 2.2) < 0.07) & (fraction(x / 2.2) < 0.55)
     albedo = paint(albedo, dashes, color(0.75, 0.70, 0.55))
     joints = ((x % 1.2 < 0.05) | (y % 1.2 < 0.05)) & (distance < 18)

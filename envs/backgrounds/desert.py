@@ -14,7 +14,7 @@ from menagerie.envs.drawing.background import (
     paint,
     set_props,
     smoothstep,
-    tinted,
+    tint,
 )
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
@@ -39,7 +39,7 @@ def _sky_and_dunes(rays: Rays) -> np.ndarray:
         along = np.stack([rays.azimuth * stretch, np.full_like(rays.azimuth, index * 0.3), 0 * rays.azimuth], -1)
         crest = height * (0.55 + 0.3 * noise(along)[..., 0])
         shade = 0.75 + 0.25 * np.tanh(2 * noise(along + color(0.01, 0, 0))[..., 0] + 10 * (crest - rays.height))
-        picture = paint(picture, rays.height < crest, tinted(color(*sand), shade))
+        picture = paint(picture, rays.height < crest, tint(color(*sand), shade))
     return picture
 
 
@@ -49,7 +49,7 @@ def _sand(rays: Rays) -> np.ndarray:
     ripples = np.sin(ground[..., 1] * 16 + 3 * wide[..., 1] + 2.2 * np.sin(ground[..., 0] * 0.8))
     ripples = ripples * np.clip(1.4 - distance / 14, 0, 1)
     tone = 1 + 0.10 * ripples + 0.04 * fine[..., 3] + 0.10 * wide[..., 0]
-    return tinted(color(0.54, 0.37, 0.19), tone)
+    return tint(color(0.54, 0.37, 0.19), tone)
 
 
 def _draw(rays: Rays, light: Light) -> Backdrop:

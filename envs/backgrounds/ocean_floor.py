@@ -13,7 +13,7 @@ from menagerie.envs.drawing.background import (
     ground_noise,
     set_props,
     smoothstep,
-    tinted,
+    tint,
 )
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
@@ -57,13 +57,13 @@ def _water(rays: Rays) -> np.ndarray:
     deep = blend(color(0.01, 0.10, 0.17), color(0.10, 0.46, 0.56), smoothstep(-0.35, 0.25, rays.height))
     beams = np.stack([rays.azimuth * 0.25 + rays.height * 0.12, 0 * rays.azimuth, 0 * rays.azimuth], -1)
     strength = np.clip(noise(beams)[..., 1], 0, 3) * smoothstep(-0.15, 0.25, rays.height)
-    return deep + tinted(color(0.02, 0.07, 0.07), strength)
+    return deep + tint(color(0.02, 0.07, 0.07), strength)
 
 
-def _sand(rays: Rays) -> np.ndarray:
+def _seabed(rays: Rays) -> np.ndarray:
     distance, fine, wide = rays.to_ground(), ground_noise(rays, 0.5), ground_noise(rays, 0.06)
     ripples = np.sin(rays.at(distance)[..., 1] * 6 + 2 * wide[..., 0]) * _nearness(distance)
-    return tinted(color(0.46, 0.42, 0.30), 1 + 0.06 * fine[..., 2] + 0.10 * ripples)
+    return tint(color(0.46, 0.42, 0.30), 1 + 0.06 * fine[..., 2] + 0.10 * ripples)
 
 
 def _nearness(distance: np.ndarray) -> np.ndarray:
@@ -72,9 +72,9 @@ def _nearness(distance: np.ndarray) -> np.ndarray:
 
 def _draw(rays: Rays, light: Light) -> Backdrop:
     water, waves = _water(rays), ground_noise(rays, 0.11)
-    backdrop = draw_ground(rays, light, np.full_like(rays.height, 1e4), lambda some: water[some.rows], _sand)
+    backdrop = draw_ground(rays, light, np.full_like(rays.height, 1e4), lambda some: water[some.rows], _seabed)
     caustics = np.exp(-np.abs(waves[..., 0] + 0.6 * waves[..., 1]) * 5) * _nearness(rays.to_ground())
-    backdrop.direct = tinted(backdrop.direct, 0.75 + 1.1 * caustics)
+    backdrop.direct = tint(backdrop.direct, 0.75 + 1.1 * caustics)
     set_props(backdrop, rays, light, _PROPS)
     fog(backdrop, water, 1 - np.exp(-backdrop.distance / 11), backdrop.distance < 60)
     return backdrop

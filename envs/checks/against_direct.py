@@ -59,7 +59,7 @@ class Config:
     """Compare with external renderers (pyrender, TinyRenderer) instead of the direct renderer."""
 
 
-class Result(NamedTuple):
+class SceneComparison(NamedTuple):
     """Measures of one scene."""
 
     key: str
@@ -79,7 +79,9 @@ def psnr(squared_error: "np.ndarray") -> float:
     return float(min(99.0, 10 * np.log10(255**2 / max(float(squared_error.mean()), 1e-9))))
 
 
-def compare(scene: "Scene", image: "np.ndarray", mask: "np.ndarray", areas: Sequence[int], world: "World") -> Result:
+def compare_with_direct(
+    scene: "Scene", image: "np.ndarray", mask: "np.ndarray", areas: Sequence[int], world: "World"
+) -> SceneComparison:
     """Compare a composed image and mask of `scene` with the direct renderer's. `areas` are the numbers of pixels that
     each object covers without the others."""
     import numpy as np
@@ -91,7 +93,7 @@ def compare(scene: "Scene", image: "np.ndarray", mask: "np.ndarray", areas: Sequ
     hidden = hidden_shares([areas], mask[None])[0, : len(areas)]
     error = (image.astype(np.float64) - direct.image) ** 2
     border = np.concatenate([mask[0], mask[-1], mask[:, 0], mask[:, -1]])
-    return Result(
+    return SceneComparison(
         scene.key,
         psnr(error),
         psnr(error[direct.touched]),
@@ -99,11 +101,11 @@ def compare(scene: "Scene", image: "np.ndarray", mask: "np.ndarray", areas: Sequ
         bool(border.any()),
         direct.uncovered,
         float(np.abs(hidden - (1 - np.array(direct.uncovered))).max()),
-        contradicted(scene, direct.centers),
+        count_contradictions(scene, direct.centers),
     )
 
 
-def contradicted(scene: "Scene", centers: Sequence[Sequence[float]]) -> int:
+def count_contradictions(scene: "Scene", centers: Sequence[Sequence[float]]) -> int:
     """Count the stated relations whose first object isn't the left, upper or foremost one by its center."""
     relations = relations_of(scene)
     return sum(centers[first][AXES[name]] >= centers[second][AXES[name]] for name, first, second in relations)
@@ -137,7 +139,7 @@ def report_limits(world: str, layouts: bool) -> bool:
     return kept
 
 
-def direct_report(results: Sequence[Result], layout: str) -> Iterator[tuple[str, float, float]]:
+def direct_report(results: Sequence[SceneComparison], layout: str) -> Iterator[tuple[str, float, float]]:
     """Yield a name, a value and the least value that is allowed."""
     import numpy as np
 
@@ -176,12 +178,12 @@ def run(config: Config) -> int:
     renderer = Renderer(world, config.resolution)
     images, masks = renderer.render(scenes)
     if config.external:
-        from menagerie.envs.checks.against_external import external_report
+        from menagerie.envs.checks.external_renderers import external_report
 
         rows = external_report(scenes, masks)
     else:
         pictures = zip(scenes, images, masks, renderer.areas(scenes), strict=True)
-        rows = direct_report([compare(*picture, world) for picture in pictures], config.layout)
+        rows = direct_report([compare_with_direct(*picture, world) for picture in pictures], config.layout)
     for name, value, least in rows:
         failed |= value < least
         print(f"{name:<44} {value:8.4f}  >= {least:g}{'  MISSED' if value < least else ''}")

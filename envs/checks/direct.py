@@ -12,8 +12,8 @@ from menagerie.envs.drawing.camera import Camera, average, supersampling, view_o
 from menagerie.envs.drawing.raster import EMPTY
 from menagerie.envs.drawing.shading import Light, mix, shade
 from menagerie.envs.drawing.shadows import TEXELS, ShadowMap, visibility
-from menagerie.envs.render.entry import to_bytes
-from menagerie.envs.render.stage import EntryKey, Standing, camera, ground, standing
+from menagerie.envs.render.entry import to_uint8
+from menagerie.envs.render.renderables import EntryKey, Renderable, camera, ground, renderable
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 
@@ -45,23 +45,23 @@ def render_directly(scene: Scene, resolution: int, world: World) -> DirectRender
     """Render one scene of a world without the atlas."""
     scene, cutouts = world.as_drawn(scene), dict(world.cutouts)
     view, side = view_of(scene.view), supersampling(resolution)
-    objects = [standing(EntryKey.of(obj, scene.view), resolution, cutouts) for obj in scene.objects]
+    objects = [renderable(EntryKey.of(obj, scene.view), resolution, cutouts) for obj in scene.objects]
     backdrop, light = ground(scene.background, resolution, view), load_background(scene.background).light
-    sunlit = visibility(joined([obj.shadows for obj in objects]), backdrop.light_points)
+    sunlit = visibility(join_shadow_maps([obj.shadows for obj in objects]), backdrop.light_points)
     for obj in objects:
         sunlit = sunlit * obj.contact(backdrop.light_points)
     layers = []
     for obj, named in zip(objects, scene.objects, strict=True):
-        shadows = joined([other.shadows for other in objects if other is not obj or obj.shades_itself])
-        layers.append(alone(obj, named.texture, light, shadows, camera(resolution, view)))
-    picture, shares = blended(mix(backdrop.unlit, backdrop.lit, sunlit), layers)
+        shadows = join_shadow_maps([other.shadows for other in objects if other is not obj or obj.shades_itself])
+        layers.append(draw_alone(obj, named.texture, light, shadows, camera(resolution, view)))
+    picture, shares = blend_layers(mix(backdrop.unlit, backdrop.lit, sunlit), layers)
     touched = average(((sunlit < LIT) | (shares.sum(0) > 0)).astype(np.float32), side) > 0
     visible = (float(share.sum() / layer.alpha.sum()) for share, layer in zip(shares, layers, strict=True))
     mask, centers = _majority(shares, side), tuple(center(layer) for layer in layers)
-    return DirectRendering(to_bytes(average(picture, side)), mask, touched, tuple(visible), centers)
+    return DirectRendering(to_uint8(average(picture, side)), mask, touched, tuple(visible), centers)
 
 
-def alone(obj: Standing, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
+def draw_alone(obj: Renderable, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
     """Draw one object as the camera sees it without the others: in a texture, under a light, with the shadows of a
     map."""
     samples, shape = obj.samples, (seen_by.size, seen_by.size)
@@ -79,7 +79,7 @@ def center(layer: Layer) -> tuple[float, float, float]:
     return float(rows.mean()), float(columns.mean()), float(layer.depth[rows, columns].mean())
 
 
-def joined(maps: Sequence[ShadowMap]) -> ShadowMap:
+def join_shadow_maps(maps: Sequence[ShadowMap]) -> ShadowMap:
     """Merge several shadow maps: at each point, the surface nearest to the sun counts."""
     depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
     for shadows in maps:
@@ -89,7 +89,7 @@ def joined(maps: Sequence[ShadowMap]) -> ShadowMap:
     return ShadowMap(0, 0, depth)
 
 
-def blended(
+def blend_layers(
     below: Float32[np.ndarray, "h w 3"], layers: Sequence[Layer]
 ) -> tuple[Float32[np.ndarray, "h w 3"], Float32[np.ndarray, "objects h w"]]:
     """Draw layers over a picture, at every sample the farthest first. Returns the picture, and for each layer the share

@@ -49,7 +49,7 @@ class Config:
     """Seed with which scenes are drawn."""
 
 
-class Sheet(NamedTuple):
+class ContactSheet(NamedTuple):
     """Rows of scenes, with a label for each row and each column, which may be empty."""
 
     rows: Sequence[str]
@@ -57,7 +57,7 @@ class Sheet(NamedTuple):
     scenes: list[list[Scene]]
 
 
-def random_sheet(world: "World", config: Config) -> Sheet:
+def random_sheet(world: "World", config: Config) -> ContactSheet:
     """Draw random scenes, mostly pairs; or those of a layout, with a column for each number of objects."""
     from menagerie.envs.worlds import random_in_layout, random_scenes
 
@@ -68,10 +68,10 @@ def random_sheet(world: "World", config: Config) -> Sheet:
         columns = [""] * config.columns
         scenes = random_scenes(world, config.rows * len(columns), config.seed, pairs=0.85)
     rows = [scenes[i : i + len(columns)] for i in range(0, len(scenes), len(columns))]
-    return Sheet([""] * config.rows, columns, rows)
+    return ContactSheet([""] * config.rows, columns, rows)
 
 
-def animal_sheet(world: "World", kind: str) -> Sheet:
+def animal_sheet(world: "World", kind: str) -> ContactSheet:
     """Show every animal in all textures, on all backgrounds, or in all slots and sizes; the others alternate."""
     from menagerie.envs.slots import PAIR_SLOTS
 
@@ -85,10 +85,10 @@ def animal_sheet(world: "World", kind: str) -> Sheet:
             usual = {factor: names[index % len(names)] for factor, names in factors.items()}
             texture, background, place = (usual | {kind: name}).values()
             rows[-1].append(Scene(background, (Object(animal, texture, *places[place]),)))
-    return Sheet(world.animals, factors[kind], rows)
+    return ContactSheet(world.animals, factors[kind], rows)
 
 
-def write_sheet(path: Path, sheet: Sheet, images: "UInt8[np.ndarray, 'n h w 3']") -> None:
+def write_sheet(path: Path, sheet: ContactSheet, images: "UInt8[np.ndarray, 'n h w 3']") -> None:
     """Write a PNG of the images, with the labels around them."""
     from PIL import Image, ImageDraw
 

@@ -42,7 +42,7 @@ class Config:
 
 
 @contextlib.contextmanager
-def client() -> Iterator[object]:
+def simulation() -> Iterator[object]:
     """Yield pybullet, connected to a new simulation that has a ground plane."""
     try:
         with silence():
@@ -61,7 +61,7 @@ def client() -> Iterator[object]:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Keep the output of C code off the terminal."""
+    """Discard what C code prints inside this context."""
     kept = [os.dup(stream) for stream in (1, 2)]
     with open(os.devnull, "wb") as nowhere:
         for stream in (1, 2):
@@ -82,7 +82,7 @@ def solid(name: str):
     return trimesh.Trimesh((mesh.vertices - mesh.origin) * mesh.scale, mesh.faces)
 
 
-def decomposed(bullet, name: str, folder: Path) -> Path:
+def convex_parts(bullet, name: str, folder: Path) -> Path:
     """Return the path of an OBJ file of the animal's convex parts (V-HACD), which is written if it is missing."""
     path = folder / f"{name.replace(' ', '_')}.obj"
     if not path.exists():
@@ -108,7 +108,7 @@ def settle(bullet, name: str, folder: Path) -> Settled:
         return UPRIGHT
     mesh = solid(name)
     center = mesh.center_mass
-    body = add(bullet, decomposed(bullet, name, folder), mass=1.0, center=center)
+    body = add(bullet, convex_parts(bullet, name, folder), mass=1.0, center=center)
     bullet.changeDynamics(body, -1, lateralFriction=1.0, rollingFriction=0.02, spinningFriction=0.02)
     # Bullet's base position is the centre of mass.
     bullet.resetBasePositionAndOrientation(body, center + np.array([0, 0, DROP]), (0, 0, 0, 1))
@@ -123,10 +123,11 @@ def settle(bullet, name: str, folder: Path) -> Settled:
 
 
 def closest(bullet, first: int, second: int, slots: tuple[Slot, Slot]) -> float:
-    """Return the least distance in metres of two animals in two slots, over the extremes of their views."""
+    """Return the least distance in metres of two bodies in two slots, over the extremes of shifts and yaws."""
     x, y, _ = np.asarray(slots[1].position) - np.asarray(slots[0].position)
     least = 9.0
-    for yaws in product(*(extreme_yaws(slot) for slot in slots)):
+    extremes = ([yaw + part * slot.yaw_range for yaw in slot.yaws for part in (-1, 0, 1)] for slot in slots)
+    for yaws in product(*extremes):
         for body, slot, yaw, sign in zip((first, second), slots, yaws, (1, -1), strict=True):
             shift = np.array([sign * np.sign(x), sign * np.sign(y), 0]) * (*slot.shift_range, 0)
             turn = bullet.getQuaternionFromEuler((0, 0, np.radians(yaw)))
@@ -136,19 +137,15 @@ def closest(bullet, first: int, second: int, slots: tuple[Slot, Slot]) -> float:
     return least
 
 
-def extreme_yaws(slot: Slot) -> tuple[float, ...]:
-    """Return the ends and the middle of a slot's yaws."""
-    return tuple(yaw + part * slot.yaw_range for yaw in slot.yaws for part in (-1, 0, 1))
-
-
 def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
     """Return the least distance in metres between two animals for each relation; the key names the relation and the two
     nearest animals."""
     least = {}
+    yaws = {place: tuple(yaw for slot in facings(place) for yaw in SLOTS[slot].yaws) for place in SLOTS}
     for places, relation in RELATIONS.items():
-        slots = tuple(any_facing(place) for place in places)
+        slots = tuple(replace(SLOTS[place], yaws=yaws[place]) for place in places)
         bodies = {
-            (name, k): add(bullet, decomposed(bullet, name, folder), slot.widest)
+            (name, k): add(bullet, convex_parts(bullet, name, folder), slot.widest)
             for name in names
             for k, slot in enumerate(slots)
         }
@@ -163,13 +160,9 @@ def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
     return least
 
 
-def any_facing(place: str) -> Slot:
-    """Return the slot at a place, with the yaws of all facings that are possible there."""
-    return replace(SLOTS[place], yaws=tuple(yaw for slot in facings(place) for yaw in SLOTS[slot].yaws))
-
-
-def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list[str]:
-    """Return a line for each animal that has fallen over, or whose stored pose is missing or isn't the settled one."""
+def pose_problems(stored: dict[str, Settled], settled: dict[str, Settled]) -> list[str]:
+    """Describe, in a line each, the animals that have fallen over, and those whose stored pose is missing or isn't the
+    settled one."""
     lines = []
     for name, pose in settled.items():
         angle = np.degrees(np.arccos(np.clip(pose.rotation[2, 2], -1, 1)))
@@ -188,14 +181,14 @@ def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list
 def run(config: Config) -> int:
     """Settle the animals, write or compare their poses, and look for contacts; returns 1 if something is wrong."""
     names = config.animals or catalog.names("animals")
-    with scratch_folder() as folder, client() as bullet:
+    with scratch_folder() as folder, simulation() as bullet:
         settled = {}
         for name in names:
             settled[name] = settle(bullet, name, folder)
             print(f"{name:<16} {settled[name]}", flush=True)
         if config.write:
             write_poses(read_poses() | settled)
-        problems = differences(read_poses(), settled)
+        problems = pose_problems(read_poses(), settled)
         for pair, distance in (contacts(bullet, names, folder) if len(names) > 1 else {}).items():
             print(f"nearest in {pair}: {distance:.3f} m")
             if distance <= 0:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.options import Group, Option, options_of
+from menagerie.envs.core.options import Group, Option, list_options
 from menagerie.envs.core.validation import validate
 
 Config = TypeVar("Config")
@@ -32,11 +32,11 @@ def read_options(
     `more`, options that other code reads.
     """
     if requested := help_requested(arguments):
-        options = [*more, *options_of(kind, default)]
+        options = [*more, *list_options(kind, default)]
         usage = " ".join([command, *(option.usage for option in options if not option.usage.startswith("-"))])
         print(help_text(usage, description, by_group(options), everything=requested == "--help-all"))
         sys.exit()
-    flags = [option.usage.split()[0].rstrip(",") for option in options_of(kind, default, texts=False)]
+    flags = [option.usage.split()[0].rstrip(",") for option in list_options(kind, default, texts=False)]
     if twice := [flag for flag in flags if flags.count(flag) > 1]:
         raise UserError(f"{kind.__name__} has two options {twice[0]}; rename the field of its own")
     import tyro
@@ -47,7 +47,7 @@ def read_options(
     return config
 
 
-def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
+def choose_command(command: str, description: str, names: Iterable[str]) -> str:
     """Return the first argument, which names a command; without one, or with --help, print the commands and exit."""
     known = list(names)
     if len(sys.argv) < 2 or sys.argv[1] in HELP:
@@ -56,7 +56,7 @@ def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
     return choose("command", sys.argv[1], known)
 
 
-def started_as() -> str:
+def running_command() -> str:
     """The command that started the running study, without options: `menagerie tune`, or `python studies/tune.py`."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec and spec.name.startswith("menagerie.studies."):
@@ -70,11 +70,12 @@ def help_requested(arguments: Sequence[str]) -> str:
 
 
 def help_text(usage: str, description: str, groups: Sections, everything: bool) -> str:
-    """Write the text of --help: usage, the `beginning` of the description, and by group the options marked as `first`
-    and the positional arguments, shortened. With `everything` (--help-all), or if no option is marked, write all."""
+    """Write the text of --help: usage, the `summary_lines` of the description, and by group the options marked as
+    `first` and the positional arguments, shortened. With `everything` (--help-all), or if no option is marked, write
+    all."""
     whole = everything or not any(option.first for options in groups.values() for option in options)
     lines, left_out = [f"usage: {usage} [OPTIONS]", ""], 0
-    lines += description.strip().splitlines() if whole else beginning(description)
+    lines += description.strip().splitlines() if whole else summary_lines(description)
     width = max(60, min(110, shutil.get_terminal_size((100, 24)).columns))
     for name, options in groups.items():
         shown = [option for option in options if whole or option.first or not option.usage.startswith("-")]
@@ -86,7 +87,7 @@ def help_text(usage: str, description: str, groups: Sections, everything: bool) 
     return "\n".join(lines)
 
 
-def beginning(description: str) -> list[str]:
+def summary_lines(description: str) -> list[str]:
     """The first paragraph of a description, and its indented lines, which are example commands."""
     paragraph, *rest = description.strip().split("\n\n")
     commands = [line for block in rest for line in block.splitlines() if line.startswith("    ")]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
 
-from menagerie.envs.core.machine import described, lacking
+from menagerie.envs.core.machine import describe_shortage, describe_system_error
 
 
 class UserError(Exception):
@@ -64,22 +64,22 @@ def run_command(main: Callable[[], int | None]) -> None:
         status = main()
         sys.stdout.flush()
     except Exception as error:
-        status = reported(error)
+        status = report_error(error)
     except (KeyboardInterrupt, Stopped) as stopped:
         word, status = ("stopped", 143) if isinstance(stopped, Stopped) else ("interrupted", 130)
         print(f"{word}: what was finished is kept; the same command goes on from there", file=sys.stderr)
     sys.exit(status or 0)
 
 
-def reported(error: Exception) -> int:
+def report_error(error: Exception) -> int:
     """Print the line of a mistake or a fault, and return the exit status; other errors are raised again."""
-    reason = lacking(error)
+    reason = describe_shortage(error)
     if isinstance(error, BrokenPipeError) and not reason:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
         return 141
     if not reason and not isinstance(error, UserError | OSError):  # of the system: no permission, a full disk
         raise error
-    told = described(error) if isinstance(error, OSError) and not isinstance(error, UserError) else error
+    told = describe_system_error(error) if isinstance(error, OSError) and not isinstance(error, UserError) else error
     print(f"error: {reason or told}", file=sys.stderr)
     return 1 if isinstance(error, Incomplete) else 2
 

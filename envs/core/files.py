@@ -17,12 +17,12 @@ from itertools import chain, count
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.machine import is_running, system_name, way_out
+from menagerie.envs.core.machine import is_running, remedy, system_name
 
 # Temporary files end in `.SYSTEM-PROCESS.tmp.SUFFIX`; temporary folders begin with this and `-SYSTEM-PROCESS-`.
 SCRATCH = "menagerie"
 # Errors of a write that concern the disk; their exceptions may name no file.
-OF_THE_DISK = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS}
+DISK_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS}
 NUMBA_CACHE = "NUMBA_CACHE_DIR"  # environment variable: the folder for numba's compiled code
 TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
 
@@ -35,10 +35,10 @@ class Unwritable(UserError, OSError):
         self.errno = number
 
 
-def unwritable(path: Path, error: OSError) -> Unwritable:
+def unwritable_error(path: Path, error: OSError) -> Unwritable:
     """Make the error for a `path` that can't be written; it says what to do."""
     number = error.errno or 0
-    what = f"{path} can't be written ({error.strerror or error}){way_out(number)}"
+    what = f"{path} can't be written ({error.strerror or error}){remedy(number)}"
     return Unwritable(f"{what}; what was finished is kept", number)
 
 
@@ -46,7 +46,7 @@ def unwritable(path: Path, error: OSError) -> Unwritable:
 def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
     """Turn system errors in writing `path`, perhaps under a `temporary` name, into an `Unwritable` that names `path`.
 
-    An error that names no file counts as an error of the write if it is one of `OF_THE_DISK`. An error that names a
+    An error that names no file counts as an error of the write if it is one of `DISK_ERRORS`. An error that names a
     file counts if that is the file being written, or a folder above it.
     """
     try:
@@ -55,9 +55,9 @@ def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
         raise
     except OSError as error:
         places = (temporary or path, *path.parents)
-        ours = error.errno in OF_THE_DISK if error.filename is None else Path(str(error.filename)) in places
+        ours = error.errno in DISK_ERRORS if error.filename is None else Path(str(error.filename)) in places
         if ours:
-            raise unwritable(path, error) from error
+            raise unwritable_error(path, error) from error
         raise
 
 
@@ -113,7 +113,7 @@ def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]
         csv.writer(file, lineterminator="\n").writerows((header, *rows))
 
 
-def check_place(option: str, folder: Path | None) -> None:
+def check_option_folder(option: str, folder: Path | None) -> None:
     """Raise if an option's folder can't be made because it, or a folder above it, is a file."""
     if folder is None:
         return
@@ -164,25 +164,18 @@ def clear_once(folder: Path) -> None:
         clear_leftovers(folder)
 
 
-def place_compiled(package: Path) -> None:
-    """Choose a cache folder for numba if `NUMBA_CACHE` names none and no default can be written; children inherit it.
-
-    The folder is new each time and belongs to this user alone, because its files are executed.
-    """
+def set_numba_cache(package: Path) -> None:
+    """Give numba a new folder for compiled code if `NUMBA_CACHE` names none and neither `package` nor the user's cache
+    can be written; child processes inherit it. Only this user can write to it, because its files are executed."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"
     if os.environ.get(NUMBA_CACHE) or is_writable(package) or is_writable(cache):
         return
+    note = f"note: neither {package} nor {cache} can be written, so every command compiles anew; set {NUMBA_CACHE}"
     kept = contextlib.ExitStack()
-    try:
+    with contextlib.suppress(OSError):  # numba itself will complain if it is used
         os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
-    except OSError:  # numba itself will complain if it is used
-        return
-    atexit.register(kept.close)
-    print(
-        f"note: neither {package} nor {cache} can be written, so that every command compiles anew; set {NUMBA_CACHE} "
-        "to a folder of yours",
-        file=sys.stderr,
-    )
+        atexit.register(kept.close)
+        print(f"{note} to a folder of yours", file=sys.stderr)
 
 
 def is_writable(folder: Path) -> bool:

@@ -8,8 +8,7 @@ version.
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -25,31 +24,32 @@ VERSIONS: dict[str, int] = {
 }
 
 
-def plain(value: object) -> Any:
+def json_value(value: object) -> Any:
     """`value` as JSON would give it back: paths become text, tuples become lists."""
     if type(value) in (str, int, float, bool):  # not of their subclasses
         return value
     return json.loads(json.dumps(value, default=str))
 
 
-def differing(value: Any) -> dict[str, Any]:
+def changed_fields(value: Any) -> dict[str, Any]:
     """The fields of a dataclass that differ from their defaults, in nested dataclasses too; fields without a default
     are always included."""
     changed: dict[str, Any] = {}
     for item in fields(value):
         current = getattr(value, item.name)
         if is_dataclass(current):
-            inner = differing(current)
+            inner = changed_fields(current)
             if inner or type(current) is not type(default_of(item)):
                 changed[item.name] = inner
-        elif plain(current) != plain(default_of(item)):
-            changed[item.name] = plain(current)
+        elif json_value(current) != json_value(default_of(item)):
+            changed[item.name] = json_value(current)
     return changed
 
 
 def identity_of(value: Any) -> dict[str, Any]:
-    """The fields that differ from the defaults (`differing`), and the version of the defaults if they have changed."""
-    return differing(value) | defaults_version(type(value))
+    """The fields that differ from the defaults (`changed_fields`), and the version of the defaults if they have
+    changed."""
+    return changed_fields(value) | defaults_version(type(value))
 
 
 def defaults_version(kind: type) -> dict[str, int]:
@@ -60,39 +60,7 @@ def defaults_version(kind: type) -> dict[str, int]:
 
 def digest(settings: object) -> str:
     """Return a hash of settings, twelve hexadecimal digits; values that JSON can't hold count as their text."""
-    return hashlib.sha256(json.dumps(plain(settings), sort_keys=True).encode()).hexdigest()[:12]
-
-
-def completed(recorded: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """Fill in the defaults of the fields, nested ones too, that were added since a configuration was recorded."""
-    whole = dict(recorded)
-    for item in fields(config):
-        current, default = getattr(config, item.name), default_of(item)
-        if is_dataclass(current) and isinstance(before := recorded.get(item.name, {}), Mapping):
-            whole[item.name] = completed(before, current)
-        elif item.name not in recorded:
-            whole[item.name] = plain(current if default is MISSING else default)
-    return whole
-
-
-def differences(
-    recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset(), place: str = ""
-) -> str:
-    """Describe how a recorded configuration differs from `config`: "recipe.steps (60 there, 40 now)"; empty if it
-    doesn't.
-
-    `ignored` names fields, or parts of fields such as "scorers.sparo".
-    """
-    wanted = plain(asdict(config)) if is_dataclass(config) else plain(config)
-    before = completed(recorded, config) if is_dataclass(config) else recorded
-    found = []
-    for name in sorted(before.keys() | wanted.keys()):
-        one, other, where = before.get(name), wanted.get(name), place + name
-        if isinstance(one, Mapping) and isinstance(other, Mapping) and where not in ignored:
-            found.append(differences(one, other, ignored, f"{where}."))
-        elif one != other and where not in ignored:
-            found.append(f"{where} ({one} there, {other} now)")
-    return ", ".join(filter(None, found))
+    return hashlib.sha256(json.dumps(json_value(settings), sort_keys=True).encode()).hexdigest()[:12]
 
 
 def seed_of(seed: int, *parts: object) -> int:
@@ -109,7 +77,7 @@ def generator(seed: int, *parts: object) -> np.random.Generator:
 GOLDEN, FIRST, SECOND = (np.uint64(v) for v in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
-def mixed(x: UInt64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:
+def mix_bits(x: UInt64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:
     """A fast hash of 64-bit words, for tables and permutations: Splitmix64's finaliser, a bijection (Steele, Lea,
     Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014)."""
     x = (x ^ (x >> np.uint64(30))) * FIRST

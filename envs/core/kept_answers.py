@@ -14,7 +14,7 @@ from menagerie.envs.core.files import write_text, writing
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.reading import Unreadable, read_lines
-from menagerie.envs.core.records import sealed, unsealed
+from menagerie.envs.core.records import seal, unseal
 
 LONGEST_LINE, LARGEST = 1 << 20, 16 << 30  # bytes of a line and of the file
 
@@ -72,11 +72,11 @@ class KeptAnswers(ABC, Generic[Value]):
         for line in read_lines(self.path, LONGEST_LINE, LARGEST, self._read):
             self._read += len(line) * line.endswith(b"\n")  # the last may be half-written
             with contextlib.suppress(ValueError):
-                self._known.setdefault(*self.from_line(unsealed(line.decode(), "a line", self.folder.name)))
+                self._known.setdefault(*self.from_line(unseal(line.decode(), "a line", self.folder.name)))
 
     def keep(self, key: str, value: Value) -> None:
         """Keep an answer, unless another process has kept one under this key by now. Raises `Unwritable`."""
-        line = sealed(self.to_line(key, value), salt=self.folder.name).encode() + b"\n"
+        line = seal(self.to_line(key, value), context=self.folder.name).encode() + b"\n"
         with writing(self.path), FileLock(self.folder / "lock"), self.path.open("ab+") as file:
             self.read()
             if key in self._known:

@@ -1,6 +1,5 @@
 """This machine: what its errors say in one line, with the way out, and which processes run."""
 
-import contextlib
 import errno
 import hashlib
 import io
@@ -11,7 +10,6 @@ import socket
 import traceback
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 SHARED = "/dev/shm"  # where Linux keeps locks and memory that processes share
 FULL = (
@@ -23,11 +21,11 @@ ENDED = (
     "the same command goes on from there, and fewer processes (--loaders, --workers) take less memory"
 )
 LITTLE = 1 << 20  # bytes: less free shared memory than this counts as none
-OF_ROOM = {errno.ENOSPC, errno.EROFS, errno.EACCES}
+ROOM_ERRORS = {errno.ENOSPC, errno.EROFS, errno.EACCES}
 ROOM, PLACE = "make room there", "choose another place, or get permission"
 LOCKED = "another program holds a lock on it: run this again when that has ended"
 # What to do about an error of the system.
-WAYS = {
+REMEDIES = {
     errno.EMFILE: "let this process open more files ('ulimit -n'), the file is fine",
     errno.ENFILE: "all programs together have as many files open as this machine allows: end some, or raise "
     "'sysctl fs.file-max', the file is fine",
@@ -40,12 +38,12 @@ WAYS = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), ROOM),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR), PLACE),
 }
-OF_SHARED = ("dataloader worker", "unable to write to file </torch_", "unable to mmap", "shared memory")
-FILES = "too many files are open ({}); " + WAYS[errno.EMFILE]
+SHARED_MEMORY_ERRORS = ("dataloader worker", "unable to write to file </torch_", "unable to mmap", "shared memory")
+FILES = "too many files are open ({}); " + REMEDIES[errno.EMFILE]
 MEMORY = "out of memory ({}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
 LIBRARY = "a library can't be loaded ({}); lift the limit on memory (ulimit -v), or mend its installation"
 # Errors of libraries: types, parts of their messages in small letters, and what to say. Others are faults of code.
-SAID = (
+LIBRARY_ERRORS = (
     (RuntimeError, ("too many open files", "items of ancdata"), FILES),
     (MemoryError, ("",), MEMORY),
     (RuntimeError, ("allocate memory", "out of memory", "can't start new thread"), MEMORY),
@@ -54,33 +52,35 @@ SAID = (
 )
 
 
-def lacking(error: BaseException) -> str:
+def describe_shortage(error: BaseException) -> str:
     """Say what the machine lacks, if that caused an error, and what to do about it; empty for other errors."""
     text = " ".join(str(error).split())
     small = text.lower()
-    shared = isinstance(error, OSError) and error.errno in OF_ROOM and error.filename is None
-    shared |= isinstance(error, RuntimeError) and any(part in small for part in OF_SHARED)
+    shared = isinstance(error, OSError) and error.errno in ROOM_ERRORS and error.filename is None
+    shared |= isinstance(error, RuntimeError) and any(part in small for part in SHARED_MEMORY_ERRORS)
     if shared and (free_shared() < LITTLE or not os.access(SHARED, os.W_OK)):
         return FULL
     if isinstance(error, EOFError | ConnectionError):
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
         return ENDED if frames and frames[-1].f_globals.get("__name__", "").startswith("multiprocessing.") else ""
-    fitting = (said for kind, parts, said in SAID if isinstance(error, kind) and any(part in small for part in parts))
+    fitting = (
+        said for kind, parts, said in LIBRARY_ERRORS if isinstance(error, kind) and any(part in small for part in parts)
+    )
     return next(fitting, "").format(text[:200])
 
 
-def way_out(number: int) -> str:
+def remedy(number: int) -> str:
     """Say what to do about a system error; empty if no remedy is known."""
-    return f"; {WAYS[number]}" if number in WAYS else ""
+    return f"; {REMEDIES[number]}" if number in REMEDIES else ""
 
 
-def described(error: OSError) -> str:
+def describe_system_error(error: OSError) -> str:
     """One line about an error of the system that nobody handled; other `OSError`s as they say it themselves."""
     if not error.errno or not error.strerror or isinstance(error, ConnectionError | socket.gaierror):
         return str(error)
     path = error.filename if error.filename is not None else open_file_in(error)
     place = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else "a file"
-    return f"{place} can't be used ({error.strerror}){way_out(error.errno)}; what was finished is kept"
+    return f"{place} can't be used ({error.strerror}){remedy(error.errno)}; what was finished is kept"
 
 
 def open_file_in(error: OSError) -> str | None:
@@ -124,29 +124,3 @@ def is_running(process: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
-
-
-class Process(NamedTuple):
-    """A process, identified by its number and the time when it started, because numbers are reused."""
-
-    number: int
-    started: str = ""
-    """Start time in the system's own units; empty if the system doesn't give it."""
-
-    @classmethod
-    def of(cls, number: int) -> "Process":
-        """Identify the process that has this number now."""
-        return cls(number, started(number))
-
-    @property
-    def lives(self) -> bool:
-        """Whether the process still runs on this system."""
-        return is_running(self.number) and started(self.number) == self.started
-
-
-def started(number: int) -> str:
-    """The start time of a process in the system's own units; empty if it has ended or the system doesn't give it."""
-    with contextlib.suppress(OSError, IndexError):
-        state, *fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        return "" if state in "ZX" else fields[18]
-    return ""

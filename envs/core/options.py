@@ -53,7 +53,7 @@ class Option(NamedTuple):
     required: bool = False
 
 
-def options_of(
+def list_options(
     kind: type, value: object = None, prefix: str = "", group: Group = OTHER, texts: bool = True
 ) -> Iterator[Option]:
     """Yield the options of a dataclass in the order of its fields, with defaults from the instance `value` if given.
@@ -66,13 +66,13 @@ def options_of(
         if tyro.conf.Suppress in markers:
             continue
         place = next((marker for marker in markers if isinstance(marker, Group)), group)
-        name = renamed(item.name, markers)
+        name = flag_name(item.name, markers)
         if is_dataclass(current):
-            yield from options_of(type(current), current, f"{prefix}{name}." if name else prefix, place, texts)
+            yield from list_options(type(current), current, f"{prefix}{name}." if name else prefix, place, texts)
             continue
         usage = usage_of(kind, item.name, prefix, name, markers)
         text = documentation(kind).get(item.name, "") if texts else ""
-        yield Option(usage, text, written(current), place, FIRST in markers, current is MISSING)
+        yield Option(usage, text, format_default(current), place, FIRST in markers, current is MISSING)
 
 
 def default_of(item: Field[Any]) -> object:
@@ -94,7 +94,7 @@ def markers_of(kind: type, name: str) -> tuple[Any, ...]:
     return tuple(marker for hint in hints if get_origin(hint) is Annotated for marker in get_args(hint)[1:])
 
 
-def renamed(name: str, markers: tuple[Any, ...]) -> str:
+def flag_name(name: str, markers: tuple[Any, ...]) -> str:
     """The name that `tyro.conf.arg` gives a field; without one, the field's own name."""
     import tyro
 
@@ -106,7 +106,7 @@ def usage_of(kind: type, field: str, prefix: str, name: str, markers: tuple[Any,
     """Write an option as on a command line: "--steps N"."""
     import tyro
 
-    flag, values = f"{prefix}{name}".replace("_", "-"), values_of(hints_of(kind)[field])
+    flag, values = f"{prefix}{name}".replace("_", "-"), placeholder(hints_of(kind)[field])
     if tyro.conf.Positional in markers:
         return f"{name.upper()} ..." if values.endswith("...") else name.upper()
     if values:
@@ -115,30 +115,30 @@ def usage_of(kind: type, field: str, prefix: str, name: str, markers: tuple[Any,
     return f"--{flag}, --{before}{dot}no-{last}"
 
 
-def values_of(hint: Any) -> str:
+def placeholder(hint: Any) -> str:
     """The placeholder or choices after an option in help; empty for a flag."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is bool:
         return ""
     if origin is Annotated:
-        return values_of(inner[0])
+        return placeholder(inner[0])
     if origin in (Union, UnionType):
-        return "|".join(values_of(one) for one in inner if one is not type(None))
+        return "|".join(placeholder(one) for one in inner if one is not type(None))
     if origin is Literal:
         return f"{{{','.join(map(str, inner))}}}"
     if origin is tuple:
-        return f"{values_of(inner[0])} ..." if inner[1:] == (...,) else " ".join(map(values_of, inner))
+        return f"{placeholder(inner[0])} ..." if inner[1:] == (...,) else " ".join(map(placeholder, inner))
     return VALUES.get(hint, "VALUE")
 
 
-def written(value: object) -> str:
+def format_default(value: object) -> str:
     """Write a default as on a command line: "yes" for True, empty for None, for False and where there is no default."""
     if value is MISSING or value is None or value is False:
         return ""
     if value is True:
         return "yes"
     if isinstance(value, tuple):
-        return " ".join(shlex.quote(written(one)) for one in value)
+        return " ".join(shlex.quote(format_default(one)) for one in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

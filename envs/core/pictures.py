@@ -1,30 +1,23 @@
-"""Opens pictures of others, and turns them upright: what they may be is checked before any pixel is unpacked."""
+"""Opens pictures of others and turns them upright. Their format and size are checked before any pixel is unpacked."""
 
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
-from PIL import Image, PngImagePlugin, UnidentifiedImageError
+from PIL import Image, ImageOps, PngImagePlugin, UnidentifiedImageError
 
 from menagerie.envs.core.reading import check_accessible, check_regular
 
 LARGEST_FILE = 64 << 20  # bytes
 MOST_PIXELS = 64 << 20
 MOST_OF_A_TEXT = 64 << 20  # bytes
-ORIENTATION, UPRIGHT = 0x0112, 1  # of EXIF
-TURN = Image.Transpose
-# What makes a picture upright, by its orientation in EXIF.
-TURNS = {
-    **{2: TURN.FLIP_LEFT_RIGHT, 3: TURN.ROTATE_180, 4: TURN.FLIP_TOP_BOTTOM, 5: TURN.TRANSPOSE},
-    **{6: TURN.ROTATE_270, 7: TURN.TRANSVERSE, 8: TURN.ROTATE_90},
-}
 
 # Pillow refuses PNGs that have a compressed text or a colour profile above 1 MB, which painting programs write.
 PngImagePlugin.MAX_TEXT_CHUNK = MOST_OF_A_TEXT
 
 
 class Limits(NamedTuple):
-    """What a picture may be."""
+    """The formats and sizes that a picture may have."""
 
     formats: tuple[str, ...] | None = None
     """Pillow's names; None for all that Pillow reads."""
@@ -41,7 +34,7 @@ class Unfit(ValueError):
     """Raised for a picture that isn't allowed."""
 
 
-def reason(error: Exception) -> str:
+def picture_error(error: Exception) -> str:
     """Why a picture can't be used: decoders raise exceptions of many types, which are named."""
     return str(error) if isinstance(error, Unfit) else f"{type(error).__name__}: {error!s:.200}"
 
@@ -82,22 +75,14 @@ def check_size(width: int, height: int) -> None:
         raise Unfit(f"it has {width} x {height} pixels, more than {MOST_PIXELS >> 20} million")
 
 
-def orientation_of(picture: Image.Image) -> int:
-    """EXIF's number for how a picture is turned in its file, 1 to 8; `UPRIGHT` if its EXIF says nothing or can't be
-    read."""
-    try:
-        found = picture.getexif().get(ORIENTATION, UPRIGHT)
-    except Exception:  # of damaged EXIF, each fault raises its own type; the pixels are another part of the file
-        return UPRIGHT
-    return found if found in range(1, 9) else UPRIGHT
-
-
-def upright(picture: Image.Image) -> Image.Image:
-    """Check a picture, rotate or mirror it as its EXIF orientation says, if that can be read, and convert it to RGB."""
-    check_picture(picture)
+def turn_upright(picture: Image.Image, mode: str = "RGB") -> Image.Image:
+    """Turn a picture as its EXIF orientation says, if that can be read, and convert it to Pillow's `mode`."""
     picture.load()  # PNGs may have their EXIF behind the pixels
-    turn = TURNS.get(orientation_of(picture))
-    made = (picture if turn is None else picture.transpose(turn)).convert("RGB")
+    try:
+        turned = ImageOps.exif_transpose(picture)
+    except Exception:  # of damaged EXIF, each fault raises its own type; the pixels are another part of the file
+        turned = picture
+    made = turned.convert(mode)
     made.info.clear()  # or what reads it again would turn it again
     return made
 
@@ -105,4 +90,4 @@ def upright(picture: Image.Image) -> Image.Image:
 def read_upright(file: Path | bytes) -> Image.Image:
     """A photograph, upright and in RGB. Raises as `open_picture` does."""
     with open_picture(file) as picture:
-        return upright(picture)
+        return turn_upright(picture)

@@ -51,7 +51,7 @@ def run_once(path: Path, changed: int) -> ModuleType:
 
 def check_imports(path: Path) -> None:
     """Raise if a file that was run got another module than the one beside it."""
-    for name, source in imported_beside(path).items():
+    for name, source in local_imports(path).items():
         loaded = getattr(sys.modules.get(name), "__file__", None)
         if loaded and Path(loaded).resolve() != source:
             raise ImportError(f"{name} lies in {source}, but {loaded} was imported; rename your own")
@@ -62,10 +62,10 @@ def own_sources(path: Path) -> list[Path]:
 
     Only `import` statements are followed.
     """
-    return [path, *sorted(set(imported_beside(path).values()) - {path.resolve()})]
+    return [path, *sorted(set(local_imports(path).values()) - {path.resolve()})]
 
 
-def imported_beside(path: Path) -> dict[str, Path]:
+def local_imports(path: Path) -> dict[str, Path]:
     """The modules below a file's folder that the file imports, directly or not: paths by module name; runs nothing."""
     finder = ModuleFinder(path=[str(path.parent)])
     try:
@@ -76,8 +76,8 @@ def imported_beside(path: Path) -> dict[str, Path]:
     return {name: file for name, file in files.items() if name != "__main__"}
 
 
-def exported(module: str, name: str) -> Any:
-    """The value called `name` in a module of this package, in a folder to which users may add files.
+def load_constant(module: str, name: str) -> Any:
+    """Return the value called `name` in a module of this package, in a folder to which users may add files.
 
     Raises a `UserError` that names the file if the value is missing, or if the module can't build it (a wrong field).
     """
@@ -109,10 +109,10 @@ class Exports:
         return tuple(sorted(self._found()))
 
     def load(self, name: str) -> Any:
-        """The export called `name`; raises for an unknown name, and suggests the nearest."""
+        """Return the export called `name`; raises for an unknown name, and suggests the nearest."""
         found = self._found()
         module, attribute = found[choose(self.kind, name, sorted(found))]
-        return exported(f"{self.package}.{module}", attribute)
+        return load_constant(f"{self.package}.{module}", attribute)
 
     def _found(self) -> dict[str, tuple[str, str]]:
         """Module and attribute of each export, by the export's name."""

@@ -31,7 +31,7 @@ from typing import TypeVar
 from menagerie.envs.core import server_start
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.core.machine import lacking, open_file_in
+from menagerie.envs.core.machine import describe_shortage, open_file_in
 
 WAIT_SECONDS = 1.0
 # Seconds: a process without its parent may take the first to save its work; the second lie between requests to end.
@@ -103,13 +103,13 @@ def in_child(function: Callable[..., Result], *arguments: object) -> Result:
     exceptions."""
     with ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as child:
         try:
-            return child.submit(call, function, *arguments).result()
+            return child.submit(call_in_worker, function, *arguments).result()
         except BrokenProcessPool as error:
             name = function.__name__
             raise UserError(f"the process of {name} has ended: killed, or out of memory; run it again") from error
 
 
-def call(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
+def call_in_worker(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
     """Call a function in this worker; raises the server's error if it couldn't load a module, and `UserError` if the
     machine lacks what the function or a module needs."""
     try:
@@ -117,7 +117,7 @@ def call(function: Callable[..., Result], *arguments: object, **options: object)
             raise server_start.failure
         return function(*arguments, **options)
     except Exception as error:
-        if reason := lacking(error):
+        if reason := describe_shortage(error):
             raise UserError(reason) from error
         if isinstance(error, OSError) and error.errno and error.filename is None:
             error.filename = open_file_in(error)  # what was open here isn't known in the parent

@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.machine import way_out
+from menagerie.envs.core.machine import remedy
 
 LARGEST_TEXT = 1 << 30  # bytes of a file that is read as one text
 LARGEST_RECORD = 64 << 20  # bytes of JSON of ours
@@ -28,7 +28,7 @@ LARGEST_POINTER = 1024
 DEEPEST = 64  # levels of lists and tables
 KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device"}
 # Errors that concern the path or the bytes behind it. All others concern the system, and may be gone the next time.
-OF_THE_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.EINVAL, errno.ENXIO}
+FILE_ERRORS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.EINVAL, errno.ENXIO}
 
 IN_HDF5 = re.compile(r"\berrno = (\d+)")
 
@@ -48,11 +48,11 @@ def check_accessible(path: Path, error: BaseException) -> None:
     """Raise `Inaccessible`, which says what to do, if an error in reading `path` concerns the system and not the
     file."""
     if isinstance(error, MemoryError):
-        raise Inaccessible(f"{path} can't be read (there is not enough memory){way_out(errno.ENOMEM)}") from error
+        raise Inaccessible(f"{path} can't be read (there is not enough memory){remedy(errno.ENOMEM)}") from error
     named = IN_HDF5.search(str(error))  # h5py may raise other exceptions than `OSError`, whose text has the number
     number = error.errno if isinstance(error, OSError) and error.errno else int(named[1]) if named else 0
-    if number and number not in OF_THE_FILE:
-        raise Inaccessible(f"{path} can't be read ({os.strerror(number)}){way_out(number)}") from error
+    if number and number not in FILE_ERRORS:
+        raise Inaccessible(f"{path} can't be read ({os.strerror(number)}){remedy(number)}") from error
 
 
 @contextlib.contextmanager
@@ -103,12 +103,12 @@ def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
 def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
     """Read a text in UTF-8."""
     try:
-        return decoded(read_bytes(path, most))
+        return decode_text(read_bytes(path, most))
     except UnicodeError as error:
         raise Unreadable(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
 
 
-def decoded(content: bytes) -> str:
+def decode_text(content: bytes) -> str:
     """A text from its bytes, as `read_text` reads them. Raises `UnicodeError` for anything else."""
     text = content.decode("utf-8-sig")
     if "\0" in text:
@@ -162,7 +162,7 @@ def split_json(content: bytes, name: object, kind: type) -> Iterator[tuple[str, 
 def read_json(path: Path, shape: Any = None, most: int = LARGEST_RECORD) -> Any:
     """Read a JSON file, and check its shape if one is given: a `Struct` of msgspec, dict[str, float], ..."""
     content = parse_json(read_text(path, most), path)
-    return content if shape is None else shaped(content, shape, path)
+    return content if shape is None else check_shape(content, shape, path)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def check_depth(content: Any, name: object) -> None:
     raise Unreadable(f"{name} nests deeper than {DEEPEST} levels")
 
 
-def shaped(content: Any, shape: Any, name: object) -> Any:
+def check_shape(content: Any, shape: Any, name: object) -> Any:
     """Return `content` if it has the `shape`, a type that msgspec knows; else raise, naming the unknown key or wrong
     type."""
     import msgspec
@@ -207,7 +207,7 @@ def inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def raise_error(error: OSError) -> None:
+def raise_listing_error(error: OSError) -> None:
     raise error
 
 
@@ -215,7 +215,7 @@ def files_below(folder: Path) -> list[Path]:
     """The files below a folder, sorted, also those behind links to folders; none twice that a circle of links
     repeats."""
     found, seen = [], set()
-    for place, folders, files in os.walk(folder, followlinks=True, onerror=raise_error):
+    for place, folders, files in os.walk(folder, followlinks=True, onerror=raise_listing_error):
         folders.sort(key=lambda name: (os.path.islink(os.path.join(place, name)), name))  # a folder before links to it
         if (real := os.path.realpath(place)) in seen:
             folders.clear()
@@ -225,10 +225,10 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-LITTER = frozenset(("__MACOSX", ".DS_Store", ".AppleDouble", "Thumbs.db", "desktop.ini"))
+SYSTEM_FILES = frozenset(("__MACOSX", ".DS_Store", ".AppleDouble", "Thumbs.db", "desktop.ini"))
 BESIDE_FILES = "._"  # prefix of the files that macOS writes beside others: "._a.jpg"
 
 
-def is_litter(path: str | PurePath) -> bool:
+def is_system_file(path: str | PurePath) -> bool:
     """Whether a path, below a folder or in an archive, is an extra file of macOS or Windows, or in a folder of them."""
-    return any(part in LITTER or part.startswith(BESIDE_FILES) for part in PurePath(path).parts)
+    return any(part in SYSTEM_FILES or part.startswith(BESIDE_FILES) for part in PurePath(path).parts)

@@ -7,22 +7,21 @@ name of what the record describes, so that a record of another owner is refused.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.reading import (
     LARGEST_RECORD,
     Unreadable,
     check_regular,
+    check_shape,
     open_file,
     parse_json,
     read_text,
     reading,
-    shaped,
 )
 
 KEY, MARK = "digest", "sha256:"
@@ -31,56 +30,56 @@ SEAL = re.compile(rf',?\s*"{KEY}":\s*"({MARK}[0-9a-f]{{{LETTERS}}})"\s*\}}\s*\Z'
 TAIL = 200  # characters at the end that hold the digest and no other key
 
 
-def sealed(content: dict[str, Any], indent: int | None = None, salt: str = "") -> str:
-    """An object as JSON with its digest, which also covers the text `salt`, such as the record's owner."""
+def seal(content: dict[str, Any], indent: int | None = None, context: str = "") -> str:
+    """An object as JSON with its digest, which also covers the text `context`, such as the record's owner."""
     text = json.dumps(content, indent=indent)
     head = text[:-1].rstrip()
     gap = "" if head == "{" else "," + (" " if indent is None else "\n" + " " * indent)
-    return f'{head}{gap}"{KEY}": "{text_digest(head, salt)}"' + ("}" if indent is None else "\n}")
+    return f'{head}{gap}"{KEY}": "{text_digest(head, context)}"' + ("}" if indent is None else "\n}")
 
 
-def unsealed(text: str, name: object, salt: str = "", shape: Any = None) -> Any:
+def unseal(text: str, name: object, context: str = "", shape: Any = None) -> Any:
     """Parse a record's text and remove its digest; raises `Unreadable` if that is missing or doesn't fit the text."""
     tail = text[-TAIL:]
     found = SEAL.search(tail)
     if not found:
         raise Unreadable(f"{name} has no digest of itself, as all have that this program writes")
-    if text_digest(text[: len(text) - len(tail) + found.start()], salt) != found[1]:
+    if text_digest(text[: len(text) - len(tail) + found.start()], context) != found[1]:
         raise Unreadable(f"{name} was changed since it was written")
     content = parse_json(text, name)
     del content[KEY]
-    return content if shape is None else shaped(content, shape, name)
+    return content if shape is None else check_shape(content, shape, name)
 
 
-def text_digest(text: str, salt: str = "") -> str:
+def text_digest(text: str, context: str = "") -> str:
     """The digest of a text."""
-    return MARK + hashlib.sha256(f"{salt}{text}".encode()).hexdigest()[:LETTERS]
+    return MARK + hashlib.sha256(f"{context}{text}".encode()).hexdigest()[:LETTERS]
 
 
 def write_record(path: Path, content: dict[str, Any], indent: int | None = None, owner: str = "") -> None:
     """Write an object with its digest, whole or not at all. The digest covers `owner`, the name of what the record
     describes."""
-    write_text(path, sealed(content, indent, owner) + ("\n" if indent is not None else ""))
+    write_text(path, seal(content, indent, owner) + ("\n" if indent is not None else ""))
 
 
 def read_record(path: Path, shape: Any = dict[str, Any], owner: str = "") -> Any:
     """Read an object that `write_record` wrote and check its shape, a type that msgspec knows; raises `Unreadable`."""
-    return unsealed(read_text(path, LARGEST_RECORD), path, owner, shape)
+    return unseal(read_text(path, LARGEST_RECORD), path, owner, shape)
 
 
 def write_records(path: Path, records: Iterable[dict[str, Any]]) -> None:
     """Write a file with an object on each line, whole or not at all. Every digest covers the number of objects, so that
     a lost line is noticed."""
     every = list(records)
-    salt = f"{len(every)} "
-    write_text(path, "".join(sealed(content, salt=salt) + "\n" for content in every))
+    context = f"{len(every)} "
+    write_text(path, "".join(seal(content, context=context) + "\n" for content in every))
 
 
 def read_records(path: Path, shape: Any = dict[str, Any]) -> list[Any]:
     """Read the objects that `write_records` wrote; raises `Unreadable` if one was changed or is missing."""
     lines = read_text(path).splitlines()
-    salt = f"{len(lines)} "
-    return [unsealed(line, f"{path} line {n}", salt, shape) for n, line in enumerate(lines, start=1)]
+    context = f"{len(lines)} "
+    return [unseal(line, f"{path} line {n}", context, shape) for n, line in enumerate(lines, start=1)]
 
 
 def file_digest(path: Path) -> str:
@@ -88,7 +87,7 @@ def file_digest(path: Path) -> str:
     return f"{check_regular(path)}-{sha256(path).hex()[:LETTERS]}"
 
 
-def check_file(path: Path, digest: str) -> None:
+def check_digest(path: Path, digest: str) -> None:
     """Raise `Unreadable` unless a file has the digest that `file_digest` gave; a file of another size isn't hashed."""
     if not digest.startswith(f"{check_regular(path)}-") or file_digest(path) != digest:
         raise Unreadable(f"{path} was changed since it was written")
@@ -105,54 +104,3 @@ def sha256(path: Path) -> bytes:
 def _sha256(path: Path, *state: int) -> bytes:
     with open_file(path) as file, reading(path):
         return hashlib.file_digest(file, "sha256").digest()
-
-
-RESULT = "result.json"
-HOLDERS = ("cells", "pieces")  # folders whose subfolders are named after the results in them
-FILES = "files"  # key of the digests by file name; in a result's provenance, of files that differ between runs
-
-
-def noted_in(result: Mapping[str, Any], name: str) -> str:
-    """The digest that a result records for a file; empty if it records none."""
-    origin = result.get("provenance", {})
-    places = [result.get(FILES), origin.get(FILES) if isinstance(origin, dict) else None]
-    return next((str(files[name]) for files in places if isinstance(files, dict) and name in files), "")
-
-
-def noted_digest(folder: Path, name: str) -> str:
-    """The digest that the result in a folder records for a file there; empty if it records none or can't be read.
-
-    A damaged result raises nothing here: another program's file may have its name, and callers that need the result
-    report the damage.
-    """
-    try:
-        return noted_in(read_record(folder / RESULT), name)
-    except Unreadable:
-        return ""
-
-
-def result_in(folder: Path, shape: Any) -> dict[str, Any] | None:
-    """Read the result in the folder of a cell or piece and check its shape, a type that msgspec knows; None if there is
-    none yet.
-
-    Raises `UserError` if it is damaged or belongs to another cell or piece.
-    """
-    file, place = folder / RESULT, folder.absolute()
-    if not file.exists() and not file.is_symlink():
-        return None
-    try:
-        result = read_record(file, shape)
-    except Unreadable as error:
-        raise damaged(file, error) from error
-    holder, identity = place.parent.name, result.get("id", place.name)
-    if holder in HOLDERS and identity != place.name:
-        raise UserError(
-            f"{file} is the result of {holder[:-1]} {identity:.50}; put it back there, or move this folder out of "
-            f"{holder!r}"
-        )
-    return result
-
-
-def damaged(file: Path, reason: object) -> UserError:
-    """Make the error for a result that can't be read."""
-    return UserError(f"{file} is damaged ({reason}); delete it and run again: only this cell is made anew")

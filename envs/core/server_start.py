@@ -26,7 +26,7 @@ failure: Exception | None = None
 
 
 @contextlib.contextmanager
-def loading() -> Iterator[None]:
+def quick_imports() -> Iterator[None]:
     """Let modules be imported inside this context without `UNUSED`, which can be imported as usual afterwards, and
     without garbage collection: what modules make stays, and scanning it takes long."""
     absent = sys.modules.setdefault(UNUSED, None) is None  # type: ignore[arg-type]
@@ -39,8 +39,8 @@ def loading() -> Iterator[None]:
             del sys.modules[UNUSED]
 
 
-def load(names: Iterable[str]) -> None:
-    with loading():
+def import_modules(names: Iterable[str]) -> None:
+    with quick_imports():
         for name in names:
             importlib.import_module(name)
 
@@ -56,7 +56,7 @@ serving = MODULES in os.environ
 if PARENT in os.environ:
     end_with(int(os.environ.pop(PARENT)))
 try:
-    load(filter(None, os.environ.pop(MODULES, "").split(",")))
+    import_modules(filter(None, os.environ.pop(MODULES, "").split(",")))
 except Exception as error:  # a library may raise anything; a worker that needs the module raises it again
     failure = error
 if serving:

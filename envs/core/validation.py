@@ -23,7 +23,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from menagerie.envs.core.errors import UserError, choose, not_allowed
-from menagerie.envs.core.options import hints_of, markers_of, renamed
+from menagerie.envs.core.options import flag_name, hints_of, markers_of
 
 Config = TypeVar("Config")
 
@@ -69,7 +69,7 @@ def validate(config: Any, label: Callable[[str], str] = option, prefix: str = ""
 
     `label` turns a field's name into the name in the message; `within` limits whole numbers whose fields have no range.
     """
-    for field, flag, limits, known, several, hidden in rules_of(type(config)):
+    for field, flag, limits, known, several, hidden in field_rules(type(config)):
         value = getattr(config, field)
         if is_dataclass(value):
             if not hidden:
@@ -89,7 +89,7 @@ Rule = tuple[str, str, Range | None, tuple[Any, ...], Several | None, bool]
 
 
 @cache
-def rules_of(kind: type) -> tuple[Rule, ...]:
+def field_rules(kind: type) -> tuple[Rule, ...]:
     """What the fields of a class allow, which is the same for all its objects: each field, its name on the command
     line, limits, choices (empty where there are none), and whether it isn't an option of the command line."""
     import tyro
@@ -99,7 +99,7 @@ def rules_of(kind: type) -> tuple[Rule, ...]:
         markers = markers_of(kind, item.name)
         limits = next((marker for marker in markers if isinstance(marker, Range)), None)
         several = next((marker for marker in markers if isinstance(marker, Several)), None)
-        known, name = choices_of(hints_of(kind)[item.name]), renamed(item.name, markers)
+        known, name = choices_of(hints_of(kind)[item.name]), flag_name(item.name, markers)
         rules.append((item.name, name, limits, known, several, tyro.conf.Suppress in markers))
     return tuple(rules)
 
@@ -113,7 +113,7 @@ def build(kind: type[Config], given: Mapping[str, Any], place: object = "", from
     names = [item.name for item in fields(kind)]
     try:
         values = {
-            choose("field", name, names): converted(name, value, hints_of(kind)[name], from_text)
+            choose("field", name, names): convert(name, value, hints_of(kind)[name], from_text)
             for name, value in given.items()
         }
         for item in fields(kind):
@@ -126,7 +126,7 @@ def build(kind: type[Config], given: Mapping[str, Any], place: object = "", from
     return config
 
 
-def converted(name: str, value: Any, hint: Any, from_text: bool = False) -> Any:
+def convert(name: str, value: Any, hint: Any, from_text: bool = False) -> Any:
     """Convert a value to a type: a list to a tuple, a whole number to a float; raises a `UserError` if it can't be."""
     import msgspec
 

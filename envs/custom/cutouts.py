@@ -9,7 +9,7 @@ from menagerie.envs.catalog import check_free, load, register
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_bytes
 from menagerie.envs.core.validation import Several, build
-from menagerie.envs.custom.source import HOVER, SIZE, Ingredient, Source
+from menagerie.envs.custom.source import HOVER, SIZE, Ingredient, WorldFile
 from menagerie.envs.world import NAME, World
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class CutoutEntry:
     texture: Literal["", "own"] = ""
 
 
-def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
+def make_cutout(source: WorldFile, name: str, entry: dict[str, Any]) -> Ingredient:
     """Check an entry's fields and read its photographs. The cut-out may have the name of a built-in animal, which it
     replaces.
 
@@ -68,7 +68,7 @@ def cutouts_of(base: World, defined: Mapping[str, Ingredient], animals: Iterable
     return {name: digests[name] for name in animals if name in digests}
 
 
-def natural_texture(source: Source, given: tuple[str, ...] | None, base: World) -> tuple[str, ...]:
+def natural_texture(source: WorldFile, given: tuple[str, ...] | None, base: World) -> tuple[str, ...]:
     """Return the one word that captions use in place of a texture's name for objects in their own colours, as a
     tuple."""
     words = given if given is not None else base.textures if len(base.textures) == 1 else (NATURAL,)

@@ -13,7 +13,7 @@ from menagerie.envs.core.errors import choose
 from menagerie.envs.core.validation import SHARE, Range, Several, build
 from menagerie.envs.custom.cutouts import make_cutout
 from menagerie.envs.custom.python_file import python_animal, python_function
-from menagerie.envs.custom.source import FILES, HOVER, SIZE, Ingredient, Source
+from menagerie.envs.custom.source import FILES, HOVER, SIZE, Ingredient, WorldFile
 from menagerie.envs.drawing.camera import VIEWS
 from menagerie.envs.world import NAME
 
@@ -62,7 +62,7 @@ OTHERS = {"animal": ("cutouts",)}  # fields of entries that another module reads
 MOST_PICTURES = len(VIEWS)  # of one background: one for each camera and sun
 
 
-def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any]) -> Ingredient:
+def make_ingredient(source: WorldFile, kind: str, name: str, entry: dict[str, Any]) -> Ingredient:
     """Check an entry's fields and make an ingredient from the files that it names."""
     if not NAME.fullmatch(name):
         raise source.error(f"{kind} {name!r}: a name is lower-case words, as they appear in captions")
@@ -83,10 +83,10 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
         return make_backgrounds(source, name, values, entry)
     path = source.file(kind, name, named.partition(":")[0] if given == ["function"] else named)
     value = {"animal": own_animal, "texture": own_texture, "background": own_background}[kind](values, path)
-    return Ingredient(name, digest_of(kind, name, entry, path), value)
+    return Ingredient(name, hash_entry(kind, name, entry, path), value)
 
 
-def digest_of(kind: str, name: str, entry: dict[str, Any], path: Path) -> str:
+def hash_entry(kind: str, name: str, entry: dict[str, Any], path: Path) -> str:
     """Return the digest of an entry, without `file`, and of its file. Values count as written (1 differs from 1.0),
     missing fields as defaults."""
     defaults = {item.name: item.default for item in fields(FORMS[kind]) if item.name != "file"}
@@ -95,7 +95,7 @@ def digest_of(kind: str, name: str, entry: dict[str, Any], path: Path) -> str:
     return hashlib.sha256(repr((kind, name, decisive)).encode() + path.read_bytes()).hexdigest()[:16]
 
 
-def make_backgrounds(source: Source, name: str, values: BackgroundEntry, entry: dict[str, Any]) -> Ingredient:
+def make_backgrounds(source: WorldFile, name: str, values: BackgroundEntry, entry: dict[str, Any]) -> Ingredient:
     """Make a background of several pictures, which are divided among the views."""
     from menagerie.envs.drawing.picture_file import by_view, picture_background, read_picture
 

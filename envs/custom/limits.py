@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
+from menagerie.envs.drawing.billboard import make_billboard
 from menagerie.envs.drawing.camera import VIEWS, Camera, view_of
-from menagerie.envs.drawing.card import card_of
 from menagerie.envs.drawing.cutout import Cutout
-from menagerie.envs.drawing.placement import UPRIGHT, Pose, Settled, place, read_poses
+from menagerie.envs.drawing.placement import UPRIGHT, Pose, Settled, pose_in_slot, read_poses
 from menagerie.envs.drawing.raster import to_world
 from menagerie.envs.drawing.shadows import SOFTNESS, TEXELS, light_space
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
@@ -176,10 +176,10 @@ def widths_of(name: str, animal, slots: Iterable[str]) -> Iterator[tuple[Found, 
     """
     for slot, view in product(slots, WIDTH_VIEWS):
         if isinstance(animal, Cutout):
-            corners = card_of(animal, name, slot, view).corners
+            corners = make_billboard(animal, name, slot, view).corners
         else:
             mesh = animal_mesh(animal)
-            corners = to_world(mesh, place(name, slot, view), hull(mesh))
+            corners = to_world(mesh, pose_in_slot(name, slot, view), hull(mesh))
         screen = Camera(100, view_of(view)).project(corners)
         width, height = (float(side) for side in np.ptp(screen[:, :2], axis=0))
         where = f"slot {slot!r}, view {view}", ACROSS

@@ -11,7 +11,7 @@ import numpy as np
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.plugins import own_module
-from menagerie.envs.core.validation import check_number, converted
+from menagerie.envs.core.validation import check_number, convert
 from menagerie.envs.custom.source import HOVER, SIZE
 from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.mesh import animal_mesh, is_closed
@@ -45,7 +45,7 @@ def python_animal(path: Path) -> Animal:
         raise UserError(f"{path} has no animal: it must set {CONSTANT} = Animal(parts, size) (docs/worlds.md)")
     for field, limits in {"size": SIZE, "hover": HOVER}.items():
         what = f"the {field} of the animal in {path}"
-        check_number(what, converted(what, getattr(animal, field), float), limits)
+        check_number(what, convert(what, getattr(animal, field), float), limits)
     try:
         mesh = animal_mesh(animal)
         animal.tags(mesh.vertices, 0.4 * mesh.cell)

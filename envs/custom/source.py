@@ -28,7 +28,7 @@ class Ingredient(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
+class WorldFile:
     """A world's TOML file; all files that it names lie in its folder or below."""
 
     path: Path
@@ -58,13 +58,13 @@ class Source:
     def stamps(self, entries: Iterable[dict[str, Any]]) -> Iterator[tuple]:
         """Yield name, time and size of the TOML file and of all files that its entries name, by which changes are
         detected."""
-        named = [name for entry in entries for key in FILES for name in listed(entry.get(key, ""))]
+        named = [name for entry in entries for key in FILES for name in file_names_in(entry.get(key, ""))]
         for path in (self.path, *(self.path.parent / name.replace("\0", "") for name in named if name)):
             stat = path.stat() if path.is_file() else None
             yield (str(path), stat.st_mtime_ns, stat.st_size) if stat else (str(path),)
 
 
-def listed(value: object) -> list[str]:
+def file_names_in(value: object) -> list[str]:
     """Return the files that a field names, as a list. The field's value is a list of files, or one file, perhaps with a
     function (file.py:function)."""
     return [str(item).partition(":")[0] for item in (value if isinstance(value, list) else [value])]

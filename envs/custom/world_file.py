@@ -14,7 +14,7 @@ from menagerie.envs.core.reading import Unreadable, check_regular, read_toml
 from menagerie.envs.core.validation import build
 from menagerie.envs.custom.cutouts import OWN_COLORS, cutouts_of, load_cutout, natural_texture
 from menagerie.envs.custom.ingredients import make_ingredient
-from menagerie.envs.custom.source import Ingredient, Source
+from menagerie.envs.custom.source import Ingredient, WorldFile
 from menagerie.envs.slots import SIZES
 from menagerie.envs.world import WORLDS, World, checked_sets, within
 
@@ -49,7 +49,7 @@ def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
     path = Path(os.path.realpath(path))  # `resolve` raises for links in a circle
     if path in above:
         raise UserError(f"{path} extends itself, by way of {above[-1]}")
-    source, table = Source(path), read_table(path)
+    source, table = WorldFile(path), read_table(path)
     base = base_world(source, table.extends, above)
     stamp = (path, base, *source.stamps(entry for kind in KINDS for entry in getattr(table, kind).values()))
     if stamp not in _loaded:
@@ -82,7 +82,7 @@ def with_listed_files(path: Path, table: WorldTable) -> WorldTable:
     return replace(table, animals=animals, animal=table.animal | files)
 
 
-def build_world(source: Source, table: WorldTable, base: World) -> World:
+def build_world(source: WorldFile, table: WorldTable, base: World) -> World:
     """Make the world of a table that extends `base`; its ingredients are registered only after all checks."""
     defined = {
         kind: {name: make_ingredient(source, kind, name, entry) for name, entry in getattr(table, kind).items()}
@@ -130,7 +130,7 @@ def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
                 catalog.register(f"{kind}s", drawn_by(f"{kind}s", ingredient), ingredient.digest, ingredient.value)
 
 
-def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
+def base_world(source: WorldFile, name: str, above: Sequence[Path]) -> World:
     """Return the world that this one extends: a built-in one, or one in a file in the same folder or below."""
     if name.endswith(".toml"):
         return load_own_world(source.file("world", name, name), (*above, source.path))
@@ -142,14 +142,14 @@ def own_animals(path: Path, above: Sequence[Path] = ()) -> dict[str, Any]:
     They are neither registered nor checked for their placement."""
     if path.suffix != ".toml" or path in above:
         return {}
-    source, table = Source(path.resolve()), read_table(path)
+    source, table = WorldFile(path.resolve()), read_table(path)
     inherited = own_animals(source.path.parent / table.extends, (*above, path))
     return inherited | {
         name: make_ingredient(source, "animal", name, entry).value for name, entry in table.animal.items()
     }
 
 
-def check_placement(source: Source, base: World, defined: dict[str, Ingredient], animals: tuple[str, ...]) -> None:
+def check_placement(source: WorldFile, base: World, defined: dict[str, Ingredient], animals: tuple[str, ...]) -> None:
     """Raise unless each animal that `base` lacks or the file defines stays inside the frame and on its own side of a
     pair."""
     from menagerie.envs.custom.limits import advice, required
@@ -163,7 +163,7 @@ def check_placement(source: Source, base: World, defined: dict[str, Ingredient],
 
 
 def chosen_textures(
-    source: Source,
+    source: WorldFile,
     table: WorldTable,
     base: World,
     defined: dict[str, Ingredient],
@@ -184,7 +184,7 @@ def chosen_textures(
 
 
 def chosen_names(
-    source: Source, table: WorldTable, plural: str, base: World, own: Iterable[str] = ()
+    source: WorldFile, table: WorldTable, plural: str, base: World, own: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Return the names that the world uses, in its order. By default these are the base world's and its own; a file may
     also list any other built-in name, or no sizes."""
@@ -197,7 +197,7 @@ def chosen_names(
     return names
 
 
-def check_phrases(source: Source, animals: Sequence[str], textures: Sequence[str], sizes: Sequence[str]) -> None:
+def check_phrases(source: WorldFile, animals: Sequence[str], textures: Sequence[str], sizes: Sequence[str]) -> None:
     """Raise unless each phrase "texture animal", with or without a size before it, has one meaning."""
     for name in (*textures, *animals):
         if clashes := set(sizes) & set(name.split()):

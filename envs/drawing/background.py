@@ -113,14 +113,14 @@ def fraction(x: np.ndarray) -> np.ndarray:
     return x - np.floor(x)
 
 
-def tinted(colors: np.ndarray, tone: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:
+def tint(colors: np.ndarray, tone: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:
     """Return the colours, or one colour, times the tone of each sample."""
     return in_planes(np.moveaxis(np.broadcast_to(colors, (*tone.shape, 3)), -1, 0) * tone)
 
 
 def blend(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Return `first` where `share` is 0, `second` where it is 1, and a mixture between."""
-    return first + tinted(second - first, share)
+    return first + tint(second - first, share)
 
 
 def paint(picture: np.ndarray, where: Bool[np.ndarray, "h w"], colors: np.ndarray) -> np.ndarray:
@@ -130,7 +130,7 @@ def paint(picture: np.ndarray, where: Bool[np.ndarray, "h w"], colors: np.ndarra
     return painted
 
 
-def scatter(*keys: np.ndarray) -> np.ndarray:
+def random_at(*keys: np.ndarray) -> np.ndarray:
     """Return a fixed pseudo-random number in 0..1 for each combination of whole numbers."""
     total = sum(key * factor for key, factor in zip(keys, (127.1, 311.7, 74.7), strict=False))
     return fraction(np.abs(np.sin(total.astype(np.float64))) * 43758.5453).astype(np.float32)
@@ -194,8 +194,8 @@ def fog(backdrop: Backdrop, color: np.ndarray, share: Float32[np.ndarray, "h w"]
     """Mix fog of a colour into the samples where `where` is true, with the weight `share`; changes `backdrop` in
     place."""
     share = np.where(where, share, 0).astype(np.float32)
-    backdrop.ambient = tinted(backdrop.ambient, 1 - share) + tinted(color, share)
-    backdrop.direct = tinted(backdrop.direct, 1 - share)
+    backdrop.ambient = tint(backdrop.ambient, 1 - share) + tint(color, share)
+    backdrop.direct = tint(backdrop.direct, 1 - share)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float32
 
-from menagerie.envs.shapes.vectors import transform, unit
+from menagerie.envs.shapes.vectors import normalize, transform
 
 FIELD_OF_VIEW = 29.0  # degrees, across the whole image
 TARGET = np.array([0.0, 0.0, 1.02], np.float32)  # metres: where every camera looks
@@ -49,14 +49,14 @@ VIEWS = tuple(View(camera, sun) for camera, sun in product(CAMERAS, SUNS))
 
 
 @lru_cache(maxsize=4096)
-def sight_of(number: int) -> int:
+def view_index(number: int) -> int:
     """Return the place in `VIEWS` of the camera and the sun of view `number`; view 0 has the first of each."""
     return number and int(np.random.default_rng(zlib.crc32(f"view|{number}".encode())).integers(len(VIEWS)))
 
 
 def view_of(number: int) -> View:
     """Return the camera and the sun of view `number`, the same for every scene."""
-    return VIEWS[sight_of(number)]
+    return VIEWS[view_index(number)]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Camera:
         """Return the unit direction through the middle of every sample."""
         offset = ((np.arange(self.size) + 0.5 - self.size / 2) / self.focal).astype(np.float32)
         across, down = np.meshgrid(offset, offset)
-        return unit(transform(self.axes.T, np.stack([across, -down, np.ones_like(across)], -1)))
+        return normalize(transform(self.axes.T, np.stack([across, -down, np.ones_like(across)], -1)))
 
 
 def supersampling(resolution: int) -> int:

@@ -34,7 +34,7 @@ _YAWS = sorted({yaw for slot in SLOTS.values() for yaw in slot.yaws})
 
 
 @dataclass(frozen=True, eq=False)
-class Photograph:
+class CutoutPhoto:
     """A cut-out, trimmed to the part that isn't transparent: linear red, green and blue times alpha, and alpha."""
 
     pixels: Float32[np.ndarray, "h w 4"]
@@ -55,7 +55,7 @@ class Photograph:
         """The pixels, and copies each half the size of the one before, down to one pixel along the shorter side."""
         levels = [self.pixels]
         while min(levels[-1].shape[:2]) > 1:
-            levels.append(halved(levels[-1]))
+            levels.append(halve(levels[-1]))
         return tuple(levels)
 
     def lookup(
@@ -73,19 +73,19 @@ class Photograph:
         return bilinear(self.levels[wanted], column.astype(np.float32), row.astype(np.float32), "clear")
 
 
-def halved(pixels: Float32[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h2 w2 4"]:
+def halve(pixels: Float32[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h2 w2 4"]:
     """Return the means of 2 x 2 pixels; beyond an odd edge all is transparent."""
     height, width = pixels.shape[:2]
     even = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)))
     return even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2, 4).mean((1, 3))
 
 
-def read_photograph(path: Path, content: bytes) -> Photograph:
+def read_photograph(path: Path, content: bytes) -> CutoutPhoto:
     """Read the cut-out in a picture file's content; raises if it can't be drawn, and says what to do."""
-    return trimmed(read_pixels(path, content, "RGBA", FORMATS), path)
+    return trim(read_pixels(path, content, "RGBA", FORMATS), path)
 
 
-def trimmed(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:
+def trim(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> CutoutPhoto:
     """Check a picture, and return the part of it that isn't transparent."""
     solid = pixels[..., 3] >= SOLID
     check_solid(path, solid)
@@ -93,7 +93,7 @@ def trimmed(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:
     inside = pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float32) / 255
     alpha = inside[..., 3:]
     linear = np.concatenate([inside[..., :3] ** GAMMA * alpha, alpha], -1)
-    return Photograph(np.pad(linear, ((BORDER, BORDER), (BORDER, BORDER), (0, 0))).astype(np.float32))
+    return CutoutPhoto(np.pad(linear, ((BORDER, BORDER), (BORDER, BORDER), (0, 0))).astype(np.float32))
 
 
 def check_solid(path: Path, solid: Bool[np.ndarray, "h w"]) -> None:
@@ -118,7 +118,7 @@ def check_solid(path: Path, solid: Bool[np.ndarray, "h w"]) -> None:
 class Cutout:
     """One or several photographs of one kind of object, each `size` metres along its longest side."""
 
-    photographs: tuple[Photograph, ...]
+    photographs: tuple[CutoutPhoto, ...]
     size: float
     hover: float = 0.0  # metres between the ground and the lowest point
     mirrored: bool = True
@@ -127,12 +127,12 @@ class Cutout:
     """Whether the cut-out keeps its own colours; if not, it gets a texture's colours with the photograph's
     brightness."""
 
-    def shown(self, name: str, view: int) -> Photograph:
+    def photograph_for(self, name: str, view: int) -> CutoutPhoto:
         """Return the photograph that a view shows, the same in all slots."""
         random = np.random.default_rng(zlib.crc32(f"photograph|{name}|{view}".encode()))
         return self.photographs[random.integers(len(self.photographs))]
 
-    def metres(self, photograph: Photograph) -> tuple[float, float]:
+    def metres(self, photograph: CutoutPhoto) -> tuple[float, float]:
         """Return width and height of a photograph in metres."""
         longest = max(photograph.size)
         width, height = (self.size * side / longest for side in photograph.size)

@@ -19,28 +19,18 @@ REACH = np.radians(FIELD_OF_VIEW) * 1.45
 OWN_LIGHT = Light((1.1, 1.05, 0.98), (0.36, 0.40, 0.46), (0.2, 0.18, 0.16))
 
 
-class Turned(UserError):
-    """Raised for a picture that viewers show rotated or mirrored, as cameras write them."""
-
-
 def read_pixels(
     path: Path, content: Path | bytes, mode: str, formats: tuple[str, ...] | None = None, least: int = 1
 ) -> UInt8[np.ndarray, "h w c"]:
-    """Return the pixels of the picture in the file `path`, of which `content` is the path or the bytes, in Pillow's
-    `mode`. The size is checked before any pixel is unpacked; a side has `least` to `MOST_SIDE` pixels."""
-    from menagerie.envs.core.pictures import UPRIGHT, Limits, open_picture, orientation_of, reason
+    """Return the pixels of the picture in the file `path`, of which `content` is the path or the bytes, upright and in
+    Pillow's `mode`. A side may have `least` to `MOST_SIDE` pixels."""
+    from menagerie.envs.core.pictures import Limits, open_picture, picture_error, turn_upright
 
     try:
         with open_picture(content, Limits(formats, (least, MOST_SIDE))) as picture:
-            orientation, pixels = orientation_of(picture), np.asarray(picture.convert(mode))
+            return np.asarray(turn_upright(picture, mode))
     except Exception as error:  # decoders raise exceptions of many types
-        raise UserError(f"{path} can't be read as a picture ({reason(error)}); give another") from error
-    if orientation != UPRIGHT:
-        raise Turned(
-            f"{path} lies turned in its file (EXIF orientation {orientation}), and would be drawn so; save it upright, "
-            "without that mark"
-        )
-    return pixels
+        raise UserError(f"{path} can't be read as a picture ({picture_error(error)}); give another") from error
 
 
 def read_picture(path: Path) -> Float32[np.ndarray, "h w 3"]:

@@ -67,7 +67,7 @@ class Pose:
         return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], np.float32) @ self.settled.rotation
 
 
-def place(animal: str, slot: str, view: int, size: str = "") -> Pose:
+def pose_in_slot(animal: str, slot: str, view: int, size: str = "") -> Pose:
     """Return the pose of `animal` in `slot` in view number `view`, which is the same for every scene.
 
     A size changes the scale, which lifts a tilted animal, too. The point on which the animal stands, or above which it

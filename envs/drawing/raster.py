@@ -11,7 +11,7 @@ from numba import njit
 from menagerie.envs.drawing.camera import Camera
 from menagerie.envs.drawing.placement import Pose
 from menagerie.envs.shapes.mesh import Mesh
-from menagerie.envs.shapes.vectors import transform, unit
+from menagerie.envs.shapes.vectors import normalize, transform
 
 EMPTY = np.float32(1e9)  # depth where there is nothing
 
@@ -71,8 +71,8 @@ def _samples(
     faces, shares = mesh.faces[face[at]], weights[at]
     body = interpolate(mesh.vertices, faces, shares)
     world = to_world(mesh, pose, body)
-    normals = unit(transform(pose.rotation, interpolate(mesh.normals, faces, shares)))
-    to_eye, alpha = unit(eye - world), np.ones(len(rows), np.float32)
+    normals = normalize(transform(pose.rotation, interpolate(mesh.normals, faces, shares)))
+    to_eye, alpha = normalize(eye - world), np.ones(len(rows), np.float32)
     ambient = interpolate(mesh.ambient[:, None], faces, shares)[:, 0]
     return Samples(rows, columns, depth[at], body, world, normals, to_eye, ambient, alpha)
 

@@ -55,10 +55,10 @@ def shadow_map(mesh: Mesh, pose: Pose, sun: Float32[np.ndarray, "3"]) -> ShadowM
     """Compute the shadow map of a placed mesh."""
     depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
     rasterize(light_space(placed_vertices(mesh, pose), sun), mesh.faces, depth)
-    return occupied(depth)
+    return crop_map(depth)
 
 
-def occupied(depth: Float32[np.ndarray, "h w"], row: int = 0, column: int = 0) -> ShadowMap:
+def crop_map(depth: Float32[np.ndarray, "h w"], row: int = 0, column: int = 0) -> ShadowMap:
     """Return the part of a depth map that isn't empty; the map's first texel lies at `row` and `column`."""
     rows, columns = (np.flatnonzero((depth < EMPTY).any(axis)) for axis in (1, 0))
     top, left = int(rows[0]), int(columns[0])

@@ -32,7 +32,7 @@ HEADER = struct.Struct("<8sQQIII")
 MARK = b"a record"
 EMPTY = bytes(SLOT)
 # Of places that can't be written to or have no locks: records stay in memory there.
-OF_THE_PLACE = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EROFS, errno.EACCES, errno.EPERM}
+PLACE_ERRORS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EROFS, errno.EACCES, errno.EPERM}
 NUMBERS = (np.uint8, np.float32, np.int64, np.float64)  # as which the compositor reads the atlas
 
 
@@ -120,7 +120,7 @@ class Atlas:
             try:
                 return self._append_to_file(key, body)
             except Unwritable as error:
-                if error.errno not in OF_THE_PLACE:
+                if error.errno not in PLACE_ERRORS:
                     raise
             self._in_memory = True
         start, self._end = self._end, self._end + padded(len(body))

@@ -20,7 +20,7 @@ from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import shade
 from menagerie.envs.drawing.shadows import ground_shadow, visibility
 from menagerie.envs.render.compositor import SHADOWS
-from menagerie.envs.render.stage import EntryKey, Ground, Standing, ground, standing
+from menagerie.envs.render.renderables import EntryKey, Ground, Renderable, ground, renderable
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +64,6 @@ class _Window(NamedTuple):
     width: int
     side: int  # samples along a pixel
 
-    @property
-    def bottom(self) -> int:
-        """The row below the last one."""
-        return self.top + self.height
-
     def mean(self, samples: Samples, values: np.ndarray) -> np.ndarray:
         """Weight `values` (a row per sample) by alpha, sum them within each pixel, and divide by the samples
         per pixel."""
@@ -83,7 +78,7 @@ class _Window(NamedTuple):
         return rows * self.width + columns
 
 
-def to_bytes(display: np.ndarray) -> np.ndarray:
+def to_uint8(display: np.ndarray) -> np.ndarray:
     """Convert values in 0..1 to uint8."""
     return (display * np.float32(255) + np.float32(0.5)).astype(np.uint8)
 
@@ -97,14 +92,14 @@ def build_entry(
 ) -> Entry:
     """Render the entry of `key` for all the given textures and backgrounds. `cutouts` maps the world's cut-outs to
     their hashes."""
-    obj, view = standing(key, resolution, cutouts or {}), view_of(key.view)
+    obj, view = renderable(key, resolution, cutouts or {}), view_of(key.view)
     samples, window = obj.samples, _window(obj.samples, supersampling(resolution))
     coverage = window.mean(samples, np.ones(len(samples.rows), np.float32))
     share = np.maximum(coverage, np.float32(1e-6))
     masks = _ground_shadows([ground(name, resolution, view) for name in backgrounds], obj, window)
     return Entry(
         corner=np.array([window.top, window.left], np.int64),
-        alpha=to_bytes(coverage),
+        alpha=to_uint8(coverage),
         depth=window.mean(samples, samples.depth) / share,
         light=window.mean(samples, obj.light_points) / share[..., None],
         colors=_layers(obj, view.sun, textures, backgrounds, window),
@@ -122,7 +117,7 @@ def _window(samples: Samples, side: int) -> _Window:
 
 
 def _layers(
-    obj: Standing,
+    obj: Renderable,
     sun: Float32[np.ndarray, "3"],
     textures: Sequence[str],
     backgrounds: Sequence[str],
@@ -163,15 +158,15 @@ def _sum_up(colors, sunlit, alpha, pixels, share, out):  # pragma: no cover
 
 
 def _ground_shadows(
-    grounds: Sequence[Ground], obj: Standing, window: _Window
+    grounds: Sequence[Ground], obj: Renderable, window: _Window
 ) -> list[tuple[tuple[int, int, int, int], UInt8[np.ndarray, "h w"]]]:
     """Return the shadow of an object on each background: its box (row, column, height, width), and the share of the sun
     in it, 0..255."""
     samples, shape, side = obj.samples, grounds[0].light_points.shape[:2], window.side
     bare = np.ones(shape, np.float32)
     bare[samples.rows, samples.columns] -= samples.alpha
-    uncovered, here = np.ones([length // side for length in shape], np.float32), slice(window.top, window.bottom)
-    uncovered[here] = average(bare[here.start * side : here.stop * side], side)
+    uncovered, bottom = np.ones([length // side for length in shape], np.float32), window.top + window.height
+    uncovered[window.top : bottom] = average(bare[window.top * side : bottom * side], side)
     known = grounds[0].light_points, np.full(shape, -1, np.float32)
     masks = []
     for at in grounds:
@@ -189,7 +184,7 @@ def _cut(mask: UInt8[np.ndarray, "h w"]) -> tuple[tuple[int, int, int, int], UIn
     return (int(top), int(left), int(bottom - top), int(right - left)), mask[top:bottom, left:right]
 
 
-def backdrop(background: str, sight: int, resolution: int) -> UInt8[np.ndarray, "2 h w 3"]:
-    """Return a background's lit and unlit picture, as the camera and sun of number `sight` show it."""
-    drawn, side = ground(background, resolution, VIEWS[sight]), supersampling(resolution)
-    return np.array([to_bytes(average(picture, side)) for picture in (drawn.lit, drawn.unlit)])
+def backdrop(background: str, index: int, resolution: int) -> UInt8[np.ndarray, "2 h w 3"]:
+    """Return a background's lit and unlit picture, as the camera and sun of number `index` show it."""
+    drawn, side = ground(background, resolution, VIEWS[index]), supersampling(resolution)
+    return np.array([to_uint8(average(picture, side)) for picture in (drawn.lit, drawn.unlit)])

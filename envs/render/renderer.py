@@ -5,7 +5,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int64, UInt8
@@ -14,19 +14,18 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import end_with_parent, without_main, workers_context
 from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.custom.cutouts import check_sharp, load_cutout
-from menagerie.envs.drawing.camera import sight_of
+from menagerie.envs.drawing.camera import view_index
 from menagerie.envs.render import entry_identity
 from menagerie.envs.render.atlas import Atlas, Key
 from menagerie.envs.render.compositor import AREA, compose
 from menagerie.envs.render.entry import backdrop, build_entry
-from menagerie.envs.render.stage import EntryKey
+from menagerie.envs.render.renderables import EntryKey
 from menagerie.envs.scene import MOST_OBJECTS, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 
 CHUNK = 256  # scenes composed at once
-Found = TypeVar("Found")
 
 
 def start_worker(world: World) -> None:
@@ -44,7 +43,7 @@ class Pictures(NamedTuple):
 
 
 def empty_pictures(number: int, side: int) -> Pictures:
-    """Return memory for pictures, with any content."""
+    """Allocate memory for pictures, without setting its content."""
     return Pictures(np.empty((number, side, side, 3), np.uint8), np.empty((number, side, side), np.uint8))
 
 
@@ -86,8 +85,8 @@ class Renderer:
         Calls `progress` with the number built so far and the total.
         """
         missing = self.missing(scenes)
-        sights = {sight_of(key.view) for key in missing}
-        grounds = [(name, sight) for sight in sights for name in self.world.backgrounds]
+        indices = {view_index(key.view) for key in missing}
+        grounds = [(name, index) for index in indices for name in self.world.backgrounds]
         self._build([*missing, *(key for key in grounds if key not in self.atlas.index)], progress)
 
     def missing(self, scenes: Sequence[Scene]) -> list[EntryKey]:
@@ -106,23 +105,17 @@ class Renderer:
         for start in range(0, len(scenes), CHUNK):
             chunk = scenes[start : start + CHUNK]
             here = slice(start, start + len(chunk))
-            requests = self._found(self._requests, chunk)
+            try:
+                requests = self._requests(chunk)
+            except KeyError:
+                self._load(chunk)
+                requests = self._requests(chunk)
             compose(requests, len(self._backgrounds), *self.atlas.views, images[here], masks[here])
         return Pictures(images, masks)
 
     def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
         """Return the number of pixels that each object covers by at least half, without the others."""
-        return self._found(self._areas, scenes)
-
-    def _found(self, look_up: Callable[[Sequence[Scene]], Found], scenes: Sequence[Scene]) -> Found:
-        """Look something up in the atlas; where a record of `scenes` is missing, load all of theirs before."""
-        try:
-            return look_up(scenes)
-        except KeyError:
-            self._load(scenes)
-            return look_up(scenes)
-
-    def _areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
+        self._load(scenes)
         numbers, places = self.atlas.views[2], self.atlas.checked
         return [
             [int(numbers[places[EntryKey.of(obj, scene.view)] // 8 + AREA]) for obj in scene.objects]
@@ -130,12 +123,12 @@ class Renderer:
         ]
 
     def _requests(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, "n columns"]:
-        """Return the scenes as `compose` takes them; raises `KeyError`."""
+        """Return the scenes as `compose` takes them; raises `KeyError` if a record isn't loaded yet."""
         requests, places = np.full((len(scenes), 2 + 2 * MOST_OBJECTS), -1, np.int64), self.atlas.checked
         for request, scene in zip(requests, scenes, strict=True):
-            row = [self._backgrounds[scene.background], places[scene.background, sight_of(scene.view)]]
+            row = [self._backgrounds[scene.background], places[scene.background, view_index(scene.view)]]
             for animal, texture, slot, size in scene.objects:
-                # plain tuples equal keys and are made in a tenth of the time
+                # Plain tuples equal keys and are made in a tenth of the time.
                 row += places[animal, slot, scene.view, size], self._textures[texture]
             request[: len(row)] = row
         return requests
@@ -152,7 +145,7 @@ class Renderer:
 
     def _load(self, scenes: Sequence[Scene]) -> None:
         """Check the records that `scenes` need; build those that the atlas lacks or that are damaged."""
-        needed = [*self._keys(scenes), *sorted({(scene.background, sight_of(scene.view)) for scene in scenes})]
+        needed = [*self._keys(scenes), *sorted({(scene.background, view_index(scene.view)) for scene in scenes})]
         self.atlas.refresh()
         while lacking := [key for key in needed if key not in self.atlas.checked]:
             self.atlas.check(lacking)
@@ -161,7 +154,7 @@ class Renderer:
     def _build(self, keys: Sequence[Key], progress: Callable[[int, int], None] | None = None) -> None:
         """Build records and append them. Those of one camera and sun come together: they share grounds, of which only
         the last few are kept."""
-        keys = sorted(keys, key=lambda key: sight_of(key.view) if isinstance(key, EntryKey) else key[1])
+        keys = sorted(keys, key=lambda key: view_index(key.view) if isinstance(key, EntryKey) else key[1])
         for done, (key, record) in enumerate(zip(keys, self._records(keys), strict=True), start=1):
             self.atlas.append(key, record)
             if progress is not None:

@@ -17,8 +17,8 @@ from jaxtyping import Float64, UInt8
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.validation import SIDE, check_number
+from menagerie.envs.render.renderables import EntryKey
 from menagerie.envs.render.renderer import Pictures, Renderer, empty_pictures
-from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import Row, World
 
@@ -74,10 +74,12 @@ class RowRenderer:
 
     def _draw(self, scene: Scene, image: UInt8[np.ndarray, "h w 3"], mask: UInt8[np.ndarray, "h w"]) -> None:
         width = self.resolution // self.row.columns
-        picture = np.repeat(pattern("background", scene.background, self.resolution)[:, None], self.resolution, 1)
-        for number, (obj, column) in enumerate(zip(scene.objects, columns_of(scene, self.row), strict=True), start=1):
-            animal = pattern("animal", obj.animal, self.resolution)
-            texture = pattern("texture", obj.texture, self.resolution)
+        picture = np.repeat(name_pattern("background", scene.background, self.resolution)[:, None], self.resolution, 1)
+        for number, (obj, column) in enumerate(
+            zip(scene.objects, object_columns(scene, self.row), strict=True), start=1
+        ):
+            animal = name_pattern("animal", obj.animal, self.resolution)
+            texture = name_pattern("texture", obj.texture, self.resolution)
             start = column * width + width // PARTS
             here = np.s_[1:-1, start : start + width // 2]
             picture[here] = ((animal + texture) / 2)[1:-1, None]
@@ -86,7 +88,7 @@ class RowRenderer:
         image[:] = (picture + noise).round().clip(0, 255)
 
 
-def columns_of(scene: Scene, row: Row) -> tuple[int, ...]:
+def object_columns(scene: Scene, row: Row) -> tuple[int, ...]:
     """Return the column of each object, chosen at random with the animals and the view as the seed; raises for a scene
     that `check_scene` refuses."""
     random = generator(0, "row", *sorted(obj.animal for obj in scene.objects), scene.view)
@@ -107,7 +109,7 @@ def check_scene(scene: Scene) -> None:
 
 
 @lru_cache(maxsize=1024)
-def pattern(kind: str, name: str, resolution: int) -> Float64[np.ndarray, "h 3"]:
+def name_pattern(kind: str, name: str, resolution: int) -> Float64[np.ndarray, "h 3"]:
     """Return the colours of a name's pattern, from the top to the bottom of an image."""
     blocks = generator(0, "row pattern", kind, name).uniform(0, 255, (BLOCKS, 3))
     return np.repeat(blocks, resolution // BLOCKS, 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from menagerie.envs.shapes.sdf import Part, mirrored
+from menagerie.envs.shapes.sdf import Part, fold
 
 # Tagged parts keep their own colour whatever the texture: linear red, green, blue.
 TAG_COLORS: dict[str, tuple[float, float, float]] = {
@@ -40,7 +40,7 @@ class Animal:
     def tags(self, points: Float32[np.ndarray, "n 3"], margin: float) -> UInt8[np.ndarray, " n"]:
         """Return for each surface point the index into `TAGS` of the nearest tagged part within `margin`, or 0 (skin)
         if there is none."""
-        points = mirrored(points)
+        points = fold(points)
         nearest = np.full(len(points), margin, np.float32)
         tags = np.zeros(len(points), np.uint8)
         for part in self.parts:

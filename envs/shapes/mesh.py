@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Int32, Integer
 
 from menagerie.envs.shapes.animal import Animal, PointFunction
-from menagerie.envs.shapes.sdf import FAR, Part, body_distance, join
+from menagerie.envs.shapes.sdf import FAR, Part, body_distance, join_part
 
 CELLS = 112  # grid cells along the longest side
 
@@ -94,7 +94,7 @@ def _half_field(parts: Sequence[Part], axes: list[np.ndarray], cell: float) -> n
         )
         points = np.stack(np.meshgrid(*(axis[s] for axis, s in zip(axes, window, strict=True)), indexing="ij"), -1)
         if points.size:
-            field[window] = join(field[window], part, part.distance(points))
+            field[window] = join_part(field[window], part, part.distance(points))
     return field
 
 

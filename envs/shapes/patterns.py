@@ -23,7 +23,7 @@ def banded(points: Float32[np.ndarray, "n 3"], colors: Float32[np.ndarray, "n 3"
 PATTERNS: dict[str, Pattern | None] = {"plain": None, "banded": banded}
 
 
-def over(under: Pattern | None, name: str) -> Pattern | None:
+def lay_over(under: Pattern | None, name: str) -> Pattern | None:
     """Return the pattern `name` laid over a texture's own; either may be None."""
     upper = PATTERNS[name]
     if upper is None or under is None:

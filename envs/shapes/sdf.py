@@ -88,14 +88,14 @@ def smooth_min(a: np.ndarray, b: np.ndarray, width: float) -> np.ndarray:
     return np.minimum(a, b) - overlap * overlap * np.float32(width / 4)
 
 
-def join(field: np.ndarray, part: Part, distance: np.ndarray) -> np.ndarray:
+def join_part(field: np.ndarray, part: Part, distance: np.ndarray) -> np.ndarray:
     """Add `part`, whose distances are given, to a field, or carve it out of the field."""
     if part.carve:
         return -smooth_min(-field, distance, part.blend)
     return smooth_min(field, distance, part.blend)
 
 
-def mirrored(points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
+def fold(points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
     """Fold points onto the left side, for which the parts are given."""
     folded = points.copy()
     folded[..., 1] = np.abs(folded[..., 1])
@@ -104,8 +104,8 @@ def mirrored(points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]
 
 def body_distance(parts: Sequence[Part], points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n"]:
     """Return the signed distance of points to a whole body without its relief."""
-    points = mirrored(points)
+    points = fold(points)
     field = np.full(points.shape[:-1], FAR, np.float32)
     for part in parts:
-        field = join(field, part, part.distance(points))
+        field = join_part(field, part, part.distance(points))
     return field

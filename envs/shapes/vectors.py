@@ -30,7 +30,7 @@ def dot(a: Float32[np.ndarray, "*n 3"], b: Float32[np.ndarray, "*n 3"]) -> Float
     return a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1] + a[..., 2] * b[..., 2]
 
 
-def unit(vectors: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
+def normalize(vectors: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
     """Scale vectors to length 1; zero vectors stay zero."""
     return vectors / np.maximum(np.sqrt(dot(vectors, vectors)), np.float32(1e-9))[..., None]
 

@@ -9,7 +9,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, read_json, read_text
 from menagerie.envs.core.records import sha256
 from menagerie.generators.audit.findings import Finding, skipped
-from menagerie.generators.export.write import MARK, SUMS, marked, present_in
+from menagerie.generators.export.write import MARK, SUMS, export_identity, present_in
 from menagerie.generators.storage.split_file import read_split
 
 LINE = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -49,7 +49,7 @@ def of_split(folder: Path, path: Path) -> Finding:
     except Unreadable as error:
         return Finding(OF_THE_SPLIT, False, f"{error}; {REMEDY}")
     its = {name: records for name, records in split.subsets.items() if name in recorded.get("subsets", ())}
-    same = marked(replace(split, subsets=its), str(recorded.get("format"))) == recorded
+    same = export_identity(replace(split, subsets=its), str(recorded.get("format"))) == recorded
     return Finding(OF_THE_SPLIT, same, str(path) if same else f"{folder / MARK} is of another split; {REMEDY}")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from menagerie.envs.checks.against_direct import compare
+from menagerie.envs.checks.against_direct import compare_with_direct
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.core.machine import usable_cores
@@ -123,7 +123,7 @@ def drawn_directly(split: Split, held: dict, pictures: SplitPictures, world: Wor
             for name in PICTURED[:2]
         )
         (scene,) = split.subsets[subset].scenes_at([row])
-        result = compare(scene, image, mask, pictures.renderer.areas([scene])[0], world)
+        result = compare_with_direct(scene, image, mask, pictures.renderer.areas([scene])[0], world)
         if result.touched < LEAST_DECIBELS or result.masks_differ > 1 - LEAST_MASKS:
             apart.append(f"row {row} of {subset}, {scene.key}: {result.touched:.0f} dB")
     detail = f"{len(chosen)} {'images' if held else 'composed images; the file holds none'}"

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import plain
-from menagerie.envs.core.reading import shaped
+from menagerie.envs.core.identity import json_value
+from menagerie.envs.core.reading import check_shape
 from menagerie.envs.core.validation import build
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
@@ -62,7 +62,7 @@ def made_again(split: Split, world_file: Path | None = None) -> dict[str, Record
 
 def left_out(split: Split) -> dict[str, list[int]]:
     """For each subset, the indices of the scenes that were left out after rendering."""
-    return shaped(split.recipe.get(LEFT_OUT, {}), dict[str, list[int]], f"{LEFT_OUT} in {split.path}")
+    return check_shape(split.recipe.get(LEFT_OUT, {}), dict[str, list[int]], f"{LEFT_OUT} in {split.path}")
 
 
 def trusted_world(recorded_name: str, world_file: Path | None) -> str:
@@ -113,7 +113,7 @@ def first_difference(recorded: Records, made: Records) -> str:
         for i, (text, again) in enumerate(zip(getattr(recorded, what), getattr(made, what), strict=True)):
             if text != again:
                 key = recorded.scenes[i].key
-                return f"{what} caption of record {i}, {key}: {plain(text)!r}, made again {plain(again)!r}"
+                return f"{what} caption of record {i}, {key}: {json_value(text)!r}, made again {json_value(again)!r}"
     other = [name for name, column in made.columns.items() if not np.array_equal(column, recorded.columns.get(name))]
     return f"its columns {', '.join(other)} are others, of records or of counterfactuals" if other else ""
 

@@ -10,21 +10,21 @@ from pathlib import Path
 from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import is_litter
-from menagerie.generators.benchmarks.known_classes import Classes, known_classes, spelled, words_of
-from menagerie.generators.sources.rows import LONGEST_TEXT, is_text, read_text
+from menagerie.envs.core.reading import is_system_file
+from menagerie.generators.benchmarks.known_classes import Classes, class_from_folder, known_classes, normalize_name
+from menagerie.generators.sources.rows import LONGEST_TEXT, is_text, read_foreign_text
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
 SHOWN = 8  # most names in a message
 WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
 
 
-def class_names(folder: Path) -> dict[str, str]:
+def folder_classes(folder: Path) -> dict[str, str]:
     """The name of the class of each folder in a set; raises for fewer than two folders, and for an unknown folder."""
     folders, list_file = [path.name for path in folders_in(folder)], folder / "classes.txt"
     classes = None if list_file.is_file() else known_classes(folder.name)
     if classes is not None:
-        folders = [name for name in folders if spelled(name) not in classes.others]
+        folders = [name for name in folders if normalize_name(name) not in classes.others]
     if len(folders) < 2:
         raise UserError(f"{folder} has {len(folders)} folders of classes, and choosing needs at least 2")
     if list_file.is_file():
@@ -36,19 +36,21 @@ def class_names(folder: Path) -> dict[str, str]:
             f"the name of the class {wordless!r} in {folder} isn't known; {WAY_OUT} of {list_file}, or call "
             "the folder as CLIP_benchmark calls the set (imagenet1k, imagenet-a, ...)"
         )
-    return {name: words_of(folder.name, name) for name in folders}
+    return {name: class_from_folder(folder.name, name) for name in folders}
 
 
 def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[str, str]:
     """The class of each folder of a known set; raises unless folders and classes match one to one."""
-    from_one = classes.from_one and {*map(spelled, folders)} == {str(k) for k in range(1, len(classes.names) + 1)}
-    places = {name: int(name) - 1 if from_one else classes.places.get(spelled(name)) for name in folders}
+    from_one = classes.from_one and {*map(normalize_name, folders)} == {
+        str(k) for k in range(1, len(classes.names) + 1)
+    }
+    places = {name: int(name) - 1 if from_one else classes.places.get(normalize_name(name)) for name in folders}
     owners = {place: name for name, place in reversed(places.items())}
     odd = [name for name, place in places.items() if place is None or owners[place] != name]
     lacking = [name for place, name in enumerate(classes.names) if place not in owners]
     if odd or lacking:
         wanting = (("class left", odd), ("folder", lacking))
-        reasons = [f"there is no {kind} for {some(names)}" for kind, names in wanting if names]
+        reasons = [f"there is no {kind} for {first_names(names)}" for kind, names in wanting if names]
         raise UserError(
             f"{folder} has {len(folders)} folders for the {len(classes.names)} classes of {folder.name}: "
             f"{'; '.join(reasons)}; copy the set again, rename them, or {WAY_OUT} of {folder / 'classes.txt'}"
@@ -59,12 +61,12 @@ def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[
 def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
     """The class name of each folder, from the lines "FOLDER<tab>NAME" of `classes.txt`."""
     on_disk = {normalize("NFC", name): name for name in folders}
-    halves = [tuple(map(str.strip, line.partition("\t"))) for line in lines(list_file)]
+    halves = [tuple(map(str.strip, line.partition("\t"))) for line in read_list(list_file)]
     found = {on_disk.get(normalize("NFC", folder), folder): name for folder, _, name in halves}
     if found.keys() != set(folders) or len(found) != len(halves) or not all(found.values()):
         raise UserError(
             f"{list_file} has {len(halves)} lines for {len(folders)} folders, which don't match: "
-            f"{some(sorted(set(folders) ^ found.keys()) or folders)}; {WAY_OUT}"
+            f"{first_names(sorted(set(folders) ^ found.keys()) or folders)}; {WAY_OUT}"
         )
     return {name: found[name] for name in folders}
 
@@ -73,22 +75,22 @@ def folders_in(folder: Path) -> list[Path]:
     """The folders in a folder, in the order of their numbers if they have numbers; hidden folders are skipped."""
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; docs/transfer.md says what belongs there")
-    visible = (path for path in folder.iterdir() if not path.name.startswith(".") and not is_litter(path.name))
+    visible = (path for path in folder.iterdir() if not path.name.startswith(".") and not is_system_file(path.name))
     found = [path for path in visible if path.is_dir()]
     numbered = all(path.name.isdecimal() and path.name.isascii() and len(path.name) < 10 for path in found)
     return sorted(found, key=lambda path: (int(path.name) if numbered else 0, path.name))
 
 
-def some(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """The first few names, for a message."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(repr(name[:60]) for name in names[:SHOWN]) + more
 
 
-def lines(path: Path) -> list[str]:
+def read_list(path: Path) -> list[str]:
     """The lines of a text file, split at newlines only. Raises if the file is empty, has an empty line before its end,
     or one that is too long."""
-    found = [line.strip() for line in read_text(path).rstrip().split("\n")]
+    found = [line.strip() for line in read_foreign_text(path).rstrip().split("\n")]
     if not all(map(is_text, found)):
         raise UserError(
             f"{path} has an empty line, none at all, or one of over {LONGEST_TEXT} letters; give one for each"

@@ -7,14 +7,13 @@ authors' code does.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_drawn
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_csv, read_json
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_shuffled
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import benchmark_of_files
+from menagerie.generators.sources.rows import FileRow, read_csv, read_entries
 
 FOLDER = "clevr_bind"
 OPTIONS = ("pos", *(f"neg_{k}" for k in range(4)))
@@ -31,45 +30,40 @@ SHAPES = ("cube", "sphere", "cylinder")
 PROMPT = "a photo of"
 
 
-class ClevrBind(Photographs):
+class ClevrBind(ItemBenchmark):
     """CLEVR-bind; tasks are tables of attributes or lists of relations, per split."""
 
     figures = ()
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; of equal scores the first in the file wins, but ties of relations are broken at random."""
-        return first_of_drawn(scores, item.record) if item.task in RELATIONS else first_of_best(scores)
+        return first_of_shuffled(scores, item.record) if item.task in RELATIONS else first_of_best(scores)
 
 
-def build(place: Place, name: str = "clevr-bind", prompt: str = "") -> ClevrBind:
-    """Build the benchmark from the tables and lists on which papers test; `prompt` is put directly before captions."""
-    records = [
-        record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts))
-        for record in (*attributes(place), *relations(place))
-    ]
-    return ClevrBind(name, FOLDER, records, place)
+def read_clevr_bind(path: Path, task: str, prompt: str = "") -> Iterator[Record]:
+    """Yield the records of a table or a list; `prompt` is put directly before captions."""
+    for record in relation_records(path, task) if task in RELATIONS else attribute_records(path, task):
+        yield record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts))
 
 
-def attributes(place: Place) -> Iterator[Record]:
+def attribute_records(path: Path, task: str) -> Iterator[Record]:
     """Yield the records whose false captions are in the file; the file's white space in captions is kept."""
-    for task, (file, images) in TABLES.items():
-        for number, row in enumerate(read_csv(place.path(f"{FOLDER}/{file}"), ("file_name", *OPTIONS)), start=1):
-            image = Photograph(f"{images}/{row.text('file_name')}")
-            texts = tuple(row.content[key] for key in OPTIONS if row.text(key))  # `text` raises for an empty one
-            yield Record(f"{task} {number}", task, (image,), texts, image.file)
+    for number, row in enumerate(read_csv(path, ("file_name", *OPTIONS)), start=1):
+        image = Photograph(f"{TABLES[task][1]}/{row.text('file_name')}")
+        texts = tuple(row.content[key] for key in OPTIONS if row.text(key))  # `text` raises for an empty one
+        yield Record(f"{task} {number}", task, (image,), texts, image.file)
 
 
-def relations(place: Place) -> Iterator[Record]:
+def relation_records(path: Path, task: str) -> Iterator[Record]:
     """Yield the records whose false captions are made from the true one."""
-    for task, (file, images) in RELATIONS.items():
-        for entry in read_json(place.path(f"{FOLDER}/{file}")).rows():
-            for k, _ in enumerate(entry.texts("pos")):
-                image = Photograph(f"{images}/{entry.place}")
-                texts = options(entry, entry.content["pos"][k])
-                yield Record(f"{task} {entry.place} {k}", task, (image,), texts, image.file)
+    for entry in read_entries(path, dict):
+        for k, _ in enumerate(entry.texts("pos")):
+            image = Photograph(f"{RELATIONS[task][1]}/{entry.place}")
+            texts = relation_options(entry, entry.content["pos"][k])
+            yield Record(f"{task} {entry.place} {k}", task, (image,), texts, image.file)
 
 
-def options(entry: Row, text: str) -> tuple[str, ...]:
+def relation_options(entry: FileRow, text: str) -> tuple[str, ...]:
     """The true caption "a R b", and its four false ones: "b R a", one with the opposite of R, and two in which the
     third shape replaces a or b."""
     parts = text.split()
@@ -81,21 +75,23 @@ def options(entry: Row, text: str) -> tuple[str, ...]:
     return (text, *(" ".join(words) for words in false))
 
 
-BENCHMARK = BenchmarkSpec(
-    name="clevr-bind",
-    about="colours, shapes and relations of one or two simple objects, five captions each",
-    files=tuple(f"{FOLDER}/{file}" for file, _ in (*TABLES.values(), *RELATIONS.values())),
-    images=tuple(f"{FOLDER}/{images}" for _, images in dict.fromkeys((*TABLES.values(), *RELATIONS.values()))),
+clevr_bind = partial(
+    benchmark_of_files,
+    files={task: f"{FOLDER}/{file}" for task, (file, _) in (TABLES | RELATIONS).items()},
+    images=FOLDER,
+    folders=tuple(dict.fromkeys(f"{FOLDER}/{images}" for _, images in (TABLES | RELATIONS).values())),
     source="github.com/marthaflinderslewis/clip-binding",
     licence="BSD-3",
-    build=build,
 )
-
-
-NAME = "clevr-bind-prompted"
-BENCHMARK_CLEVR_BIND_PROMPTED = replace(
-    BENCHMARK,
-    name=NAME,
+BENCHMARK = clevr_bind(
+    "clevr-bind",
+    read=read_clevr_bind,
+    kind=ClevrBind,
+    about="colours, shapes and relations of one or two simple objects, five captions each",
+)
+BENCHMARK_CLEVR_BIND_PROMPTED = clevr_bind(
+    "clevr-bind-prompted",
+    read=partial(read_clevr_bind, prompt=PROMPT),
+    kind=ClevrBind,
     about="colours, shapes and relations of one or two simple objects, five captions each behind CLIP's prompt",
-    build=partial(build, name=NAME, prompt=PROMPT),
 )

@@ -33,9 +33,9 @@ class Classes(NamedTuple):
 
     names: Sequence[str]
     places: Mapping[str, int]
-    """Class index by folder name, as `spelled` writes it."""
+    """Class index by folder name, as `normalize_name` writes it."""
     others: frozenset[str]
-    """Folders that the set's test leaves out, as `spelled` writes them."""
+    """Folders that the set's test leaves out, as `normalize_name` writes them."""
     from_one: bool
     """Whether numbered folders may count from 1."""
 
@@ -43,38 +43,40 @@ class Classes(NamedTuple):
 @cache
 def known_classes(name: str) -> Classes | None:
     """The classes of the set called `name`; None if its class names aren't known."""
-    key, listed = SAME.get(key_of(name), key_of(name)), read_json(DATA / "folders.json")
-    names = known()["classes"].get(key) or listed["names"].get(key)
+    key, listed = SAME.get(set_name(name), set_name(name)), read_json(DATA / "folders.json")
+    names = clip_names()["classes"].get(key) or listed["names"].get(key)
     if not names:
         return None
     places = {str(number): place for number, place in enumerate(ORDERS.get(key, range(len(names))))}
-    places |= {spelled(class_name): place for place, class_name in enumerate(names) if names.count(class_name) == 1}
-    places |= {spelled(folder): place for place, folder in enumerate(listed["folders"].get(key, ()))}
-    others = frozenset(map(spelled, listed["others"].get(key, ())))
+    places |= {
+        normalize_name(class_name): place for place, class_name in enumerate(names) if names.count(class_name) == 1
+    }
+    places |= {normalize_name(folder): place for place, folder in enumerate(listed["folders"].get(key, ()))}
+    others = frozenset(map(normalize_name, listed["others"].get(key, ())))
     return Classes(names, places, others, key in FROM_ONE)
 
 
 def known_templates(name: str) -> Sequence[str]:
     """CLIP's templates for the set called `name`; a plain one for other sets."""
-    key = key_of(name)
-    return known()["templates"].get(IMAGENET if key in VARIANTS else key, TEMPLATES)
+    key = set_name(name)
+    return clip_names()["templates"].get(IMAGENET if key in VARIANTS else key, TEMPLATES)
 
 
-def words_of(name: str, folder: str) -> str:
+def class_from_folder(name: str, folder: str) -> str:
     """Make a class name from a folder's name: with spaces between words or, if CLIP_benchmark knows the set `name`, as
     it writes class names."""
-    key = key_of(name)
+    key = set_name(name)
     if key in AS_THEY_ARE:
         return folder
     folder = normalize("NFC", folder)
-    return " ".join(folder.replace("_", " ").split()) if key in known()["templates"] else plain(folder)
+    return " ".join(folder.replace("_", " ").split()) if key in clip_names()["templates"] else with_spaces(folder)
 
 
 @cache
-def key_of(name: str) -> str:
+def set_name(name: str) -> str:
     """CLIP_benchmark's name of a data set, found by letters and digits alone: "eurosat" for "EuroSAT". `name` itself if
     there is none."""
-    keys = (*known()["classes"], *known()["templates"], *VARIANTS)
+    keys = (*clip_names()["classes"], *clip_names()["templates"], *VARIANTS)
     return {letters(key): key for key in keys}.get(letters(name), name)
 
 
@@ -83,18 +85,18 @@ def letters(name: str) -> str:
     return "".join(filter(str.isalnum, name)).lower()
 
 
-def plain(name: str) -> str:
+def with_spaces(name: str) -> str:
     """A folder's name with spaces between words."""
     return " ".join(re.split(r"[\s_-]+", name)).strip()
 
 
-def spelled(name: str) -> str:
+def normalize_name(name: str) -> str:
     """A name normalised for comparison: lower-case words, numbers without leading zeros."""
-    words = normalize("NFC", plain(name).lower())
+    words = normalize("NFC", with_spaces(name).lower())
     return str(int(words)) if words.isdecimal() and words.isascii() else words
 
 
 @cache
-def known() -> dict[str, Any]:
+def clip_names() -> dict[str, Any]:
     """CLIP's class names and templates, as CLIP_benchmark lists them."""
     return read_json(DATA / "classes.json")

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int64
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Result
-from menagerie.generators.benchmarks.photographs import PhotographSet, Record
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, ScoredItem
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark, Record
 from menagerie.generators.captions.templates import Caption
 
 
@@ -34,7 +34,7 @@ class Pool(NamedTuple):
     """Each image and text that belong together, by their indices in the pool."""
 
 
-class Measure(NamedTuple):
+class Recall(NamedTuple):
     """A recall: the share of queries with a true candidate among the best k."""
 
     name: str
@@ -44,7 +44,7 @@ class Measure(NamedTuple):
     k: int
 
 
-class Answer(NamedTuple):
+class Ranking(NamedTuple):
     """The ranking of a query's candidates."""
 
     true: int
@@ -53,49 +53,49 @@ class Answer(NamedTuple):
     """Index of the best false candidate."""
     above: int
     """Number of false candidates that score higher than the best true one."""
-    level: tuple[int, int]
+    tied: tuple[int, int]
     """Numbers of false and of true candidates whose score equals that of the best true one."""
     ahead: int
     """Number of false candidates that tie with the candidate `true` and come before it."""
 
 
-def answer(scores: Float[np.ndarray, " m"], true: Int64[np.ndarray, " t"]) -> Answer:
+def rank_candidates(scores: Float[np.ndarray, " m"], true: Int64[np.ndarray, " t"]) -> Ranking:
     """Rank candidates by their scores; there must be true and false ones."""
     false = np.ones(len(scores), bool)
     false[true] = False
     best = scores[true].max()
     first = int(true[scores[true] == best].min())
-    level = false & (scores == best)
-    return Answer(
+    equal = false & (scores == best)
+    return Ranking(
         true=first,
         false=int(np.where(false, scores, -np.inf).argmax()),
         above=int((false & (scores > best)).sum()),
-        level=(int(level.sum()), int((scores[true] == best).sum())),
-        ahead=int(level[:first].sum()),
+        tied=(int(equal.sum()), int((scores[true] == best).sum())),
+        ahead=int(equal[:first].sum()),
     )
 
 
-def among_best(ranked: Answer, k: int) -> Outcome:
+def among_best(ranked: Ranking, k: int) -> Outcome:
     """Whether a true candidate is among the best k."""
-    false, true = ranked.level
+    false, true = ranked.tied
     places = max(k - ranked.above, 0)  # places left for candidates that tie with the best true one
     wrong = math.prod((false - i) / (false + true - i) for i in range(min(places, false + 1)))
     return Outcome(float(ranked.above + ranked.ahead < k), 1 - wrong, 0 < wrong < 1)
 
 
-class MatrixBenchmark(PhotographSet):
+class MatrixBenchmark(PhotographBenchmark):
     """Pools of images and texts. It has no items: its tests are the queries that `results` yields."""
 
     items = ()
     figures = ()
     pools: Sequence[Pool] = ()
-    measures: Sequence[Measure] = ()
+    measures: Sequence[Recall] = ()
 
     @property
     def texts(self) -> Sequence[Caption]:
         return list(dict.fromkeys(phrasing for pool in self.pools for text in pool.texts for phrasing in text))
 
-    def measures_of(self, pool: Pool) -> Sequence[Measure]:
+    def measures_of(self, pool: Pool) -> Sequence[Recall]:
         """The measures to report for a pool; most benchmarks report the same for every pool."""
         return self.measures
 
@@ -122,32 +122,32 @@ class MatrixBenchmark(PhotographSet):
         """A copy in which `texts` maps each text to another. Texts that become empty are dropped, and so are queries
         without a true candidate left."""
         made = copy(self)
-        made.pools = [reworded(pool, texts) for pool in self.pools]
+        made.pools = [reword_pool(pool, texts) for pool in self.pools]
         return made
 
     def results(
         self, pool: Pool, scores: Float[np.ndarray, "n m"], by_text: Float[np.ndarray, "n m"] | None = None
-    ) -> Iterator[Result]:
+    ) -> Iterator[ScoredItem]:
         """Yield the result of every query of a pool under every measure; its item has the query, the best true and the
         best false candidate. If `by_text` is given, texts rank images by these scores."""
         for of_images in (True, False):
             measures = [measure for measure in self.measures_of(pool) if measure.of_images == of_images]
             rows = scores if of_images else (scores if by_text is None else by_text).T
-            for query, true in answers_of(pool, of_images).items() if measures else ():
+            for query, true in true_candidates(pool, of_images).items() if measures else ():
                 row = np.ascontiguousarray(rows[query])
-                ranked = answer(row, true)
+                ranked = rank_candidates(row, true)
                 item = self.item(pool, of_images, query, ranked)
                 shown = row[[ranked.true, ranked.false]].reshape((1, 2) if of_images else (2, 1))
                 for measure in measures:
                     outcome = among_best(ranked, measure.k)
-                    yield Result(item._replace(task=task_of(pool.name, measure)), shown, outcome)
+                    yield ScoredItem(item._replace(task=task_of(pool.name, measure)), shown, outcome)
 
-    def level(self, pool: Pool) -> Iterator[tuple[Item, Outcome]]:
-        """Yield every query of a pool with the outcome that equal scores give."""
+    def tied_outcomes(self, pool: Pool) -> Iterator[tuple[Item, Outcome]]:
+        """Yield every query of a pool with its outcome if all scores are equal."""
         equal = np.broadcast_to(np.float32(0), (len(pool.images), len(pool.texts)))
         return ((result.item, result.outcome) for result in self.results(pool, equal))
 
-    def item(self, pool: Pool, of_images: bool, query: int, ranked: Answer) -> Item:
+    def item(self, pool: Pool, of_images: bool, query: int, ranked: Ranking) -> Item:
         """An item for a query with its best candidates."""
         if of_images:
             record = pool.records[query]
@@ -157,12 +157,12 @@ class MatrixBenchmark(PhotographSet):
         return Item(f"text {query}", "", images, (pool.texts[query][0],), pool.records[ranked.true].name)
 
 
-def task_of(pool: str, measure: Measure) -> str:
+def task_of(pool: str, measure: Recall) -> str:
     """The task of a pool's queries under a measure, such as "imagenet1k acc1"."""
     return f"{pool} {measure.name}".strip()
 
 
-def answers_of(pool: Pool, of_images: bool) -> dict[int, Int64[np.ndarray, " t"]]:
+def true_candidates(pool: Pool, of_images: bool) -> dict[int, Int64[np.ndarray, " t"]]:
     """For each query that has true candidates, their indices."""
     answers: dict[int, list[int]] = {}
     for pair in pool.pairs:
@@ -171,7 +171,7 @@ def answers_of(pool: Pool, of_images: bool) -> dict[int, Int64[np.ndarray, " t"]
     return {query: np.array(true, np.int64) for query, true in sorted(answers.items())}
 
 
-def reworded(pool: Pool, texts: Mapping[Caption, Caption]) -> Pool:
+def reword_pool(pool: Pool, texts: Mapping[Caption, Caption]) -> Pool:
     """A copy of a pool in which `texts` maps each phrasing to another; texts without any phrasing left are dropped."""
     new = [tuple(texts[phrasing] for phrasing in text if texts[phrasing].text) for text in pool.texts]
     places = {old: place for place, old in enumerate(old for old, text in enumerate(new) if text)}

@@ -5,14 +5,15 @@ picks the second image unless the first has more than half of the softmax: on a 
 second right. Columns (by position) and folders follow that code (scripts/evaluate_vlm.py of github.com/tsb0601/MMVP).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from itertools import zip_longest
+from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores, images_chosen
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_csv
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import benchmark_of_files
+from menagerie.generators.sources.rows import read_csv
 
 FILE, IMAGES = "mmvp_vlm/Questions.csv", "mmvp_vlm/MLLM_VLM Images"
 NUMBER, PATTERN, STATEMENT = "Question ID", "Type", "Statement"
@@ -26,13 +27,9 @@ def second_of_level(scores: Scores) -> Outcome:
     return images_chosen(scores)._replace(official=float(a > c and d >= b))
 
 
-def build(place: Place) -> Photographs:
-    """Build the benchmark; two successive lines make a pair, and each visual pattern is a task of 15 pairs."""
-    rows = read_csv(place.path(FILE), (NUMBER, PATTERN, STATEMENT), by_place=True)
-    return Photographs("mmvp-vlm", IMAGES, list(pairs(rows)), place, second_of_level, ("macro over patterns",))
-
-
-def pairs(rows: Sequence[Row]) -> Iterator[Record]:
+def read_pairs(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records: two successive lines make a pair, and each visual pattern is a task of 15 pairs."""
+    rows = read_csv(path, (NUMBER, PATTERN, STATEMENT), by_place=True)
     for first, second in zip_longest(rows[::2], rows[1::2]):
         if second is None or first.text(PATTERN) != second.text(PATTERN):
             raise first.error(f"has no partner of its {PATTERN!r} in the next")
@@ -42,13 +39,14 @@ def pairs(rows: Sequence[Row]) -> Iterator[Record]:
         yield Record(" ".join(map(str, numbers)), first.text(PATTERN), images, texts)
 
 
-BENCHMARK = BenchmarkSpec(
-    name="mmvp-vlm",
+BENCHMARK = benchmark_of_files(
+    "mmvp-vlm",
+    {"": FILE},
+    read_pairs,
+    IMAGES,
+    kind=partial(ItemBenchmark, rules=second_of_level, figures=("macro over patterns",)),
     about="pairs of images that CLIP takes for alike, in nine visual patterns",
-    files=(FILE,),
-    images=(IMAGES,),
     source="huggingface.co/datasets/MMVP/MMVP_VLM (Questions.csv and the folder of images)",
     licence="MIT",
-    build=build,
     counts={"all": 135},
 )

@@ -8,7 +8,7 @@ normal object."""
 import re
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.place import Place
@@ -20,7 +20,7 @@ LEFT, RIGHT = "swap", "swap, right first"  # subsets 1 and 2 of the paper's code
 CAPTION = "A picture of a {} {} and a {} {}"
 
 
-def build(place: Place) -> Photographs:
+def build(place: Place) -> ItemBenchmark:
     """Build the benchmark from all files of the folder; composites with two equal colours are left out. Each order of
     mention is a task."""
     folder = place.only(FOLDER)
@@ -38,7 +38,7 @@ def build(place: Place) -> Photographs:
             right_first = CAPTION.format(c2, b, c1, a), CAPTION.format(c1, b, c2, a)
             records.append(Record(file, LEFT, (Photograph(file),), left_first, cluster))
             records.append(Record(file, RIGHT, (Photograph(file),), right_first, cluster))
-    return Photographs("ncd", FOLDER, records, place, figures=())
+    return ItemBenchmark("ncd", FOLDER, records, place, figures=())
 
 
 BENCHMARK = BenchmarkSpec(

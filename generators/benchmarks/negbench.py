@@ -5,13 +5,19 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, texts_chosen
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, of_tasks
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.benchmarks.retrieval import Retrieval, name_in, records_of
-from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers, named_in
+from menagerie.generators.benchmarks.photographs import (
+    ItemBenchmark,
+    Photograph,
+    Record,
+    summaries_by_task,
+)
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
+from menagerie.generators.benchmarks.retrieval import Retrieval, caption_records
+from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import read_csv
 
@@ -24,7 +30,7 @@ OPTIONS = tuple(f"caption_{k}" for k in range(4))
 TEMPLATES = ("positive", "negative", "hybrid")
 
 
-class NegBench(Photographs):
+class NegBench(ItemBenchmark):
     """Multiple choice. Items list the true caption first; officially, of equal scores the first in the file's order
     wins."""
 
@@ -40,7 +46,7 @@ class NegBench(Photographs):
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """For each of the two sets of images, the mean over all its records."""
-        return of_tasks(items, outcomes, lambda item: item.task.partition(" ")[0])
+        return summaries_by_task(items, outcomes, lambda item: item.task.partition(" ")[0])
 
 
 def build(place: Place) -> NegBench:
@@ -53,14 +59,14 @@ def build(place: Place) -> NegBench:
             if template not in TEMPLATES:
                 raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
             places[f"{name} {number}"] = true = row.whole_number("correct_answer", len(OPTIONS) - 1)
-            texts, image = (options.pop(true), *options), name_in(row.text("image_path"))
+            texts, image = (options.pop(true), *options), row.file_name("image_path")
             records.append(Record(f"{name} {number}", f"{name} {template}", (Photograph(image),), texts, image))
     made = NegBench("negbench", IMAGES, records, place)
     made.places = places
     return made
 
 
-def shown(path: Path) -> Iterator[PhotographId]:
+def negbench_photographs(path: Path) -> Iterator[PhotographId]:
     """The COCO photographs in an annotation file; none for VOC2007's file."""
     rows = [] if path.name == Path(FILES["voc2007"]).name else read_csv(path, ("image_path",))
     return file_numbers(COCO, path, (row.text("image_path") for row in rows))
@@ -74,7 +80,7 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/m1k2zoo/negbench (links in its README); images of COCO val2017 and VOC2007 in one folder",
     licence="MIT; images: see COCO and VOC",
     build=build,
-    photographs=shown,
+    photographs=negbench_photographs,
     counts={"coco": 5914, "voc2007": 5031},
     published={
         "CLIP ViT-B/32, OpenAI": {
@@ -91,22 +97,20 @@ RETRIEVAL_FILES = {
 }
 
 
-def build_retrieval(place: Place) -> Retrieval:
-    """Build the retrieval benchmark; each of its two files is a pool."""
-    records = []
-    for task, file in RETRIEVAL_FILES.items():
-        rows = read_csv(place.path(file), ("filepath", "captions"))
-        records += records_of(((name_in(row.text("filepath")), row.texts("captions")) for row in rows), task)
-    return Retrieval("negbench-retrieval", IMAGES, records, place)
+def read_captions_table(path: Path, task: str) -> list[Record]:
+    """The images of a table with their captions."""
+    rows = read_csv(path, ("filepath", "captions"))
+    return caption_records(((row.file_name("filepath"), row.texts("captions")) for row in rows), task)
 
 
-BENCHMARK_NEGBENCH_RETRIEVAL = BenchmarkSpec(
-    name="negbench-retrieval",
+BENCHMARK_NEGBENCH_RETRIEVAL = benchmark_of_files(
+    "negbench-retrieval",
+    RETRIEVAL_FILES,
+    read_captions_table,
+    IMAGES,
+    kind=Retrieval,
+    shows=partial(file_numbers, COCO),
     about="which of all captions is an image's, and which of all images a caption's, when captions also deny",
-    files=tuple(RETRIEVAL_FILES.values()),
-    images=(IMAGES,),
     source="github.com/m1k2zoo/negbench (links in its datasets.md); images of COCO val2017 in one folder",
     licence="MIT; images: see COCO",
-    build=build_retrieval,
-    photographs=named_in(COCO, lambda path: read_csv(path, ("filepath",)), "filepath"),
 )

@@ -41,7 +41,7 @@ class Photograph(NamedTuple):
 
 class Record(NamedTuple):
     """k images and m texts. Image i belongs with text i and texts from k on are false, unless the benchmark says that
-    more texts are true (`Photographs`, `Retrieval`)."""
+    more texts are true (`ItemBenchmark`, `Retrieval`)."""
 
     name: str
     task: str
@@ -49,9 +49,11 @@ class Record(NamedTuple):
     texts: tuple[str, ...]
     cluster: str = ""
     """A name shared by records that resemble each other: a bootstrap draws them together."""
+    tags: tuple[str, ...] = ()
+    """Names of groups of records whose results are reported too."""
 
 
-class PhotographSet(Benchmark):
+class PhotographBenchmark(Benchmark):
     """The base of benchmarks with records of image files."""
 
     figures: Sequence[str] = ("all",)
@@ -71,12 +73,12 @@ class PhotographSet(Benchmark):
         """
         self.name = name
         images = place.images(folder)
-        check_records(name, images, records)
-        lost, self.lacking = missing_images(images, records, self.reader)
+        check_benchmark_records(name, images, records)
+        _, lost, self.lacking = self.reader.search(images, sorted(image_names(records)))
         if lost and not place.allow_missing:
             raise UserError(f"{name}: {self.lacking}; put them there, or score the other records with --allow-missing")
-        self.records = [record for record in records if not lost & images_of([record])]
-        self.dropped = [record for record in records if lost & images_of([record])]
+        self.records = [record for record in records if not lost & image_names([record])]
+        self.dropped = [record for record in records if lost & image_names([record])]
         self.missing = Counter(record.task for record in self.dropped)
         shown = list(dict.fromkeys(image for record in self.records for image in record.images))
         reading = {"squashed": place.squashed, "interpolation": place.interpolation, "workers": place.workers}
@@ -98,8 +100,8 @@ class PhotographSet(Benchmark):
 
     def content(self) -> Iterator[str]:
         """Yield everything that decides a result except pixels: records, and the sizes of image files in bytes."""
-        yield from (repr(tuple(record)) for record in self.records)
-        for name in sorted(set(map(self.reader.file_of, images_of(self.records)))):
+        yield from (repr(record[:-1]) for record in self.records)  # without tags, which change no score
+        for name in sorted(set(map(self.reader.file_of, image_names(self.records)))):
             yield f"{name} {self.files.place(name).path.stat().st_size}"
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
@@ -112,14 +114,14 @@ class PhotographSet(Benchmark):
         """A hash of everything that decides the pixels of an image."""
         return self.files.fingerprint(number)
 
-    def framed(self, resolution: int, squashed: bool, interpolation: str) -> "PhotographSet":
+    def framed(self, resolution: int, squashed: bool, interpolation: str) -> "PhotographBenchmark":
         """A copy whose images are cropped and scaled in another way; annotation files aren't read again."""
         made = copy(self)
         made.files = self.files.framed(resolution, squashed, interpolation)
         return made
 
     @abstractmethod
-    def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
+    def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographBenchmark":
         """A copy in which `texts` maps each text to another, without tests of which a text becomes empty."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
@@ -127,12 +129,12 @@ class PhotographSet(Benchmark):
 
         To make intervals it is called with some of the items, so `self.items` decides which records or tasks count.
         """
-        tasks = of_tasks(items, outcomes)
+        tasks = summaries_by_task(items, outcomes)
         means = {"macro": macro(list(tasks.values())), "all": summarise(outcomes)}
         return {name: means["macro" if name.startswith("macro") else "all"] for name in self.figures} or tasks
 
 
-class Photographs(PhotographSet):
+class ItemBenchmark(PhotographBenchmark):
     """A benchmark in which each record is one item. The default rule is "strictly higher than all others"."""
 
     def __init__(
@@ -145,7 +147,7 @@ class Photographs(PhotographSet):
         figures: Sequence[str] | None = None,
         true_texts: int = 1,
     ) -> None:
-        """See `PhotographSet`; `rules` is the rule for all records, or a rule by task. Of a record's texts
+        """See `PhotographBenchmark`; `rules` is the rule for all records, or a rule by task. Of a record's texts
         `true_texts` are true of each image: those of image i start at text i."""
         super().__init__(name, folder, records, place)
         self._rules = {"": rules} if callable(rules) else rules
@@ -169,7 +171,7 @@ class Photographs(PhotographSet):
             yield f"{task} {getattr(rule, '__qualname__', type(rule).__qualname__)}"
         yield from super().content()
 
-    def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
+    def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographBenchmark":
         """A copy in which `texts` maps each text to another, without items of which a text becomes empty."""
         made = copy(self)
         kept = (item._replace(texts=tuple(texts[text] for text in item.texts)) for item in self.items)
@@ -180,11 +182,11 @@ class Photographs(PhotographSet):
         return (self._rules.get("") or self._rules[item.task])(scores)
 
 
-def check_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:
+def check_benchmark_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:
     """Raise unless there are records, and each has a name that is unique in its task and can be written to a file."""
     if not records:
         raise UserError(f"{name} has no records in {folder}; get its files again")
-    named = ((record, (*record[:2], record.cluster, *images_of([record]))) for record in records)
+    named = ((record, (*record[:2], record.cluster, *image_names([record]))) for record in records)
     if halved := next((record for record, words in named if not writable(" ".join(words))), None):
         raise UserError(f"{name} names something with half a character in it: {halved.name!r}; rename it")
     names = Counter((record.task, record.name) for record in records)
@@ -192,24 +194,9 @@ def check_records(name: str, folder: SearchedFolders, records: Sequence[Record])
         raise UserError(f"{name} has {twice!r} more than once; correct its files, or get them again")
 
 
-def images_of(records: Sequence[Record]) -> set[str]:
+def image_names(records: Sequence[Record]) -> set[str]:
     """The names of the images that records show."""
     return {image.file for record in records for image in record.images}
-
-
-def missing_images(
-    folder: SearchedFolders, records: Sequence[Record], reader: type[ImageFiles]
-) -> tuple[set[str], str]:
-    """The images whose files don't exist, and a message about them, empty if all do; raises for a path outside the
-    folder."""
-    named = images_of(records)
-    there = folder.found(set(map(reader.file_of, named)))
-    lost = {name for name in named if reader.file_of(name) not in there}
-    if not lost:
-        return lost, ""
-    first = min(lost)
-    where = " and ".join(str(place.folder) for place in folder.places(reader.file_of(first)))
-    return lost, f"{len(lost)} of {len(named)} images are missing in {where}, the first is {first!r:.200}"
 
 
 def macro(parts: Sequence[Summary]) -> Summary:
@@ -221,7 +208,7 @@ def macro(parts: Sequence[Summary]) -> Summary:
     return Summary(official, neutral, ties, sum(part.n for part in known))
 
 
-def by_task(
+def group_by_task(
     items: Sequence[Item], outcomes: Sequence[Each], name: Callable[[Item], Any] = attrgetter("task")
 ) -> dict[Any, list[Each]]:
     """Collect the items' outcomes, or whatever `outcomes` has for each item, by the items' tasks or another `name`."""
@@ -231,8 +218,8 @@ def by_task(
     return parts
 
 
-def of_tasks(
+def summaries_by_task(
     items: Sequence[Item], outcomes: Sequence[Outcome], name: Callable[[Item], Any] = attrgetter("task")
 ) -> dict[Any, Summary]:
     """The summary of each task's outcomes, or of those of the items that share another `name`."""
-    return {part: summarise(its) for part, its in by_task(items, outcomes, name).items()}
+    return {part: summarise(its) for part, its in group_by_task(items, outcomes, name).items()}

@@ -12,14 +12,15 @@ ones exchange the textures; scoring is strict. The authors score only a tenth of
 here all are scored. The number of images isn't known for sure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from reprlib import repr as shown
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_drawn
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_shuffled
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_csv
+from menagerie.generators.sources.rows import FileRow, read_csv
 
 FOLDER = "pug_spar"  # as unpacked, images beside the table; images may also be in a folder of their own
 TABLE, IMAGES = f"{FOLDER}/labels.csv", f"{FOLDER}/images"
@@ -38,43 +39,42 @@ PAIRS = {
 KNOWN = {POSITIONS: ("left", "right", "bottom", "top"), TEXTURES: (DEFAULT, "blue", "red", "grass", "stone")}
 
 
-class PugSpar(Photographs):
+class PugSpar(ItemBenchmark):
     """PUG:SPAR; tasks are pairs of places or of textures."""
 
     figures = ()
 
+    def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
+        """See `ItemBenchmark`; images may also be in a folder of their own."""
+        super().__init__(name, IMAGES if place.path(IMAGES).is_dir() else folder, records, place)
+
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; ties are broken at random, with the record as seed."""
-        return first_of_drawn(scores, item.record)
+        return first_of_shuffled(scores, item.record)
 
 
-def build(place: Place) -> PugSpar:
-    """Build PUG:SPAR from the pictures that are tests (`records_of`)."""
-    records = [record for row in read_csv(place.path(TABLE), COLUMNS) for record in records_of(row)]
-    return PugSpar("pug-spar", IMAGES if place.path(IMAGES).is_dir() else FOLDER, records, place)
+def read_spar(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records of the table's lines that are tests; raises for unknown places or textures."""
+    for row in read_csv(path, COLUMNS):
+        a, b = (cell(row, column) for column in ANIMALS)
+        if not a or not b or a == b:
+            continue
+        first, second = known_values(row, TEXTURES)
+        columns, template = TEXTURES, TEXTURED
+        if first.lower() == DEFAULT:
+            (first, second), columns, template = known_values(row, POSITIONS), POSITIONS, PLACED
+        if (task := PAIRS[columns].get(first.lower())) and first.lower() != second.lower():
+            image = row.text("filename")
+            texts = template.format(a, first, b, second), template.format(b, first, a, second)
+            yield Record(f"{task} {image}", task, (Photograph(image),), texts, animals_key(a, b))
 
 
-def records_of(row: Row) -> Iterator[Record]:
-    """Yield the record of a line if it is a test; raises for unknown places or textures."""
-    a, b = (cell(row, column) for column in ANIMALS)
-    if not a or not b or a == b:
-        return
-    first, second = values(row, TEXTURES)
-    columns, template = TEXTURES, TEXTURED
-    if first.lower() == DEFAULT:
-        (first, second), columns, template = values(row, POSITIONS), POSITIONS, PLACED
-    if (task := PAIRS[columns].get(first.lower())) and first.lower() != second.lower():
-        image = row.text("filename")
-        texts = template.format(a, first, b, second), template.format(b, first, a, second)
-        yield Record(f"{task} {image}", task, (Photograph(image),), texts, cluster_of(a, b))
-
-
-def cluster_of(a: str, b: str) -> str:
+def animals_key(a: str, b: str) -> str:
     """Pictures of the same two animals form a cluster."""
     return " + ".join(sorted((a, b)))
 
 
-def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
+def known_values(row: FileRow, columns: tuple[str, str]) -> tuple[str, str]:
     """The places, or the textures, of a line's two animals."""
     for column in columns:
         if cell(row, column).lower() not in (known := KNOWN[columns]):
@@ -83,20 +83,21 @@ def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
     return first, second
 
 
-def cell(row: Row, column: str) -> str:
+def cell(row: FileRow, column: str) -> str:
     """The text in a row's column; "" if there is no value."""
     text = " ".join(row.content[column].split())
     return "" if text.lower() == ABSENT else text
 
 
-BENCHMARK_PUG_SPAR = BenchmarkSpec(
-    name="pug-spar",
+BENCHMARK_PUG_SPAR = benchmark_of_files(
+    "pug-spar",
+    {"": TABLE},
+    read_spar,
+    FOLDER,
+    kind=PugSpar,
     about="two animals of a game engine, exchanged in the false caption: by place and by texture",
-    files=(TABLE,),
-    images=(FOLDER,),
     source="github.com/facebookresearch/PUG",
     licence="CC BY-NC 4.0",
-    build=build,
     counts={"left/right": 9920, "bottom/top": 9920},
 )
 
@@ -104,24 +105,23 @@ BENCHMARK_PUG_SPAR = BenchmarkSpec(
 SPARE, SPARE_FOLDER = "pug_spare/PUG_SPARE.csv", "pug_spare"
 
 
-def build_spare(place: Place) -> Photographs:
-    """Build PUG:SPARE from all pictures whose two animals and two textures differ, grouped by background."""
-    records = []
-    for row in read_csv(place.path(SPARE), ("filename", WORLD, *ANIMALS, *TEXTURES)):
+def read_spare(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records of PUG:SPARE: all pictures whose two animals and two textures differ, grouped by background."""
+    for row in read_csv(path, ("filename", WORLD, *ANIMALS, *TEXTURES)):
         (a, b), (first, second) = map(row.text, ANIMALS), map(row.text, TEXTURES)
         if a != b and first != second:
             image, world = f"{row.text(WORLD)}/{row.text('filename')}", row.text(WORLD)
             texts = (f"{first} {a} and {second} {b}", f"{second} {a} and {first} {b}")
-            records.append(Record(image, world, (Photograph(image),), texts, cluster_of(a, b)))
-    return Photographs("pug-spare", SPARE_FOLDER, records, place)
+            yield Record(image, world, (Photograph(image),), texts, animals_key(a, b))
 
 
-BENCHMARK_PUG_SPARE = BenchmarkSpec(
-    name="pug-spare",
+BENCHMARK_PUG_SPARE = benchmark_of_files(
+    "pug-spare",
+    {"": SPARE},
+    read_spare,
+    SPARE_FOLDER,
+    kind=ItemBenchmark,
     about="two animals of a game engine, their textures exchanged in the false caption",
-    files=(SPARE,),
-    images=(SPARE_FOLDER,),
     source="github.com/kdariina/CLIP-not-BoW-unimodally (links in its README)",
     licence="not stated; not for generative AI",
-    build=build_spare,
 )

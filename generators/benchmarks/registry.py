@@ -5,8 +5,8 @@ Add one by adding a file.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.plugins import Exports, own_module
@@ -14,7 +14,7 @@ from menagerie.generators.sources.kept_out import PhotographId
 from menagerie.generators.sources.place import Place
 
 if TYPE_CHECKING:
-    from menagerie.generators.benchmarks.photographs import PhotographSet
+    from menagerie.generators.benchmarks.photographs import PhotographBenchmark, Record
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class BenchmarkSpec:
     source: str
     """Where to get the annotation files and the images."""
     licence: str
-    build: Callable[["Place"], "PhotographSet"]
+    build: Callable[["Place"], "PhotographBenchmark"]
     """Reads the annotation files; raises for errors in them, and for missing images unless they are allowed."""
     photographs: Callable[[Path], Iterable[PhotographId]] | None = None
     """Yields the photographs of COCO, Visual Genome or Flickr in an annotation file, so that training leaves them out;
@@ -46,11 +46,40 @@ class BenchmarkSpec:
     """Published percentages, by model and measure."""
 
 
+def benchmark_of_files(
+    name: str,
+    files: Mapping[str, str],
+    read: Callable[[Path, str], Iterable["Record"]],
+    images: str,
+    kind: Callable[..., "PhotographBenchmark"],
+    shows: Callable[[Path, Iterable[str]], Iterable[PhotographId]] | None = None,
+    folders: tuple[str, ...] = (),
+    **facts: Any,
+) -> BenchmarkSpec:
+    """Make the spec of a benchmark from the function that reads the records of an annotation file.
+
+    `files` are the annotation files of its parts; `read` gets a file and its part. Images are below the folder
+    `images`, or, if not all of it belongs to the benchmark, in its `folders`. `kind` makes the benchmark of its name,
+    `images`, records and `Place`. `shows` gives the photographs of COCO, Visual Genome or Flickr among a file's images.
+    """
+
+    def build(place: Place) -> "PhotographBenchmark":
+        records = [record for part, file in files.items() for record in read(place.path(file), part)]
+        return kind(name, images, records, place)
+
+    def photographs(path: Path) -> Iterable[PhotographId]:
+        part = next(part for part, file in files.items() if PurePath(file).name == path.name)
+        return shows(path, (image.file for record in read(path, part) for image in record.images)) if shows else ()
+
+    facts |= {"build": build, "photographs": photographs if shows else None}
+    return BenchmarkSpec(name=name, files=tuple(files.values()), images=folders or (images,), **facts)
+
+
 EXPORTS = Exports("menagerie.generators.benchmarks", Path(__file__).parent, "BENCHMARK", "benchmark")
 names: Callable[[], tuple[str, ...]] = EXPORTS.names
 
 
-def check_benchmark(name: str) -> str:
+def check_benchmark_name(name: str) -> str:
     """Return `name` if a benchmark has it, or if it is file.py:NAME of an existing file; else raise. Doesn't run the
     file."""
     path, _, attribute = name.rpartition(":")
@@ -61,9 +90,9 @@ def check_benchmark(name: str) -> str:
     return name
 
 
-def load(name: str) -> BenchmarkSpec:
+def load_benchmark(name: str) -> BenchmarkSpec:
     """Load the benchmark called `name`, or file.py:NAME from a user's file, which is run."""
-    path, _, attribute = check_benchmark(name).rpartition(":")
+    path, _, attribute = check_benchmark_name(name).rpartition(":")
     if not path:
         return EXPORTS.load(name)
     spec = getattr(own_module(path), attribute, None)
@@ -74,9 +103,9 @@ def load(name: str) -> BenchmarkSpec:
     return spec
 
 
-def chosen(named: Iterable[str]) -> list[BenchmarkSpec]:
+def load_benchmarks(named: Iterable[str]) -> list[BenchmarkSpec]:
     """The benchmarks that a command line names, or all if it names none; raises if two have one name."""
-    specs = [load(name) for name in tuple(named) or names()]
+    specs = [load_benchmark(name) for name in tuple(named) or names()]
     called = [spec.name for spec in specs]
     if again := next((name for name in called if called.count(name) > 1), None):
         raise UserError(f"--benchmarks names {again!r} twice; name it once, or rename one of two that are called so")

@@ -7,20 +7,20 @@ have, has other images, so its figures differ.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall
 from menagerie.generators.benchmarks.photographs import Photograph, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.coco import read_photographs
+from menagerie.generators.sources.coco import read_coco
 from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import read_json, read_json_list
+from menagerie.generators.sources.rows import read_entries, read_json_object
 
-MEASURES = tuple(Measure(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
+MEASURES = tuple(Recall(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
 SPLIT = "test"
 CaptionedImage = tuple[str, tuple[str, ...]]  # an image file and its captions
 
@@ -47,7 +47,7 @@ class Retrieval(MatrixBenchmark):
         return Pool(task, records, images, texts, tuple((row, column) for column, row in enumerate(owners)))
 
 
-def records_of(captioned: Iterable[CaptionedImage], task: str = "") -> list[Record]:
+def caption_records(captioned: Iterable[CaptionedImage], task: str = "") -> list[Record]:
     """Make records from image files and their captions."""
     return [Record(file, task, (Photograph(file),), texts) for file, texts in captioned]
 
@@ -68,23 +68,18 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     if path.name == Path(forms[0]).name:
         state = path.stat()
         return list(karpathy_images(path.resolve(), state.st_size, state.st_mtime_ns))
-    return [(name_in(entry.text("image")), entry.texts("caption")) for entry in read_json_list(path)]
+    return [(entry.file_name("image"), entry.texts("caption")) for entry in read_entries(path, list)]
 
 
 @lru_cache(maxsize=2)
 def karpathy_images(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
     """The test split in Karpathy's file, which is large: retrieval and word orders read it only once. `size` and
     `changed` (time of the last change) tell versions of it apart in the cache."""
-    entries = [entry for entry in read_json(path).rows("images") if entry.text("split") == SPLIT]
+    entries = [entry for entry in read_json_object(path).rows("images") if entry.text("split") == SPLIT]
     return tuple(
         (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.rows("sentences")))
         for entry in entries
     )
-
-
-def name_in(path: str) -> str:
-    """The last part of a path, without the folders of the machine that wrote it."""
-    return path.rpartition("/")[2]
 
 
 def karpathy(
@@ -94,7 +89,7 @@ def karpathy(
     in one of the files `forms`."""
 
     def build(place: Place) -> Retrieval:
-        return Retrieval(name, images, records_of(karpathy_test(place, forms)), place)
+        return Retrieval(name, images, caption_records(karpathy_test(place, forms)), place)
 
     def shown(path: Path) -> Iterator[PhotographId]:
         return file_numbers(collection, path, (file for file, _ in captions_in(path, forms)))
@@ -113,14 +108,6 @@ def karpathy(
     )
 
 
-def val2017(place: Place) -> Retrieval:
-    """Build retrieval on all images of COCO val2017."""
-    photographs = read_photographs(place.path(VAL2017))
-    records = records_of((photograph.file, tuple(photograph.texts)) for photograph in photographs)
-    return Retrieval("retrieval-coco-val2017", "coco/val2017", records, place)
-
-
-VAL2017 = "coco/annotations/captions_val2017.json"
 BENCHMARK_RETRIEVAL_COCO = karpathy(
     "retrieval-coco",
     "COCO",
@@ -141,14 +128,15 @@ BENCHMARK_RETRIEVAL_FLICKR30K = karpathy(
     "or BLIP's flickr30k_test.json; images: shannon.cs.illinois.edu/DenotationGraph, by request",
     "research only; images: Flickr's terms",
 )
-BENCHMARK_RETRIEVAL_COCO_VAL2017 = BenchmarkSpec(
-    name="retrieval-coco-val2017",
+BENCHMARK_RETRIEVAL_COCO_VAL2017 = benchmark_of_files(
+    "retrieval-coco-val2017",
+    {"": "coco/annotations/captions_val2017.json"},
+    lambda path, part: caption_records((image.file, tuple(image.texts)) for image in read_coco(path)),
+    "coco/val2017",
+    kind=Retrieval,
+    shows=partial(file_numbers, COCO),
     about="which of all captions is an image's, and which of all images a caption's: COCO val2017",
-    files=(VAL2017,),
-    images=("coco/val2017",),
     source="cocodataset.org, 2017 Val images and 2017 Train/Val annotations",
     licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
-    build=val2017,
-    photographs=lambda path: file_numbers(COCO, path, (photograph.file for photograph in read_photographs(path))),
     counts={"all": 5000},
 )

@@ -10,14 +10,15 @@ There are two overall accuracies: over all records (micro), as SugarCrepe's pape
 (macro), as SPARO's paper reports; SugarCrepe++'s paper reports the files alone.
 """
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores, true_above
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.kept_out import COCO, named_in
-from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_json, read_json_list
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import benchmark_of_files
+from menagerie.generators.sources.kept_out import COCO, file_numbers
+from menagerie.generators.sources.rows import FileRow, read_entries
 
 COUNTS = {
     **{"add_att": 692, "add_obj": 2062},
@@ -29,37 +30,37 @@ IMAGES = "coco/val2017"
 FIGURES = ("micro", "macro")
 
 
-def build(place: Place) -> Photographs:
-    """Build SugarCrepe. Records keep the files' keys, which have gaps in swap_obj."""
-    records = [
-        record_of(entry, Path(file).stem, entry.place, "caption", "negative_caption")
-        for file in BENCHMARK.files
-        for entry in entries_of(place.path(file))
-    ]
-    return Photographs("sugarcrepe", IMAGES, records, place, figures=FIGURES)
+def read_sugarcrepe(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records of a file. They keep the file's keys, which have gaps in swap_obj."""
+    for entry in read_entries(path, dict):
+        yield record_with_texts(entry, f"{part} {entry.place}", part, "caption", "negative_caption")
 
 
-def entries_of(path: Path) -> list[Row]:
-    return read_json(path).rows()
-
-
-def record_of(entry: Row, part: str, number: object, *texts: str) -> Record:
+def record_with_texts(entry: FileRow, name: str, part: str, *texts: str) -> Record:
     """A record with the texts under some keys; records of one photograph form a cluster."""
     image = entry.text("filename")
-    return Record(f"{part} {number}", part, (Photograph(image),), tuple(map(entry.text, texts)), image)
+    return Record(name, part, (Photograph(image),), tuple(map(entry.text, texts)), image)
 
 
-BENCHMARK = BenchmarkSpec(
-    name="sugarcrepe",
+BENCHMARK = benchmark_of_files(
+    "sugarcrepe",
+    {name: f"sugarcrepe/{name}.json" for name in COUNTS},
+    read_sugarcrepe,
+    IMAGES,
+    kind=partial(ItemBenchmark, figures=FIGURES),
+    shows=partial(file_numbers, COCO),
     about="captions with an attribute (att), an object (obj) or a relation (rel) added, replaced or swapped",
-    files=tuple(f"sugarcrepe/{name}.json" for name in COUNTS),
-    images=(IMAGES,),
     source="github.com/RAIVNLab/sugar-crepe (data/*.json); images: cocodataset.org, 2017 Val images",
     licence="MIT; images: Flickr's terms, see COCO",
-    build=build,
-    photographs=named_in(COCO, entries_of, "filename"),
     counts=COUNTS,
 )
+
+
+def read_sugarcrepe_pp(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records of a file of SugarCrepe++."""
+    for entry in read_entries(path, list):
+        name = f"{part} {entry.field('id', int)}"
+        yield record_with_texts(entry, name, part, "caption", "caption2", "negative_caption")
 
 
 def both_above(scores: Scores) -> Outcome:
@@ -67,24 +68,15 @@ def both_above(scores: Scores) -> Outcome:
     return true_above(scores, 2)
 
 
-def build_plus(place: Place) -> Photographs:
-    """Build SugarCrepe++."""
-    records = [
-        record_of(entry, Path(file).stem, entry.field("id", int), "caption", "caption2", "negative_caption")
-        for file in BENCHMARK_SUGARCREPE_PP.files
-        for entry in read_json_list(place.path(file))
-    ]
-    return Photographs("sugarcrepe-pp", IMAGES, records, place, both_above, FIGURES, true_texts=2)
-
-
-BENCHMARK_SUGARCREPE_PP = BenchmarkSpec(
-    name="sugarcrepe-pp",
+BENCHMARK_SUGARCREPE_PP = benchmark_of_files(
+    "sugarcrepe-pp",
+    {name: f"sugarcrepe_pp/{name}.json" for name in PLUS_COUNTS},
+    read_sugarcrepe_pp,
+    IMAGES,
+    kind=partial(ItemBenchmark, rules=both_above, figures=FIGURES, true_texts=2),
+    shows=partial(file_numbers, COCO),
     about="two captions that say the same, and one of nearly the same words that doesn't",
-    files=tuple(f"sugarcrepe_pp/{name}.json" for name in PLUS_COUNTS),
-    images=(IMAGES,),
     source="github.com/Sri-Harsha/scpp (data/*.json); images: cocodataset.org, 2017 Val images",
     licence="CC BY 4.0; images: Flickr's terms, see COCO",
-    build=build_plus,
-    photographs=named_in(COCO, read_json_list, "filename"),
     counts=PLUS_COUNTS,
 )

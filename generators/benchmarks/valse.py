@@ -4,16 +4,15 @@ As in the authors' code, a record is scored only if at least two of three annota
 is right if its caption scores strictly higher: the paper's pairwise accuracy, averaged over the eleven files.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
-from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_json
+from menagerie.generators.sources.rows import read_entries
 
-IMAGES = "valse/images"
 COUNTS = {
     **{"existence": 505, "plurals": 851},
     **{"counting-hard": 868, "counting-small-quant": 900, "counting-adversarial": 691},
@@ -24,38 +23,33 @@ VOTES = 2  # of three annotators
 VISUAL7W = "v7w_"  # prefix of the numbers that Visual Genome gives Visual7W's photographs
 
 
-def build(place: Place) -> Photographs:
-    """Build the benchmark from all files' records that annotators confirmed (`confirmed`); the paper reports the mean
-    over files."""
-    records = [
-        Record(f"{name} {entry.place}", name, (Photograph(image),), (entry.text("caption"), entry.text("foil")), image)
-        for name, file in zip(COUNTS, BENCHMARK.files, strict=True)
-        for entry in confirmed(place.path(file))
-        for image in [entry.text("image_file")]
-    ]
-    return Photographs("valse", IMAGES, records, place, figures=("macro", "micro"))
+def read_confirmed(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records of a file for which enough annotators chose the caption."""
+    for entry in read_entries(path, dict):
+        if entry.inside("mturk").number("caption") >= VOTES:
+            image = entry.text("image_file")
+            texts = (entry.text("caption"), entry.text("foil"))
+            yield Record(f"{part} {entry.place}", part, (Photograph(image),), texts, image)
 
 
-def confirmed(path: Path) -> list[Row]:
-    """The records of a file for which enough annotators chose the caption."""
-    return [entry for entry in read_json(path).rows() if entry.inside("mturk").number("caption") >= VOTES]
+def valse_photographs(path: Path, images: Iterable[str]) -> Iterator[PhotographId]:
+    """The photographs of COCO and Visual Genome among images; those of SWiG, and VisDial's own, are in neither."""
+    for image in images:
+        if image.startswith(VISUAL7W):
+            yield from file_numbers(VISUAL_GENOME, path, [image.removeprefix(VISUAL7W)])
+        elif not image.startswith("VisualDialog") and (number := coco_number(image)):
+            yield number
 
 
-def shown(path: Path) -> Iterator[PhotographId]:
-    """The photographs of COCO and Visual Genome in one file; images of SWiG, and VisDial's own, are in neither."""
-    files = [entry.text("image_file") for entry in confirmed(path)]
-    yield from file_numbers(VISUAL_GENOME, path, (f.removeprefix(VISUAL7W) for f in files if f.startswith(VISUAL7W)))
-    yield from filter(None, map(coco_number, (file for file in files if not file.startswith("VisualDialog"))))
-
-
-BENCHMARK = BenchmarkSpec(
-    name="valse",
+BENCHMARK = benchmark_of_files(
+    "valse",
+    {name: f"valse/data/{name}.json" for name in COUNTS},
+    read_confirmed,
+    "valse/images",
+    kind=partial(ItemBenchmark, figures=("macro", "micro")),
+    shows=valse_photographs,
     about="existence, plurals, numbers, relations, actions or coreference, changed in the false caption",
-    files=tuple(f"valse/data/{name}.json" for name in COUNTS),
-    images=(IMAGES,),
     source="github.com/Heidelberg-NLP/VALSE (data/*.json); images: Visual7W, COCO 2014 and 2017, SWiG, VisDial",
     licence="MIT; images: as of each set",
-    build=build,
-    photographs=shown,
     counts=COUNTS,
 )

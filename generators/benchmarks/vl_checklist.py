@@ -12,11 +12,11 @@ from itertools import product
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_task, macro
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, group_by_task, macro
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_json_rows
+from menagerie.generators.sources.rows import FileRow, read_lists
 
 FOLDER, IMAGES = "vl_checklist/data", "vl_checklist/images"
 FIRST = 1000
@@ -42,11 +42,11 @@ FILES = (
 )
 
 
-class VLCheckList(Photographs):
+class VLCheckList(ItemBenchmark):
     """VL-CheckList; tasks are files, such as "Attribute/vg/color"."""
 
     def __init__(self, records: Sequence[Record], place: Place) -> None:
-        """See `Photographs`; the first records of a file are counted before any are left out."""
+        """See `ItemBenchmark`; the first records of a file are counted before any are left out."""
         super().__init__("vl-checklist", IMAGES, records, place)
         names: dict[str, list[str]] = {}
         for record in records:
@@ -61,7 +61,7 @@ class VLCheckList(Photographs):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Object, Attribute and Relation averaged as the authors do, over all records and over each file's first 1000;
         and the means over files and over records."""
-        parts = by_task(items, list(zip(items, outcomes, strict=True)))
+        parts = group_by_task(items, list(zip(items, outcomes, strict=True)))
         whole = {name: summarise([o for _, o in part]) for name, part in parts.items()}
         first = {name: summarise([o for item, o in part if item.record in self.early]) for name, part in parts.items()}
         return {
@@ -83,37 +83,37 @@ def dimensions(files: Mapping[str, Summary]) -> dict[str, Summary]:
     for name, summary in files.items():
         dimension, kind = name.partition("/")[0], name.rpartition("/")[2].rpartition("_")[2]
         sets = tree.setdefault(dimension, {}).setdefault(kind, {})
-        sets.setdefault(named_in(name, SETS), []).append(summary)
+        sets.setdefault(first_in_path(name, SETS), []).append(summary)
     return {
         dimension: macro([macro([macro(summaries) for summaries in sets.values()]) for sets in kinds.values()])
         for dimension, kinds in tree.items()
     }
 
 
-def named_in(file: str, names: Sequence[str]) -> str:
+def first_in_path(file: str, names: Sequence[str]) -> str:
     """The first of `names` that occurs in a file's path; else the last name."""
     return next((name for name in names if name in file), names[-1])
 
 
 def build(place: Place) -> VLCheckList:
     records = []
-    for name, row, image in rows_of(place.path(FOLDER), FILES):
+    for name, row, image in read_checklist(place.path(FOLDER), FILES):
         true, false = (row.inside(1).texts(key)[0] for key in ("POS", "NEG"))
         records.append(Record(f"{name} {row.place}", name, (Photograph(image),), (true, false), image))
     return VLCheckList(records, place)
 
 
-def rows_of(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, Row, str]]:
+def read_checklist(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, FileRow, str]]:
     """Yield the rows of some files, each with the file and the path of its image below the folder of all images."""
     for name in names:
-        for row in read_json_rows(folder / f"{name}.json", 2):
-            yield name, row, f"{named_in(name, ROOTS)}/{row.text(0)}"
+        for row in read_lists(folder / f"{name}.json", 2):
+            yield name, row, f"{first_in_path(name, ROOTS)}/{row.text(0)}"
 
 
-def shown(folder: Path) -> Iterator[PhotographId]:
+def checklist_photographs(folder: Path) -> Iterator[PhotographId]:
     """Yield the photographs of Visual Genome and COCO in the files that exist; images of SWiG, and most of HAKE's, are
     in neither collection."""
-    for _, row, image in rows_of(folder, (name for name in FILES if (folder / f"{name}.json").exists())):
+    for _, row, image in read_checklist(folder, (name for name in FILES if (folder / f"{name}.json").exists())):
         if number := coco_number(image):
             yield number
         elif image.startswith("vg/") or "hcvrd" in image.split("/"):
@@ -128,5 +128,5 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/om-ai-lab/VL-CheckList (data/, and images by DATASETS.md)",
     licence="not stated; images: Visual Genome, SWiG, HAKE",
     build=build,
-    photographs=shown,
+    photographs=checklist_photographs,
 )

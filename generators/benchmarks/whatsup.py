@@ -6,16 +6,23 @@ caption and its opposite. Officially the first of equal scores wins."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
 from operator import attrgetter
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record, by_task, macro, of_tasks
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
-from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import Row, read_json_list, read_json_rows
+from menagerie.generators.benchmarks.photographs import (
+    ItemBenchmark,
+    Photograph,
+    Record,
+    group_by_task,
+    macro,
+    summaries_by_task,
+)
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
+from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, file_numbers
+from menagerie.generators.sources.rows import read_entries, read_lists
 
 SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
 PARTS = {"A": "controlled_images", "B": "controlled_clevr"}
@@ -24,22 +31,22 @@ AXES = {"left_of": 0, "right_of": 0, "on": 1, "under": 1, "in-front_of": 1, "in_
 NAME = re.compile(rf"(?P<first>.+)_(?P<arrangement>{'|'.join(AXES)})_(?P<second>.+)\.\w+")
 
 
-class WhatsUp(Photographs):
+class WhatsUp(ItemBenchmark):
     """What'sUp. The first of four captions is true."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Accuracy on pairs of opposites and on sets of four, which are right if all their images are; and the mean of
         the accuracies on single images of A and of B, as in the authors' table 1."""
-        found = {"macro over A and B": macro(list(of_tasks(items, outcomes).values()))}
+        found = {"macro over A and B": macro(list(summaries_by_task(items, outcomes).values()))}
         for task in self.tasks:
             for kind, name in (("pairs", pair_of), ("sets", attrgetter("cluster"))):
-                sets = by_task(items, outcomes, name)
-                own = [together(its) for key, its in sets.items() if key.startswith(f"{task} ")]
+                sets = group_by_task(items, outcomes, name)
+                own = [all_right(its) for key, its in sets.items() if key.startswith(f"{task} ")]
                 found[f"{task} {kind}"] = summarise(own)
         return found
 
 
-def together(outcomes: Sequence[Outcome]) -> Outcome:
+def all_right(outcomes: Sequence[Outcome]) -> Outcome:
     """The outcome of a set of images, which is right if all are."""
     return Outcome(prod(o.official for o in outcomes), prod(o.neutral for o in outcomes), any(o.tied for o in outcomes))
 
@@ -49,36 +56,33 @@ def pair_of(item: Item) -> str:
     return f"{item.cluster} {AXES[item.record.rpartition(' ')[2]]}"
 
 
-def build(place: Place) -> WhatsUp:
-    files = zip(PARTS, BENCHMARK.files, strict=True)
-    records = [read(entry, part) for part, file in files for entry in read_json_list(place.path(file))]
-    return WhatsUp("whatsup", "whatsup", records, place, first_of_best)
+def read_arrangements(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records of a file; the folders in images' paths are ignored."""
+    for entry in read_entries(path, list):
+        name = entry.file_name("image_path")
+        parts = NAME.fullmatch(name)
+        if parts is None:
+            raise entry.error(f"has an 'image_path' that states no arrangement: {name!r}")
+        objects, image = f"{parts['first']} {parts['second']}", Photograph(f"{PARTS[part]}/{name}")
+        texts = entry.texts("caption_options", 4)
+        yield Record(f"{objects} {parts['arrangement']}", part, (image,), texts, f"{part} {objects}")
 
 
-def read(entry: Row, part: str) -> Record:
-    """Read one record; the folder in its image's path is ignored."""
-    name = entry.text("image_path").rpartition("/")[2]
-    parts = NAME.fullmatch(name)
-    if parts is None:
-        raise entry.error(f"has an 'image_path' that states no arrangement: {name!r}")
-    objects, image = f"{parts['first']} {parts['second']}", Photograph(f"{PARTS[part]}/{name}")
-    texts = entry.texts("caption_options", 4)
-    return Record(f"{objects} {parts['arrangement']}", part, (image,), texts, f"{part} {objects}")
-
-
-BENCHMARK = BenchmarkSpec(
-    name="whatsup",
+BENCHMARK = benchmark_of_files(
+    "whatsup",
+    {part: f"whatsup/{name}_dataset.json" for part, name in PARTS.items()},
+    read_arrangements,
+    "whatsup",
+    kind=partial(WhatsUp, rules=first_of_best),
+    folders=tuple(f"whatsup/{name}" for name in PARTS.values()),
     about="two objects in four arrangements, four captions each",
-    files=tuple(f"whatsup/{name}_dataset.json" for name in PARTS.values()),
-    images=tuple(f"whatsup/{name}" for name in PARTS.values()),
     source=SOURCE,
     licence="MIT",
-    build=build,
     counts={"A": 412, "B": 408},
 )
 
 
-def questions(
+def spatial_questions(
     name: str, stem: str, images: str, file_name: Callable[[int], str], counts: tuple[int, int], collection: str
 ) -> BenchmarkSpec:
     """The spec of a benchmark of questions about two objects and about one, whose mean is the authors' table 1.
@@ -88,30 +92,28 @@ def questions(
     """
     files = {f"{count} object{'s' * (count == 'two')}": f"whatsup/{stem}_{count}_obj.json" for count in ("two", "one")}
 
-    def build(place: Place) -> Photographs:
-        records = [
-            Record(f"{task} {row.place}", task, (Photograph(file_name(image)),), texts, str(image))
-            for task, file in files.items()
-            for row in read_json_rows(place.path(file), 3)
-            for image, texts in [(row.whole_number(0), (row.text(1), row.text(2)))]
-        ]
-        return Photographs(name, images, records, place, first_of_best, ("macro over one object and two", "micro"))
+    def read(path: Path, task: str) -> Iterator[Record]:
+        for row in read_lists(path, 3):
+            number, texts = row.whole_number(0), (row.text(1), row.text(2))
+            yield Record(f"{task} {row.place}", task, (Photograph(file_name(number)),), texts, str(number))
 
-    def shown(path: Path) -> Iterator[PhotographId]:
-        return (PhotographId(collection, row.whole_number(0)) for row in read_json_rows(path, 3))
-
-    return BenchmarkSpec(
-        name=name,
+    return benchmark_of_files(
+        name,
+        files,
+        read,
+        images,
+        kind=partial(ItemBenchmark, rules=first_of_best, figures=("macro over one object and two", "micro")),
+        shows=partial(file_numbers, collection),
         about="a true caption of where objects are in a photograph, and its opposite",
-        files=tuple(files.values()),
-        images=(images,),
         source=SOURCE,
         licence="MIT; images: see COCO and Visual Genome",
-        build=build,
-        photographs=shown,
         counts=dict(zip(files, counts, strict=True)),
     )
 
 
-BENCHMARK_COCO_SPATIAL = questions("coco-spatial", "coco_qa", "coco/val2017", "{:012d}.jpg".format, (440, 2247), COCO)
-BENCHMARK_GQA_SPATIAL = questions("gqa-spatial", "vg_qa", "gqa/vg_images", "{}.jpg".format, (291, 1160), VISUAL_GENOME)
+BENCHMARK_COCO_SPATIAL = spatial_questions(
+    "coco-spatial", "coco_qa", "coco/val2017", "{:012d}.jpg".format, (440, 2247), COCO
+)
+BENCHMARK_GQA_SPATIAL = spatial_questions(
+    "gqa-spatial", "vg_qa", "gqa/vg_images", "{}.jpg".format, (291, 1160), VISUAL_GENOME
+)

@@ -16,7 +16,7 @@ import numpy as np
 
 from menagerie.envs.core.identity import generator
 from menagerie.generators.benchmarks.benchmark import first_of_best
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.retrieval import (
     BENCHMARK_RETRIEVAL_COCO,
@@ -36,7 +36,7 @@ Tokens = Sequence[tuple[str, str]]
 Shuffle = Callable[[Tokens, np.random.Generator], list[str]]
 
 
-def options(caption: str, record: str, tag: Tagger | None) -> tuple[str, ...]:
+def caption_and_shuffles(caption: str, record: str, tag: Tagger | None) -> tuple[str, ...]:
     """The caption and its four shuffles, all cleaned; without a tagger, only the caption."""
     if tag is None:
         return (clean(caption),)
@@ -55,14 +55,14 @@ def nouns_and_adjectives(tokens: Tokens, rng: np.random.Generator) -> list[str]:
     """Shuffle nouns among nouns, and adjectives among adjectives."""
     words = [word for word, _ in tokens]
     for kind in (NOUNS, ADJECTIVES):
-        words = exchanged(words, [k for k, (_, tag) in enumerate(tokens) if tag in kind], rng)
+        words = shuffle_at(words, [k for k, (_, tag) in enumerate(tokens) if tag in kind], rng)
     return words
 
 
 def all_others(tokens: Tokens, rng: np.random.Generator) -> list[str]:
     """Shuffle the words that are neither nouns nor adjectives."""
     places = [k for k, (_, tag) in enumerate(tokens) if tag not in (*NOUNS, *ADJECTIVES)]
-    return exchanged([word for word, _ in tokens], places, rng)
+    return shuffle_at([word for word, _ in tokens], places, rng)
 
 
 def within_threes(tokens: Tokens, rng: np.random.Generator) -> list[str]:
@@ -85,24 +85,26 @@ def threes(tokens: Tokens) -> Iterator[list[str]]:
     return (words[start : start + 3] for start in range(0, len(words), 3))
 
 
-def exchanged(words: Sequence[str], places: Sequence[int], rng: np.random.Generator) -> list[str]:
+def shuffle_at(words: Sequence[str], places: Sequence[int], rng: np.random.Generator) -> list[str]:
     """Shuffle the words at the positions `places`; all other words stay."""
     moved = dict(zip(places, rng.permutation(places).tolist(), strict=True))
     return [words[moved.get(k, k)] for k in range(len(words))]
 
 
-def orders_of(name: str, retrieval: BenchmarkSpec, captions: int, clip: float) -> BenchmarkSpec:
+def word_orders(name: str, retrieval: BenchmarkSpec, captions: int, clip: float) -> BenchmarkSpec:
     """The spec of a word-order benchmark made from a retrieval benchmark's captions, each of which makes a record, as
     its first text; `clip` is ARO's published result for CLIP."""
     (images,) = retrieval.images
 
-    def build(place: Place) -> Photographs:
+    def build(place: Place) -> ItemBenchmark:
         records = [
-            Record(f"{file} {k}", GROUP, (Photograph(file),), options(text, f"{file} {k}", place.tag), file)
+            Record(
+                f"{file} {k}", GROUP, (Photograph(file),), caption_and_shuffles(text, f"{file} {k}", place.tag), file
+            )
             for file, texts in karpathy_test(place, retrieval.one_of)
             for k, text in enumerate(texts)
         ]
-        made = Photographs(name, images, records, place, first_of_best)
+        made = ItemBenchmark(name, images, records, place, first_of_best)
         made.made_texts = True
         return made
 
@@ -116,5 +118,5 @@ def orders_of(name: str, retrieval: BenchmarkSpec, captions: int, clip: float) -
     )
 
 
-BENCHMARK_COCO_ORDER = orders_of("coco-order", BENCHMARK_RETRIEVAL_COCO, 25010, 47.4)
-BENCHMARK_FLICKR_ORDER = orders_of("flickr-order", BENCHMARK_RETRIEVAL_FLICKR30K, 5000, 58.8)
+BENCHMARK_COCO_ORDER = word_orders("coco-order", BENCHMARK_RETRIEVAL_COCO, 25010, 47.4)
+BENCHMARK_FLICKR_ORDER = word_orders("flickr-order", BENCHMARK_RETRIEVAL_FLICKR30K, 5000, 58.8)

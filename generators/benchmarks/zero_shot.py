@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import is_litter
+from menagerie.envs.core.reading import is_system_file
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
-from menagerie.generators.benchmarks.class_folders import class_names, folders_in, lines
+from menagerie.generators.benchmarks.class_folders import folder_classes, folders_in, read_list
 from menagerie.generators.benchmarks.known_classes import SLOT, known_templates
-from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool, task_of
-from menagerie.generators.benchmarks.photographs import Photograph, Record, macro, of_tasks
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall, task_of
+from menagerie.generators.benchmarks.photographs import Photograph, Record, macro, summaries_by_task
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
@@ -32,7 +32,7 @@ from menagerie.generators.sources.place import Place
 
 FOLDER = "zero_shot"
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
-MEASURES = (Measure("acc1", True, 1), Measure("acc5", True, 5))
+MEASURES = (Recall("acc1", True, 1), Recall("acc5", True, 5))
 
 
 class ImageSet(NamedTuple):
@@ -66,7 +66,7 @@ class ZeroShot(MatrixBenchmark):
         pairs = tuple((row, places[record.cluster]) for row, record in enumerate(records))
         return Pool(images.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
 
-    def measures_of(self, pool: Pool) -> Sequence[Measure]:
+    def measures_of(self, pool: Pool) -> Sequence[Recall]:
         """The share of images whose class is the best one and, if there are at least five classes, is among the best
         five."""
         return [measure for measure in MEASURES if measure.k == 1 or measure.k <= len(pool.texts)]
@@ -74,7 +74,7 @@ class ZeroShot(MatrixBenchmark):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """For each set, its measures, and the first of them averaged over classes (mean per-class recall)."""
         found = dict(super().headlines(items, outcomes))
-        classes = of_tasks(items, outcomes, attrgetter("task", "cluster"))
+        classes = summaries_by_task(items, outcomes, attrgetter("task", "cluster"))
         for pool in self.pools:
             own = [part for (task, _), part in classes.items() if task == task_of(pool.name, MEASURES[0])]
             found[f"{pool.name} mean per-class recall".strip()] = macro(own)
@@ -92,20 +92,20 @@ def build(place: Place) -> ZeroShot:
 def set_in(folder: Path) -> ImageSet:
     if is_webdataset(folder):
         raise UserError(f"{found_instead(folder)}: move it out of {folder.parent} first")
-    classes, listed = class_names(folder), folder / "templates.txt"
+    classes, listed = folder_classes(folder), folder / "templates.txt"
     templates = read_templates(listed) if listed.is_file() else known_templates(folder.name)
-    return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates)
+    return ImageSet(folder.name, tuple(class_records(folder, classes)), classes, templates)
 
 
-def images_of(folder: Path, classes: Iterable[str]) -> Iterator[Record]:
+def class_records(folder: Path, classes: Iterable[str]) -> Iterator[Record]:
     """Yield the images of a set, class by class."""
     for name in classes:
-        for file in pictures_in(folder / name):
+        for file in class_images(folder / name):
             photograph = Photograph(f"{folder.name}/{name}/{file}")
             yield Record(f"{name}/{file}", folder.name, (photograph,), (name,), name)
 
 
-def pictures_in(folder: Path) -> list[str]:
+def class_images(folder: Path) -> list[str]:
     """The images of a class; raises if there are none."""
     files = sorted(name for name in files_in(folder) if name.lower().endswith(SUFFIXES))
     if not files:
@@ -117,7 +117,7 @@ def pictures_in(folder: Path) -> list[str]:
 
 def read_templates(path: Path) -> list[str]:
     """Read the templates in a file; raises if one has no place for the class."""
-    templates = lines(path)
+    templates = read_list(path)
     if bare := next((template for template in templates if SLOT not in template), None):
         raise UserError(f"{path} has a template without {SLOT}: {bare[:80]!r}; put it where the class belongs")
     return templates
@@ -150,23 +150,23 @@ AO_FOLDER = "imagenet_ao/images"
 def build_ao(place: Place) -> ZeroShot:
     """Build ImageNet-AO. It is a `ZeroShot`, because each picture is compared with all compositions, which are too many
     to list in every record."""
-    records = tuple(compositions_in(place.only(AO_FOLDER)))
+    records = tuple(composition_records(place.only(AO_FOLDER)))
     classes = {record.cluster: record.cluster for record in records}
     if len(classes) < 2:
         raise UserError(f"imagenet-ao has {len(classes)} compositions, and choosing needs 2; get it again")
     return ZeroShot("imagenet-ao", AO_FOLDER, [ImageSet("", records, classes, (f"a photo of a {SLOT}",))], place)
 
 
-def compositions_in(folder: Path) -> Iterator[Record]:
+def composition_records(folder: Path) -> Iterator[Record]:
     """Yield the pictures with their compositions, such as "red cat", from the names of their folders."""
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; get ImageNet-AO")
-    for path in sorted(path for path in folder.iterdir() if not is_litter(path.name)):
+    for path in sorted(path for path in folder.iterdir() if not is_system_file(path.name)):
         attribute, _, obj = path.name.partition("_")
         if not path.is_dir() or not obj:
             raise UserError(f"{path.name!r} in {folder} is no folder called attribute_object; take it away")
         name = f"{attribute} {obj.replace('_', ' ')}"
-        for file in pictures_in(path):
+        for file in class_images(path):
             yield Record(f"{path.name}/{file}", "", (Photograph(f"{path.name}/{file}"),), (name,), name)
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.class_folders import lines
-from menagerie.generators.benchmarks.known_classes import AS_THEY_ARE, known, known_templates
+from menagerie.generators.benchmarks.class_folders import read_list
+from menagerie.generators.benchmarks.known_classes import AS_THEY_ARE, clip_names, known_templates
 from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.raw_images import RawImages, content_of, labels_in, names_in, same_number
-from menagerie.generators.sources.rows import is_text, read_json
+from menagerie.generators.sources.raw_images import RawImages, raw_image_names, raw_labels
+from menagerie.generators.sources.rows import is_text, read_foreign_bytes, read_json_object
 
 FOLDER = "torchvision"
 CIFAR10, CIFAR100, STL10, DIGITS = "cifar-10-batches-bin", "cifar-100-binary", "stl10_binary", "MNIST/raw/t10k"
@@ -69,15 +69,17 @@ def image_set(name: str, labelled: Labelled) -> ImageSet:
 def raw(root: Path, file: str, classes: str, labels: str = "", header: int = 0, first: int = 0) -> Labelled:
     """Read raw images. `classes` is the file of their classes' names, or the set whose names CLIP knows. Their labels
     are before each image, or behind `header` bytes of the file `labels`, and count from `first`."""
-    names = names_in(root, file)
-    numbers = [label - first for label in content_of(root / labels)[header:]] if labels else labels_in(root, file)
-    same_number(root / (labels or file), numbers, names)
-    return Labelled(known()["classes"].get(classes) or lines(root / classes), list(zip(names, numbers, strict=True)))
+    names, path = raw_image_names(root, file), root / (labels or file)
+    numbers = [label - first for label in read_foreign_bytes(path)[header:]] if labels else raw_labels(root, file)
+    if len(numbers) != len(names):
+        raise UserError(f"{path} has {len(numbers)} labels for {len(names)} images; get it again")
+    called = clip_names()["classes"].get(classes) or read_list(root / classes)
+    return Labelled(called, list(zip(names, numbers, strict=True)))
 
 
 def food101(root: Path) -> Labelled:
     """Read Food-101, which lists the images of each class."""
-    split = read_json(root / "food-101/meta/test.json")
+    split = read_json_object(root / "food-101/meta/test.json")
     classes = sorted(split.content)
     images = ((image, number) for number, name in enumerate(classes) for image in split.texts(name))
     return Labelled(classes, [(f"food-101/images/{image}.jpg", number) for image, number in images])
@@ -86,16 +88,16 @@ def food101(root: Path) -> Labelled:
 def pets(root: Path) -> Labelled:
     """Read Oxford-IIIT Pet, whose lines have an image, its class counted from 1, and more."""
     path = root / "oxford-iiit-pet/annotations/test.txt"
-    rows = [PET.match(line) for line in lines(path)]
+    rows = [PET.match(line) for line in read_list(path)]
     if None in rows:
         raise UserError(f"{path} has a line without the number of a class, line {rows.index(None) + 1}; get it again")
     images = [(f"oxford-iiit-pet/images/{row[1]}.jpg", int(row[2]) - 1) for row in rows if row]
-    return Labelled(known()["classes"]["pets"], images)
+    return Labelled(clip_names()["classes"]["pets"], images)
 
 
 def textures(root: Path) -> Labelled:
     """Read the first partition of DTD, whose list has lines CLASS/FILE."""
-    files = lines(root / "dtd/dtd/labels/test1.txt")
+    files = read_list(root / "dtd/dtd/labels/test1.txt")
     classes = sorted({file.partition("/")[0] for file in files})
     return Labelled(classes, [(f"dtd/dtd/images/{file}", classes.index(file.partition("/")[0])) for file in files])
 
@@ -104,9 +106,9 @@ def aircraft(root: Path) -> Labelled:
     """Read FGVC-Aircraft with its variants as classes: one file lists the classes, another has lines of an image and
     its class."""
     folder = root / "fgvc-aircraft-2013b/data"
-    classes = lines(folder / "variants.txt")
+    classes = read_list(folder / "variants.txt")
     numbers = {name: number for number, name in enumerate(classes)}
-    rows = [line.partition(" ") for line in lines(folder / "images_variant_test.txt")]
+    rows = [line.partition(" ") for line in read_list(folder / "images_variant_test.txt")]
     images = [(f"fgvc-aircraft-2013b/data/images/{image}.jpg", numbers.get(name, -1)) for image, _, name in rows]
     return Labelled(classes, images)
 

@@ -1,8 +1,7 @@
 """Exports splits in the formats of other tools.
 
-`export` writes the files of a format (`menagerie.generators.export.formats`), a data sheet that describes the folder,
-and the digests of all files as `sha256sum` writes them. The folder appears whole or not at all.
-"""
+`export_split` writes the files of a format (`menagerie.generators.export.formats`), a data sheet that describes the
+folder, and the digests of all files as `sha256sum` writes them. The folder appears whole or not at all."""
 
 import json
 import os
@@ -91,7 +90,7 @@ SUMS = "SHA256SUMS"
 MARK = ".export.json"  # identifies the split, its subsets and the format of the export
 
 
-def export(
+def export_split(
     path: Path, form: str, out: Path, subsets: Sequence[str] = (), progress: Progress | None = None
 ) -> dict[str, tuple[int, int]]:
     """Write a split's `subsets` (default: all) into the folder `out` in the format `form`. The same export, if it is
@@ -101,7 +100,7 @@ def export(
     `progress` is called with "export", the samples done and their total.
     """
     lay_out = FORMATS[choose("format", form, FORMATS)]
-    split = chosen(read_split(path), subsets)
+    split = select_subsets(read_split(path), subsets)
     for name in split.subsets:
         check_intact(split, name)
     pixels = SplitPictures(split)
@@ -110,17 +109,20 @@ def export(
     if not any(exported.values()):
         raise UserError(f"nothing in {', '.join(exported)} of {path} can be exported as {form}; choose other --subsets")
     counts = {name: (samples, len(split.subsets[name])) for name, samples in exported.items()}
-    texts = {MARK: json.dumps(marked(split, form), indent=1), SHEET: data_sheet(split, form, out, subsets, counts)}
+    texts = {
+        MARK: json.dumps(export_identity(split, form), indent=1),
+        SHEET: data_sheet(split, form, out, subsets, counts),
+    }
     if not is_there(out, texts[MARK], {*(file.path for file in files), *texts, SUMS}):
         place = out.resolve()
         with scratch_folder(place.parent) as scratch, writing(out, made := scratch / "export"):
-            write_files(made, files, texts, progress)
+            write_export(made, files, texts, progress)
             os.sync()  # or a power cut might leave a folder of empty files
             made.rename(place)
     return counts
 
 
-def chosen(split: Split, subsets: Sequence[str]) -> Split:
+def select_subsets(split: Split, subsets: Sequence[str]) -> Split:
     """The split with only the named subsets, or all if none is named; raises for a name that is unknown or that can't
     name a file."""
     names = {choose(f"subset of {split.path}", name, split.subsets) for name in subsets or split.subsets}
@@ -130,12 +132,12 @@ def chosen(split: Split, subsets: Sequence[str]) -> Split:
     return replace(split, subsets={name: records for name, records in split.subsets.items() if name in names})
 
 
-def marked(split: Split, form: str) -> dict[str, str | list[str]]:
+def export_identity(split: Split, form: str) -> dict[str, str | list[str]]:
     """What identifies an export's format and content."""
     return {"format": form, "split": split.digest, "subsets": sorted(split.subsets)}
 
 
-def write_files(out: Path, files: Sequence[File], texts: Mapping[str, str], progress: Progress | None) -> None:
+def write_export(out: Path, files: Sequence[File], texts: Mapping[str, str], progress: Progress | None) -> None:
     """Write the files of a format, the `texts` of further files by their paths, and the digests of all."""
     done, total = 0, sum(file.samples for file in files)
     for file in files:
@@ -157,8 +159,6 @@ def is_there(out: Path, mark: str, planned: set[str]) -> bool:
         raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
-    if out.is_mount():
-        raise UserError(f"the output folder {out} is a disk of its own, which can't be replaced; choose a folder in it")
     present = present_in(out)
     if any(out.glob("*")) and (MARK not in present or read_bytes(out / MARK) != mark.encode()):
         raise UserError(f"{out} has files but is not this export of this split; choose another --out")

@@ -14,7 +14,7 @@ import msgspec
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import digest
-from menagerie.envs.core.reading import read_toml, shaped
+from menagerie.envs.core.reading import check_shape, read_toml
 from menagerie.envs.scene import Scene
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
@@ -66,7 +66,7 @@ class Frozen:
 def frozen(name: str) -> Frozen:
     """The frozen benchmark called `name`. Raises for an unknown name, and for a file that isn't a frozen benchmark."""
     path = FROZEN[choose("frozen benchmark", name, FROZEN)]
-    entry = msgspec.convert(shaped(read_toml(path), Entry, path), Entry)
+    entry = msgspec.convert(check_shape(read_toml(path), Entry, path), Entry)
     if not name.endswith(f"-{entry.version}"):
         raise UserError(f"{path}: its name must end with its version, -{entry.version}")
     parts = Digests(**{part: entry.digests.get(part, "") for part in Digests._fields})

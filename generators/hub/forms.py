@@ -14,15 +14,15 @@ from typing import Any
 
 from menagerie.generators.benchmarks import four_way
 from menagerie.generators.benchmarks.aro import SIDES
-from menagerie.generators.benchmarks.registry import BenchmarkSpec, load
-from menagerie.generators.sources.rows import Row
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, load_benchmark
+from menagerie.generators.sources.rows import FileRow
 
 # Writes the picture in a column of a row, perhaps under a given name; returns the name of its file.
 Keep = Callable[..., str]
 
 
 @dataclass(frozen=True)
-class Form:
+class HubForm:
     """The columns of a benchmark's table on the hub, and what is made of its rows."""
 
     benchmark: str
@@ -30,7 +30,7 @@ class Form:
     """Name of a data set on the hub in this form."""
     columns: tuple[str, ...]
     """Columns by which the form is recognised."""
-    record: Callable[[Row, Keep], Any]
+    record: Callable[[FileRow, Keep], Any]
     """Makes the entry of the annotation file from a row."""
     more: tuple[str, ...] = ()
     """Further columns, read if the table has them."""
@@ -46,7 +46,7 @@ class Form:
     @cached_property
     def spec(self) -> BenchmarkSpec:
         """The benchmark's spec, which says where its images and annotation files are."""
-        return load(self.benchmark)
+        return load_benchmark(self.benchmark)
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -63,25 +63,25 @@ class Form:
 SPELLINGS = {r"attribute|atribute": "att", r"object": "obj", r"relation": "rel", r"[^a-z]+": "_"}
 
 
-def part_in(form: Form, text: str) -> str:
+def part_in(form: HubForm, text: str) -> str:
     """The part of a benchmark whose name, perhaps spelled out, occurs in `text`; empty if none does."""
     for pattern, short in SPELLINGS.items():
         text = re.sub(pattern, short, text.lower())
     return next((part for part in form.parts if part in text), "")
 
 
-def texts(row: Row, *keys: str) -> dict[str, str]:
+def texts_under(row: FileRow, *keys: str) -> dict[str, str]:
     return {key: row.text(key) for key in keys}
 
 
-def sugarcrepe(row: Row, keep: Keep, image: str = "image") -> dict[str, Any]:
+def sugarcrepe_record(row: FileRow, keep: Keep, image: str = "image") -> dict[str, Any]:
     """A true and a false caption, and an image that may have a name."""
-    captions = texts(row, *SWAPS)
+    captions = texts_under(row, *SWAPS)
     name = row.text("filename") if row.content.get("filename") else ""
     return {"filename": keep(image, name.rpartition("/")[2]), **captions}
 
 
-def labelled(row: Row, keep: Keep) -> dict[str, Any]:
+def labelled_record(row: FileRow, keep: Keep) -> dict[str, Any]:
     """Both captions, and a label that repeats the true one."""
     both, true = row.texts("tested_labels", 2), " ".join(str(row.content["true_label"]).split())
     if true not in both:
@@ -89,38 +89,38 @@ def labelled(row: Row, keep: Keep) -> dict[str, Any]:
     return {"filename": keep("image"), "caption": true, "negative_caption": both[1 - both.index(true)]}
 
 
-def sugarcrepe_pp(row: Row, keep: Keep) -> dict[str, Any]:
+def sugarcrepe_pp_record(row: FileRow, keep: Keep) -> dict[str, Any]:
     """Two true captions and a false one; the hub has no images for it."""
-    return {"id": row.field("id", int), **texts(row, "filename", "caption", "caption2", "negative_caption")}
+    return {"id": row.field("id", int), **texts_under(row, "filename", "caption", "caption2", "negative_caption")}
 
 
-def winoground(row: Row, keep: Keep) -> dict[str, Any]:
+def winoground_record(row: FileRow, keep: Keep) -> dict[str, Any]:
     """Both images get the authors' names, which the record has without their ending."""
     number = row.field("id", int)
     names = {f"image_{k}": keep(f"image_{k}", f"ex_{number}_img_{k}.png").removesuffix(".png") for k in range(2)}
     tags = {key: row.field(key, str) for key in TAGS if row.content.get(key) is not None}
-    return {"id": number, **names, **texts(row, "caption_0", "caption_1"), **tags}
+    return {"id": number, **names, **texts_under(row, "caption_0", "caption_1"), **tags}
 
 
-def aro(row: Row, keep: Keep) -> dict[str, Any]:
+def aro_record(row: FileRow, keep: Keep) -> dict[str, Any]:
     """An image, its box, both captions and the task of the record."""
     box, paired = row.content.get("bbox"), "attributes" in row.content
     named = {f"bbox_{key}": value for key, value in box.items()} if isinstance(box, dict) else row.content
     sides = {side: row._replace(content=named).number(side) for side in SIDES}
-    task = {"attributes": row.texts("attributes", 2)} if paired else texts(row, "relation_name")
-    return {"image_path": keep("image"), **sides, **texts(row, *CAPTIONS), **task}
+    task = {"attributes": row.texts("attributes", 2)} if paired else texts_under(row, "relation_name")
+    return {"image_path": keep("image"), **sides, **texts_under(row, *CAPTIONS), **task}
 
 
-def colorswap(row: Row, keep: Keep) -> dict[str, Any]:
+def colorswap_record(row: FileRow, keep: Keep) -> dict[str, Any]:
     number = row.field("id", int)
     names = {f"image_{k}": f"images/{keep(f'image_{k}', f'img_{number}_{k}.png')}" for k in (1, 2)}
-    return {"id": number, **texts(row, "caption_1", "caption_2"), **names}
+    return {"id": number, **texts_under(row, "caption_1", "caption_2"), **names}
 
 
-def bivlc(row: Row, keep: Keep) -> dict[str, Any]:
+def bivlc_record(row: FileRow, keep: Keep) -> dict[str, Any]:
     """A true and a false caption, each with its image."""
     images = {key: keep(key) for key in ("image", "negative_image")}
-    return images | texts(row, *SWAPS, "type", "subtype")
+    return images | texts_under(row, *SWAPS, "type", "subtype")
 
 
 TAGS = (*four_way.TAGS, "tag")
@@ -128,36 +128,46 @@ CAPTIONS = ("true_caption", "false_caption")
 SIDED = ("bbox", *SIDES)
 SWAPS = ("caption", "negative_caption")
 FORMS = (
-    Form("sugarcrepe", "one table for each part", ("image", *SWAPS), sugarcrepe, ("filename",), keyed=True),
-    Form(
+    HubForm("sugarcrepe", "one table for each part", ("image", *SWAPS), sugarcrepe_record, ("filename",), keyed=True),
+    HubForm(
         "sugarcrepe",
         "HuggingFaceM4/SugarCrepe_swap_obj and its like",
         ("image", "tested_labels", "true_label"),
-        labelled,
+        labelled_record,
         keyed=True,
     ),
-    Form(
+    HubForm(
         "sugarcrepe",
         "yjkimstats/SUGARCREPE_fmt",
         ("images", *SWAPS, "Negative_type"),
-        partial(sugarcrepe, image="images"),
+        partial(sugarcrepe_record, image="images"),
         ("filename",),
         part_column="Negative_type",
         keyed=True,
     ),
-    Form(
+    HubForm(
         "sugarcrepe-pp",
         "Aman-J/SugarCrepe_pp",
         ("id", "filename", "caption", "caption2", "negative_caption"),
-        sugarcrepe_pp,
+        sugarcrepe_pp_record,
         note="images: cocodataset.org, 2017 Val images",
     ),
-    Form("winoground", "facebook/winoground", ("id", "image_0", "image_1", "caption_0", "caption_1"), winoground, TAGS),
-    Form("vg-relation", "gowitheflow/ARO-Visual-Relation", ("image", *CAPTIONS, "relation_name"), aro, SIDED),
-    Form("vg-attribution", "gowitheflow/ARO-Visual-Attribution", ("image", *CAPTIONS, "attributes"), aro, SIDED),
-    Form("colorswap", "stanfordnlp/colorswap", ("id", "image_1", "image_2", "caption_1", "caption_2"), colorswap),
-    Form("bivlc", "imirandam/BiVLC", ("image", "negative_image", *SWAPS, "type", "subtype"), bivlc),
-    Form(
+    HubForm(
+        "winoground",
+        "facebook/winoground",
+        ("id", "image_0", "image_1", "caption_0", "caption_1"),
+        winoground_record,
+        TAGS,
+    ),
+    HubForm("vg-relation", "gowitheflow/ARO-Visual-Relation", ("image", *CAPTIONS, "relation_name"), aro_record, SIDED),
+    HubForm(
+        "vg-attribution", "gowitheflow/ARO-Visual-Attribution", ("image", *CAPTIONS, "attributes"), aro_record, SIDED
+    ),
+    HubForm(
+        "colorswap", "stanfordnlp/colorswap", ("id", "image_1", "image_2", "caption_1", "caption_2"), colorswap_record
+    ),
+    HubForm("bivlc", "imirandam/BiVLC", ("image", "negative_image", *SWAPS, "type", "subtype"), bivlc_record),
+    HubForm(
         "valse",
         "AsphyXIA/valse",
         ("images", "original_file_name", "linguistic_phenomena"),

@@ -6,10 +6,10 @@ import hashlib
 import re
 from pathlib import Path
 
-from menagerie.envs.core.pictures import LARGEST_FILE, open_picture, reason
+from menagerie.envs.core.pictures import LARGEST_FILE, open_picture, picture_error
 from menagerie.envs.core.reading import inside, open_file
 from menagerie.generators.sources.folders import spellings
-from menagerie.generators.sources.rows import Row
+from menagerie.generators.sources.rows import FileRow
 
 SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}
 PLAIN = re.compile(r"\w[\w .,+()-]{0,120}\.(jpe?g|png|webp)", re.ASCII | re.IGNORECASE)
@@ -25,7 +25,7 @@ class PictureFolder:
         """The digest of each file that was written, by its name in lower case: some disks don't tell names apart by
         case."""
 
-    def keep(self, row: Row, column: str, name: str = "") -> str:
+    def keep(self, row: FileRow, column: str, name: str = "") -> str:
         """Write the picture in a column of a row; return its file's name.
 
         The name is `name` if given; otherwise the picture's name in the table, if that is valid and no other picture
@@ -45,7 +45,7 @@ class PictureFolder:
                 return free
         raise row.error(f"calls its picture in {column!r} as another one is called: {name or made[1]!r}")
 
-    def read(self, row: Row, column: str) -> tuple[bytes, str]:
+    def read(self, row: FileRow, column: str) -> tuple[bytes, str]:
         """The bytes of a picture, and its name in the table, which may be empty."""
         value = row.content[column]
         value = value[0] if isinstance(value, list) and len(value) == 1 else value
@@ -63,11 +63,11 @@ class PictureFolder:
             return file.read(), path
 
 
-def suffix_of(row: Row, column: str, content: bytes) -> str:
+def suffix_of(row: FileRow, column: str, content: bytes) -> str:
     """The file ending for a picture's format, from its header; raises for a format that isn't allowed and for one too
     large."""
     try:
         with open_picture(content) as picture:
             return SUFFIXES.get(picture.format or "", ".jpg")
     except Exception as error:  # decoders raise exceptions of many types
-        raise row.error(f"has a picture in {column!r} that can't be used: {reason(error)}") from error
+        raise row.error(f"has a picture in {column!r} that can't be used: {picture_error(error)}") from error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, check_accessible, check_regular, files_below, parse_json, read_json
-from menagerie.generators.sources.rows import Row
+from menagerie.generators.sources.rows import FileRow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,7 @@ SAVED = "data"  # name of files that `save_to_disk` writes, and of a folder of t
 EXTRA = "pip install 'binding-menagerie[parquet]'"
 
 
-class Table(NamedTuple):
+class HubTable(NamedTuple):
     """A table of the hub: one split of a configuration, in one or several files."""
 
     configuration: str
@@ -44,20 +44,20 @@ class Table(NamedTuple):
         return "/".join(filter(None, (self.configuration, self.split))) or "its only table"
 
 
-def tables_in(folder: Path) -> list[Table]:
+def tables_in(folder: Path) -> list[HubTable]:
     """All tables in a folder, sorted; raises if there are none, or if a file of one is missing."""
     files: dict[tuple[str, str], list[Path]] = {}
     for path in files_below(folder):
         inner = path.relative_to(folder)
         hidden = any(part.startswith(".") for part in inner.parts)
         if path.suffix in SUFFIXES and not path.name.startswith(CACHE) and not hidden:
-            files.setdefault(names_of(path, inner), []).append(path)
+            files.setdefault(split_of_file(path, inner), []).append(path)
     if not files:
         raise UserError(f"there are no parquet or arrow files in {folder}; name the folder that has them")
-    return [Table(*names, whole(parts)) for names, parts in sorted(files.items())]
+    return [HubTable(*names, order_files(parts)) for names, parts in sorted(files.items())]
 
 
-def names_of(path: Path, inner: Path) -> tuple[str, str]:
+def split_of_file(path: Path, inner: Path) -> tuple[str, str]:
     """The configuration and the split that a file belongs to."""
     folders, state = [part for part in inner.parent.parts if part != SAVED], saved_state(path.parent / STATE)
     name = found["name"] if (found := SHARD.fullmatch(path.stem)) else path.stem
@@ -82,7 +82,7 @@ def saved_state(path: Path) -> dict[str, Any]:
     return state
 
 
-def whole(files: list[Path]) -> tuple[Path, ...]:
+def order_files(files: list[Path]) -> tuple[Path, ...]:
     """The files of a table in order; raises unless they are numbered from 0 to the number that their names state."""
     parts = [SHARD.fullmatch(path.stem) for path in files]
     names = [part["number"] if part else path.stem for part, path in zip(parts, files, strict=True)]
@@ -95,26 +95,26 @@ def whole(files: list[Path]) -> tuple[Path, ...]:
     return tuple(places[number] for number in sorted(places))
 
 
-def columns_of(table: Table) -> list[str]:
+def column_names(table: HubTable) -> list[str]:
     """The names of a table's columns, from its first file."""
-    with opened(table.files[0]) as (schema, _):
+    with open_table(table.files[0]) as (schema, _):
         return list(schema.names)
 
 
-def rows_of(table: Table, columns: Sequence[str]) -> Iterator[Row]:
+def read_hub_table(table: HubTable, columns: Sequence[str]) -> Iterator[FileRow]:
     """Yield the rows of a table as objects with the requested columns that exist; class numbers become class names."""
     for path in table.files:
         number = 0
-        with opened(path) as (schema, read):
-            classes, there = class_names(schema, path), [name for name in columns if name in schema.names]
+        with open_table(path) as (schema, read):
+            classes, there = column_classes(schema, path), [name for name in columns if name in schema.names]
             for batch in read(there):
                 for row in batch.to_pylist():
-                    yield Row(path, f"row {number}", {key: named(row[key], classes.get(key)) for key in there})
+                    yield FileRow(path, f"row {number}", {key: name_class(row[key], classes.get(key)) for key in there})
                     number += 1
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
+def open_table(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
     """Yield a file's schema, and a function that reads some columns, a few rows at a time; every fault raises
     `UserError`.
 
@@ -137,7 +137,7 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
                     raise ValueError("it has no end mark of an arrow stream: damaged, half-copied or of another format")
                 file.seek(0)
                 reader = pa.ipc.open_stream(file)
-                yield reader.schema, lambda columns: parts_of(reader, columns)
+                yield reader.schema, lambda columns: read_batches(reader, columns)
     except UserError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -146,7 +146,7 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
         raise UserError(f"{path} is no whole {path.suffix[1:]} file ({reason:.200}); get it again") from error
 
 
-def parts_of(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
+def read_batches(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
     """Yield some columns of an arrow stream, a few rows at a time. Each part is validated first, because arrow itself
     trusts a file's offsets."""
     for batch in reader:
@@ -156,7 +156,7 @@ def parts_of(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
             yield part
 
 
-def class_names(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
+def column_classes(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
     """The names of classes by column, as `datasets` records them in a file."""
     try:
         content = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"), f"what {path} notes of its columns")
@@ -169,7 +169,7 @@ def class_names(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
     return {name: names for name, names in noted if isinstance(names, list)}
 
 
-def named(value: Any, classes: list[str] | None) -> Any:
+def name_class(value: Any, classes: list[str] | None) -> Any:
     """Replace a class number by the name of its class; other values stay as they are."""
     known = classes is not None and type(value) is int and 0 <= value < len(classes)
     return classes[value] if known and classes else value

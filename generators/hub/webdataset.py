@@ -12,26 +12,26 @@ from typing import BinaryIO
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import open_file
-from menagerie.generators.benchmarks.class_folders import lines, some
+from menagerie.generators.benchmarks.class_folders import first_names, read_list
 from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
 from menagerie.generators.hub.pictures import PictureFolder
-from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
+from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
 from menagerie.generators.sources.nearby import CLASSES
-from menagerie.generators.sources.rows import Row, read_text
-from menagerie.generators.sources.shard import IMAGES, Member, grouped, list_members
+from menagerie.generators.sources.rows import FileRow, read_foreign_text
+from menagerie.generators.sources.shard import IMAGES, Member, group_by_sample, list_members
 
 TEMPLATES, TYPE, NUMBER = "zeroshot_classification_templates.txt", "dataset_type.txt", "nshards.txt"
 OTHER_TYPES = ("retrieval", "multilabel")  # CLIP_benchmark treats all other types as classification
 LONGEST = 20  # bytes of a class number
 
 
-def import_webdataset(folder: Path, root: Path, split: str) -> Made:
+def import_webdataset(folder: Path, root: Path, split: str) -> ImportSummary:
     """Write the images of a split below the data root `root`, in a folder for each class, with class names and, if the
     set has them, templates beside the folders. Raises if the set is there already."""
-    kind = read_text(folder / TYPE).strip() if (folder / TYPE).is_file() else ""
+    kind = read_foreign_text(folder / TYPE).strip() if (folder / TYPE).is_file() else ""
     if kind in OTHER_TYPES:
         raise UserError(f"{folder} is a webdataset for {kind}, of which no benchmark here is; name one of classes")
-    names, refused = lines(folder / CLASSES), Counter[str]()
+    names, refused = read_list(folder / CLASSES), Counter[str]()
     templates = read_templates(folder / TEMPLATES) if (folder / TEMPLATES).is_file() else []
     name = own_name(folder).removeprefix("wds_")
     place = f"{FOLDER}/{name}"
@@ -39,13 +39,15 @@ def import_webdataset(folder: Path, root: Path, split: str) -> Made:
         raise UserError(f"{root / place} is there already; take it away, or name another --data-root")
     with scratch_below(root) as scratch:
         images = Counter[int]()
-        for row in (row for shard in shards(folder / split) for row in samples(shard, refused)):
+        for row in (row for shard in shards(folder / split) for row in read_samples(shard, refused)):
             number = class_of(row, names)
             pictures = PictureFolder(folder, scratch / place / str(number))
             pictures.keep(row, "image", f"{images.total():07}.{row.content['ending']}")
             images[number] += 1
         if bare := [name for number, name in enumerate(names) if not images[number]]:
-            raise UserError(f"{folder / split} has no images of {some(bare)}; get it again, or name another --split")
+            raise UserError(
+                f"{folder / split} has no images of {first_names(bare)}; get it again, or name another --split"
+            )
         if len(names) < 2:
             raise UserError(f"{folder / CLASSES} has one class, and choosing needs at least 2")
         classes = [f"{k}\t{name}" for k, name in enumerate(names)]
@@ -56,28 +58,30 @@ def import_webdataset(folder: Path, root: Path, split: str) -> Made:
     left_out = [f"{why} ({number})" for why, number in refused.items()]
     left_out += sorted({path.parent.name for path in folder.glob("*/*.tar")} - {split})
     count = images.total()
-    return Made(BENCHMARK.name, place, {name: count}, count, [split], left_out)
+    return ImportSummary(BENCHMARK.name, place, {name: count}, count, [split], left_out)
 
 
 def shards(folder: Path) -> list[Path]:
     """The tar files of a split; raises if some are missing."""
     found = sorted(folder.glob("*.tar"), key=lambda path: (len(path.stem), path.stem))
-    number = read_text(folder / NUMBER).strip() if (folder / NUMBER).is_file() else str(len(found))
+    number = read_foreign_text(folder / NUMBER).strip() if (folder / NUMBER).is_file() else str(len(found))
     if not found or number != str(len(found)):
         raise UserError(f"{folder} has {len(found)} of {number} tar files; get the others, or name another --split")
     return found
 
 
-def samples(shard: Path, refused: Counter[str]) -> Iterator[Row]:
+def read_samples(shard: Path, refused: Counter[str]) -> Iterator[FileRow]:
     """Yield the images in a tar file, each with the text in its .cls file; count refused samples by reason."""
     with open_file(shard) as file:
-        for key, files in grouped(list_members(shard, refused), refused).items():
+        for key, files in group_by_sample(list_members(shard, refused), refused).items():
             ending = next((ending for ending in IMAGES if ending in files), "")
             if not ending or "cls" not in files:
                 refused["a sample without " + ("a class" if ending else "an image")] += 1
                 continue
             label, image = (read_member(file, files[kind]) for kind in ("cls", ending))
-            yield Row(shard, key, {"image": image, "ending": ending, "cls": label[:LONGEST].decode(errors="replace")})
+            yield FileRow(
+                shard, key, {"image": image, "ending": ending, "cls": label[:LONGEST].decode(errors="replace")}
+            )
 
 
 def read_member(file: BinaryIO, member: Member) -> bytes:
@@ -85,7 +89,7 @@ def read_member(file: BinaryIO, member: Member) -> bytes:
     return file.read(member.size)
 
 
-def class_of(row: Row, names: list[str]) -> int:
+def class_of(row: FileRow, names: list[str]) -> int:
     text = row.content["cls"].strip()
     if not (text.isascii() and text.isdecimal() and int(text) < len(names)):
         raise row.error(f"has a class that is no number below {len(names)}: {text!r}")

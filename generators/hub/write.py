@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.files import check_place
-from menagerie.generators.hub.forms import FORMS, Form, part_in
+from menagerie.envs.core.files import check_option_folder
+from menagerie.generators.hub.forms import FORMS, HubForm, part_in
 from menagerie.generators.hub.pictures import PictureFolder
-from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
-from menagerie.generators.hub.tables import Table, columns_of, rows_of, tables_in
+from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
+from menagerie.generators.hub.tables import HubTable, column_names, read_hub_table, tables_in
 from menagerie.generators.hub.webdataset import import_webdataset
 from menagerie.generators.sources.nearby import is_webdataset
 
@@ -23,10 +23,10 @@ SPLIT = "test"  # the split that is read if there are several
 OTHERS = re.compile(r"(?<![a-z])(train(ing)?|val(id(ation)?)?|dev)(?![a-z])", re.IGNORECASE)
 
 
-def form_of(table: Table, benchmark: str) -> Form:
+def recognise_form(table: HubTable, benchmark: str) -> HubForm:
     """The form whose columns a table has; if several fit, the one with most columns. Raises if none fits, or if forms
     of two benchmarks fit equally well."""
-    columns = columns_of(table)
+    columns = column_names(table)
     forms = [form for form in FORMS if benchmark in ("", form.benchmark)]
     fitting = [form for form in forms if set(form.columns) <= set(columns)]
     if not fitting:
@@ -39,13 +39,13 @@ def form_of(table: Table, benchmark: str) -> Form:
     return best.popitem()[1]
 
 
-def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
+def select_tables(tables: Sequence[HubTable], form: HubForm, split: str) -> list[HubTable]:
     """The tables to read: those of the `split`; without it those of tests and of parts of the benchmark, and those of a
     configuration with one split, unless that is called training or validation. Raises if there are none, or several
     that aren't parts."""
     splits = Counter(table.configuration for table in tables)
 
-    def is_taken(table: Table) -> bool:
+    def is_taken(table: HubTable) -> bool:
         if split:
             return table.split == split
         alone = splits[table.configuration] == 1 and not OTHERS.search(table.split)
@@ -55,19 +55,19 @@ def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
     if not taken or (len(taken) > 1 and not form.parts):
         names = ", ".join(table.name for table in taken or tables)
         raise UserError(f"{tables[0].files[0].parent} has {names}; name one with --split, or the folder of one table")
-    if other := next((table for table in taken if not set(form.columns) <= set(columns_of(table))), None):
+    if other := next((table for table in taken if not set(form.columns) <= set(column_names(table))), None):
         raise UserError(f"{other.files[0]} has other columns than {form.benchmark} has; name the folder of one table")
     return taken
 
 
-def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "", split: str = "") -> Made:
+def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "", split: str = "") -> ImportSummary:
     """Write the official files of a folder of the hub below the data root `root`.
 
     Options that aren't given are inferred: `benchmark` from the columns, `part` (of a benchmark with a file for each)
     from a column or the names of tables and folder, `split` as the only one or "test". Existing files are kept; raises
     if one differs from the new file of its name. An import that fails leaves nothing behind.
     """
-    check_place("--data-root", root)
+    check_option_folder("--data-root", root)
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; name one that was downloaded from the Hugging Face hub")
     if is_webdataset(folder):
@@ -79,34 +79,36 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
     tables = tables_in(folder)
     if split:
         choose("--split", split, sorted({table.split for table in tables}))
-    form = form_of(next(table for table in tables if split in ("", table.split)), benchmark)
+    form = recognise_form(next(table for table in tables if split in ("", table.split)), benchmark)
     if part and form.part_column:
         raise UserError(f"the column {form.part_column!r} says which part a row is of; leave --part out")
     if part:
         choose(f"part of {form.benchmark}", part, form.parts)
-    taken, images = taken_of(tables, form, split), form.spec.images[0]
+    taken, images = select_tables(tables, form, split), form.spec.images[0]
     with scratch_below(root) as scratch:
         pictures = PictureFolder(folder, scratch / images)
-        records = records_of(taken, form, (part, own_name(folder)), pictures)
+        records = convert_rows(taken, form, (part, own_name(folder)), pictures)
         warning = write_annotations(scratch, form, records)
         count = sum(1 for _ in pictures.out.glob("*"))
         put_below(root, scratch, images)
     counts = {} if form.images_only else {name: len(rows) for name, rows in records.items()}
     left_out = [table.name for table in tables if table not in taken]
-    return Made(form.benchmark, images, counts, count, [table.name for table in taken], left_out, form.note, warning)
+    return ImportSummary(
+        form.benchmark, images, counts, count, [table.name for table in taken], left_out, form.note, warning
+    )
 
 
-def records_of(
-    tables: Sequence[Table], form: Form, names: tuple[str, str], pictures: PictureFolder
+def convert_rows(
+    tables: Sequence[HubTable], form: HubForm, names: tuple[str, str], pictures: PictureFolder
 ) -> dict[str, list[Any]]:
     """Write the pictures of all rows; returns the records by part of the benchmark, which a column, the option `part`,
     or the name of the table or of the folder tells; `names` are that option and that folder's."""
     records: dict[str, list[Any]] = {}
     for table in tables:
         by_part: dict[str, list[Any]] = {}
-        told = (part_in(form, name) for name in (names[0], table.split, table.configuration, names[1]))
-        whole = next(filter(None, told), "")
-        for row in rows_of(table, (*form.columns, *form.more)):
+        parts = (part_in(form, name) for name in (names[0], table.split, table.configuration, names[1]))
+        whole = next(filter(None, parts), "")
+        for row in read_hub_table(table, (*form.columns, *form.more)):
             part = part_in(form, row.text(form.part_column)) if form.part_column else whole
             if form.parts and not part:
                 way = f"its {form.part_column!r} tells none" if form.part_column else "name it with --part"
@@ -122,7 +124,7 @@ def records_of(
     return records
 
 
-def write_annotations(scratch: Path, form: Form, records: Mapping[str, Sequence[Any]]) -> str:
+def write_annotations(scratch: Path, form: HubForm, records: Mapping[str, Sequence[Any]]) -> str:
     """Write the annotation files. Returns a warning if they don't name photographs by their numbers in COCO or Visual
     Genome; else an empty text. Training needs these numbers to leave out the benchmark's photographs, and is refused
     without them."""

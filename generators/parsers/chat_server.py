@@ -36,7 +36,7 @@ class NoAnswer(Exception):
     """Raised if a request got no answer in all its attempts. The text is "KIND: DETAIL"."""
 
 
-class Refused(NoAnswer):
+class Rejected(NoAnswer):
     """Raised if a server rejects a request, which then isn't repeated."""
 
 
@@ -89,9 +89,8 @@ class ChatServer:
         """Send `settings` as JSON and return what `read` makes of the answer's JSON. Sends nothing more once `stopped`
         is set.
 
-        Raises `NoAnswer` if all attempts fail, `stopped` is set or the server asks for too long a wait, `Refused` if it
-        rejects this request, and `UserError` if it would reject every request.
-        """
+        Raises `NoAnswer` if all attempts fail, `stopped` is set or the server asks for too long a wait, `Rejected` if
+        it rejects this request, and `UserError` if it would reject every request."""
         body, problem, wait = json.dumps(settings).encode(), "not requested: the server had stopped answering", 0.0
         for attempt in range(self.attempts):
             if not self._waited(wait, stopped):
@@ -103,7 +102,7 @@ class ChatServer:
             except _Busy as error:
                 problem = str(error)
             except (OSError, http.client.HTTPException, ValueError) as error:  # gone, too slow, cut off, no JSON
-                problem = f"{kind_of(error)}: {error}"
+                problem = f"{failure_kind(error)}: {error}"
             else:
                 self._count(tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
                 return reply
@@ -142,7 +141,7 @@ class ChatServer:
         def work() -> None:
             try:
                 with self._opener.open(request, timeout=self.timeout) as response:
-                    found.set_result((response, content_of(response)))
+                    found.set_result((response, read_content(response)))
             except Exception as error:
                 found.set_exception(error)
 
@@ -160,7 +159,7 @@ class ChatServer:
             why = HOPELESS.get(error.status, "it leads elsewhere")
             raise UserError(f"the server {self.url} answers {error.status}, {why}; correct url, model or key ({said})")
         if error.status not in BUSY:
-            raise Refused(f"HTTP {error.status}: {said}")
+            raise Rejected(f"HTTP {error.status}: {said}")
         if wait and wait > LONGEST_WAIT:
             raise NoAnswer(f"HTTP {error.status}: it requests to wait {wait:.0f} s")
         if wait:
@@ -173,7 +172,7 @@ class ChatServer:
             self.counts.update(numbers)
 
 
-def content_of(response: http.client.HTTPResponse) -> bytes:
+def read_content(response: http.client.HTTPResponse) -> bytes:
     """The whole content of an answer, or the beginning of an error's, if it comes."""
     fine = response.status < 300
     try:
@@ -206,7 +205,7 @@ def key_in(variable: str) -> str:
     return key
 
 
-def kind_of(error: Exception) -> str:
+def failure_kind(error: Exception) -> str:
     """The kind of a failed request: "timeout", "connection" or "no protocol"."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, TimeoutError):

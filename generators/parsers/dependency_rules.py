@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_phrase
+from menagerie.generators.parsers.graph_json import NotAGraph, make_graph, plain_phrase
 
 VERSION = 1  # of these rules
 
@@ -121,7 +121,7 @@ class Tree:
         return {inner for child in before for inner in {child, *self.modified(child)}}
 
 
-def graph_of(words: Sequence[Word]) -> SceneGraph:
+def graph_of_tree(words: Sequence[Word]) -> SceneGraph:
     """Make the scene graph of a caption's tree. Raises `NotAGraph` if the caption names no object, or a node's phrase
     is empty.
 
@@ -135,13 +135,13 @@ def graph_of(words: Sequence[Word]) -> SceneGraph:
     for place in range(len(words)):
         if words[place].part in NOUNS and place not in numbers and (head := stands_for(tree, place)) in numbers:
             numbers[place] = numbers[head]
-    named = [(predicate, numbers.get(one), numbers.get(other)) for predicate, one, other in relations(tree)]
+    named = [(predicate, numbers.get(one), numbers.get(other)) for predicate, one, other in tree_relations(tree)]
     nodes = tuple(plain_phrase(tree.phrase(place)) for place in objects)
     denied = {None, *(number for number, node in enumerate(nodes) if node.startswith("no "))}
     edges = dict.fromkeys(Edge(*edge) for edge in named if not denied & {*edge[1:]} and edge[1] != edge[2])
     if not nodes or not all(nodes):
         raise NotAGraph("no nodes: it names no object")
-    return checked(nodes, tuple(edges))
+    return make_graph(nodes, tuple(edges))
 
 
 def stands_for(tree: Tree, place: int) -> int | None:
@@ -152,11 +152,11 @@ def stands_for(tree: Tree, place: int) -> int | None:
     return tree.words[tree.words[place].head].head if tree.counted(place) else None
 
 
-def relations(tree: Tree) -> Iterator[tuple[str, int, int]]:
+def tree_relations(tree: Tree) -> Iterator[tuple[str, int, int]]:
     """Yield each relation as its predicate and the indices of its subject and its object."""
     for place, word in enumerate(tree.words):
         if word.label in ("prep", "agent") and not part_of_noun(tree, place):
-            predicate, nouns = reached(tree, place)
+            predicate, nouns = prepositional_objects(tree, place)
             for before, subject in starts(tree, word.head):
                 yield from ((f"{before} {predicate}".strip(), subject, noun) for noun in nouns)
         elif word.label in ("dobj", "obj"):
@@ -173,7 +173,7 @@ def part_of_noun(tree: Tree, place: int) -> bool:
     return tree.text(place) == "of" and (tree.text(head) in AMOUNTS | PICTURES or tree.is_place(head))
 
 
-def reached(tree: Tree, place: int) -> tuple[str, list[int]]:
+def prepositional_objects(tree: Tree, place: int) -> tuple[str, list[int]]:
     """Return the words of a preposition and the nouns after it: "on the left of" and "dog", or "on" and "box"."""
     nouns = tree.nouns(tree.below(place, "pobj"))
     if nouns and tree.is_place(nouns[0]):

@@ -30,10 +30,10 @@ def from_json(content: Any) -> SceneGraph:
         raise NotAGraph("no graph: no lists 'nodes' and 'edges'")
     if not all(isinstance(edge, list) and len(edge) == 3 for edge in edges):
         raise NotAGraph("no graph: an edge is no list of three")
-    return checked(nodes, edges)
+    return make_graph(nodes, edges)
 
 
-def checked(nodes: Sequence[Any], edges: Sequence[Sequence[Any]]) -> SceneGraph:
+def make_graph(nodes: Sequence[Any], edges: Sequence[Sequence[Any]]) -> SceneGraph:
     """Make a graph of phrases and triples (predicate, subject, object). Checks types, lengths and indices, and raises
     `NotAGraph` if something is wrong.
     """

@@ -12,9 +12,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, parse_json
 from menagerie.envs.core.validation import POSITIVE, Range
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.parsers.asking import Asking
 from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, key_in
-from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
+from menagerie.generators.parsers.graph_json import NotAGraph, make_graph, plain_graph
+from menagerie.generators.parsers.parallel_requests import ParallelRequests
 from menagerie.generators.parsers.parser import Parsed
 from menagerie.generators.parsers.registry import ParserSpec
 from menagerie.generators.parsers.reply import read_reply
@@ -65,12 +65,12 @@ def prompt() -> list[dict[str, str]]:
     """The messages before the caption: rules and examples."""
     messages = [{"role": "system", "content": RULES}]
     for caption, answer in EXAMPLES:
-        messages.append(question(caption))
+        messages.append(caption_message(caption))
         messages.append({"role": "assistant", "content": f"{OPEN}{json.dumps(answer)}{CLOSE}"})
     return messages
 
 
-def question(caption: str) -> dict[str, str]:
+def caption_message(caption: str) -> dict[str, str]:
     """Make the message with a caption. It marks the caption as data, whatever the caption says."""
     return {"role": "user", "content": f"Caption: {caption}"}
 
@@ -83,7 +83,7 @@ def correction(answer: str, problem: str) -> list[dict[str, str]]:
     ]
 
 
-def read_answer(text: str) -> SceneGraph:
+def read_graph(text: str) -> SceneGraph:
     """Read the graph from an answer. Raises `NotAGraph` unless it has one JSON object of the form that the prompt
     describes, between the marks."""
     if len(text) > LONGEST:
@@ -96,10 +96,10 @@ def read_answer(text: str) -> SceneGraph:
         content = parse_json(inside, "an answer")
     except Unreadable as error:
         raise NotAGraph(f"no JSON: {error}") from error
-    return graph_of(content)
+    return graph_of_answer(content)
 
 
-def graph_of(content: Any) -> SceneGraph:
+def graph_of_answer(content: Any) -> SceneGraph:
     """Make the graph that an answer's JSON states. Raises `NotAGraph` for another form."""
     if not isinstance(content, dict) or content.keys() != {"entities", "relationships"}:
         raise NotAGraph("keys: it isn't one object with 'entities' and 'relationships' alone")
@@ -109,7 +109,7 @@ def graph_of(content: Any) -> SceneGraph:
     if not all(isinstance(relation, dict) and relation.keys() == KEYS for relation in relationships):
         raise NotAGraph("keys: a relationship has others than 'relationship', 'subject' and 'object'")
     edges = [(relation["relationship"], relation["subject"], relation["object"]) for relation in relationships]
-    return plain_graph(checked(entities, edges))
+    return plain_graph(make_graph(entities, edges))
 
 
 VERSION = 2  # of the way in which answers are read
@@ -159,21 +159,21 @@ class LanguageModel:
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         """Yield the result for each caption as soon as it is answered or given up."""
-        asking = Asking(self.options.concurrency)
-        return asking.each(lambda caption: self._parsed(caption, asking), captions)
+        requests = ParallelRequests(self.options.concurrency)
+        return requests.each(lambda caption: self._parsed(caption, requests), captions)
 
-    def _parsed(self, caption: str, asking: Asking) -> Parsed:
-        messages, problem = [*prompt(), question(caption)], ""
+    def _parsed(self, caption: str, requests: ParallelRequests) -> Parsed:
+        messages, problem = [*prompt(), caption_message(caption)], ""
         settings = {"model": self.options.model, "temperature": 0, "max_tokens": self.options.tokens}
         for _ in range(self.options.answers):
             try:
-                reply = self.server.chat({**settings, "messages": messages}, asking.stopped, read_reply)
+                reply = self.server.chat({**settings, "messages": messages}, requests.stopped, read_reply)
             except NoAnswer as error:
-                asking.note(answered=False)
+                requests.note(answered=False)
                 return Parsed(caption, None, str(error), answered=False)
-            asking.note(answered=True)
+            requests.note(answered=True)
             try:
-                return Parsed(caption, read_answer(reply.text))
+                return Parsed(caption, read_graph(reply.text))
             except NotAGraph as error:
                 problem = f"cut off: it hasn't ended after {self.options.tokens} tokens" if reply.cut else str(error)
                 if not reply.text:  # nothing to send back

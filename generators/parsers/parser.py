@@ -22,7 +22,7 @@ class Parsed(NamedTuple):
     """Whether this is the parser's answer, to be cached; False if its server gave none."""
 
 
-def parsed(caption: str, read: Callable[[Any], SceneGraph], given: Any) -> Parsed:
+def try_parse(caption: str, read: Callable[[Any], SceneGraph], given: Any) -> Parsed:
     """What `read` makes of a caption's facts or tree; a failure if it raises `NotAGraph`."""
     try:
         return Parsed(caption, read(given))
@@ -49,7 +49,7 @@ class Unanswered(UserError):
     """Raised if a parser's server gave no answer to some captions."""
 
 
-class Counts(NamedTuple):
+class ParseCounts(NamedTuple):
     """Numbers of captions by result."""
 
     captions: int
@@ -113,10 +113,10 @@ class CaptionParser:
         """The captions so far that have no answer yet."""
         return [caption for caption, parsed in self._known.items() if not parsed.answered]
 
-    def counts(self) -> Counts:
+    def counts(self) -> ParseCounts:
         outcomes = self._known.values()
         failed = Counter(outcome.problem.partition(":")[0] for outcome in outcomes if outcome.graph is None)
-        return Counts(len(outcomes), len(outcomes) - failed.total(), failed, self._kept)
+        return ParseCounts(len(outcomes), len(outcomes) - failed.total(), failed, self._kept)
 
     def _add(self, captions: Sequence[str], report: Callable[[int, int], None] | None) -> None:
         """Parse the captions that are missing."""

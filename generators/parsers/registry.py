@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.options import documentation, written
+from menagerie.envs.core.options import documentation, format_default
 from menagerie.envs.core.plugins import Exports
 from menagerie.envs.core.validation import build
 from menagerie.generators.parsers.graph_json import ParseCache
@@ -36,7 +36,7 @@ class ParserSpec:
 
 EXPORTS = Exports("menagerie.generators.parsers", Path(__file__).parent, "PARSER", "parser")
 names: Callable[[], tuple[str, ...]] = EXPORTS.names
-load: Callable[[str], ParserSpec] = EXPORTS.load
+load_parser: Callable[[str], ParserSpec] = EXPORTS.load
 
 
 def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = False) -> CaptionParser:
@@ -54,7 +54,7 @@ def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = 
 def read_parser(text: str) -> tuple[ParserSpec, Any]:
     """Read a parser's spec and its options from "NAME:OPTION=VALUE,OPTION=VALUE". Doesn't make the parser."""
     name, _, given = text.partition(":")
-    spec = load(name)
+    spec = load_parser(name)
     return spec, options_from(spec, given)
 
 
@@ -73,10 +73,10 @@ def describe() -> str:
     """Describe all parsers and their options for help, one line for each parser and each option."""
     lines = []
     for name in names():
-        spec = load(name)
+        spec = load_parser(name)
         lines.append(f"{name:<12}{spec.about}")
         texts: Mapping[str, str] = documentation(spec.options)
         for item in fields(spec.options):
-            default = f" (default: {written(item.default)})" if written(item.default) else ""
+            default = f" (default: {format_default(item.default)})" if format_default(item.default) else ""
             lines.append(f"{'':<12}  {item.name}: {texts[item.name]}{default}")
     return "\n".join(lines)

@@ -39,7 +39,7 @@ def read_reply(content: Mapping[str, Any]) -> Reply:
     written = message.get("content") if refused or apart else message["content"]
     parts = written if isinstance(written, list) else [{"type": "text", "text": "" if written is None else written}]
     apart = apart or any(part["type"] in THOUGHTS for part in parts)
-    text = "".join(map(text_of, parts))
+    text = "".join(map(text_of_part, parts))
     _, end, rest = text.rpartition(END)
     endless = text.lstrip().startswith(BEGIN) and not end
     return Reply(
@@ -51,7 +51,7 @@ def read_reply(content: Mapping[str, Any]) -> Reply:
     )
 
 
-def text_of(part: Mapping[str, Any]) -> str:
+def text_of_part(part: Mapping[str, Any]) -> str:
     """The text of a part of a content; empty for a thought."""
     if part["type"] in THOUGHTS:
         return ""

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.parsers.dependency_rules import VERSION, Word, graph_of
-from menagerie.generators.parsers.parser import Parsed, Parser, parsed
+from menagerie.generators.parsers.dependency_rules import VERSION, Word, graph_of_tree
+from menagerie.generators.parsers.parser import Parsed, Parser, try_parse
 from menagerie.generators.parsers.registry import ParserSpec
 
 MODEL = "en_core_web_sm"
@@ -38,7 +38,7 @@ class DependencyRules(Parser):
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         for caption, tree in zip(captions, self.pipeline.pipe(captions, batch_size=BATCH), strict=True):
-            yield parsed(caption, graph_of, [Word(w.text, w.pos_, w.dep_, w.head.i) for w in tree])
+            yield try_parse(caption, graph_of_tree, [Word(w.text, w.pos_, w.dep_, w.head.i) for w in tree])
 
 
 def build(options: SpacyOptions) -> DependencyRules:

@@ -11,8 +11,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import quiet
 from menagerie.envs.core.validation import COUNT
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
-from menagerie.generators.parsers.parser import Parsed, Parser, parsed
+from menagerie.generators.parsers.graph_json import NotAGraph, make_graph, plain_graph
+from menagerie.generators.parsers.parser import Parsed, Parser, try_parse
 from menagerie.generators.parsers.registry import ParserSpec
 
 VERSION = 1  # of the way in which facts are read
@@ -49,7 +49,7 @@ class FactualT5(Parser):
         for start in range(0, len(captions), self.options.batch):
             batch = list(captions[start : start + self.options.batch])
             for caption, facts in zip(batch, self._facts(batch), strict=True):
-                yield parsed(caption, graph_of, facts)
+                yield try_parse(caption, graph_of_facts, facts)
 
     def _facts(self, captions: Sequence[str]) -> list[str]:
         settings = {"beam_size": self.options.beams, "max_input_len": 128, "max_output_len": 256}
@@ -60,7 +60,7 @@ class FactualT5(Parser):
             raise UserError(f"FactualSceneGraph fails ({one_line(error)}); it needs transformers below 5") from error
 
 
-def graph_of(text: str) -> SceneGraph:
+def graph_of_facts(text: str) -> SceneGraph:
     """Make the graph of facts: nodes are objects with their attributes, edges are relations. Raises `NotAGraph` if the
     text has something other than facts, or none.
 
@@ -80,10 +80,10 @@ def graph_of(text: str) -> SceneGraph:
             edges[rest[0], subject, rest[1]] = None
     places = {name: place for place, name in enumerate(attributes)}
     ends = [(predicate, places[one], places[other]) for predicate, one, other in edges if one != other]
-    return plain_graph(checked([phrase(name, words) for name, words in attributes.items()], ends))
+    return plain_graph(make_graph([describe_object(name, words) for name, words in attributes.items()], ends))
 
 
-def phrase(name: str, attributes: Sequence[str]) -> str:
+def describe_object(name: str, attributes: Sequence[str]) -> str:
     """Return the phrase of an object with its attributes: "2 brown cats", "woman in red"."""
     numbers = [one for one in attributes if one.isdigit()]
     behind = [one for one in attributes if one.split()[0] in BEHIND]

@@ -14,8 +14,8 @@ from menagerie.envs.core.identity import generator
 from menagerie.generators.captioned import Indices
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.photographs import Photographs, some_left
-from menagerie.generators.sources.rows import Row
+from menagerie.generators.sources.photographs import Photographs, check_some_left
+from menagerie.generators.sources.rows import FileRow
 from menagerie.generators.sources.texts import Texts, refusal
 
 MOST_OBJECTS = 3
@@ -43,14 +43,14 @@ Recipe = Callable[[Annotations, np.random.Generator], Caption]
 
 def two_regions(known: Annotations, random: np.random.Generator) -> Caption:
     """Make "A photo of a {region} and a {region}", or of one region if there is only one; the regions are nodes."""
-    return regions_caption(drawn(known.phrases, 2, random))
+    return regions_caption(draw_phrases(known.phrases, 2, random))
 
 
 def relation_or_objects(known: Annotations, random: np.random.Generator) -> Caption:
     """Make "A photo of {subject} {relation} {object}", or, without relations, a caption of up to three objects."""
     if known.relations:
         return relation_caption(known, known.relations[int(random.integers(len(known.relations)))])
-    return objects_caption(drawn(known.phrases, MOST_OBJECTS, random))
+    return objects_caption(draw_phrases(known.phrases, MOST_OBJECTS, random))
 
 
 def regions_caption(phrases: Sequence[str]) -> Caption:
@@ -68,7 +68,7 @@ def relation_caption(known: Annotations, relation: Relation) -> Caption:
     return Caption(f"A photo of {subject} {relation.predicate} {target}", graph)
 
 
-def drawn(phrases: Sequence[str], most: int, random: np.random.Generator) -> list[str]:
+def draw_phrases(phrases: Sequence[str], most: int, random: np.random.Generator) -> list[str]:
     """Draw at most `most` of the distinct phrases, in random order."""
     different = list(dict.fromkeys(phrases))
     return [different[k] for k in random.permutation(len(different))[:most]]
@@ -114,7 +114,7 @@ class AnnotatedPhotographs(Photographs):
             relations += [(a, numbers.setdefault(text, len(numbers)), b) for a, text, b in annotations.relations]
             ends.append((len(phrases), len(relations)))
         self.left_out, self.refused_texts = dict(left_out), dict(refused_texts)
-        some_left(name, len(self.names_of_images), self.left_out)
+        check_some_left(name, len(self.names_of_images), self.left_out)
         self.vocabulary = Texts(numbers)
         self.phrases = np.array(phrases, np.int32)
         self.relations = np.array(relations, np.int32).reshape(-1, 3)
@@ -164,7 +164,7 @@ class AnnotatedPhotographs(Photographs):
 UNKNOWN_OBJECT = "a relation to an object that its image doesn't have"
 
 
-class Refused(Counter[str]):
+class RefusalCounts(Counter[str]):
     """Counts the texts and relations that were refused, by reason."""
 
     def clean(self, text: Any) -> str:
@@ -175,7 +175,7 @@ class Refused(Counter[str]):
             self[problem] += 1
         return "" if problem else text
 
-    def phrase(self, obj: Row, attributes: bool = True) -> str:
+    def phrase(self, obj: FileRow, attributes: bool = True) -> str:
         """An object's name, or the first of several names, after its attributes if they are wanted; empty without a
         name."""
         key = "names" if "names" in obj.content else "name"

@@ -12,7 +12,7 @@ from menagerie.envs.core.progress import progress_bars
 from menagerie.generators.parsers.graph_json import as_json
 from menagerie.generators.parsers.parser import CaptionParser, Unanswered
 from menagerie.generators.parsers.registry import open_parser
-from menagerie.generators.sources.rows import read_text
+from menagerie.generators.sources.rows import read_foreign_text
 
 LONGEST = 2000  # characters of a caption
 
@@ -28,31 +28,31 @@ def parse_file(file: Path, parser: str, out: Path, parses: Path, allow_unanswere
         raise UserError(f"{out} is there already; choose another --out")
     if not is_writable(out.parent):
         raise UserError(f"{out} can't be written; choose another --out")
-    captions, opened = read_captions(file), open_parser(parser, parses, allow_unanswered)
+    captions, opened = distinct_captions_in(file), open_parser(parser, parses, allow_unanswered)
     try:
         parse_all(opened, captions)
     except Unanswered as error:
         raise UserError(f"{error}, or take them as one node with --allow-unanswered") from error
-    write_text(out, json.dumps({"parsers": [section(opened, captions)]}, indent=1) + "\n")
+    write_text(out, json.dumps({"parsers": [parser_report(opened, captions)]}, indent=1) + "\n")
 
 
-def read_captions(path: Path) -> list[str]:
-    """The distinct captions of a file, in order (`texts_in`)."""
-    return list(dict.fromkeys(texts_in(path)))
+def distinct_captions_in(path: Path) -> list[str]:
+    """The distinct captions of a file, in order (`captions_in_file`)."""
+    return list(dict.fromkeys(captions_in_file(path)))
 
 
-def texts_in(path: Path) -> list[str]:
+def captions_in_file(path: Path) -> list[str]:
     """All captions of a COCO file (.json), or of a text file with one per line, in order.
 
     White space is normalised, as in training data, and empty lines are skipped. Raises `UserError` for a file without
     captions, and for a caption that is too long.
     """
     if path.suffix.lower() == ".json":
-        from menagerie.generators.sources.coco import read_photographs  # late, because it imports torch
+        from menagerie.generators.sources.coco import read_coco  # late, because it imports torch
 
-        texts = [text for photograph in read_photographs(path) for text in photograph.texts]
+        texts = [text for photograph in read_coco(path) for text in photograph.texts]
     else:
-        texts = [" ".join(line.split()) for line in read_text(path).split("\n")]
+        texts = [" ".join(line.split()) for line in read_foreign_text(path).split("\n")]
     captions = list(filter(None, texts))
     if not captions:
         raise UserError(f"{path} has no captions; write one a line, or give a COCO file")
@@ -72,7 +72,7 @@ def parse_all(parser: CaptionParser, captions: Sequence[str]) -> None:
         print("; ".join([f"{parser.name}: {parser.counts().text}", *([", ".join(spent)] if spent else [])]), flush=True)
 
 
-def section(parser: CaptionParser, captions: Sequence[str]) -> dict[str, Any]:
+def parser_report(parser: CaptionParser, captions: Sequence[str]) -> dict[str, Any]:
     """The part of the output file about one parser: its graphs, identity and counts."""
     counts = parser.counts()
     return {

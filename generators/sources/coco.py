@@ -1,7 +1,7 @@
 """COCO captions: photographs with several captions each (Chen et al. 2015, "Microsoft COCO captions")."""
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,17 +11,17 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.kept_out import COCO, KeptOut, PhotographId, coco_number, flickr_number
-from menagerie.generators.sources.photographs import Photographs, some_left
+from menagerie.generators.sources.photographs import Photographs, check_some_left
 from menagerie.generators.sources.place import Place, one_node
 from menagerie.generators.sources.registry import SourceSpec
-from menagerie.generators.sources.rows import Row, read_json
+from menagerie.generators.sources.rows import FileRow, read_json_object
 from menagerie.generators.sources.texts import MARKUP_REASON, graphs_of, has_markup
 
 FOLDER = "coco"
 ANNOTATIONS, IMAGES = "coco/annotations/captions_train2017.json", "coco/train2017"
 
 
-class Photograph(NamedTuple):
+class CocoImage(NamedTuple):
     """One image of a COCO file."""
 
     identity: int | str
@@ -53,9 +53,9 @@ class CocoCaptions(Photographs):
     ) -> None:
         """Parse all kept captions; raises if an image has no caption, or a kept image no file."""
         self.name = str(annotations)
-        kept, left_out, refused = chosen(read_photographs(Path(annotations)), kept_out or KeptOut())
+        kept, left_out, refused = select_photographs(read_coco(Path(annotations)), kept_out or KeptOut())
         self.left_out, self.refused_texts = dict(left_out), {MARKUP_REASON: refused} if refused else {}
-        some_left(self.name, len(kept), self.left_out)
+        check_some_left(self.name, len(kept), self.left_out)
         self.identities = [photograph.identity for photograph in kept]
         self.names_of_images = [photograph.name for photograph in kept]
         texts = list(dict.fromkeys(text for photograph in kept for text in photograph.texts))
@@ -82,7 +82,9 @@ class CocoCaptions(Photographs):
         return (repr(part) for part in zip(self.identities, self.options, strict=True))
 
 
-def chosen(photographs: Iterable[Photograph], kept_out: KeptOut) -> tuple[list[Photograph], Counter[str], int]:
+def select_photographs(
+    photographs: Iterable[CocoImage], kept_out: KeptOut
+) -> tuple[list[CocoImage], Counter[str], int]:
     """Choose the photographs to use, without their captions with HTML; returns also the number left out by reason, and
     the number of removed captions."""
     kept, left_out, refused = [], Counter[str](), 0
@@ -97,9 +99,9 @@ def chosen(photographs: Iterable[Photograph], kept_out: KeptOut) -> tuple[list[P
     return kept, left_out, refused
 
 
-def read_photographs(path: Path) -> list[Photograph]:
+def read_coco(path: Path) -> list[CocoImage]:
     """The images of a COCO file with their captions, in its order; raises if an image has no caption."""
-    file = read_json(path)
+    file = read_json_object(path)
     photographs = read_images(file)
     if not photographs:
         raise UserError(f"{path} has no images; get it again")
@@ -111,37 +113,27 @@ def read_photographs(path: Path) -> list[Photograph]:
     return list(photographs.values())
 
 
-def read_images(file: Row) -> dict[int | str, Photograph]:
+def read_images(file: FileRow) -> dict[int | str, CocoImage]:
     """The images of a file by id, without captions yet; raises if two have one id."""
-    images: dict[int | str, Photograph] = {}
+    images: dict[int | str, CocoImage] = {}
     for entry in file.rows("images"):
-        identity, name = new_id(entry, images), entry.field("file_name", str)
-        images[identity] = Photograph(identity, name, [], numbers_of(name, entry))
+        identity, name = entry.field("id", int, str), entry.field("file_name", str)
+        if identity in images:
+            raise entry.error(f"has the 'id' of an entry before it: {identity!r}")
+        images[identity] = CocoImage(identity, name, [], photograph_numbers(name, entry))
     return images
 
 
-def new_id(entry: Row, before: Container[int | str]) -> int | str:
-    """The 'id' of an entry; raises if an entry `before` has it."""
-    identity = entry.field("id", int, str)
-    if identity in before:
-        raise entry.error(f"has the 'id' of an entry before it: {identity!r}")
-    return identity
-
-
-def numbers_of(name: str, entry: Row) -> tuple[PhotographId, ...]:
+def photograph_numbers(name: str, entry: FileRow) -> tuple[PhotographId, ...]:
     """The numbers of a photograph in COCO and on Flickr, if known; COCO's number is part of the file's name."""
     found = (coco_number(name), flickr_number(entry.content.get("flickr_url")))
     return tuple(number for number in found if number)
 
 
-def add_captions(photographs: dict[int | str, Photograph], file: Row) -> None:
+def add_captions(photographs: dict[int | str, CocoImage], file: FileRow) -> None:
     """Add each annotation of a file to its image."""
-    before: set[int | str] = set()
     for entry in file.rows("annotations"):
-        if "id" in entry.content:
-            before.add(new_id(entry, before))
-        identity = entry.field("image_id", int, str)
-        text = entry.text("caption")
+        identity, text = entry.field("image_id", int, str), entry.text("caption")
         if identity not in photographs:
             raise entry.error(f"has an 'image_id' that no image has: {identity!r}")
         photographs[identity].texts.append(text)

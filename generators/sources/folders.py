@@ -14,10 +14,10 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import inside, is_litter
+from menagerie.envs.core.reading import inside, is_system_file
 
 
-def existing(root: Path, names: Iterable[str]) -> dict[str, str]:
+def find_files(root: Path, names: Iterable[str]) -> dict[str, str]:
     """Which of `names` are files below a folder, each with its spelling on disk (`spellings`); raises for a name that
     leads outside.
 
@@ -49,7 +49,7 @@ def files_in(folder: Path) -> frozenset[str]:
     try:
         with os.scandir(folder) as entries:
             files = (e.name for e in entries if (os.path.isfile(e.path) if e.is_symlink() else e.is_file()))
-            return frozenset(name for name in files if not is_litter(name))
+            return frozenset(name for name in files if not is_system_file(name))
     except (FileNotFoundError, NotADirectoryError):
         return frozenset()
 
@@ -109,17 +109,17 @@ class SearchedFolders:
         wanted: dict[Path, set[str]] = {}
         for place in chain.from_iterable(places.values()):
             wanted.setdefault(place.folder, set()).add(place.file)
-        files = {folder: existing(folder, inside_it) for folder, inside_it in wanted.items()}
+        files = {folder: find_files(folder, inside_it) for folder, inside_it in wanted.items()}
         there = {}
         for name, candidates in places.items():
             spelled = (Located(place.folder, files[place.folder].get(place.file, "")) for place in candidates)
             if found := [place for place in spelled if place.file]:
-                check_same(name, found if self.alike else found[:1])
+                check_copies(name, found if self.alike else found[:1])
                 there[name] = found[0]
         return there
 
 
-def check_same(name: str, places: Sequence[Located]) -> None:
+def check_copies(name: str, places: Sequence[Located]) -> None:
     """Raise unless all copies of a file have the same bytes."""
     for place in places[1:]:
         try:

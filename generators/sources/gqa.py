@@ -5,10 +5,10 @@ The file is one object that maps an image's number to its objects, with their na
 
 from functools import partial
 
-from menagerie.generators.sources.annotated import Annotations, Refused, relation_or_objects
+from menagerie.generators.sources.annotated import Annotations, RefusalCounts, relation_or_objects
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import SourceSpec
-from menagerie.generators.sources.rows import Row, stream_json
+from menagerie.generators.sources.rows import FileRow, read_entries
 from menagerie.generators.sources.visual_genome import FOLDERS, IMAGE_DATA, GenomePhotographs
 
 GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
@@ -27,12 +27,12 @@ class GQA(GenomePhotographs):
     def __init__(self, place: Place) -> None:
         """Read the file; raises for missing images and for entries in another form."""
         recipe = place.recipe(tuple(SOURCE.recipes))
-        entries = ((entry.place, entry) for entry in stream_json(place.path(GRAPHS), dict))
-        read = partial(annotations_of, attributes=recipe == "attributes")
+        entries = ((entry.place, entry) for entry in read_entries(place.path(GRAPHS), dict))
+        read = partial(gqa_annotations, attributes=recipe == "attributes")
         super().__init__("GQA", place, entries, read, relation_or_objects)
 
 
-def annotations_of(entry: Row, refused: Refused, attributes: bool) -> Annotations:
+def gqa_annotations(entry: FileRow, refused: RefusalCounts, attributes: bool) -> Annotations:
     """The objects of an image and their relations."""
     listed = entry.inside("objects")
     objects = {key: listed.inside(key) for key in listed.content}
@@ -40,12 +40,12 @@ def annotations_of(entry: Row, refused: Refused, attributes: bool) -> Annotation
     related = [
         (key, refused.clean(relation.field("name", str)), relation.field("object", str))
         for key, obj in objects.items()
-        for relation in relations_of(obj)
+        for relation in gqa_relations(obj)
     ]
     return refused.annotations(phrases, related)
 
 
-def relations_of(obj: Row) -> list[Row]:
+def gqa_relations(obj: FileRow) -> list[FileRow]:
     """The relations of an object, given as a list, as an object of relations (as in the official example), or as a
     single one."""
     relations = obj.content.get("relations") or []
@@ -53,7 +53,7 @@ def relations_of(obj: Row) -> list[Row]:
         relations = [relations] if isinstance(relations.get("name"), str) else list(relations.values())
     if not isinstance(relations, list) or not all(isinstance(relation, dict) for relation in relations):
         raise obj.error("has 'relations' that are no list of objects")
-    return [Row(obj.file, f"{obj.place}.relations[{k}]", relation) for k, relation in enumerate(relations)]
+    return [FileRow(obj.file, f"{obj.place}.relations[{k}]", relation) for k, relation in enumerate(relations)]
 
 
 SOURCE = SourceSpec(

@@ -16,14 +16,11 @@ from torch import Tensor
 
 from menagerie.envs.core import pictures
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import check_size, read_upright, reason
+from menagerie.envs.core.pictures import check_size, picture_error, read_upright
 from menagerie.envs.core.records import sha256
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources.folders import Located, SearchedFolders
-from menagerie.generators.sources.rows import obtained
-
-# All images of a set below this size are kept once they are decoded; above it, none.
-CACHE_BYTES = 1 << 30
+from menagerie.generators.sources.rows import reading_foreign
 
 
 class ImageFiles:
@@ -37,30 +34,22 @@ class ImageFiles:
         root: str | Path | SearchedFolders,
         names: Sequence[str],
         resolution: int,
-        cache: bool | None = None,
         boxes: Sequence[tuple[int, int, int, int] | None] | None = None,
         squashed: bool = False,
         interpolation: str = "bicubic",
         workers: int = 1,
     ) -> None:
-        """Raises unless all files are there. With `cache` None, decoded images are kept if they all fit `CACHE_BYTES`.
+        """Raises unless all files are there.
 
         `boxes` has, for each name, None or the left, top, width and height of the part that is the image. `squashed`
         and `interpolation` are as in `square`. `workers` threads decode.
         """
-        if resolution < 1:
-            raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
         self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root))
         self.root, self.names, self.resolution = self.folders.home, names, resolution
         self._places: dict[str, Located] = {}  # of files that lie elsewhere, or are spelled otherwise
-        self._cache = cache
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
         self.boxes = {index: box for index, box in enumerate(boxes or ()) if box is not None}
-        self._decoded: dict[int, np.ndarray] = {}
         self._check()
-
-    def __getstate__(self) -> dict:
-        return {**self.__dict__, "_decoded": {}}  # workers decode for themselves
 
     def __len__(self) -> int:
         return len(self.names)
@@ -77,13 +66,8 @@ class ImageFiles:
     def digest_of(self, index: int) -> str:
         """Hash of the bytes of an image's file."""
         path = self.place(self.file_of(self.names[index])).path
-        with obtained(path):
+        with reading_foreign(path):
             return sha256(path).hex()
-
-    @property
-    def cache(self) -> bool:
-        """Whether decoded images are kept in memory."""
-        return 3 * self.resolution**2 * len(self) < CACHE_BYTES if self._cache is None else self._cache
 
     def framed(self, resolution: int, squashed: bool, interpolation: str) -> "ImageFiles":
         """The same images, cropped and scaled in another way."""
@@ -116,12 +100,7 @@ class ImageFiles:
         return torch.from_numpy(out).permute(0, 3, 1, 2)
 
     def _image(self, index: int) -> UInt8[np.ndarray, "r r 3"]:
-        if index in self._decoded:
-            return self._decoded[index]
-        pixels = self._read(index, lambda part: square(part, self.resolution, self.squashed, self.interpolation))
-        if self.cache:
-            self._decoded[index] = pixels
-        return pixels
+        return self._read(index, lambda part: square(part, self.resolution, self.squashed, self.interpolation))
 
     def whole(self, index: int) -> UInt8[np.ndarray, "h w 3"]:
         """An image with all of its pixels, neither cropped nor scaled; if it has a box, the part inside the box."""
@@ -131,11 +110,11 @@ class ImageFiles:
         box = self.boxes.get(index)
         try:
             picture = self._open(index)
-            return pixels(picture if box is None else cut(picture, *box))
+            return pixels(picture if box is None else crop_box(picture, *box))
         except UserError:
             raise
         except Exception as error:  # decoders raise exceptions of many types
-            problem = f"the image {self.names[index]!r:.200} in {self.folders} can't be read ({reason(error)})"
+            problem = f"the image {self.names[index]!r:.200} in {self.folders} can't be read ({picture_error(error)})"
             raise UserError(f"{problem}; {self.remedy}") from error
 
     def _open(self, index: int) -> Image.Image:
@@ -147,15 +126,23 @@ class ImageFiles:
         return self.digest_of(index)
 
     def _check(self) -> None:
-        files = {name: self.file_of(name) for name in self.names}
-        there = self.folders.found(set(files.values()))
+        there, _, problem = self.search(self.folders, self.names)
         self._places = {name: place for name, place in there.items() if place != (self.root, name)}
-        missing = [name for name, file in files.items() if file not in there]
-        if missing:
-            raise UserError(
-                f"{len(missing)} of {len(self)} images are missing in {self.folders}, the first is {missing[0]!r}; "
-                "put them there, or name the folder that has them"
-            )
+        if problem:
+            raise UserError(f"{problem}; put them there, or name the folder that has them")
+
+    @classmethod
+    def search(cls, folders: SearchedFolders, names: Sequence[str]) -> tuple[dict[str, Located], set[str], str]:
+        """The places of the files that exist, the images whose files don't, and a message about them, empty if there
+        are none; raises for a path outside the folders."""
+        files = {name: cls.file_of(name) for name in names}
+        there = folders.found(set(files.values()))
+        lost = [name for name, file in files.items() if file not in there]
+        if not lost:
+            return there, set(), ""
+        where = " and ".join(str(place.folder) for place in folders.places(files[lost[0]]))
+        problem = f"{len(lost)} of {len(files)} images are missing in {where}, the first is {lost[0]!r:.200}"
+        return there, set(lost), problem
 
 
 @once
@@ -183,7 +170,7 @@ def square(
     return np.array(resized.crop((left, top, left + resolution, top + resolution)))
 
 
-def cut(picture: Image.Image, left: int, top: int, width: int, height: int) -> Image.Image:
+def crop_box(picture: Image.Image, left: int, top: int, width: int, height: int) -> Image.Image:
     """The part of a picture inside a box, which may be long and thin; where the box extends beyond the picture, it is
     black. Raises for a box without pixels or with too many."""
     if width < 1 or height < 1:

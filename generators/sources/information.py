@@ -12,7 +12,7 @@ from menagerie.generators.captions.contents import phrases
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import plain_phrase
 from menagerie.generators.parsers.parser import CaptionParser
-from menagerie.generators.sources.captions_file import parse_all, texts_in
+from menagerie.generators.sources.captions_file import captions_in_file, parse_all
 from menagerie.generators.splits.dependence import entropy
 from menagerie.generators.storage.split_file import read_split
 
@@ -51,15 +51,15 @@ def information_of(mentions: Iterable[Mention], fell_back: int = 0) -> Informati
     return Information(information, pairs.total(), len(objects), len(attributes), len(pairs), fell_back)
 
 
-def of_captions(path: Path, parser: CaptionParser) -> Information:
+def information_of_captions(path: Path, parser: CaptionParser) -> Information:
     """The information of captions, one a line or of a COCO file, as a parser reads them."""
-    texts = texts_in(path)
+    texts = captions_in_file(path)
     parse_all(parser, texts)
     graphs = (parser.graph(text) for text in texts if not parser.fell_back(text))
     return information_of(mentions_in(graphs), sum(map(parser.fell_back, texts)))
 
 
-def of_split(path: Path) -> Information:
+def information_of_split(path: Path) -> Information:
     """The information of animals and textures in the training captions of a split file."""
     split = read_split(path)
     known = dict(phrases(split.vocabulary))
@@ -71,11 +71,11 @@ def mentions_in(graphs: Iterable[SceneGraph]) -> Iterator[Mention]:
     """Yield each object with each of its attributes: "small brown cat" gives (cat, small) and (cat, brown)."""
     for graph in graphs:
         for node in graph.nodes:
-            noun, *described = taken_apart(node)
+            noun, *described = split_phrase(node)
             yield from ((noun, attribute) for attribute in described)
 
 
-def taken_apart(phrase: str) -> Iterator[str]:
+def split_phrase(phrase: str) -> Iterator[str]:
     """Split a phrase into noun and descriptions: "small brown cat" -> "cat", "small", "brown"; "woman in red" ->
     "woman", "in red"."""
     words = plain_phrase(phrase).split()

@@ -5,10 +5,10 @@ have a number in each of the three.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 
@@ -34,9 +34,8 @@ class PhotographId(NamedTuple):
 class KeptOut:
     """Photographs that training leaves out; by default none.
 
-    `menagerie.generators.benchmarks.shown.images_of_tests` collects those of COCO's validation set and of all
-    benchmarks on disk.
-    """
+    `menagerie.generators.benchmarks.tested_photographs.images_of_tests` collects those of COCO's validation set and of
+    all benchmarks on disk."""
 
     images: Mapping[PhotographId, str] = field(default_factory=dict)
     """Reason for leaving out each photograph, such as "in sugarcrepe"."""
@@ -67,14 +66,6 @@ def flickr_number(address: object) -> PhotographId | None:
     """Flickr's number in a photograph's address; None if the address isn't Flickr's."""
     found = FLICKR_ADDRESS.search(address) if isinstance(address, str) else None
     return PhotographId(FLICKR, int(found[1])) if found else None
-
-
-def named_in(
-    collection: str, rows_of: Callable[[Path], Iterable[Any]], key: str
-) -> Callable[[Path], Iterator[PhotographId]]:
-    """Make the function that reads a collection's photographs in a benchmark's file: `key` names the image of each of
-    its rows."""
-    return lambda path: file_numbers(collection, path, (row.text(key) for row in rows_of(path)))
 
 
 def file_numbers(collection: str, path: Path, files: Iterable[str]) -> Iterator[PhotographId]:

@@ -134,11 +134,11 @@ def joined_strata(parts: Sequence[Captioned]) -> Mapping[str, Bool[np.ndarray, "
 
 
 def of_whole(name: str) -> Callable[..., Any]:
-    """Make the method of `Part` that gives what its whole gives for the same items."""
+    """Make the method of `CaptionedSubset` that gives what its whole gives for the same items."""
     return lambda part, indices, *more, **named: getattr(part.whole, name)(part.there(indices), *more, **named)
 
 
-class Part(Captioned):
+class CaptionedSubset(Captioned):
     """The items of `whole` at `indices`, in that order, with the same captions."""
 
     def __init__(self, whole: Captioned, indices: Indices) -> None:

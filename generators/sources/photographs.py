@@ -54,7 +54,7 @@ class Photographs(Captioned):
         return known.hexdigest()
 
 
-def some_left(name: str, number: int, left_out: Mapping[str, int]) -> None:
+def check_some_left(name: str, number: int, left_out: Mapping[str, int]) -> None:
     """Raise if no photographs are left to train on."""
     if not number:
         why = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "it has none"

@@ -2,7 +2,7 @@
 pickle."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import check_regular, open_file, read_bytes
+from menagerie.envs.core.reading import check_regular, open_file
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.rows import obtained
+from menagerie.generators.sources.rows import read_foreign_bytes, reading_foreign
 
 
 class Layout(NamedTuple):
@@ -42,10 +42,10 @@ LAYOUTS: Mapping[str, Layout] = {
 }
 
 
-def names_in(root: Path, file: str) -> list[str]:
+def raw_image_names(root: Path, file: str) -> list[str]:
     """The names of the images in a raw file; raises unless its size is that of a whole number of images."""
     layout = LAYOUTS[file]
-    with obtained(root / file):
+    with reading_foreign(root / file):
         size = check_regular(root / file)
     count, rest = divmod(size - layout.header, layout.length)
     if count < 1 or rest:
@@ -53,16 +53,10 @@ def names_in(root: Path, file: str) -> list[str]:
     return [f"{file}#{number}" for number in range(count)]
 
 
-def labels_in(root: Path, file: str) -> list[int]:
+def raw_labels(root: Path, file: str) -> list[int]:
     """The labels of the images in a raw file that stores each before its image (CIFAR's)."""
     layout = LAYOUTS[file]
-    return list(content_of(root / file)[layout.header + layout.lead - 1 :: layout.length])
-
-
-def content_of(path: Path) -> bytes:
-    """The bytes of a file; raises `UserError` if it can't be read."""
-    with obtained(path):
-        return read_bytes(path)
+    return list(read_foreign_bytes(root / file)[layout.header + layout.lead - 1 :: layout.length])
 
 
 class RawImages(ImageFiles):
@@ -94,9 +88,3 @@ class RawImages(ImageFiles):
             content.seek(layout.header + int(number) * layout.length + layout.lead)
             pixels = content.read(layout.length - layout.lead)
         return np.frombuffer(pixels, np.uint8).reshape(layout.shape)
-
-
-def same_number(path: Path, labels: Sequence[int], names: Sequence[str]) -> None:
-    """Raise unless a file has as many labels as there are images."""
-    if len(labels) != len(names):
-        raise UserError(f"{path} has {len(labels)} labels for {len(names)} images; get it again")

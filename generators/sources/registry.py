@@ -38,7 +38,7 @@ class SourceSpec:
 
 EXPORTS = Exports("menagerie.generators.sources", Path(__file__).parent, "SOURCE", "source", gap=" ")
 names: Callable[[], tuple[str, ...]] = EXPORTS.names
-load: Callable[[str], SourceSpec] = EXPORTS.load
+load_source: Callable[[str], SourceSpec] = EXPORTS.load
 
 
 class State(NamedTuple):

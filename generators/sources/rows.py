@@ -11,9 +11,7 @@ from reprlib import repr as shown
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import Unreadable, decode_json, split_json
-from menagerie.envs.core.reading import read_bytes as read_whole_bytes
-from menagerie.envs.core.reading import read_text as read_whole
+from menagerie.envs.core.reading import Unreadable, decode_json, read_bytes, read_text, split_json
 from menagerie.generators.sources.nearby import found_instead
 
 LONGEST = 300  # characters of a message that quotes a file
@@ -25,7 +23,7 @@ MOST_LITERAL = 100_000  # characters of a cell that is parsed as a list
 NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 
 
-class Row(NamedTuple):
+class FileRow(NamedTuple):
     """An object or a list in a JSON file, or a record of a table, with its place for error messages."""
 
     file: Path
@@ -56,6 +54,10 @@ class Row(NamedTuple):
             raise self.error(f"has a {key!r} of {len(text)} characters, not of 1 to {LONGEST_TEXT}: {shown(text)}")
         return text
 
+    def file_name(self, key: str | int) -> str:
+        """The last part of the path under `key`, without the folders of the machine that wrote it."""
+        return self.text(key).rpartition("/")[2]
+
     def texts(self, key: str | int, count: int | None = None) -> tuple[str, ...]:
         """The list of texts under `key`; raises unless it has `count` texts, or, without `count`, at least one.
 
@@ -83,72 +85,62 @@ class Row(NamedTuple):
             raise self.error(f"has a {key!r} that is no number from 0 to {most}: {shown(value)}")
         return number
 
-    def inside(self, key: str | int) -> "Row":
+    def inside(self, key: str | int) -> "FileRow":
         """The object under `key`."""
-        return Row(self.file, f"{self.place}.{key}" if self.place else str(key), self.field(key, dict))
+        return FileRow(self.file, f"{self.place}.{key}".lstrip("."), self.field(key, dict))
 
-    def rows(self, key: str | None = None) -> list["Row"]:
-        """The objects in this object or list, or in the list under `key`."""
-        content = self.content if key is None else self.field(key, list)
-        if isinstance(content, dict):
-            return [checked(Row(self.file, name, item)) for name, item in content.items()]
-        start = ".".join(filter(None, (self.place, key)))
-        return [checked(Row(self.file, f"{start}[{k}]", item)) for k, item in enumerate(content)]
+    def rows(self, key: str) -> list["FileRow"]:
+        """The objects in the list under `key`."""
+        start = f"{self.place}.{key}".lstrip(".")
+        return [check_object(FileRow(self.file, f"{start}[{k}]", item)) for k, item in enumerate(self.field(key, list))]
 
 
-def checked(row: Row) -> Row:
+def check_object(row: FileRow) -> FileRow:
     """Return a row if it is an object; else raise."""
     if not isinstance(row.content, dict):
         raise row.error("is no object")
     return row
 
 
-def read_json(path: Path, kind: type = dict) -> Row:
-    """The outermost object of a JSON file, or, as `kind` says, its list."""
-    with obtained(path):
-        content = decode_json(read_whole_bytes(path), path)
-    if not isinstance(content, kind):
-        wanted, found = ("object" if kind is dict else "list"), type(content).__name__
-        raise UserError(f"{path} holds no JSON {wanted}, but {found}; is it the right file?")
-    return Row(path, "", content)
+def read_json_object(path: Path) -> FileRow:
+    """The outermost object of a JSON file."""
+    with reading_foreign(path):
+        return FileRow(path, "", decode_json(read_bytes(path), path, dict[str, Any]))
 
 
-def read_json_list(path: Path) -> list[Row]:
-    """The objects of a JSON file that is a list."""
-    return read_json(path, list).rows()
+def read_entries(path: Path, kind: type) -> Iterator[FileRow]:
+    """Yield the objects of a JSON file that is a list of objects or, as `kind` says, an object of them, whose keys are
+    then their places. One at a time is decoded: all of them take twenty times the file's size."""
+    with reading_foreign(path):
+        for place, content in split_json(read_bytes(path, MOST_STREAMED), path, kind):
+            yield check_object(FileRow(path, place, content))
 
 
-def read_json_rows(path: Path, length: int) -> list[Row]:
-    """The lists in a JSON file that is a list of lists, each of this length."""
-    rows = [Row(path, f"[{k}]", item) for k, item in enumerate(read_json(path, list).content)]
-    for row in rows:
-        if not isinstance(row.content, list) or len(row.content) != length:
-            raise row.error(f"is no list of {length}")
-    return rows
+def read_lists(path: Path, length: int) -> Iterator[FileRow]:
+    """Yield the lists in a JSON file that is a list of lists, each of this length."""
+    with reading_foreign(path):
+        for place, content in split_json(read_bytes(path), path, list):
+            row = FileRow(path, place, content)
+            if not isinstance(content, list) or len(content) != length:
+                raise row.error(f"is no list of {length}")
+            yield row
 
 
-def read_json_lines(path: Path) -> list[Row]:
-    """The objects of a file with one per line. Only line feeds end a line, so texts may contain U+2028."""
-    with obtained(path):
-        lines = enumerate(read_whole(path).split("\n"), start=1)
-        return [checked(Row(path, f"line {n}", decode_json(line.encode(), path))) for n, line in lines if line.strip()]
+def read_json_lines(path: Path) -> Iterator[FileRow]:
+    """Yield the objects of a file with one per line. Only line feeds end a line, so texts may contain U+2028."""
+    with reading_foreign(path):
+        for number, line in enumerate(read_text(path).split("\n"), start=1):
+            if line.strip():
+                yield check_object(FileRow(path, f"line {number}", decode_json(line.encode(), path)))
 
 
-def stream_json(path: Path, kind: type) -> Iterator[Row]:
-    """Yield the objects of a JSON file that is a list of objects or, as `kind` says, an object of them, which are their
-    places then. One at a time is decoded: all of them take twenty times the file's size."""
-    with obtained(path):
-        for place, content in split_json(read_whole_bytes(path, MOST_STREAMED), path, kind):
-            yield checked(Row(path, place, content))
-
-
-def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[Row]:
+def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[FileRow]:
     """The records of a CSV file that has these columns, and perhaps others.
 
     With `by_place` it must have exactly these columns, in this order; the names in its header are ignored.
     """
     try:
-        reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+        reader = csv.DictReader(io.StringIO(read_foreign_text(path), newline=""), strict=True)
         found = reader.fieldnames or ()
         if by_place and len(found) != len(columns):
             raise UserError(
@@ -158,7 +150,7 @@ def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list
             reader.fieldnames = found = columns
         if missing := [column for column in columns if column not in found]:
             raise UserError(f"{path} has no column {missing[0]!r}, but {shown(found)}; is it the right file?")
-        rows = [Row(path, f"record {number}", cells) for number, cells in enumerate(reader, start=1)]
+        rows = [FileRow(path, f"record {number}", cells) for number, cells in enumerate(reader, start=1)]
     except csv.Error as error:
         raise UserError(f"{path} is no CSV ({error}); get it again") from error
     for row in rows:
@@ -167,14 +159,20 @@ def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list
     return rows
 
 
-def read_text(path: Path) -> str:
+def read_foreign_text(path: Path) -> str:
     """Read a text file; raises `UserError` if it can't be read."""
-    with obtained(path):
-        return read_whole(path)
+    with reading_foreign(path):
+        return read_text(path)
+
+
+def read_foreign_bytes(path: Path) -> bytes:
+    """Read a file; raises `UserError` if it can't be read."""
+    with reading_foreign(path):
+        return read_bytes(path)
 
 
 @contextlib.contextmanager
-def obtained(path: Path) -> Iterator[None]:
+def reading_foreign(path: Path) -> Iterator[None]:
     """Turn `Unreadable` into a `UserError` that says what to do about `path`, a file of others."""
     try:
         yield

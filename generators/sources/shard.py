@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import LARGEST_FILE, open_picture
-from menagerie.envs.core.reading import Unreadable, decoded, is_litter, open_file, parse_json
+from menagerie.envs.core.reading import Unreadable, decode_text, is_system_file, open_file, parse_json
 from menagerie.generators.sources.kept_out import flickr_number
 from menagerie.generators.sources.rows import writable
 from menagerie.generators.sources.texts import refusal
@@ -57,7 +57,7 @@ def read_shard(path: Path) -> tuple[list[Sample], Counter[str]]:
     refused: Counter[str] = Counter()
     samples = []
     with open_file(path) as file:
-        for key, files in grouped(list_members(path, refused), refused).items():
+        for key, files in group_by_sample(list_members(path, refused), refused).items():
             try:
                 samples.append(read_sample(file, key, files))
             except Refusal as problem:
@@ -75,7 +75,7 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                 if info.offset <= last:  # a crafted negative size would cause an endless loop
                     raise ValueError(f"its members overlap at byte {info.offset}")
                 last = info.offset
-                if info.isdir() or is_litter(info.name):
+                if info.isdir() or is_system_file(info.name):
                     continue
                 if is_hostile(info):
                     refused[HOSTILE] += 1
@@ -98,7 +98,7 @@ def is_hostile(info: tarfile.TarInfo) -> bool:
     return not plain or not parts[0] or ".." in parts or parts[0].endswith(":") or not writable(info.name)
 
 
-def grouped(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict[str, Member]]:
+def group_by_sample(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict[str, Member]]:
     """The files of each sample by lower-case ending; of two with one ending the second is counted as refused, and so
     are further images of a sample."""
     samples: dict[str, dict[str, Member]] = {}
@@ -120,7 +120,7 @@ def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
     image = next((files[ending] for ending in IMAGES if ending in files), None)
     if image is None:
         raise Refusal("no image")
-    described = {ending: read_text(file, files[ending]) for ending in TEXTS if ending in files}
+    described = {ending: read_member_text(file, files[ending]) for ending in TEXTS if ending in files}
     about = read_about(described["json"]) if "json" in described else {}
     text = described.get("txt", about.get("caption"))
     check_image(file, image)
@@ -128,13 +128,13 @@ def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
     return Sample(key, *image, read_caption(text), number.number if number else 0)
 
 
-def read_text(file: Any, member: Member) -> str:
+def read_member_text(file: Any, member: Member) -> str:
     """Read a text in UTF-8; raises `Refusal`."""
     if member.size > LARGEST_TEXT:
         raise Refusal("a text that is too long")
     file.seek(member.offset)
     try:
-        return decoded(file.read(member.size))
+        return decode_text(file.read(member.size))
     except ValueError:
         raise Refusal("a text that isn't UTF-8") from None
 

@@ -12,8 +12,8 @@ from jaxtyping import Int64
 
 from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.reading import Inaccessible, check_regular, read_text
-from menagerie.envs.core.records import unsealed, write_record
-from menagerie.generators.sources.rows import obtained
+from menagerie.envs.core.records import unseal, write_record
+from menagerie.generators.sources.rows import reading_foreign
 from menagerie.generators.sources.shard import Sample, read_shard
 from menagerie.generators.sources.texts import Texts
 
@@ -57,11 +57,11 @@ def indexes(shards: Sequence[Path]) -> list[Index]:
 
 def index_of(shard: Path) -> Index:
     """Read a shard's saved index; if there is none of the shard as it is, make the index and try to save it."""
-    with obtained(shard):
+    with reading_foreign(shard):
         owner = f"{VERSION} {shard.name!a} {check_regular(shard)} {shard.stat().st_mtime_ns}"
     path = shard.parent / FOLDER / f"{shard.name}.json"
     with contextlib.suppress(*WRONG, Inaccessible):  # missing, damaged or another's
-        return Index.of(unsealed(read_text(path), path, owner))
+        return Index.of(unseal(read_text(path), path, owner))
     samples, refused = read_shard(shard)
     saved = {name: [getattr(sample, name) for sample in samples] for name in Sample._fields} | {"refused": refused}
     with contextlib.suppress(OSError):  # the folder may be read-only

@@ -19,16 +19,16 @@ from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import read_upright
-from menagerie.envs.core.reading import is_litter, open_file, reading
+from menagerie.envs.core.reading import is_system_file, open_file, reading
 from menagerie.generators.captioned import Indices, all_texts
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
 from menagerie.generators.sources.nearby import found_instead
-from menagerie.generators.sources.photographs import Photographs, some_left
+from menagerie.generators.sources.photographs import Photographs, check_some_left
 from menagerie.generators.sources.place import Place, one_node
 from menagerie.generators.sources.registry import SourceSpec
-from menagerie.generators.sources.rows import obtained, read_text
+from menagerie.generators.sources.rows import read_foreign_text, reading_foreign
 from menagerie.generators.sources.shard_index import Index, indexes
 from menagerie.generators.sources.texts import Texts, graphs_of
 
@@ -50,7 +50,7 @@ class ShardImages(ImageFiles):
     ) -> None:
         """Image i is in shard `owners[i]`; `positions` has each image's offset and size in bytes."""
         self.shards, self.owners, self.positions = shards, owners, positions
-        super().__init__(shards[0].parent, names, resolution, cache=False)
+        super().__init__(shards[0].parent, names, resolution)
 
     def _check(self) -> None:
         """The indexes name only images that are there."""
@@ -72,7 +72,7 @@ class ShardImages(ImageFiles):
 
     def _bytes(self, index: int) -> bytes:
         (offset, size), shard = self.positions[index].tolist(), self.shards[int(self.owners[index])]
-        with obtained(shard), open_file(shard) as file, reading(shard):
+        with reading_foreign(shard), open_file(shard) as file, reading(shard):
             file.seek(offset)
             return file.read(size)
 
@@ -86,15 +86,15 @@ class TarShards(Photographs):
         place.kept_out.require(FLICKR)
         place.recipe(tuple(SOURCE.recipes))
         folder = place.path(FOLDER)
-        shards = sorted(path for path in folder.glob("*.tar") if path.is_file() and not is_litter(path.name))
+        shards = sorted(path for path in folder.glob("*.tar") if path.is_file() and not is_system_file(path.name))
         if not shards:
             remedy = found_instead(folder) or "put uncompressed shards there"
             raise UserError(f"there are no .tar files in {folder}; {remedy}")
         self.name = f"the shards in {folder}"
         found = indexes(shards)
         names = [f"{shard.name}/{key}" for shard, index in zip(shards, found, strict=True) for key in index.keys]
-        kept, self.left_out = chosen(found, names, keys_left_out(folder / LEFT_OUT, names), place.kept_out)
-        some_left(self.name, int(kept.sum()), self.left_out)
+        kept, self.left_out = select_samples(found, names, keys_left_out(folder / LEFT_OUT, names), place.kept_out)
+        check_some_left(self.name, int(kept.sum()), self.left_out)
         self.refused_texts: dict[str, int] = {}
         self.names_of_images = Texts(name for name, keep in zip(names, kept, strict=True) if keep)
         texts = (text for index in found for text in index.texts)
@@ -121,7 +121,7 @@ class TarShards(Photographs):
         return (repr(self._caption(index)) for index in range(len(self)))
 
 
-def chosen(
+def select_samples(
     found: Sequence[Index], names: Sequence[str], listed: frozenset[str], kept_out: KeptOut
 ) -> tuple[Bool[np.ndarray, " n"], dict[str, int]]:
     """Choose the samples to use; returns a mask, and the number left out by reason."""
@@ -141,7 +141,7 @@ def keys_left_out(path: Path, names: Sequence[str]) -> frozenset[str]:
     """The sample keys listed in a file, if it exists; raises for a key that no shard has."""
     if not path.exists():
         return frozenset()
-    wanted = frozenset(filter(None, (line.strip(" \t\r") for line in read_text(path).split("\n"))))
+    wanted = frozenset(filter(None, (line.strip(" \t\r") for line in read_foreign_text(path).split("\n"))))
     unknown = sorted(wanted - set(names))
     if unknown:
         raise UserError(f"{path} lists {unknown[0]!r:.200}, which no shard has; write SHARD.tar/KEY, one a line")

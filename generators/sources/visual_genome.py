@@ -13,7 +13,7 @@ from menagerie.generators.sources.annotated import (
     AnnotatedPhotographs,
     Annotations,
     Recipe,
-    Refused,
+    RefusalCounts,
     relation_or_objects,
     two_regions,
 )
@@ -22,13 +22,13 @@ from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import SourceSpec
-from menagerie.generators.sources.rows import LARGEST, Row, stream_json
+from menagerie.generators.sources.rows import LARGEST, FileRow, read_entries
 
 IMAGE_DATA, FOLDERS = "vg/image_data.json", ("vg/VG_100K", "vg/VG_100K_2")
 UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"
 COLLECTIONS = {"coco_id": COCO, "flickr_id": FLICKR}
 
-Read = Callable[[Row, Refused], Annotations]
+Read = Callable[[FileRow, RefusalCounts], Annotations]
 Numbers = tuple[PhotographId, ...]
 """A photograph's numbers: Visual Genome's first, then known numbers in other collections."""
 
@@ -41,12 +41,14 @@ class GenomePhotographs(AnnotatedPhotographs):
     empty: str
     """Reason given for leaving out a photograph from which no caption can be made."""
 
-    def __init__(self, name: str, place: Place, entries: Iterable[tuple[str, Row]], read: Read, recipe: Recipe) -> None:
+    def __init__(
+        self, name: str, place: Place, entries: Iterable[tuple[str, FileRow]], read: Read, recipe: Recipe
+    ) -> None:
         """Take the photographs whose numbers are known and that `place` doesn't keep out, and count the others. Each of
         `entries` has a photograph's number as text."""
         place.kept_out.require(VISUAL_GENOME)
         every = {str(number): numbers for number, numbers in image_numbers(place.path(IMAGE_DATA)).items()}
-        left_out, refused, files = Counter[str](), Refused(), list[str]()
+        left_out, refused, files = Counter[str](), RefusalCounts(), list[str]()
 
         def known() -> Iterator[tuple[str, Annotations]]:
             for number, entry in entries:
@@ -71,7 +73,7 @@ def shared_name(numbers: Numbers) -> str:
 def image_numbers(path: Path) -> dict[int, Numbers]:
     """The numbers of all photographs, by Visual Genome's number, from its `image_data.json`."""
     every: dict[int, Numbers] = {}
-    for entry in stream_json(path, list):
+    for entry in read_entries(path, list):
         here = number_in(entry, id_key(entry))
         others = [number_in(entry, key) for key in ("coco_id", "flickr_id") if key in entry.content]
         if here is None or here.number in every:
@@ -80,11 +82,11 @@ def image_numbers(path: Path) -> dict[int, Numbers]:
     return every
 
 
-def id_key(entry: Row) -> str:
+def id_key(entry: FileRow) -> str:
     return "image_id" if "image_id" in entry.content else "id"  # older files say "id"
 
 
-def number_in(entry: Row, key: str) -> PhotographId | None:
+def number_in(entry: FileRow, key: str) -> PhotographId | None:
     """The number under `key`; None if it is null."""
     number = entry.field(key, int, type(None))
     if number is not None and not 0 <= number < LARGEST**2:
@@ -102,28 +104,17 @@ class VisualGenome(GenomePhotographs):
         files = [place.path(name) for name in names]
         file = next((file for file in files if file.is_file()), files[0])
         self.empty = f"nothing in {file.name}"
-        super().__init__(f"Visual Genome {recipe}", place, distinct_entries(file), read, make)
+        entries = ((str(entry.field(id_key(entry), int)), entry) for entry in read_entries(file, list))
+        super().__init__(f"Visual Genome {recipe}", place, entries, read, make)
 
 
-def distinct_entries(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield the entries of photographs with their numbers; raises if two have one number."""
-    seen = set()
-    for entry in stream_json(path, list):
-        key = id_key(entry)
-        number = entry.field(key, int)
-        if number in seen:
-            raise entry.error(f"has the {key!r} of an entry before it: {number}")
-        seen.add(number)
-        yield str(number), entry
-
-
-def read_regions(entry: Row, refused: Refused) -> Annotations:
+def read_regions(entry: FileRow, refused: RefusalCounts) -> Annotations:
     """The distinct phrases of an image's regions."""
     phrases = (refused.clean(region.field("phrase", str)) for region in entry.rows("regions"))
     return Annotations(tuple(dict.fromkeys(filter(None, phrases))))
 
 
-def read_relations(entry: Row, refused: Refused) -> Annotations:
+def read_relations(entry: FileRow, refused: RefusalCounts) -> Annotations:
     """The objects of an image and their relations."""
     objects: dict[int, str] = {}
     if "objects" in entry.content:
@@ -135,7 +126,7 @@ def read_relations(entry: Row, refused: Refused) -> Annotations:
     return refused.annotations(objects, related)
 
 
-def end_of(relation: Row, key: str, objects: dict[int, str], refused: Refused) -> int:
+def end_of(relation: FileRow, key: str, objects: dict[int, str], refused: RefusalCounts) -> int:
     """The id of one of a relation's two objects; an object described inside the relation is added to `objects`."""
     if key not in relation.content:
         return relation.field(f"{key}_id", int)

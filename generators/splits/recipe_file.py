@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.options import Option, options_of
-from menagerie.envs.core.reading import Unreadable, read_toml, shaped
+from menagerie.envs.core.options import Option, list_options
+from menagerie.envs.core.reading import Unreadable, check_shape, read_toml
 from menagerie.envs.core.validation import build
 from menagerie.generators.rules.hold_out import set_texts
 from menagerie.generators.splits.binding import BindingRecipe
@@ -40,7 +40,7 @@ def read_recipe(name: str) -> SplitRecipe:
         kind = KINDS[choose("kind of split", str(given.pop("kind", "")), KINDS)]
         if isinstance(given.get("sets"), dict):
             table = given["sets"].items()
-            given["sets"] = set_texts({name: shaped(its, list[str], f"set {name!r}") for name, its in table})
+            given["sets"] = set_texts({name: check_shape(its, list[str], f"set {name!r}") for name, its in table})
         return build(kind, given)
     except UserError as error:
         raise error.at(path) from error
@@ -53,8 +53,8 @@ def about(name: str) -> str:
 
 def options_by_kind() -> dict[str, list[Option]]:
     """Return, by kind of split, the options of its recipe that `SplitRecipe` doesn't have."""
-    shared = {option.usage for option in options_of(SplitRecipe)}
+    shared = {option.usage for option in list_options(SplitRecipe)}
     special = {
-        name: [option for option in options_of(kind) if option.usage not in shared] for name, kind in KINDS.items()
+        name: [option for option in list_options(kind) if option.usage not in shared] for name, kind in KINDS.items()
     }
     return {name: options for name, options in special.items() if options}

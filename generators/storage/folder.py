@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers, writing
-from menagerie.envs.core.identity import generator, plain
+from menagerie.envs.core.identity import generator, json_value
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.reading import Inaccessible
 from menagerie.envs.core.validation import SIDE, check_number
@@ -127,7 +127,7 @@ class SplitFolder:
         left = recipe.left_out(planned, too_hidden(renderer, planned, recipe.least_visible))
         kept = without(planned, left)
         subsets = {name: columns_of(name, scenes, recipe, self.vocabulary) for name, scenes in kept.items()}
-        whole = plain(recorded(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept))
+        whole = json_value(recorded(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept))
         images = self.identity, self.resolution
         write_split(path, whole, self.vocabulary, images, recipe_version(recipe), subsets)
 

@@ -22,8 +22,8 @@ import h5py
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import defaults_version, digest, identity_of, plain
-from menagerie.envs.core.reading import parse_json, shaped
+from menagerie.envs.core.identity import defaults_version, digest, identity_of, json_value
+from menagerie.envs.core.reading import check_shape, parse_json
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe, recorded
 from menagerie.generators.storage.hdf5 import mapped, open_hdf5, read_attribute, write_attribute, write_hdf5
@@ -83,7 +83,7 @@ def check_recipe(split: Split, recipe: SplitRecipe, images: str) -> None:
     A file's name proves nothing: another split may have been copied there.
     """
     written = {name: value for name, value in split.recipe.items() if name not in BESIDE}
-    same = written == plain(recorded(recipe)) and split.identity == images
+    same = written == json_value(recorded(recipe)) and split.identity == images
     same &= split.recipe_version == recipe_version(recipe)
     if not same or split.subsets.keys() != {"train", "validation", *recipe.all_tests}:
         raise UserError(f"{split.path} is another split than its name says; start the study again, which makes it anew")
@@ -156,7 +156,7 @@ def inspect_split(path: Path, verify: bool = True) -> Split:
         if "format" not in file.attrs or read_attribute(file, "format") != FORMAT:
             raise UserError(f"{path} is not a split file of this version; {REMEDY}")
         settings = {name: read_attribute(file, name) for name in SETTINGS}
-        recipe = shaped(parse_json(settings["recipe"], "its recipe"), dict[str, Any], "its recipe")
+        recipe = check_shape(parse_json(settings["recipe"], "its recipe"), dict[str, Any], "its recipe")
         if recipe.get("kind") not in SWAPS:
             raise UserError(f"{path} is of an unknown kind; {REMEDY}")
         vocabulary = Vocabulary.from_json(settings["vocabulary"])

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from menagerie.envs.core.identity import digest
-from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.models.evaluation.embedding_store import EmbeddingFolder, StoredRows
 from menagerie.models.evaluation.scoring import BLOCK, Block, encode_blocks, encode_pixels
 from menagerie.models.scorer import Scorer, to_device
@@ -42,7 +42,7 @@ class Embeddings:
             owner = digest({"weights": weights, "noise": self.format.noise})
             self.stored = StoredRows(folder, owner, self.format.width)
 
-    def encode(self, bench: PhotographSet, blocks: Sequence[Block], report: Report) -> Iterator[Tensors]:
+    def encode(self, bench: PhotographBenchmark, blocks: Sequence[Block], report: Report) -> Iterator[Tensors]:
         """Yield the embedding of each block of images, after calling `report` with the block's number of images."""
         if self.format is None:
             for block, embedding in zip(blocks, encode_blocks(self.scorer, bench.images, blocks), strict=True):
@@ -63,12 +63,14 @@ class Embeddings:
                 if not coming[number]:
                     del ready[number], coming[number]
 
-    def _read_row(self, bench: PhotographSet, number: int) -> Row | None:
+    def _read_row(self, bench: PhotographBenchmark, number: int) -> Row | None:
         """The row of an image, as kept on disk; None if there is none."""
         row = self.stored.get(bench.fingerprint(number)) if self.stored else None
         return row and self.format.from_bytes(row)
 
-    def _missing(self, bench: PhotographSet, first: int, coming: Iterable[int], ready: dict[int, Row]) -> list[int]:
+    def _missing(
+        self, bench: PhotographBenchmark, first: int, coming: Iterable[int], ready: dict[int, Row]
+    ) -> list[int]:
         """The image `first`, and the next images that will be needed and have no row, as many as fill a block."""
         wanted = [first]
         for number in coming:
@@ -78,10 +80,10 @@ class Embeddings:
                 wanted.append(number)
         return wanted
 
-    def _has(self, bench: PhotographSet, number: int) -> bool:
+    def _has(self, bench: PhotographBenchmark, number: int) -> bool:
         return self.stored is not None and bench.fingerprint(number) in self.stored
 
-    def _encode(self, bench: PhotographSet, numbers: list[int]) -> dict[int, Row]:
+    def _encode(self, bench: PhotographBenchmark, numbers: list[int]) -> dict[int, Row]:
         """Encode at most a block of images; return their rows by number."""
         pixels = bench.images(numbers)
         filled = torch.cat([pixels, pixels[:1].expand(BLOCK - len(pixels), -1, -1, -1)])

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from menagerie.envs.core.kept_answers import KeptAnswers
-from menagerie.envs.core.reading import shaped
+from menagerie.envs.core.reading import check_shape
 from menagerie.models.judges.questions import VERSION, Answer, Question
 
 NAME = 60  # characters of a model's name in its folder's
@@ -51,7 +51,7 @@ class AnswerStore(KeptAnswers[Answer]):
         return {"key": key, "answer": {name: v for name, v in fields if v != Answer._field_defaults[name]}}
 
     def from_line(self, content: Any) -> tuple[str, Answer]:
-        line = msgspec.convert(shaped(content, AnswerLine, self.path), AnswerLine)
+        line = msgspec.convert(check_shape(content, AnswerLine, self.path), AnswerLine)
         return line.key, Answer(**msgspec.structs.asdict(line.answer))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.records import result_in
+from menagerie.models.cell_results import result_in
 from menagerie.models.checkpoint import scorer_config
 from menagerie.models.registry import short_name
 

@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import read_upright, reason, upright
+from menagerie.envs.core.pictures import check_picture, picture_error, read_upright, turn_upright
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources.image_files import square
@@ -48,7 +48,8 @@ def picture_of(image: Any) -> Image.Image:
         return picture_in(Path(image))
     if isinstance(image, Image.Image):
         try:
-            return upright(image)
+            check_picture(image)
+            return turn_upright(image)
         except Exception as error:  # too large, truncated, closed: each raises its own type
             raise UserError(f"an image can't be read: {error}") from error
     if isinstance(image, np.ndarray):
@@ -67,7 +68,7 @@ def picture_in(path: Path) -> Image.Image:
     try:
         return read_upright(path)
     except Exception as error:  # truncated, too large, another format: each raises its own type
-        raise UserError(f"the image {path} can't be read ({reason(error)})") from error
+        raise UserError(f"the image {path} can't be read ({picture_error(error)})") from error
 
 
 def check_pixels(pixels: np.ndarray, channels: tuple[int, ...], form: str) -> np.ndarray:

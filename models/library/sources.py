@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import own_sources
-from menagerie.envs.core.reading import is_litter
+from menagerie.envs.core.reading import is_system_file
 from menagerie.envs.core.records import sha256
 from menagerie.models.registry import is_own, spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
@@ -190,7 +190,7 @@ def model_files(folder: Path) -> list[Path]:
     notes."""
     names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     seen = (name for name in names if not any(part.startswith(".") for part in name.parts[:-1]))
-    return sorted(folder / name for name in seen if not is_litter(name))
+    return sorted(folder / name for name in seen if not is_system_file(name))
 
 
 def digest_files(files: Iterable[Path]) -> str:

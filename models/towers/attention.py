@@ -16,7 +16,7 @@ class SelfAttention(nn.MultiheadAttention):
     """`nn.MultiheadAttention` that keeps samples first.
 
     In training, outputs are the same to the bit, and gradients of weights differ by rounding, because they are summed
-    in another order. Without gradients outputs differ by rounding, because torch runs other code for evaluation.
+    in another order. Without gradients outputs differ by rounding, because torch runs other code in evaluation.
     """
 
     def forward(

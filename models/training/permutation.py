@@ -8,7 +8,7 @@ size, it is permuted again.
 import numpy as np
 from jaxtyping import Int64, UInt64
 
-from menagerie.envs.core.identity import GOLDEN, mixed
+from menagerie.envs.core.identity import GOLDEN, mix_bits
 
 ROUNDS = 6
 WORD = 2**64 - 1
@@ -21,7 +21,7 @@ class Permutation:
         self.size = size
         half = max(1, -(-(size - 1).bit_length() // 2))
         self.half, self.low = np.uint64(half), np.uint64((1 << half) - 1)
-        self.keys = mixed(np.uint64(seed & WORD) + GOLDEN * np.arange(1, ROUNDS + 1, dtype=np.uint64))
+        self.keys = mix_bits(np.uint64(seed & WORD) + GOLDEN * np.arange(1, ROUNDS + 1, dtype=np.uint64))
 
     def __call__(self, places: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
         numbers = self._once(places.astype(np.uint64))
@@ -32,5 +32,5 @@ class Permutation:
     def _once(self, numbers: UInt64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:
         left, right = numbers >> self.half, numbers & self.low
         for key in self.keys:
-            left, right = right, left ^ (mixed(right + key) & self.low)
+            left, right = right, left ^ (mix_bits(right + key) & self.low)
         return (left << self.half) | right

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import unwritable, whole_file
+from menagerie.envs.core.files import unwritable_error, whole_file
 from menagerie.envs.core.reading import Unreadable, check_accessible, open_file
 from menagerie.models.scorer import Scorer
 
@@ -146,7 +146,7 @@ def write_state(file: StateFile, state: dict[str, Any]) -> None:
             torch.save(state | {"run": file.run}, noted)
         except (OSError, RuntimeError):  # for a full disk, torch reports an unexpected position
             if noted.error:
-                raise unwritable(file.path, noted.error) from noted.error
+                raise unwritable_error(file.path, noted.error) from noted.error
             raise
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 
-from menagerie.envs.core.command_help import HELP, chosen_command, read_options
+from menagerie.envs.core.command_help import HELP, choose_command, read_options
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import docstring
 
@@ -45,9 +45,9 @@ def main() -> int:
     studies = {path.stem.replace("_", "-"): path for path in sorted(folder.glob("[!_.]*.py"))}
     lines = [f"menagerie {f'{name} {more}':<33} # {text}" for name, (_, more, text) in COMMANDS.items()]
     if not sys.argv[1:] or sys.argv[1] in HELP:  # help alone reads the studies' files
-        lines += [f"menagerie {name:<33} # {question(path)}" for name, path in studies.items()]
+        lines += [f"menagerie {name:<33} # {study_question(path)}" for name, path in studies.items()]
     about = "\n".join((docstring(sys.modules[__name__]), "", *lines))
-    name = chosen_command("menagerie", about, (*COMMANDS, "run", *studies))
+    name = choose_command("menagerie", about, (*COMMANDS, "run", *studies))
     if name == "run":
         return run_file(sys.argv[2:])
     if name in COMMANDS:
@@ -72,7 +72,7 @@ def run_file(arguments: list[str]) -> int:
     return 0
 
 
-def question(script: Path) -> str:
+def study_question(script: Path) -> str:
     """Return the first line of a study's docstring."""
     return (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").partition("\n")[0]
 

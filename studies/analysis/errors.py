@@ -11,7 +11,6 @@ import pandas as pd
 from jaxtyping import Float64, Int64, Shaped
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.figures import picture
 from menagerie.envs.core.reading import read_text
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import place_of
@@ -20,6 +19,7 @@ from menagerie.generators.captions.phrases import phrase
 from menagerie.studies.analysis.spread import different
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.two_levels import intervals, without_interval
+from menagerie.studies.report.figures import image_uri
 from menagerie.studies.runs.evaluation import FILE
 from menagerie.studies.runs.results import checked_file
 
@@ -220,4 +220,4 @@ def pictures(source: Source, scenes: Sequence[str]) -> dict[str, str]:
     shown, wanted = SplitPictures(split), set(scenes)
     tests = {name: records for name, records in split.subsets.items() if name != "train"}
     places = {scene.key: (name, i) for name, r in tests.items() for i, scene in enumerate(r.scenes)}
-    return {key: picture(shown.images(places[key][0], [places[key][1]])[0], PIXELS) for key in sorted(wanted)}
+    return {key: image_uri(shown.images(places[key][0], [places[key][1]])[0], PIXELS) for key in sorted(wanted)}

@@ -104,13 +104,13 @@ def reading(config: Peers, data: "SplitDataset", folder: Path, copied: float) ->
 
 def from_tar_files(data: "SplitDataset", folder: Path, batch: int) -> Iterator[object]:
     """Export train as tar files, and read batches of images and captions from them without end."""
-    from menagerie.generators.export.write import export
+    from menagerie.generators.export.write import export_split
 
     try:
         import webdataset
     except ImportError:
         raise UserError("the peer of reading is webdataset: pip install webdataset") from None
-    export(data.split.path, "webdataset", folder, ["train"])
+    export_split(data.split.path, "webdataset", folder, ["train"])
     files = sorted(map(str, folder.glob("train-*.tar")))
     samples = webdataset.WebDataset(files, shardshuffle=False).repeat().shuffle(HELD, rng=random.Random(0))
     return iter(samples.decode("rgb8").to_tuple("png", "txt").batched(batch))

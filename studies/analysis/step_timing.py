@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from menagerie.envs.core.files import check_place
+from menagerie.envs.core.files import check_option_folder
 from menagerie.envs.core.validation import Range, Several
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
@@ -59,7 +59,7 @@ class Timed:
         from menagerie.models.towers.build import check_towers
         from menagerie.models.towers.config import TowerConfig
 
-        check_place("--store", self.store)
+        check_option_folder("--store", self.store)
         check_towers(TowerConfig(self.architecture, resolution=self.resolution))
 
 

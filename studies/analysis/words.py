@@ -5,39 +5,37 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from menagerie.envs.core.figures import short
 from menagerie.envs.core.options import docstring
 from menagerie.models.registry import is_own, scorer_class, spec_of
+from menagerie.studies.report.figures import model_label
 
 # The same texts as in docs/glossary.md (tests/studies/test_glossary.py); a page shows the terms that it uses.
 TERMS: dict[str, str] = {
     "scene": "what an image shows: a background, objects (an animal, its texture, its slot, perhaps its size), the "
     "number of a view",
     "view": "camera, light and jitter; tests and validation use numbers that training never uses",
-    "world": "a vocabulary of scenes: animals, textures, backgrounds, perhaps sizes and groups of animals",
+    "world": "a vocabulary of scenes: animals, textures, backgrounds, perhaps sizes and sets of animals",
+    "composition": "an animal in a texture",
+    "pair": "two different animals, in either order; intervals are over the differences between pairs",
     "recipe": "the values that determine a split; or those of a training run: steps, batch, learning rates",
     "split": "named subsets of a world's scenes with captions, hard negatives and graphs: train, validation and tests",
     "record": "an image of a test with its true caption and, for each task, false ones",
-    "animal pair": "two different animals, in either order; what differs between pairs is what intervals are over",
-    "hard negative": "a caption of the same words that is false of the image",
-    "counterfactual": "the scene of which a hard negative is true; image, "
-    "counterfactual and both captions are a four-way item",
-    "single-object scene": "a scene of one animal",
-    "single-object phase": "the first steps of a run, which show single-object scenes alone",
-    "singles share": "share of a batch that shows single-object scenes, after that phase",
-    "singles views": "views of each single-object scene in training",
-    "tower": "the network that reads images, or the one that reads texts",
-    "seed": "the number behind all that is drawn at random: a run's split, its first weights, the order of its images",
+    "counterfactual": "the scene of which a hard negative is true",
+    "test pairs": "the pairs that no fraction puts into train, in the test unseen_pairs",
+    "single-object phase": "the first steps of a run, which show scenes of one object alone",
     "cell": "one training run with its evaluation",
     "place": "a point of a grid: one value of each field that varies",
-    "trial": "a point of a search",
-    "Pareto front": "settings that no other beats with as few images",
 }
+
+
+def one_line(text: str) -> str:
+    """Return a text without its line breaks."""
+    return " ".join(text.split())
 
 
 def models_explained(models: Sequence[str]) -> dict[str, str]:
     """A line for each model, by its name in tables: what it does, and its paper."""
-    return {short(model): explained_as(model) for model in models}
+    return {model_label(model): explained_as(model) for model in models}
 
 
 def explained_as(model: str) -> str:

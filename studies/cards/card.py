@@ -13,7 +13,7 @@ import msgspec
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import copy_file, write_text
 from menagerie.envs.core.reading import parse_json, read_text
-from menagerie.envs.core.records import KEY, file_digest, sealed, unsealed
+from menagerie.envs.core.records import KEY, file_digest, seal, unseal
 from menagerie.generators.benchmarks.benchmark import four_way_rules
 from menagerie.generators.frozen.benchmark import Frozen
 from menagerie.studies.analysis.tables import DASH
@@ -126,7 +126,7 @@ def write_card(
     tests, means = numbers_of(points(read_scores(copy), model.rules))
     kept = Predictions(copy.name, file_digest(copy))
     card = Card(FORM, benchmark_of(frozen), model, program, date, means, tests, kept)
-    text = sealed(msgspec.to_builtins(card), indent=1) + "\n"
+    text = seal(msgspec.to_builtins(card), indent=1) + "\n"
     path = folder / f"{name}.json"
     write_text(path, text)
     write_text(path.with_suffix(".md"), page_of(card, seal_of(text)))
@@ -136,7 +136,7 @@ def write_card(
 def read_card(path: Path) -> tuple[Card, str]:
     """Read a card and its seal; raises `UserError` if it was changed since it was written, or isn't a card."""
     text = read_text(path)
-    content = unsealed(text, path, "", dict[str, Any])
+    content = unseal(text, path, "", dict[str, Any])
     try:
         card = msgspec.convert(content, Card)
     except msgspec.ValidationError as error:

@@ -16,7 +16,7 @@ import numpy as np
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_text
-from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, Item, Scores, judged
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, Item, Scores, apply_rule
 from menagerie.generators.benchmarks.split_tests import outcome_of
 from menagerie.generators.frozen.digests import digest_of_rows
 from menagerie.studies.analysis.words import CHANCES
@@ -90,7 +90,9 @@ def points(items: Iterable[Scored], rules: Sequence[str] = tuple(FOUR_WAY_RULES)
         if task == FOUR_WAY:
             for part in rules:
                 name = f"{task} {part}"
-                yield Point(subset, name, animals, judged(FOUR_WAY_RULES[part], scores).official, CHANCES[name] / 100)
+                yield Point(
+                    subset, name, animals, apply_rule(FOUR_WAY_RULES[part], scores).official, CHANCES[name] / 100
+                )
         else:
             chance = 1 / math.comb(scores.shape[1], true)
-            yield Point(subset, task, animals, judged(partial(outcome_of, true), scores).neutral, chance)
+            yield Point(subset, task, animals, apply_rule(partial(outcome_of, true), scores).neutral, chance)

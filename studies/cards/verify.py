@@ -11,7 +11,7 @@ import numpy as np
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import file_name
 from menagerie.envs.core.reading import read_text
-from menagerie.envs.core.records import check_file
+from menagerie.envs.core.records import check_digest
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.studies.cards.card import Card, benchmark_of, page_of, read_card
@@ -78,7 +78,7 @@ def check_means(path: Path, card: Card) -> None:
 
 def check_numbers(path: Path, card: Card, scores: Path) -> None:
     """Raise unless the file `scores` is the card's, has the benchmark's records, and gives the card's numbers."""
-    check_file(scores, card.predictions.digest)
+    check_digest(scores, card.predictions.digest)
     items = read_scores(scores)
     if scenes_digest(items) != frozen(card.benchmark.name).parts.scenes:
         raise UserError(f"{scores} has scores of other records than {card.benchmark.name}")

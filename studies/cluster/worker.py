@@ -11,8 +11,8 @@ from types import FrameType
 from typing import Any
 
 from menagerie.envs.core.errors import Stopped, UserError
-from menagerie.envs.core.machine import Process
-from menagerie.envs.core.processes import WAIT_SECONDS, call, end_after
+from menagerie.envs.core.processes import WAIT_SECONDS, call_in_worker, end_after
+from menagerie.studies.cluster.process import Process
 
 # SIGTERM: preemption; SIGUSR2: sent by Slurm, for submitit, before the time limit.
 SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
@@ -98,7 +98,7 @@ class Task:
         try:
             for number in SIGNALS:
                 signal.signal(number, interruption.request)
-            call(self.function, argument, interruption)
+            call_in_worker(self.function, argument, interruption)
         except Stopped:
             for number in SIGNALS:  # Slurm sends more while it ends this process
                 signal.signal(number, signal.SIG_IGN)

@@ -124,10 +124,10 @@ class Export:
 
     def run(self) -> None:
         """Write the export, and print the number of samples in it and of records left out."""
-        from menagerie.generators.export.write import export
+        from menagerie.generators.export.write import export_split
 
         with progress_bars("export") as progress:
-            counts = export(self.file, self.format, self.out, self.subsets, progress)
+            counts = export_split(self.file, self.format, self.out, self.subsets, progress)
         for name, (samples, records) in counts.items():
             lost = f"; {records - samples} left out, {self.format} has no place for them" if samples < records else ""
             print(f"{name}: {samples} of {records} records{lost}")
@@ -180,12 +180,12 @@ class Nmi:
     def run(self) -> None:
         """Print the information, and the numbers from which it is computed."""
         from menagerie.generators.parsers.registry import open_parser
-        from menagerie.generators.sources.information import of_captions, of_split
+        from menagerie.generators.sources.information import information_of_captions, information_of_split
 
         if self.file.suffix == ".h5":
-            found = of_split(self.file)
+            found = information_of_split(self.file)
         else:
-            found = of_captions(self.file, open_parser(self.parser, self.parses, False))
+            found = information_of_captions(self.file, open_parser(self.parser, self.parses, False))
         print(f"normalised mutual information {found.information:.4f}")
         print(f"{found.mentions} mentions: {found.objects} objects, {found.attributes} attributes, {found.pairs} pairs")
         if found.fell_back:

@@ -10,8 +10,8 @@ import tyro
 
 from menagerie.envs.core.command_help import by_group, help_requested, help_text, read_options
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import check_place, write_text
-from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, docstring, options_of
+from menagerie.envs.core.files import check_option_folder, write_text
+from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, docstring, list_options
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.validation import PROCESSES, SIDE, Range
@@ -62,7 +62,7 @@ class Make:
         from menagerie.generators.storage.folder import SplitFolder
         from menagerie.generators.storage.pack import pack
 
-        check_place("--store", self.store)
+        check_option_folder("--store", self.store)
         store = SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
         if self.dry_run:
             print_plan(self.recipe, store)
@@ -83,7 +83,7 @@ def help_of_all(command: str, everything: bool) -> str:
     recipes.append(Option("FILE.toml", "A recipe of your own; its fields are named as these options (docs/splits.md)."))
     by_kind = {f"kind {kind}": options for kind, options in options_by_kind().items()}
     alone = {option.usage for options in by_kind.values() for option in options}
-    shared = [option for option in options_of(Make) if option.usage not in alone]
+    shared = [option for option in list_options(Make) if option.usage not in alone]
     about_defaults = "Defaults are those of `binding`; `make RECIPE --help` shows those of another recipe."
     groups = {"RECIPE": recipes, **by_group(shared), **by_kind}
     return help_text(f"{command} RECIPE", f"{docstring(Make)}\n{about_defaults}", groups, everything)

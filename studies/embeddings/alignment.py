@@ -1,4 +1,4 @@
-"""Alignment: how far images' and texts' embeddings agree on what a swap changes, and what one matrix could mend."""
+"""Alignment: how far embeddings of images and texts agree on what a swap changes, and what a matrix could repair."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ from scipy.special import expit
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.bits import bits
-from menagerie.studies.embeddings.geometry import differences
+from menagerie.studies.embeddings.geometry import swap_differences
 from menagerie.studies.embeddings.linear import one_core
-from menagerie.studies.embeddings.measured import Measured, refused, share_right
+from menagerie.studies.embeddings.measured import Measured, no_number, share_right
 
 FOLDS = 5
 PENALTY = 1e-3
@@ -21,19 +21,18 @@ Units = Float[np.ndarray, "v p q d"]
 
 
 class Alignment(NamedTuple):
-    """How well embeddings agree: x is an image's embedding, t its text's and t' the swapped text's, all unit
-    vectors."""
+    """How well unit vectors agree: x of an image, t of its text and t' of the swapped text."""
 
     gap: Measured
-    """|mean image - mean text|^2, the gap of Liang et al. (2203.02053); chance is that of means at right angles."""
+    """|mean image - mean text|^2, the gap of Liang et al. (2203.02053); chance is its value for orthogonal means."""
     cosine: Measured
-    """Mean cos(D_image, D_text), where D is an embedding less its swap's."""
+    """Mean cos(D_image, D_text), where D is an embedding minus its swap's."""
     before: Measured
-    """Share of swaps right, x'(t - t') > 0. A tie counts one half."""
+    """Share of swaps that are right: x'(t - t') > 0. A tie counts one half."""
     after: Measured
-    """Share of swaps right with a matrix between the embeddings, x'(I + A)(t - t') > 0."""
+    """The same with a matrix between the embeddings: x'(I + A)(t - t') > 0."""
     bits: Measured
-    """Bits that the margins x'(t - t') tell."""
+    """Bits of the margins x'(t - t')."""
     bits_after: Measured
 
 
@@ -44,13 +43,13 @@ def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q 
     for embeddings in (images, texts):
         axes.check(embeddings)
     if images.shape != texts.shape:
-        raise UserError(f"embeddings of images {images.shape} and of texts {texts.shape} aren't of one space")
+        raise UserError(f"embeddings of images {images.shape} and of texts {texts.shape} don't share a space")
     x, t = units(images), units(texts)
     d = t - t[:, :, axes.swaps]
-    before, after = (x * d).sum(-1), mapped(x, d, axes)
+    before, after = (x * d).sum(-1), margins_after_matrix(x, d, axes)
     return Alignment(
-        gap(x, t),
-        cosine(x, t, axes),
+        modality_gap(x, t),
+        swap_cosine(x, t, axes),
         share_right(before),
         share_right(after),
         bits(before),
@@ -65,33 +64,32 @@ def units(embeddings: Num[np.ndarray, "v p q d"]) -> Units:
     return embeddings / sizes
 
 
-def gap(x: Units, t: Units) -> Measured:
+def modality_gap(x: Units, t: Units) -> Measured:
     one, two = x.mean((0, 1, 2)), t.mean((0, 1, 2))
     return Measured(((one - two) ** 2).sum(), (one**2).sum() + (two**2).sum())
 
 
-def cosine(x: Units, t: Units, axes: ProbeAxes) -> Measured:
-    one, two = differences(x, axes), differences(t, axes)
+def swap_cosine(x: Units, t: Units, axes: ProbeAxes) -> Measured:
+    one, two = swap_differences(x, axes), swap_differences(t, axes)
     sizes = np.linalg.norm(one, axis=-1) * np.linalg.norm(two, axis=-1)
     moved = sizes > 1e-12
     if not moved.any():
-        return refused("a swap changes no embedding", 0.0)
+        return no_number("a swap changes no embedding", 0.0)
     return Measured(((one * two).sum(-1)[moved] / sizes[moved]).mean(), 0.0)
 
 
-def mapped(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
-    """Return the margins x'(I + A)d, each with a matrix that was fitted on other pairs of animals."""
+def margins_after_matrix(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
+    """Return the margins x'(I + A)d, each with a matrix fitted on other pairs of animals."""
     margins, folds = np.zeros(x.shape[:3]), axes.folds(FOLDS)
     for fold in range(FOLDS):
         train = folds != fold
-        matrix = fitted(*(part[:, train].reshape(-1, part.shape[-1]).astype(np.float32) for part in (x, d)))
+        matrix = fit_matrix(*(part[:, train].reshape(-1, part.shape[-1]).astype(np.float32) for part in (x, d)))
         margins[:, ~train] = ((x[:, ~train] @ matrix) * d[:, ~train]).sum(-1)
     return margins
 
 
-def fitted(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
-    """Return the matrix I + A that minimises mean log(1 + exp(-b x·(I + A)d)) + PENALTY |A|^2, with b > 0 fitted
-    too."""
+def fit_matrix(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
+    """Return the matrix I + A that minimises mean log(1 + exp(-b x·(I + A)d)) + PENALTY |A|^2 over A and b > 0."""
     width = x.shape[1]
     unit = np.eye(width, dtype=np.float32)
 

@@ -20,20 +20,19 @@ class ProbeAxes:
     animals: Int[np.ndarray, "p 2"]
     textures: Int[np.ndarray, "q 2"]
     backgrounds: Int[np.ndarray, "v p q"]
-    """The number of each scene's background: the same for a scene, its swap and its mirror in a view, drawn anew for
-    each view."""
+    """The number of each scene's background, drawn anew for each view. A scene, its swap and its mirror share it."""
 
     def __post_init__(self) -> None:
         for name, pairs in (("animals", self.animals), ("textures", self.textures)):
             known = set(map(tuple, pairs.tolist()))
             if len(known) < len(pairs) or not len(pairs):
                 raise UserError(
-                    f"a probe set holds each ordered pair of {name} once; here pairs repeat, or are missing"
+                    f"a probe set has each ordered pair of {name} once; here pairs repeat, or there are none"
                 )
             for one, two in known:
                 if one == two or (two, one) not in known:
                     raise UserError(
-                        f"a probe set holds each pair of different {name} in both orders, not {one, two} alone"
+                        f"a probe set has each pair of different {name} in both orders, not {one, two} alone"
                     )
             if set(np.unique(pairs)) != set(range(pairs.max() + 1)):
                 raise UserError(f"{name} of a probe set are numbered from 0 without gaps")
@@ -41,7 +40,7 @@ class ProbeAxes:
             raise UserError(f"backgrounds {self.backgrounds.shape} don't fit the pairs of the probe set")
         drawn = self.backgrounds
         if (drawn != drawn[:, :, self.swaps]).any() or (drawn != drawn[:, self.mirrors]).any():
-            raise UserError("a scene of the probe set has another background than its swap or mirror in the same view")
+            raise UserError("in a view of the probe set, a scene and its swap or mirror have different backgrounds")
 
     @property
     def kinds(self) -> tuple[int, int]:
@@ -51,17 +50,17 @@ class ProbeAxes:
     @cached_property
     def swaps(self) -> Int[np.ndarray, " q"]:
         """For each ordered pair of textures, the number of the pair in the other order."""
-        return turned(self.textures)
+        return reversed_numbers(self.textures)
 
     @cached_property
     def mirrors(self) -> Int[np.ndarray, " p"]:
         """For each ordered pair of animals, the number of the pair in the other order."""
-        return turned(self.animals)
+        return reversed_numbers(self.animals)
 
     @cached_property
     def groups(self) -> Int[np.ndarray, " p"]:
         """For each ordered pair of animals, the number of the unordered pair. Folds hold out whole unordered pairs, so
-        that a scene, its swap, its mirror and their views stay together: random splits of scenes would leak."""
+        that all views of a scene, its swap and its mirror are in the same fold: random splits of scenes would leak."""
         return np.unique(np.sort(self.animals, 1), axis=0, return_inverse=True)[1].reshape(-1)
 
     @cached_property
@@ -73,27 +72,29 @@ class ProbeAxes:
         """Return the number of a fold for each ordered pair of animals; both orders are in the same fold."""
         number = int(self.groups.max()) + 1
         if number < count:
-            raise UserError(f"{count} folds need as many pairs of animals, and the probe set has {number}")
+            raise UserError(f"{count} folds need {count} pairs of animals, and the probe set has {number}")
         return (np.random.default_rng(0).permutation(number) % count)[self.groups]
 
     def sides(self, animal: int) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
-        """Return the pairs p that an animal is in, and whether it is left (0) or right (1) there."""
+        """Return the numbers p of the pairs that an animal is in, and whether it is left (0) or right (1) in each."""
         return np.nonzero(self.animals == animal)
 
     def check(self, embeddings: Num[np.ndarray, "v p q *rest"], least: int = 1) -> None:
         """Raise `UserError` unless embeddings fit these axes, are finite, and have at least `least` views."""
         if embeddings.shape[1:3] != (len(self.animals), len(self.textures)):
             shape = (len(self.backgrounds), len(self.animals), len(self.textures))
-            raise UserError(f"embeddings {embeddings.shape} don't fit the probe set's views, pairs and pairs {shape}")
+            raise UserError(
+                f"embeddings {embeddings.shape} don't fit the probe set's (views, animal pairs, texture pairs) {shape}"
+            )
         if len(embeddings) != len(self.backgrounds):
             raise UserError(f"embeddings of {len(embeddings)} views don't fit backgrounds of {len(self.backgrounds)}")
         if len(embeddings) < least:
-            raise UserError(f"embeddings of {least} views are needed, and there are those of {len(embeddings)}")
+            raise UserError(f"embeddings of {least} views are needed, not of {len(embeddings)}")
         if not np.isfinite(embeddings).all():
             raise UserError("an embedding of the probe set isn't finite")
 
 
-def turned(pairs: Int[np.ndarray, "n 2"]) -> Int[np.ndarray, " n"]:
+def reversed_numbers(pairs: Int[np.ndarray, "n 2"]) -> Int[np.ndarray, " n"]:
     """Return, for each ordered pair, the number of the pair in the other order."""
     number = {(one, two): k for k, (one, two) in enumerate(pairs.tolist())}
     return np.array([number[two, one] for one, two in pairs.tolist()])
@@ -105,9 +106,9 @@ def axes_of(
     views: Shaped[np.ndarray, " n"],
     backgrounds: Shaped[np.ndarray, " n"],
 ) -> tuple[ProbeAxes, Int[np.ndarray, "v p q"]]:
-    """Return the axes of a list of scenes, and `numbers`: which scene of the list is at each (view, p, q). With the
-    embeddings of the list, `embeddings[numbers]` is z[view, p, q, ...]. Animals, textures, views and backgrounds are
-    names or numbers.
+    """Return the axes of a list of scenes, and `numbers`, the place in the list of the scene at each (view, p, q): for
+    embeddings in the list's order, `embeddings[numbers]` is z[view, p, q, ...]. Animals, textures, views and
+    backgrounds are names or numbers.
 
     Raises `UserError` unless each view holds each pair of animals with each pair of textures once.
     """
@@ -120,7 +121,7 @@ def axes_of(
     place = np.ravel_multi_index((view, p.reshape(-1), q.reshape(-1)), shape)
     if not np.array_equal(np.sort(place), np.arange(np.prod(shape))):
         parts = f"{shape[0]} views, {shape[1]} pairs of animals and {shape[2]} of textures"
-        raise UserError(f"a probe set of {parts} holds each scene once, and here are {len(place)} scenes")
+        raise UserError(f"a probe set of {parts} has each scene once, and there are {len(place)} scenes")
     numbers = np.argsort(place).reshape(shape)
     return ProbeAxes(pairs, bags, background[numbers]), numbers
 
@@ -128,11 +129,11 @@ def axes_of(
 def in_both_orders(
     embeddings: Num[np.ndarray, "v p q *rest"], axes: ProbeAxes
 ) -> tuple[Num[np.ndarray, "w p q *rest"], ProbeAxes]:
-    """Add embeddings of texts that name the right object first, as further views; `embeddings` are of texts that name
-    the left object first. A probe of "left" then can't read what is named first.
+    """Add embeddings of texts that mention the right object first, as further views, to those of texts that mention the
+    left object first. A probe of "left" then can't read which object is mentioned first.
 
-    A text such as "a blue dog and a red cat" is also the text of the scene in which both objects are exchanged, so its
-    embedding is taken from there. This doesn't hold for texts that name places.
+    "A blue dog and a red cat" is also a text of the mirrored scene, so its embedding is taken from there. This doesn't
+    hold for texts that state places.
     """
     axes.check(embeddings)
     other = embeddings[:, axes.mirrors][:, :, axes.swaps]
@@ -143,26 +144,29 @@ def in_both_orders(
 def composition_means(
     embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, kept: Bool[np.ndarray, " p"] | None = None
 ) -> Num[np.ndarray, "2 a t d"]:
-    """Return the mean embedding, over all views, of the scenes that have a composition (animal, texture) in a place,
-    left or right. Only kept pairs of animals count. Raises unless these have each animal in both places."""
+    """Return the mean embedding of the scenes with each composition (animal, texture) in each place, left and right,
+    over all views. Only kept pairs of animals count. Raises unless these have each animal in both places."""
     chosen = np.ones(len(axes.animals), bool) if kept is None else kept
     animals, textures = axes.kinds
     mean = embeddings.mean(0)
     means = []
     for place in (0, 1):
-        by_animal = np.tensordot(averaging(axes.animals[:, place], chosen, animals), mean, 1)
+        by_animal = np.tensordot(averaging_weights(axes.animals[:, place], chosen, animals), mean, 1)
         by_composition = np.tensordot(
-            averaging(axes.textures[:, place], np.ones(len(axes.textures), bool), textures), by_animal, (1, 1)
+            averaging_weights(axes.textures[:, place], np.ones(len(axes.textures), bool), textures), by_animal, (1, 1)
         )
         means.append(by_composition.swapaxes(0, 1).astype(embeddings.dtype))
     return np.stack(means)
 
 
-def averaging(values: Int[np.ndarray, " n"], kept: Bool[np.ndarray, " n"], kinds: int) -> Float[np.ndarray, "kinds n"]:
+def averaging_weights(
+    values: Int[np.ndarray, " n"], kept: Bool[np.ndarray, " n"], kinds: int
+) -> Float[np.ndarray, "kinds n"]:
     """Return the weights of the mean over the kept entries of each kind. Raises if a kind has none."""
     members = (values == np.arange(kinds)[:, None]) & kept
     if not members.any(1).all():
         raise UserError(
-            "the probe set is too small: without the scenes that are held out something has no scene in a place"
+            "the probe set is too small: without the held-out scenes, an animal or a texture is never in one of the "
+            "places"
         )
     return members / members.sum(1, keepdims=True)

@@ -1,5 +1,4 @@
-"""How many bits scores tell: of a fair coin, such as which of two captions is true, or of which of several sets is
-true."""
+"""How many bits scores carry about a binary question, such as which of two captions is true, or about which set is."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,17 +11,17 @@ from scipy.special import logsumexp
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.measured import Measured, share_right
 
-SCALES = (-9.0, 9.0)  # natural logarithms of the scales that are tried, where margins are 1 in the mean
+SCALES = (-9.0, 9.0)  # natural logarithms of the scales that are tried, for margins whose mean size is 1
 
 
 def bits(margins: Float[np.ndarray, "..."]) -> Measured:
-    """Return the bits that margins m tell: 1 - min over b >= 0 of mean log2(1 + exp(-b m)). Chance is 0, and 1 is all.
+    """Return the bits of margins m: 1 - min over b >= 0 of mean log2(1 + exp(-b m)). Chance is 0, and 1 is all.
 
-    This is a lower bound of the mutual information between a fair coin and its margins, which are positive if they tell
-    it rightly: the coin's entropy less the loss of a reader (2606.03976). Ours conditions on which objects and textures
-    a scene has, so that exactly 1 bit is left. The margins are those of held-out probes, or s(x, c) - s(x, c') of any
-    scorer for an image x, its caption c and the swapped caption c'. Only b is fitted to them, which adds less than
-    0.001 bit for a thousand margins.
+    A margin is positive if the answer to a binary question is right. The bits are a lower bound of the mutual
+    information between answer and margin: the question's entropy minus the loss of a reader (2606.03976). Ours
+    conditions on which objects and textures a scene has, so that exactly 1 bit is left. Margins are those of held-out
+    probes, or s(x, c) - s(x, c') of any scorer for an image x, its caption c and the swapped caption c'. Only b is
+    fitted to them, which adds less than 0.001 bit for a thousand margins.
     """
     flat = checked_margins(margins)
     if (flat > 0).all():
@@ -35,7 +34,7 @@ def bits(margins: Float[np.ndarray, "..."]) -> Measured:
 def checked_margins(margins: Float[np.ndarray, "..."]) -> Float[np.ndarray, " n"]:
     flat = np.asarray(margins, np.float64).reshape(-1)
     if not len(flat) or not np.isfinite(flat).all():
-        raise UserError("margins of scenes must be finite numbers, and there must be some")
+        raise UserError("there must be margins of scenes, all of them finite")
     return flat
 
 
@@ -47,25 +46,24 @@ def least_loss(loss: Callable[[float], float]) -> float:
     return min(float(found.fun), loss(0.0))
 
 
-class Told(NamedTuple):
-    """What margins of scenes tell: bits, and the share of scenes that are told rightly."""
+class MarginBits(NamedTuple):
+    """What margins of scenes carry: bits, and the share of scenes with a positive margin."""
 
     bits: Measured
     scene: Measured
 
 
-def told(margins: Float[np.ndarray, "..."]) -> Told:
-    return Told(bits(margins), share_right(margins))
+def margin_bits(margins: Float[np.ndarray, "..."]) -> MarginBits:
+    return MarginBits(bits(margins), share_right(margins))
 
 
 def exclusive_or(one: Float[np.ndarray, "*n"], two: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
-    """Return 2 atanh(tanh(a / 2) tanh(t / 2)): the log-odds that two coins fall alike, from the log-odds a (`one`) and
-    t (`two`) of each."""
+    """Return the log-odds that two binary variables are equal, 2 atanh(tanh(a / 2) tanh(t / 2)) of their log-odds."""
     return np.logaddexp(0, one + two) - np.logaddexp(one, two)
 
 
 def set_bits(scores: Float[np.ndarray, "n s"], true: np.ndarray) -> tuple[float, float]:
-    """Return how many bits scores tell of which of s equally likely sets is true, and log2(s), the entropy."""
+    """Return how many bits scores carry about which of s equally likely sets is true, and the entropy log2(s)."""
     scale = np.abs(scores - scores.mean(1, keepdims=True)).mean() or 1.0
     own = scores[np.arange(len(scores)), true]
     loss = least_loss(lambda b: float((logsumexp(b / scale * scores, axis=1) - b / scale * own).mean()))

@@ -1,4 +1,4 @@
-"""Edits: whether an embedding that is moved from a scene towards its swap is judged as the swap."""
+"""Edits: whether a scorer takes a scene for its swap once the scene's embedding is moved towards the swap's."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -8,44 +8,44 @@ from jaxtyping import Float, Num
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.axes import ProbeAxes, composition_means
-from menagerie.studies.embeddings.measured import Measured, refused
+from menagerie.studies.embeddings.measured import Measured, no_number
 
 FOLDS = 2
 COMPOSITIONS, OTHERS, PLACES, RANDOM = "compositions", "others", "places", "random"
 Margins = Callable[[Num[np.ndarray, "v p q d"]], Float[np.ndarray, "v p q"]]
-"""From embeddings to margins: s(x, c) - s(x, c') for each scene x, its caption c and the swapped one c'."""
+"""From embeddings to margins: s(x, c) - s(x, c') for each scene x, its caption c and the swapped caption c'."""
 
 
 class Edits(NamedTuple):
-    """Share of the rightly judged scenes that an edit flips to the swapped caption. Chance is the share for a random
-    direction of the same length."""
+    """Of the scenes whose own caption is preferred, the share in which an edit makes the swapped caption preferred.
+    Chance is the share after a move as far in a random direction."""
 
     compositions: Measured
-    """Embeddings moved by the mean embeddings of the scene's compositions in their places."""
+    """Moved by the mean embeddings of the scene's own compositions, in their places."""
     others: Measured
-    """Embeddings moved by the mean embeddings of compositions of two other animals."""
+    """Moved by the mean embeddings of the same textures on two other animals."""
     places: Measured
-    """Embeddings moved by the mean embeddings of textures in their places, over all animals."""
+    """Moved by the mean embeddings of textures in their places, over all animals."""
 
 
 def edits(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
-    """Measure how often edits flip a judgement. An edit adds omega_target - omega_source to an embedding z for each of
-    two objects, where omega is the mean embedding of a composition or a texture in a place, in scenes of other pairs of
-    animals.
+    """Measure how often edits change which caption is preferred. For both objects an edit adds omega_target -
+    omega_source to an embedding z, where omega is the mean embedding of a composition or of a texture in a place, over
+    scenes of other pairs of animals.
 
-    Give embeddings of several parts, such as keys and values of all patches, as one vector each. Uselis et al.
-    (2605.31503) ask how vectors of compositions are made; this is our causal test of such vectors."""
+    Embeddings of several parts, such as keys and values of all patches, are given as one vector each. Uselis et al.
+    (2605.31503) ask how vectors of compositions are composed; this is our causal test of such vectors."""
     axes.check(embeddings)
     right = margins(embeddings) > 0
     flipped = {}
-    for name, moved in edited(embeddings, axes, seed):
+    for name, moved in edited_embeddings(embeddings, axes, seed):
         flipped[name] = ((margins(moved) < 0) & right).sum() / max(1, right.sum())
     if not right.any():
-        return Edits(*[refused("no scene is judged rightly before the edit")] * 3)
+        return Edits(*[no_number("no scene's own caption is preferred before the edit")] * 3)
     return Edits(*(Measured(flipped[name], flipped[RANDOM]) for name in (COMPOSITIONS, OTHERS, PLACES)))
 
 
-def edited(
+def edited_embeddings(
     embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0
 ) -> Iterator[tuple[str, Num[np.ndarray, "v p q d"]]]:
     """Yield the name of each edit and the embeddings after it, one edit at a time, because embeddings may be large."""

@@ -1,7 +1,7 @@
-"""Geometry: how much of an embedding says what belongs to what, and in what form.
+"""Geometry: how much of the variance of embeddings comes from which object has which texture, and in what form.
 
-D is a scene's embedding less its swap's. Products are taken between two views, so that the noise of a single view drops
-out."""
+D is a scene's embedding minus its swap's. Inner products are taken between two views, so that the noise of a single
+view drops out."""
 
 from typing import NamedTuple
 
@@ -11,81 +11,81 @@ from scipy.special import gammaln
 
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.linear import one_core, ridge
-from menagerie.studies.embeddings.measured import Measured, refused
+from menagerie.studies.embeddings.measured import Measured, no_number
 
 FOLDS = 5
-PENALTY = 1.0  # of additive fits: that of one scene
-SURE = 4  # standard errors that D must be from 0
+PENALTY = 1.0  # of additive fits: as much as one scene counts
+SURE = 4  # standard errors by which E[D1 . D2] must be above 0
 EXPLAINED = 0.95
-LEAST_KEPT = 0.5  # of the variance between quartets, without that between backgrounds
-ROUNDING = 1e-9  # of an embedding's mean square: less is no embedding
+LEAST_KEPT = 0.5  # of the variance between quartets, once that between backgrounds is subtracted
+ROUNDING = 1e-9  # share of embeddings' mean square: less is rounding
 Embeddings = Float[np.ndarray, "v p q d"]
 
 
 class Geometry(NamedTuple):
-    """Shares of variance, and directions. Where D can't be told from noise, measures that divide by it are refused."""
+    """Shares of variance, and directions. Measures that divide by D are refused where D can't be told from noise."""
 
     share: Measured
-    """The binding share S = E[D1 . D2] / 4V. V is the variance between scenes as far as views agree on it, without that
-    of backgrounds. S is the share of V that comes from which object has which texture. It is refused where backgrounds
-    have too few quartets (a scene, its swap and their mirrors) to tell V."""
+    """The binding share S = E[D1 . D2] / 4V, the share of V that comes from which object has which texture. V is the
+    variance between scenes that views share, without that between backgrounds. S is refused where backgrounds have too
+    few quartets (a scene, its swap and their mirrors) to estimate V."""
     compositions: Measured
-    """R2 of D as a sum of one embedding for each composition, the same in both places: how well a fit predicts D of
-    other pairs of animals. 1 for such a sum, and below 0 where a fit tells nothing, the more so the smaller the probe
-    set is."""
+    """R2 of D as a sum of one vector for each composition, the same in both places: how well a fit predicts D for other
+    pairs of animals. It is 1 for such sums, and below 0 where the fit predicts nothing, the further the smaller the
+    probe set."""
     placed_compositions: Measured
-    """The same with one embedding for each composition in each place."""
+    """The same with one vector for each composition in each place."""
     concepts: Measured
     """R2 of embeddings as animals + textures + background, which predicts D = 0."""
     components: Measured
-    """k95: how many principal components hold 95 % of what views agree on of D; chance is their number for a D that is
-    spread evenly."""
+    """k95: how many principal components hold 95 % of what views share of D; chance is that of an isotropic D."""
     cosine: Measured
     """Mean |cos| of an animal's and a texture's direction."""
     leak: Measured
-    """Share of the animals' directions within the span of the textures'."""
+    """Share of the animals' directions that lies within the span of the textures'."""
 
 
 @one_core
 def geometry(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
     """Measure the geometry of embeddings. The share is ours; sums of concepts are those of Trager et al. (2302.14383);
-    R2, k95 and |cos| are as in 2602.24264; sums over compositions are as in Uselis et al. (2605.31503). For embeddings
-    of more than some hundred dimensions, give their principal components, but not those of `readable`: it scales them,
-    which changes the geometry."""
+    R2, k95 and |cos| are as in 2602.24264; sums over compositions are as in Uselis et al. (2605.31503). Embeddings
+    of more than a few hundred dimensions are best given by their principal components, but not as `standardise` makes
+    them: scaling changes the geometry."""
     axes.check(embeddings, least=2)
     z = embeddings.astype(np.float64)
     z = z - z.mean((1, 2), keepdims=True)
-    d = differences(z, axes)
-    power = agreed(d)
-    unsure = unsure_reason(power, axes, size_of(z))
+    d = swap_differences(z, axes)
+    power = view_product(d)
+    unsure = unsure_reason(power, axes, mean_square(z))
     compositions, placed = (
-        refused(unsure, 0.0) if unsure else Measured(additive(d, power, axes, places), 0.0) for places in (False, True)
+        no_number(unsure, 0.0) if unsure else Measured(composition_fit(d, power, axes, places), 0.0)
+        for places in (False, True)
     )
     alpha, tau = directions(z, axes)
     return Geometry(
-        share(z, power, axes),
+        binding_share(z, power, axes),
         compositions,
         placed,
-        concepts(z, axes),
-        components(d, unsure),
-        cosine(alpha, tau),
-        leak(alpha, tau),
+        concept_fit(z, axes),
+        principal_components(d, unsure),
+        direction_cosine(alpha, tau),
+        span_leak(alpha, tau),
     )
 
 
-def differences(z: Embeddings, axes: ProbeAxes) -> Float[np.ndarray, "v p h d"]:
-    """Return D, the embedding of each scene less that of its swap, for one order of each pair of textures."""
+def swap_differences(z: Embeddings, axes: ProbeAxes) -> Float[np.ndarray, "v p h d"]:
+    """Return D, the embedding of each scene minus that of its swap, for one order of each pair of textures."""
     return z[:, :, axes.half] - z[:, :, axes.swaps[axes.half]]
 
 
-def agreed(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
+def view_product(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
     """Return the mean inner product between two different views, over all pairs of views."""
     views = len(d)
     return ((d.sum(0) ** 2).sum(-1) - (d**2).sum((0, -1))) / (views * (views - 1))
 
 
 def unsure_reason(power: Float[np.ndarray, "p h"], axes: ProbeAxes, size: float) -> str:
-    """Return why E[D1 . D2] is too uncertain to divide by, or "". Standard errors are over pairs of animals."""
+    """Return why E[D1 . D2] is too uncertain, over pairs of animals, to divide by; empty if it isn't."""
     by_pair = np.bincount(axes.groups, power.mean(1)) / np.bincount(axes.groups)
     error = by_pair.std(ddof=1) / np.sqrt(len(by_pair))
     if by_pair.mean() > max(SURE * error, ROUNDING * size):
@@ -93,32 +93,32 @@ def unsure_reason(power: Float[np.ndarray, "p h"], axes: ProbeAxes, size: float)
     return f"views don't agree on what a swap changes: D is under {SURE} standard errors from 0"
 
 
-def share(z: Embeddings, power: Float[np.ndarray, "p h"], axes: ProbeAxes) -> Measured:
-    """Return S. Subtracting the means of backgrounds takes part of the variance between quartets away, for which V is
+def binding_share(z: Embeddings, power: Float[np.ndarray, "p h"], axes: ProbeAxes) -> Measured:
+    """Return S. Subtracting the means of backgrounds also removes part of the variance between quartets, for which V is
     corrected. Within quartets no background differs."""
     kept = kept_without_backgrounds(axes)
     if kept < LEAST_KEPT:
-        return refused(
-            f"backgrounds have too few quartets: without them {100 * kept:.0f} % of the variance between quartets is "
-            f"left, and {100 * LEAST_KEPT:.0f} % are needed; take more animals or textures",
+        return no_number(
+            f"backgrounds have too few quartets: subtracting them leaves {100 * kept:.0f} % of the variance between "
+            f"quartets, and {100 * LEAST_KEPT:.0f} % are needed; take more animals or textures",
             0.0,
         )
-    quartets = of_quartets(z, axes)
-    varied = agreed(z - quartets).mean() + agreed(less_backgrounds(quartets, axes)).mean() / kept
-    if varied <= ROUNDING * size_of(z):
-        return refused("views don't agree on how scenes differ", 0.0)
+    quartets = quartet_means(z, axes)
+    varied = view_product(z - quartets).mean() + view_product(subtract_backgrounds(quartets, axes)).mean() / kept
+    if varied <= ROUNDING * mean_square(z):
+        return no_number("views don't agree on how scenes differ", 0.0)
     return Measured(power.mean() / (4 * varied), 0.0)
 
 
-def of_quartets(z: Embeddings, axes: ProbeAxes) -> Embeddings:
-    """Return, for each scene, the mean embedding of its quartet in the view."""
+def quartet_means(z: Embeddings, axes: ProbeAxes) -> Embeddings:
+    """Return, for each scene, the mean embedding of its quartet in the same view."""
     both = (z + z[:, :, axes.swaps]) / 2
     return (both + both[:, axes.mirrors]) / 2
 
 
-def less_backgrounds(z: Embeddings, axes: ProbeAxes) -> Embeddings:
-    """Subtract from each embedding the mean embedding of its background in the view. Backgrounds are drawn anew for
-    each view, so that their products across views are noise, which once made S negative."""
+def subtract_backgrounds(z: Embeddings, axes: ProbeAxes) -> Embeddings:
+    """Subtract from each embedding the mean embedding of its background in the same view. Backgrounds are drawn anew
+    for each view, so that their products between views are noise, which can make S negative."""
     without = z.copy()
     for embeddings, drawn in zip(without, axes.backgrounds, strict=True):
         for background in np.unique(drawn):
@@ -127,8 +127,8 @@ def less_backgrounds(z: Embeddings, axes: ProbeAxes) -> Embeddings:
 
 
 def kept_without_backgrounds(axes: ProbeAxes) -> float:
-    """Return the share of the variance between quartets, as far as views agree on it, that `less_backgrounds` leaves
-    in the mean over all ways to deal embeddings to quartets.
+    """Return the share of the variance between quartets that views share and `subtract_backgrounds` leaves, in the mean
+    over all assignments of embeddings to quartets.
 
     For Q quartets it is the mean of tr(P1 P2) / (Q - 1) over pairs of views, where P subtracts the means of a view's B
     backgrounds. It is (Q - B) / (Q - 1) if all views have the same backgrounds, and about its square if they don't.
@@ -143,28 +143,30 @@ def kept_without_backgrounds(axes: ProbeAxes) -> float:
     return float((traces.sum() - traces.trace()) / (views * (views - 1)) / max(1, quartets - 1))
 
 
-def size_of(z: Embeddings) -> float:
+def mean_square(z: Embeddings) -> float:
     return float((z**2).sum(-1).mean())
 
 
-def additive(d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool) -> float:
+def composition_fit(
+    d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool
+) -> float:
     """Return R2 = E[2 D^1 . D2 - D^1 . D^2] / E[D1 . D2]: each view's D^ is fitted on other pairs of animals.
 
-    All products are between two views, so that noise drops out: that of fits would lower R2, most where the probe set
-    is small, and that which is the same for all pairs of a view would raise it.
+    All products are between two views, so that noise drops out. The noise of fits would lower R2, most where the probe
+    set is small; noise that all pairs of a view share would raise it.
     """
-    x = exchanged(axes, placed)
+    x = swap_regressors(axes, placed)
     folds, missed = axes.folds(FOLDS), 0.0
     for fold in range(FOLDS):
         train, test = folds != fold, folds == fold
-        told = np.stack([x[test] @ ridge(flat(x[train]), flat(each[train]), PENALTY) for each in d])
-        missed += agreed(d[:, test] - told).sum()
+        told = np.stack([x[test] @ ridge(as_rows(x[train]), as_rows(each[train]), PENALTY) for each in d])
+        missed += view_product(d[:, test] - told).sum()
     return 1 - missed / power.sum()
 
 
-def exchanged(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
-    """Return the regressors of D: 1 for each composition of a scene, -1 for each composition of its swap. If `placed`,
-    a composition has a column for each place."""
+def swap_regressors(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
+    """Return the regressors of D, 1 for each composition of a scene and -1 for each of its swap; by place if
+    `placed`."""
     textures = axes.textures[axes.half]
     kinds = int(np.prod(axes.kinds))
     x = np.zeros((len(axes.animals), len(textures), 2 if placed else 1, kinds))
@@ -176,11 +178,11 @@ def exchanged(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
     return x.reshape(*x.shape[:2], -1)
 
 
-def flat(x: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "m k"]:
+def as_rows(x: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "m k"]:
     return x.reshape(-1, x.shape[-1])
 
 
-def counted(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
+def concept_counts(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
     """Count how often each animal, texture and background is in a scene."""
     shape = axes.backgrounds.shape
     animals = (axes.animals[:, :, None] == np.arange(axes.kinds[0])).sum(1)[:, None]
@@ -191,59 +193,59 @@ def counted(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
     )
 
 
-def concepts(z: Embeddings, axes: ProbeAxes) -> Measured:
+def concept_fit(z: Embeddings, axes: ProbeAxes) -> Measured:
     """Return R2 of mu + sum(alpha_animal + tau_texture) + beta_background, fitted in one view on other pairs of animals
-    and judged in the other views. R2 is of all that varies there, noise included."""
-    x, folds = counted(axes), axes.folds(FOLDS)
+    and tested in the other views. R2 is of all variance there, noise included."""
+    x, folds = concept_counts(axes), axes.folds(FOLDS)
     missed = varied = 0.0
     for fold in range(FOLDS):
         train, test = folds != fold, folds == fold
         for view in range(len(z)):
-            weights = ridge(flat(x[view, train]), flat(z[view, train]), PENALTY)
+            weights = ridge(as_rows(x[view, train]), as_rows(z[view, train]), PENALTY)
             others = np.delete(z[:, test], view, 0)
             missed += ((others - np.delete(x[:, test], view, 0) @ weights) ** 2).sum()
             varied += (others**2).sum()
     if not varied:
-        return refused("all scenes have one embedding", 0.0)
+        return no_number("all scenes have the same embedding", 0.0)
     return Measured(1 - missed / varied, 0.0)
 
 
 def directions(z: Embeddings, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Float[np.ndarray, "t d"]]:
-    """Return the fitted embeddings of each animal and of each texture, less the mean over animals and over textures."""
-    weights = ridge(flat(counted(axes)), flat(z), PENALTY)
+    """Return the fitted vectors of animals and of textures, minus their means over animals and over textures."""
+    weights = ridge(as_rows(concept_counts(axes)), as_rows(z), PENALTY)
     animals, textures = axes.kinds
     alpha, tau = weights[:animals], weights[animals : animals + textures]
     return alpha - alpha.mean(0), tau - tau.mean(0)
 
 
-def cosine(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
+def direction_cosine(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
     """Return the mean |cos| of an animal's and a texture's direction; chance is that of two random directions."""
     width = alpha.shape[1]
     chance = float(np.exp(gammaln(width / 2) - gammaln((width + 1) / 2)) / np.sqrt(np.pi))
     sizes = [np.linalg.norm(x, axis=1, keepdims=True) for x in (alpha, tau)]
     if not all((size > 0).all() for size in sizes):
-        return refused("an animal or a texture moves no embedding", chance)
+        return no_number("an animal or a texture changes no embedding", chance)
     return Measured(np.abs((alpha / sizes[0]) @ (tau / sizes[1]).T).mean(), chance)
 
 
-def leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
+def span_leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
     span = min(len(tau) - 1, tau.shape[1])
     chance = span / tau.shape[1]
     if not (alpha.any() and tau.any()):
-        return refused("animals or textures move no embedding", chance)
+        return no_number("animals or textures change no embedding", chance)
     basis = np.linalg.svd(tau, full_matrices=False)[2][:span]
     return Measured(((alpha @ basis.T) ** 2).sum() / (alpha**2).sum(), chance)
 
 
-def components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
+def principal_components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
     """Return how many principal components hold 95 % of E[D1 . D2]. They are those of the symmetrised E[D1 D2'], whose
-    eigenvalues, negative ones too, add up to that: noise makes as many positive as negative."""
+    eigenvalues add up to E[D1 . D2], negative ones included: noise makes as many positive as negative ones."""
     v, p, h, width = d.shape
     even = float(np.ceil(EXPLAINED * min(width, p * h)))
     if unsure:
-        return refused(unsure, even)
+        return no_number(unsure, even)
     each = d.reshape(v, -1, width)
-    total = flat(each.sum(0))
-    both = (total.T @ total - flat(each).T @ flat(each)) / 2
+    total = as_rows(each.sum(0))
+    both = (total.T @ total - as_rows(each).T @ as_rows(each)) / 2
     values = np.linalg.eigvalsh(both)[::-1]
     return Measured(float(np.searchsorted(np.cumsum(values), EXPLAINED * values.sum()) + 1), even)

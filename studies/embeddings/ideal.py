@@ -1,7 +1,7 @@
-"""An embedding made by hand that satisfies all conditions on an ideal CLIP, and the trade-off between them.
+"""A constructed embedding that satisfies all conditions on an ideal CLIP, and the trade-off between them.
 
 As inequalities, the conditions (Kang et al. 2025, Is CLIP ideal? No. Can we fix it? Yes!) don't contradict one another.
-But the embedding that is best for categorisation is the sum of concepts alone, and that one contradicts binding.
+But the embedding that is best for categorisation is a sum of single concepts, which can't bind.
 """
 
 from collections.abc import Iterator
@@ -14,15 +14,16 @@ from jaxtyping import Float
 
 LEFT, RIGHT = 0, 1
 Object = tuple[int, int | None, int | None]
-"""An object, its attribute and its place. None leaves attribute or place out."""
+"""An object (in these papers a kind of thing, such as a cat), its attribute and its place, each as a number. None
+leaves attribute or place out."""
 Vector = Float[np.ndarray, " d"]
 
 
 @dataclass(frozen=True)
 class IdealEmbedding:
-    """An embedding for images and texts alike: the unit vector of object + attribute + weight (object with attribute) +
-    weight (object with place), summed over all that a scene shows. Each object, attribute and combination has a
-    direction of its own. "no x" is the sum of all objects less 2 x."""
+    """An embedding of images and texts alike: object + attribute + weight (object with attribute) + weight (object with
+    place), summed over what a scene shows and scaled to length 1. Each object, each attribute and each combination has
+    a direction of its own. "no x" is the sum of all objects minus 2 x."""
 
     weight: float
     objects: int = 6
@@ -43,7 +44,7 @@ class IdealEmbedding:
                 present[[n + attribute, n + m + x * m + attribute]] += 1
             if place is not None:
                 present[n + m + n * m + 2 * x + place] += 1
-        return unit(present * self._weights)
+        return unit_vector(present * self._weights)
 
     def attribute(self, attribute: int) -> Vector:
         return np.eye(len(self._weights))[self.objects + attribute]
@@ -52,21 +53,20 @@ class IdealEmbedding:
         present = np.zeros(len(self._weights))
         present[: self.objects] = 1
         present[x] = -1
-        return unit(present)
+        return unit_vector(present)
 
 
-def unit(vector: Vector) -> Vector:
+def unit_vector(vector: Vector) -> Vector:
     return vector / np.linalg.norm(vector)
 
 
 def least_margins(embedding: IdealEmbedding) -> dict[str, float]:
-    """Return the smallest margin of each condition over all scenes of up to two objects. If it is positive, the
-    condition holds in all of them."""
+    """Return the least margin of each condition over scenes of one or two objects; above 0 it always holds."""
     conditions = {
-        "categorisation": categorisation,
-        "attribute binding": attribute_binding,
-        "place": place,
-        "negation": negation,
+        "categorisation": categorisation_margins,
+        "attribute binding": binding_margins,
+        "place": place_margins,
+        "negation": negation_margins,
     }
     triples = list(permutations(range(embedding.objects), 3))
     return {
@@ -75,17 +75,16 @@ def least_margins(embedding: IdealEmbedding) -> dict[str, float]:
 
 
 def pair_margins(embedding: IdealEmbedding) -> tuple[float, float]:
-    """Return two margins for an image of two objects with attributes: by how much its swap is nearer than the swap with
-    another object in it, and by how much the image itself is nearer than its swap. They are the same for every
-    image."""
+    """Return two margins for an image of two objects with attributes: how much nearer to the image its swap is than the
+    swap with one object replaced, and how much nearer the image is to itself than to its swap. Both are the same for
+    every image."""
     image, swap = embedding.of((0, 0, None), (1, 1, None)), embedding.of((0, 1, None), (1, 0, None))
     other = embedding.of((2, 1, None), (1, 0, None))
     return float(image @ swap - image @ other), float(1 - image @ swap)
 
 
-def categorisation(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which embeddings that share an object are nearer than embeddings that don't, whatever their
-    attributes and places."""
+def categorisation_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
+    """Yield by how much embeddings with a common object are nearer than others, whatever attributes and places."""
     one, two, three = (embedding.of((obj, None, None)) for obj in (x, y, z))
     both = embedding.of((x, None, None), (y, None, None))
     yield 1 - one @ two
@@ -95,9 +94,9 @@ def categorisation(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterato
         yield embedding.of((x, a, None)) @ embedding.of((x, b, None)) - one @ two
 
 
-def attribute_binding(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which an embedding is nearer to an object with the right attribute than to the object with
-    another one, alone and beside another object."""
+def binding_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
+    """Yield the margins by which an embedding is nearer to its object with the right attribute than to that object with
+    another attribute, alone and beside a second object."""
     for a, b in permutations(range(embedding.attributes), 2):
         one, other = embedding.of((x, a, None)), embedding.of((x, b, None))
         scene, swap = embedding.of((x, a, None), (y, b, None)), embedding.of((x, b, None), (y, a, None))
@@ -107,9 +106,8 @@ def attribute_binding(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iter
         yield scene @ (one - other)
 
 
-def place(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which a scene is nearer to what has an object in the same place than to the same with places
-    exchanged."""
+def place_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
+    """Yield by how much a scene is nearer to itself, and to one that shares an object in place, than to mirrors."""
     scene, mirror = embedding.of((x, None, LEFT), (y, None, RIGHT)), embedding.of((x, None, RIGHT), (y, None, LEFT))
     yield 1 - scene @ mirror
     yield scene @ embedding.of((x, None, LEFT), (z, None, RIGHT)) - scene @ embedding.of(
@@ -117,9 +115,8 @@ def place(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
     )
 
 
-def negation(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which x is nearer to "no y" than to "no x", "no x" is nearer to "no y" than x to y, and "no
-    x" is nearer to y than to x."""
+def negation_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
+    """Yield by how much x is nearer to "no y" than to "no x", "no x" to "no y" than x to y, "no x" to y than x."""
     one, two = embedding.of((x, None, None)), embedding.of((y, None, None))
     yield one @ embedding.no(y) - one @ embedding.no(x)
     yield embedding.no(x) @ embedding.no(y) - one @ two

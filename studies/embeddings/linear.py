@@ -1,4 +1,4 @@
-"""Linear readers of embeddings: standardised embeddings, logistic regressions with parts held out."""
+"""Linear readers of embeddings: standardised dimensions, logistic regressions tested on held-out folds."""
 
 import numpy as np
 from jaxtyping import Float, Int, Num
@@ -6,12 +6,12 @@ from threadpoolctl import threadpool_limits
 
 from menagerie.envs.core.errors import UserError
 
-WIDEST = 128  # dimensions of embeddings that are read as they are; of wider ones, as many principal components
+WIDEST = 128  # dimensions; wider embeddings are reduced to as many principal components
 one_core = threadpool_limits.wrap(limits=1)  # small matrices: several threads mostly wait for one another
-PENALTY = 1e-2  # of the mean loss, times half of the squared weights
+PENALTY = 1e-2  # times half of the squared weights, added to the mean loss
 
 
-def readable(embeddings: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float[np.ndarray, "*n e"]:
+def standardise(embeddings: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float[np.ndarray, "*n e"]:
     """Scale embeddings to mean 0 and variance 1 in each dimension; dimensions that don't vary become 0. Embeddings
     wider than `widest` are first reduced to `widest` principal components."""
     flat = embeddings.reshape(-1, embeddings.shape[-1])
@@ -24,11 +24,11 @@ def readable(embeddings: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float
         flat = flat @ directions.T
     flat = flat.astype(np.float64)
     spread = flat.std(0)
-    alive = spread > 1e-6 * spread.max()  # a dead unit's rounding is no embedding
+    alive = spread > 1e-6 * spread.max()  # what a dead unit varies by is rounding
     return np.where(alive, flat / np.where(alive, spread, 1), 0).reshape(*embeddings.shape[:-1], -1)
 
 
-def held_out(
+def held_out_logits(
     x: Float[np.ndarray, "n d"], y: Int[np.ndarray, "n ..."], fold: Int[np.ndarray, " n"], classes: int
 ) -> Float[np.ndarray, "n classes"]:
     """Return the logits of each row by a multinomial logistic regression that was trained on the other folds.
@@ -43,7 +43,7 @@ def held_out(
         train = fold != f
         labels = many[train].T.reshape(-1)
         if len(np.unique(labels)) < classes:
-            raise UserError("the probe set is too small: without the scenes that are held out a probe lacks a class")
+            raise UserError("the probe set is too small: without the held-out scenes a probe lacks a class")
         rows = np.concatenate([x[train]] * many.shape[1])
         reader = LogisticRegression(C=1 / (PENALTY * len(rows)), max_iter=1000).fit(rows, labels)
         found = reader.decision_function(x[~train])
@@ -52,5 +52,5 @@ def held_out(
 
 
 def ridge(x: Float[np.ndarray, "n k"], y: Float[np.ndarray, "n d"], penalty: float) -> Float[np.ndarray, "k d"]:
-    """Fit a linear map from x to y with a penalty on its squared weights; returns the weights."""
+    """Return the weights of a linear map from x to y, fitted with a penalty on their squares."""
     return np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ y)

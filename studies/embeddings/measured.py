@@ -1,4 +1,4 @@
-"""A measured number with its chance, or why there is none."""
+"""A measured number with its chance level, or the reason why there is none."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ class Measured:
     """The result of a measure on an embedding."""
 
     value: float | None
-    """The number; None where it is refused."""
+    """The number; None if it is refused."""
     chance: float | None
-    """The number for an embedding that knows nothing of what is measured."""
+    """The number for an embedding without any information on what is measured."""
     refused: str = ""
     """Why there is no number."""
 
@@ -29,17 +29,16 @@ class Measured:
             object.__setattr__(self, name, None if number is None else float(number))
 
 
-def refused(reason: str, chance: float | None = None) -> Measured:
+def no_number(reason: str, chance: float | None = None) -> Measured:
     return Measured(None, chance, reason)
 
 
 def share_right(margins: Float[np.ndarray, "..."]) -> Measured:
-    """Return the share of choices between two that are right: those with a positive margin. A tie, a margin of 0,
-    counts one half, which is chance."""
+    """Return the share of choices between two that are right, with a positive margin; a margin of 0 is one half."""
     return Measured(np.heaviside(margins, 0.5).mean(dtype=float), 0.5)
 
 
-def rows(found: tuple) -> Iterator[dict[str, Any]]:
+def rows_of_result(found: tuple) -> Iterator[dict[str, Any]]:
     """Yield a row (measure, value, chance, refused) for each number of a measure's result, a named tuple."""
     for name, measured in found._asdict().items():
         yield {"measure": name, "value": measured.value, "chance": measured.chance, "refused": measured.refused}

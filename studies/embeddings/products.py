@@ -1,4 +1,4 @@
-"""Products: whether the embeddings of compositions that a fit never saw follow from those of others."""
+"""Products: whether embeddings of compositions can be predicted from those of other compositions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,26 +8,26 @@ from jaxtyping import Bool, Float, Num
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.linear import one_core, ridge
-from menagerie.studies.embeddings.measured import Measured, refused
+from menagerie.studies.embeddings.measured import Measured, no_number
 
-STARTS = 3  # random ones, of which the best on the compositions of the fit is taken
+STARTS = 3  # random ones; the best on the fitted compositions is taken
 SWEEPS = 80
 PENALTY = 1e-2
 SUM_PENALTY = 1e-3
 
 
 class Products(NamedTuple):
-    """R2 on held-out compositions; chance is a prediction by the mean of the other compositions."""
+    """R2 on held-out compositions; chance predicts the mean of the other compositions."""
 
     sum: Measured
     """R2 of the sum alpha_animal + tau_texture."""
     ranks: dict[int, Measured]
-    """R2 of that sum plus a product, by the number of the product's terms. Its highest isn't the embedding's rank: a
-    product of one term among 8 animals and 4 textures has 0.99, 0.56 and 0.60 at ranks 1, 2 and 3."""
+    """R2 of that sum plus a product, by the product's rank. The rank with the highest R2 needn't be the embedding's:
+    for a product of rank 1 of 8 animals and 4 textures R2 is 0.99, 0.56 and 0.60 at ranks 1, 2 and 3."""
 
 
 @one_core
-def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) -> Products:
+def product_fits(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) -> Products:
     """Fit the embeddings of compositions by sums and by sum + sum_r A_ar B_tr C_r, alternating least squares.
 
     Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503). `omega` are
@@ -35,7 +35,7 @@ def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) 
     """
     animals, textures = omega.shape[:2]
     if textures < 3 or animals < textures:
-        raise UserError(f"product fits need 3 textures and as many animals, not {textures} and {animals}")
+        raise UserError(f"product fits need 3 textures and at least as many animals, not {textures} and {animals}")
     y = omega.astype(np.float64)
     y = y - y.mean((0, 1))
     number = np.add.outer(np.arange(animals), np.arange(textures)) % textures
@@ -44,53 +44,53 @@ def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) 
         kept = number != fold
         varied += ((y[~kept] - y[kept].mean(0)) ** 2).sum()
         for rank in missed:
-            missed[rank] += ((y - fitted(y, kept, rank))[~kept] ** 2).sum()
+            missed[rank] += ((y - predict_compositions(y, kept, rank))[~kept] ** 2).sum()
     if varied <= 0:
-        none = refused("all compositions have one embedding", 0.0)
+        none = no_number("all compositions have the same embedding", 0.0)
         return Products(none, dict.fromkeys(ranks, none))
     return Products(
         Measured(1 - missed[0] / varied, 0.0), {rank: Measured(1 - missed[rank] / varied, 0.0) for rank in ranks}
     )
 
 
-def fitted(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int) -> Float[np.ndarray, "a t d"]:
-    """Predict the embeddings of all compositions by a fit of the kept ones."""
+def predict_compositions(
+    y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int
+) -> Float[np.ndarray, "a t d"]:
+    """Predict the embeddings of all compositions by a fit to the kept ones."""
     if not rank:
-        return added(y, kept)
-    found = (alternated(y, kept, rank, seed) for seed in range(STARTS))
+        return predict_by_sum(y, kept)
+    found = (predict_by_product(y, kept, rank, seed) for seed in range(STARTS))
     return min(found, key=lambda fit: ((y - fit)[kept] ** 2).sum())
 
 
-def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float[np.ndarray, "a t d"]:
-    """Predict each composition's embedding by the sum of its animal's and its texture's embedding, fitted to the kept
-    compositions."""
+def predict_by_sum(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float[np.ndarray, "a t d"]:
+    """Predict each composition by the sum of an animal's and a texture's vector, fitted to the kept compositions."""
     animals, textures, width = y.shape
     x = np.concatenate([np.repeat(np.eye(animals), textures, 0), np.tile(np.eye(textures), (animals, 1))], 1)
     mean = y[kept].mean(0)
     return (x @ ridge(x[kept.reshape(-1)], y[kept] - mean, SUM_PENALTY)).reshape(animals, textures, width) + mean
 
 
-def alternated(
+def predict_by_product(
     y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int, seed: int
 ) -> Float[np.ndarray, "a t d"]:
-    """Predict the embeddings of all compositions by a sum and a product. In turn, each is fitted to what the other
-    leaves."""
-    sum_, random = added(y, kept), np.random.default_rng(seed)
+    """Predict all compositions by a sum and a product, each fitted in turn to what the other leaves."""
+    sum_, random = predict_by_sum(y, kept), np.random.default_rng(seed)
     scale = np.sqrt(((y - sum_)[kept] ** 2).mean()) + 1e-12
     a, b, c = (random.normal(size=(n, rank)) for n in y.shape)
     product = np.zeros_like(y)
     for _ in range(SWEEPS):
         rest = (y - sum_) / scale
-        a = factor(rest, kept, b, c)
-        b = factor(rest.swapaxes(0, 1), kept.T, a, c)
+        a = fit_factor(rest, kept, b, c)
+        b = fit_factor(rest.swapaxes(0, 1), kept.T, a, c)
         terms = (a[:, None] * b)[kept]
         c = ridge(terms, rest[kept], PENALTY).T
         product = (a[:, None] * b) @ c.T * scale
-        sum_ = added(y - product, kept)
+        sum_ = predict_by_sum(y - product, kept)
     return sum_ + product
 
 
-def factor(
+def fit_factor(
     rest: Float[np.ndarray, "n m d"],
     kept: Bool[np.ndarray, "n m"],
     other: Float[np.ndarray, "m r"],

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from menagerie.envs.core.identity import plain
+from menagerie.envs.core.identity import json_value
 from menagerie.models.registry import short_name
 from menagerie.studies.runs.data import FRACTIONS
 
@@ -45,7 +45,7 @@ class Arm(NamedTuple):
 
 def as_column(value: Any) -> Any:
     """Convert a label's value for a column of results: several values are joined by "+"."""
-    value = plain(value)
+    value = json_value(value)
     return "+".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 

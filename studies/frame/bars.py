@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
-from menagerie.envs.core.figures import ACCURACY, COLOURS, bar_above, chance_line, colour_at, ink, legend_above
 from menagerie.studies.analysis.tables import gap, number
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.figures import (
@@ -25,6 +24,7 @@ from menagerie.studies.frame.figures import (
 )
 from menagerie.studies.frame.layout import Key, Numbers, called, title, varying
 from menagerie.studies.frame.parts import Bars, HeatMap
+from menagerie.studies.report.figures import ACCURACY, COLOURS, bar_above, chance_line, colour_at, ink, legend_above
 
 WIDTH, NAMES = 2.2, 1.7  # inches of a panel of bars, and of what stands beside it
 PALE = "A pale bar: the same caption is preferred whatever the image, so that it says nothing of binding."

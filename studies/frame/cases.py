@@ -10,7 +10,6 @@ import pandas as pd
 from jaxtyping import UInt8
 from matplotlib.figure import Figure
 
-from menagerie.envs.core.figures import picture, short, write_png
 from menagerie.envs.core.files import file_name
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
@@ -20,6 +19,7 @@ from menagerie.studies.analysis.words import wrap
 from menagerie.studies.frame.layout import Key, called, key_of
 from menagerie.studies.frame.parts import Cases, Picture, Pictures
 from menagerie.studies.frame.records import Records
+from menagerie.studies.report.figures import image_uri, model_label, write_png
 from menagerie.studies.runs.evaluation import FILE
 
 SAMPLES = 5  # images in a row
@@ -35,7 +35,7 @@ def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
         write_png(file, sheet)
         to_csv(file.with_suffix(".csv"), pd.DataFrame([its[1:] for its in part.pictures], columns=Picture._fields[1:]))
     return [
-        its._asdict() | {"uri": picture(its.image, kind="jpeg" if max(its.image.shape) > SMALL else "png")}
+        its._asdict() | {"uri": image_uri(its.image, kind="jpeg" if max(its.image.shape) > SMALL else "png")}
         for its in part.pictures
     ]
 
@@ -102,7 +102,7 @@ def scored(records: Records) -> list[dict[str, Any]]:
     runs: dict[str, Source] = {}
     for arm, file in found:
         if file == found[0][1] and (records.folder(arm) / FILE).exists():
-            runs.setdefault(short(arm.cell.model), Source(arm.cell.seed, records.folder(arm), file))
+            runs.setdefault(model_label(arm.cell.model), Source(arm.cell.seed, records.folder(arm), file))
     return samples(tuple(list(runs.items())[:COMPARED])) if runs else []
 
 

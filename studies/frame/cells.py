@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.identity import differing
-from menagerie.envs.core.reading import LARGEST_RECORD, parse_json, read_text, shaped
-from menagerie.envs.core.records import unsealed
+from menagerie.envs.core.identity import changed_fields
+from menagerie.envs.core.reading import LARGEST_RECORD, check_shape, parse_json, read_text
+from menagerie.envs.core.records import unseal
 from menagerie.envs.core.validation import build
 from menagerie.generators.parsers.graph_source import GraphSource, parser_digest
 from menagerie.models.recipe import Recipe
@@ -79,7 +79,7 @@ def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
         # A user may write such a file, or edit one: then it has no digest.
         text, tables = read_text(path, LARGEST_RECORD), dict[str, dict[str, Any]]
         content = parse_json(text, path)
-        file = unsealed(text, path, shape=tables) if "digest" in content else shaped(content, tables, path)
+        file = unseal(text, path, shape=tables) if "digest" in content else check_shape(content, tables, path)
         return {model: read_model(file[model]) for model in models if model in file}
     except (OSError, ValueError, KeyError, TypeError, UserError) as error:
         way_out = "give what studies/tune.py writes, without 'digest' where you edited it"
@@ -196,7 +196,7 @@ def options_of(study: SplitOptions, model: str) -> dict[str, Any]:
     only trained as a stage before one of the study's models."""
     best, spec = tuned(study).get(model), spec_of(model)
     config = getattr(study.scorers, spec.flag) if model in study.scorers.models else spec.config()
-    return differing(replace(config, **best.options)) if best else differing(config)
+    return changed_fields(replace(config, **best.options)) if best else changed_fields(config)
 
 
 def cell_of(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell:

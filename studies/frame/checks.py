@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import check_place
+from menagerie.envs.core.files import check_option_folder
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
@@ -54,7 +54,7 @@ def check(study: AnyStudy) -> None:
         check_loggers(study.log)
         check_unused_options(study)
     check_device(study.device)
-    check_place("--store", study.store)
+    check_option_folder("--store", study.store)
     gpus = int(study.device.startswith("cuda"))
     check_cluster(study.cluster, study.out or Path("runs"), study.threads, gpus, trains=True)
     if isinstance(study, SplitStudy):

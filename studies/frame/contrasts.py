@@ -81,9 +81,9 @@ class Effects(OwnFigure):
     def figure(self) -> "Figure | None":
         if not self.found:
             return None
-        from menagerie.envs.core.figures import COLOURS
         from menagerie.studies.frame.bars import NAMES, ROW, draw_dot
         from menagerie.studies.frame.figures import dress, panel_axes
+        from menagerie.studies.report.figures import COLOURS
 
         size = (3.4, ROW * len(self.words) + 0.75)
         figure, axes = panel_axes(len(self.found), size, NAMES, sharex=True, sharey=True)

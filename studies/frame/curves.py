@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from menagerie.envs.core.figures import chance_line, legend_above, short
 from menagerie.studies.frame.figures import STROKES, dress
+from menagerie.studies.report.figures import chance_line, legend_above, model_label
 from menagerie.studies.runs.training_log import read_training
 
 # Told apart by every common kind of colour vision (Okabe and Ito, 2008), on white; then by the stroke too.
@@ -70,7 +70,7 @@ def training_curves(curves: Sequence[Curve], chance: float = 50.0) -> Figure | N
         for row, name in zip(axes, PANELS, strict=True):
             draw(row[models.index(curve.model)], name, table, label=curve.label, **styles[curve.label])
     for column, model in zip(axes.T, models, strict=True):
-        column[0].set_title(short(model), fontsize=10, parse_math=False)
+        column[0].set_title(model_label(model), fontsize=10, parse_math=False)
         column[-1].set_xlabel("step", fontsize=9)
         column[-1].tick_params(labelbottom=True)  # which is hidden where more panels follow below
     for row, (column, (name, _)) in zip(axes, PANELS.items(), strict=True):

@@ -12,7 +12,6 @@ import pandas as pd
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
-from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.tables import DASH, WAITING, meaning_of_flags, numbers_apart, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import CHANCES
@@ -43,6 +42,7 @@ from menagerie.studies.frame.parts import (
     Sentence,
     Table,
 )
+from menagerie.studies.report.figures import write_figure
 
 NUMBER = re.compile(rf"[\d+<>-]|{DASH}|{WAITING}")
 LISTED = ".parts"

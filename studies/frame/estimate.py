@@ -17,6 +17,7 @@ from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES, read_predictions
+from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.two_levels import MANY_PAIRS, interval_of, intervals, without_interval
 
 CLUSTER = ("seed", "subset", "task", "animals")
@@ -64,6 +65,11 @@ class Estimate(NamedTuple):
 
     def __str__(self) -> str:
         return f"{100 * self.value:{'+' if self.signed else ''}.1f} [{self.bounds}]"
+
+
+def or_dash(its: Estimate | None) -> str:
+    """Return an estimate as text; a dash if there is none."""
+    return DASH if its is None or math.isnan(its.value) else str(its)
 
 
 @cache  # what is finished doesn't change, and reports are written anew after every run

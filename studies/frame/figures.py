@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from menagerie.envs.core.figures import CHANCE, MOST_TOGETHER, PALE, chance_line, legend_above, line_style
 from menagerie.studies.analysis.pareto import front
 from menagerie.studies.analysis.words import CHANCES, TITLES, wrap
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.layout import TESTS, Key, called, key_of, keys, places, title
 from menagerie.studies.frame.parts import Figured, Front, Lines, Scatter, Shown
+from menagerie.studies.report.figures import CHANCE, MOST_TOGETHER, PALE, chance_line, legend_above, line_style
 
 WIDEST = 10.0  # inches, as wide as a page: more panels go on in a further line
 PANEL, LARGE = (3.1, 2.5), (6.4, 4.0)  # inches of a panel, and of one of points that stands alone

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import differing, digest, plain
+from menagerie.envs.core.identity import changed_fields, digest, json_value
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_records, write_records
 
@@ -72,7 +72,7 @@ class Measure(ABC):
     def settings(self) -> dict[str, Any]:
         """All that decides the numbers, besides the cell."""
         kind = type(self)
-        known = {"name": kind.__qualname__, "version": self.version, "settings": differing(self)}
+        known = {"name": kind.__qualname__, "version": self.version, "settings": changed_fields(self)}
         ours = file_of(kind).is_relative_to(Path(__file__).resolve().parents[1])
         return known | ({} if ours else {"source": digest(source_of(kind))})
 
@@ -152,7 +152,7 @@ def read_rows(file: Path, first: Row) -> list[Row]:
     """Read the rows of a file after its first line, which must be `first`."""
     try:
         top, *rows = read_records(file) or [{}]
-        if top != plain(first):
+        if top != json_value(first):
             raise Unreadable("it is of another cell or measure")
     except Unreadable as error:
         raise UserError(f"{file} is damaged ({error}); delete it and run again: only this is measured anew") from error

@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.figures import short
 from menagerie.envs.core.files import write_text
-from menagerie.envs.core.pages import write_page
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
@@ -45,6 +43,8 @@ from menagerie.studies.frame.parts import (
 )
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.report.figures import model_label
+from menagerie.studies.report.pages import write_page
 from menagerie.studies.runs.cell import DIVERGED, Cell
 from menagerie.studies.runs.data import FRACTIONS, SplitData
 from menagerie.studies.runs.folder import where_it_ran
@@ -264,7 +264,7 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
             negatives = negatives_seen(of_model)
             if "graphs" not in negatives and spec_of(model).local_loss:
                 negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
-            rows.append([short(model), *sizes, step_time(of_model), negatives])
+            rows.append([model_label(model), *sizes, step_time(of_model), negatives])
     columns = ["model", "parameters", "images in all steps", TIME, "negatives in its loss"]
     return pd.DataFrame(rows, columns=columns)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
-from menagerie.envs.core.records import RESULT, write_records
+from menagerie.envs.core.records import write_records
+from menagerie.models.cell_results import RESULT
 from menagerie.studies.frame.arm import Arm, Known, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS

@@ -24,8 +24,9 @@ from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import differences, plain
+from menagerie.envs.core.identity import json_value
 from menagerie.studies.frame.storage import alone, opened
+from menagerie.studies.runs.differences import describe_differences
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.study import Arm, Known
@@ -126,13 +127,13 @@ class Search:
                 study_name=self.name, storage=storage, directions=list(self.directions), load_if_exists=True
             )
         space = {name: distribution_to_json(values) for name, values in self.space.items()}
-        wanted = plain(dict(self.settings) | {"trials": self.trials, "at once": self.at_once, "space": space})
+        wanted = json_value(dict(self.settings) | {"trials": self.trials, "at once": self.at_once, "space": space})
         if SETTINGS not in study.user_attrs and not study.get_trials(deepcopy=False):
             study.set_user_attr(SETTINGS, wanted)
         there = study.user_attrs.get(SETTINGS)
         if there is None:
             raise UserError(f"the storage has a study {self.name!r} of another program; choose another --study")
-        if listed := differences(there, wanted):
+        if listed := describe_differences(there, wanted):
             raise UserError(
                 f"the study {self.name!r} in this storage is of another configuration: {listed}; choose another --study"
             )

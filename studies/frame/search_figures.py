@@ -11,7 +11,10 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.core.figures import (
+from menagerie.studies.frame.figures import DASHED, WIDEST, panel_axes
+from menagerie.studies.frame.parts import OwnFigure
+from menagerie.studies.frame.sampling import nearest, share_of, surrogate
+from menagerie.studies.report.figures import (
     ACCURACY,
     CHANCE,
     MOST_TOGETHER,
@@ -21,13 +24,10 @@ from menagerie.envs.core.figures import (
     count_axis,
     legend_above,
     line_style,
+    model_label,
     model_panels,
     panels_size,
-    short,
 )
-from menagerie.studies.frame.figures import DASHED, WIDEST, panel_axes
-from menagerie.studies.frame.parts import OwnFigure
-from menagerie.studies.frame.sampling import nearest, share_of, surrogate
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
@@ -136,7 +136,7 @@ class ByModel(OwnFigure):
         parts = [figure] if together or len(self.sides) == 1 else figure.subfigures(len(self.sides), 1)
         for number, (side, axes) in enumerate(zip(self.sides, places, strict=True)):
             side.draw(parts[number % len(parts)], axes, models)
-        names = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(models)]
+        names = [Line2D([], [], **line_style(k), label=model_label(model)) for k, model in enumerate(models)]
         legend_above(figure, [*(names if together else []), *(key for side in self.sides for key in side.legend())])
         return figure
 
@@ -240,7 +240,7 @@ class Maps(OwnFigure):
         figure, axes = panel_axes(len(self.places), (2.9, 3.0))
         image = None
         for axis, (model, tried) in zip(axes, self.places.items(), strict=True):
-            axis.set_title(short(model), fontsize=10, parse_math=False)
+            axis.set_title(model_label(model), fontsize=10, parse_math=False)
             axis.set(xlim=(-3, 103), ylim=(-3, 103), facecolor="0.9")
             if tried:
                 table = np.array(tried, np.float64)

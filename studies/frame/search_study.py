@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from menagerie.envs.core.files import write_csv
-from menagerie.envs.core.identity import plain
+from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
-from menagerie.envs.core.provenance import without_passwords
 from menagerie.envs.core.validation import FIRST_SEED, RUNS
 from menagerie.studies.frame.options import GROWS
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.command_line import EXECUTION, only
+from menagerie.studies.runs.passwords import without_passwords
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ class SearchStudy(SplitStudy):
         """Return the settings that decide the trials of a model; they must be the same for all who share its search."""
         alone = replace(self, models=(model,), scorers=only(self.scorers, (model,)))
         ignored = EXECUTION | self.growing()
-        return {name: value for name, value in plain(asdict(alone)).items() if name not in ignored}
+        return {name: value for name, value in json_value(asdict(alone)).items() if name not in ignored}
 
     def recorded(self) -> "SearchStudy":
         """Return the study as its folder and its page show it: without the password that the storage's URL may hold."""

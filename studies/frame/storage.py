@@ -18,11 +18,11 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import BaseJournalBackend
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import unwritable
+from menagerie.envs.core.files import unwritable_error
 from menagerie.envs.core.locks import FileLock
-from menagerie.envs.core.provenance import error_without_passwords, without_passwords
 from menagerie.envs.core.reading import Unreadable, open_file, parse_json
 from menagerie.envs.core.records import KEY, MARK, text_digest
+from menagerie.studies.runs.passwords import error_without_passwords, without_passwords
 
 Place = str | BaseStorage
 """Where trials are kept: a journal file, a URL, or a storage of Optuna's."""
@@ -88,7 +88,7 @@ def locks_of(file: Path) -> Path:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise unwritable_error(folder, error) from error
     return folder
 
 
@@ -166,7 +166,7 @@ def open_journal(path: Path) -> JournalStorage:
     try:
         path.touch()
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
     journal = Journal(path)
     try:
         return JournalStorage(journal)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.identity import differing
+from menagerie.envs.core.identity import changed_fields
 from menagerie.envs.core.options import docstring
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.splits.recipe import SplitRecipe
@@ -196,7 +196,7 @@ class SplitStudy(SplitOptions, Study):
         # What the place says holds where tuning chose something else.
         given = {"towers": replace(cell.towers, **towers), "recipe": replace(cell.recipe, **training)}
         if options:
-            given["options"] = differing(spec.make_config(cell.options | options))
+            given["options"] = changed_fields(spec.make_config(cell.options | options))
         if cell.base:
             given["base"] = replace(cell.base, towers=given["towers"])
         return replace(cell, **given)

@@ -1,4 +1,4 @@
-"""How a scorer's attention maps agree with the true masks of animals, as a measure of finished runs."""
+"""How well a scorer's attention maps agree with the true masks of animals, as a measure of finished runs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from menagerie.generators.storage.split_file import Split
     from menagerie.models.scorer import Scorer
 
-# What is measured in each subset.
+# The measured numbers of each subset.
 NUMBERS = ("subset", "overlap", "own_above_other", "threshold", "n")
 MEASURED = (*NUMBERS, *TRAINED)
 
@@ -27,8 +27,8 @@ MEASURED = (*NUMBERS, *TRAINED)
 @dataclass(frozen=True)
 class Attention(Measure):
     """A row of `MEASURED` for validation and for each test with scenes, at the threshold that is best on validation.
-    One of the rows also has the maps of some scenes. A scorer without attention gives no rows. Scenes are left out as
-    `menagerie.generators.unseen` says; a test of which all are has no numbers."""
+    One of the rows also has the maps of some scenes. A scorer without attention gives no rows. Scenes are left out by
+    the rules of `menagerie.generators.unseen`; a test without any scene left has no numbers."""
 
     version: ClassVar[int] = 2
 
@@ -40,14 +40,14 @@ class Attention(Measure):
     ) -> Iterator[dict[str, Any]]:
         """Yield the mean overlap (intersection over union) of queries' maps with the masks of their own animals, and
         the share of scenes in which both maps overlap their own animal's mask more than the other's. Without
-        `training` the scorer's training was that of the split."""
+        `training` the scorer counts as trained on the split."""
         if "attention" not in scorer.capabilities:
             return
         from menagerie.generators.storage.dataset import SplitDataset
         from menagerie.models.evaluation.attention_maps import attention_maps, best_threshold, overlap
 
         split = material.train.split
-        training, found, had, empty = training or of_split(split), {}, {}, []
+        training, found, had, empty = training or trained_on_split(split), {}, {}, []
         for name in ("validation", *sorted(split.subsets.keys() - {"train", "validation"})):
             if len(data := SplitDataset(split, name)):
                 had[name] = covered(training, split, name)
@@ -65,7 +65,7 @@ class Attention(Measure):
             if name in empty and name != shown:
                 continue
             fit = overlap(maps, masks, threshold)
-            chosen = spread(len(masks), self.scenes) if name == shown else []
+            chosen = evenly_apart(len(masks), self.scenes) if name == shown else []
             kept = {"shown": [scenes[i] for i in chosen], "objects": maps.objects[chosen], "rest": maps.rest[chosen]}
             numbers = dict(zip(NUMBERS, (name, fit.mean, fit.right, threshold, len(masks)), strict=True))
             yield numbers | columns_of(had[name]) | kept
@@ -73,19 +73,18 @@ class Attention(Measure):
         yield from ({"subset": name} | nothing | columns_of(had[name]) for name in empty if name != shown)
 
 
-def of_split(split: "Split") -> Training:
-    """The training of a model that was trained on a split alone."""
-
+def trained_on_split(split: "Split") -> Training:
+    """Return the training of a model that was trained on a split alone."""
     return Training((FileScenes(split.path, split.content),))
 
 
-def spread(scenes: int, count: int) -> list[int]:
-    """Return the numbers of `count` scenes, evenly apart."""
+def evenly_apart(scenes: int, count: int) -> list[int]:
+    """Return `count` evenly spaced numbers of scenes."""
     return [scenes * (2 * k + 1) // (2 * count) for k in range(count)]
 
 
 @dataclass(frozen=True)
-class Looking(AnyJob):
+class AttentionJob(AnyJob):
     """The job that measures the attention of a finished run of another command."""
 
     cell: Path

@@ -1,4 +1,4 @@
-"""How much of binding each layer of a scorer holds, on a probe set, as a measure of finished runs."""
+"""How many bits of which animal has which texture each layer of a scorer holds, as a measure of finished runs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from menagerie.envs.core.identity import plain
+from menagerie.envs.core.identity import json_value
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.on_probes import ProbeMeasure, scenes_of
+from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
@@ -25,8 +25,7 @@ MEAN, ALL = "mean", "all tokens"
 EMBEDDING, SCORE = "embedding", "score"
 BLOCK = 64  # images or texts that are encoded at once
 Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
-"""A function of a part's name, a layer, what is read of it, its embeddings (v, p, q, d) and their axes; it yields
-rows."""
+"""From a part's name, a layer, what is read of it, its embeddings (v, p, q, d) and their axes to rows."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +37,14 @@ class Bits(ProbeMeasure):
     version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
 
     layers: tuple[str, ...] = ()
-    """Names of the layers of images and of texts that are read; those that a scorer lacks are skipped. Empty: all."""
+    """Names of the layers that are read, of images and texts; a scorer's missing ones are skipped. Empty: all."""
     relation: bool = False
-    """Ask which of two known objects is left, in place of which animal has which texture. Captions then state the
-    relation."""
+    """Whether the question is which of two objects is left, and captions state the relation."""
 
     @cached_property
     def settings(self) -> Row:
         known = super().settings
-        more = {name: plain(value) for name in ("layers", "relation") if (value := getattr(self, name))}
+        more = {name: json_value(value) for name in ("layers", "relation") if (value := getattr(self, name))}
         return known | {"settings": known["settings"] | more}
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
@@ -56,13 +54,13 @@ class Bits(ProbeMeasure):
         """Yield the rows of a scorer in evaluation mode, whatever trained it. Images are framed for it."""
         from menagerie.studies.measures.related import RelatedSplit, which_is_left
 
-        kind, probe = (RelatedSplit, which_is_left) if self.relation else (None, probed)
+        kind, probe = (RelatedSplit, which_is_left) if self.relation else (None, probe_rows)
         left, right = self.opened(scorer, kind)
-        axes, numbers = scenes_of(left)
+        axes, numbers = probe_axes(left)
         image, text = chosen_layers(scorer, self.layers)
         yield from image_rows(scorer, left, axes, numbers, image, probe)
         yield from text_rows(scorer, (left, right), axes, numbers, text, probe)
-        yield from score_rows(scorer, (left, right))
+        yield from score_bits_rows(scorer, (left, right))
 
 
 def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -96,13 +94,13 @@ def text_rows(
     from menagerie.studies.embeddings.axes import ProbeAxes
 
     wanted = [(layer, MEAN) for layer in layers]
-    found = [read_layers(partial(read_captions, scorer, data, layers=layers), len(data), wanted) for data in both]
+    found = [read_layers(partial(caption_features, scorer, data, layers=layers), len(data), wanted) for data in both]
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * 2))
     for layer, read in wanted:
         yield from probe(TEXT, layer, read, np.concatenate([each[layer, read][numbers] for each in found]), twice)
 
 
-def read_captions(
+def caption_features(
     scorer: "Scorer", data: "SplitDataset", some: range, layers: Sequence[str] | None = None
 ) -> "Features":
     """Return the layers of the captions of some records: those in `layers`, or all if it is None."""
@@ -115,8 +113,7 @@ def read_captions(
 def read_layers(
     encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
-    """Return embeddings by layer and what is read of it: the mean token, or all tokens side by side, as many for each
-    image."""
+    """Return embeddings by layer and by what is read of it: the mean token, or equally many tokens side by side."""
     parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK) if parts else ():
         found = encode(range(start, min(start + BLOCK, count)))
@@ -126,34 +123,33 @@ def read_layers(
     return {place: np.concatenate(blocks) for place, blocks in parts.items()}
 
 
-def probed(
+def probe_rows(
     part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: "ProbeAxes"
 ) -> Iterator[Row]:
-    """Yield what probes read of a layer, and the geometry of its embedding."""
+    """Yield what probes read of a layer, and the geometry of its embeddings if it is the last one."""
     from menagerie.studies.embeddings.geometry import geometry
-    from menagerie.studies.embeddings.probes import bound
+    from menagerie.studies.embeddings.probes import probe_binding
 
-    yield from named(part, layer, read, bound(embeddings, axes))
+    yield from label_rows(part, layer, read, probe_binding(embeddings, axes))
     if layer == EMBEDDING:
-        yield from named(part, layer, read, geometry(embeddings, axes))
+        yield from label_rows(part, layer, read, geometry(embeddings, axes))
 
 
-def named(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[Row]:
-    from menagerie.studies.embeddings.measured import rows
+def label_rows(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[Row]:
+    from menagerie.studies.embeddings.measured import rows_of_result
 
-    yield from ({"part": part, "layer": layer, "read": read} | row for row in rows(found))
+    yield from ({"part": part, "layer": layer, "read": read} | row for row in rows_of_result(found))
 
 
-def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
-    """Yield the bits of scores, and the share of true captions that score above the false one (a tie is one half)."""
-    from menagerie.studies.embeddings.bits import told
+def score_bits_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
+    """Yield the bits of scores, and the share of true captions above the false one; a tie counts one half."""
+    from menagerie.studies.embeddings.bits import margin_bits
 
-    yield from named(BOTH, SCORE, SCORE, told(margins_of(scorer, both)))
+    yield from label_rows(BOTH, SCORE, SCORE, margin_bits(margins_of(scorer, both)))
 
 
 def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Float[np.ndarray, " n"]:
-    """Return the score of each image with its caption minus its score with the false caption, for both orders of
-    mention."""
+    """Return each image's score with its caption minus that with the false one, for both orders of mention."""
     import torch
 
     def score(images: "Tensors", texts: Sequence[Any]) -> "torch.Tensor":

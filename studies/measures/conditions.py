@@ -1,4 +1,4 @@
-"""How far a trained scorer meets the conditions on an ideal CLIP, on a probe set, as a measure of finished runs."""
+"""The share of a probe set's scenes that meet the conditions on an ideal CLIP, as a measure of finished runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from menagerie.generators.captions.templates import (
 from menagerie.studies.embeddings.conditions import NEGATED, NEGATION, PARTS, by_embeddings, by_scores
 from menagerie.studies.frame.measure import Row
 from menagerie.studies.measures.bits import EMBEDDING, MEAN, read_layers
-from menagerie.studies.measures.on_probes import ProbeMeasure, lacking, scenes_of
+from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes, unknown_words_reason
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from menagerie.studies.runs.data import Material
 
 LEFT, RIGHT = PREDICATES["left/right"]
-SEED = 0  # of which animals are the absent ones
+SEED = 0  # of the draw of absent animals
 Named = dict[str, Caption]
 
 
@@ -50,32 +50,31 @@ class Conditions(ProbeMeasure):
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         data, _ = self.opened(scorer)
-        axes, numbers = scenes_of(data)
+        axes, numbers = probe_axes(data)
         recipe = material.train.split.recipe
-        texts = texts_of_all(data.records.scenes, template_of(recipe), recipe["seed"])
-        unsaid = lacking_words(texts, material.texts)
+        texts = named_texts_of_all(data.records.scenes, template_of(recipe), recipe["seed"])
+        unsaid = unaskable_conditions(texts, material.texts)
         names = list(dict.fromkeys(name for p in PARTS if p.condition not in unsaid for name in sorted(p.texts)))
-        scores = {name: its[numbers] for name, its in scored(scorer, data, texts, names).items()}
+        scores = {name: its[numbers] for name, its in scores_by_name(scorer, data, texts, names).items()}
         for found in by_scores(scores, axes, unsaid):
-            yield row("scores", *found)
+            yield condition_row("scores", *found)
         if EMBEDDING in scorer.layers and EMBEDDING in scorer.text_layers:
-            yield from embedding_rows(scorer, data, texts if NEGATION not in unsaid else [], axes, numbers)
+            yield from embedding_condition_rows(scorer, data, texts if NEGATION not in unsaid else [], axes, numbers)
 
 
-def row(by: str, condition: str, part: str, measure: str, its: "Measured") -> Row:
+def condition_row(by: str, condition: str, part: str, measure: str, its: "Measured") -> Row:
     place = {"by": by, "condition": condition, "part": part, "measure": measure}
     return place | {"value": its.value, "chance": its.chance, "refused": its.refused}
 
 
-def texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
-    """The texts of each scene, by their names in `menagerie.studies.embeddings.conditions.SAYS`."""
+def named_texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
+    """Return the texts of each scene, by their names in `menagerie.studies.embeddings.conditions.SAYS`."""
     animals = sorted({obj.animal for scene in scenes for obj in scene.objects})
-    return [texts_of(scene, animals, template, seed) for scene in scenes]
+    return [named_texts(scene, animals, template, seed) for scene in scenes]
 
 
-def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
-    """The named texts of a scene of two objects side by side. The absent animals are the same for a scene, its swap and
-    its mirror."""
+def named_texts(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
+    """Return the named texts of a scene. Absent animals are the same for a scene, its swap and its mirror."""
     from menagerie.generators.splits.probe_scenes import from_left, quartet
 
     number = phrasing_number(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)
@@ -84,7 +83,7 @@ def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int
         return write_caption(Content(scene, objects, predicates, denied, number), template)
 
     one, other = from_left(scene)
-    new_one, new_other = absent(one, other, animals)
+    new_one, new_other = absent_pair(one, other, animals)
     swapped = one._replace(texture=other.texture), other._replace(texture=one.texture)
     joint = (LEFT,) * template.relation
     return {
@@ -109,28 +108,30 @@ def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int
     }
 
 
-def absent(one: Object, other: Object, animals: Sequence[str]) -> tuple[Object, Object]:
-    """The two objects with the animals replaced by two that the scene doesn't show."""
+def absent_pair(one: Object, other: Object, animals: Sequence[str]) -> tuple[Object, Object]:
+    """Return the two objects with their animals replaced by two that the scene doesn't show."""
     left = [name for name in animals if name not in (one.animal, other.animal)]
     if len(left) < 2:
-        raise UserError(f"conditions compare with two absent animals: a probe set needs 4, and has {len(animals)}")
+        raise UserError(
+            f"conditions compare with two absent animals: a probe set needs 4 animals, and this one has {len(animals)}"
+        )
     first, second = generator(SEED, "absent", *sorted((one.animal, other.animal))).permutation(len(left))[:2]
     new = dict(zip(sorted((one.animal, other.animal)), (left[first], left[second]), strict=True))
     return one._replace(animal=new[one.animal]), other._replace(animal=new[other.animal])
 
 
-def lacking_words(texts: Iterable[Named], known: Iterable[str]) -> dict[str, str]:
-    """Return the conditions whose texts have words that no text of training has, each with a text that names them."""
+def unaskable_conditions(texts: Iterable[Named], known: Iterable[str]) -> dict[str, str]:
+    """Return the conditions whose texts have words that no training text has, with the words as the reason."""
     every: dict[str, set[str]] = {part.condition: set() for part in PARTS}
     for its in texts:
         for part in PARTS:
             every[part.condition] |= {its[name].text for name in part.texts}
-    found = {name: lacking(captions, known) for name, captions in every.items()}
+    found = {name: unknown_words_reason(captions, known) for name, captions in every.items()}
     return {name: reason for name, reason in found.items() if reason}
 
 
 class ProbeScenes(Benchmark):
-    """The scenes of a probe set, each with texts."""
+    """A benchmark of the scenes of a probe set, each with its texts."""
 
     def __init__(self, data: "SplitDataset", texts: Sequence[tuple[Caption, ...]]) -> None:
         self.data, self.name = data, data.name
@@ -141,10 +142,10 @@ class ProbeScenes(Benchmark):
         return self.data.images(numbers)
 
 
-def scored(
+def scores_by_name(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], names: Sequence[str]
 ) -> dict[str, Float[np.ndarray, " n"]]:
-    """Return, by name of texts, the score of each scene with its text of this name."""
+    """Return, by the names of texts, the score of each scene with its text of that name."""
     from menagerie.models.evaluation.scoring import score_items
 
     bench = ProbeScenes(data, [tuple(its[name] for name in names) for its in texts])
@@ -152,23 +153,23 @@ def scored(
     return dict(zip(names, scores.T, strict=True))
 
 
-def embedding_rows(
+def embedding_condition_rows(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], axes: "ProbeAxes", numbers: np.ndarray
 ) -> Iterator[Row]:
-    """Yield the conditions between embeddings of images, and those between embeddings of texts if there are texts."""
+    """Yield the conditions between embeddings of images and, if there are `texts`, between those of texts."""
     wanted = [(EMBEDDING, MEAN)]
     images = read_layers(lambda some: scorer.features(data.images(some), [EMBEDDING]), len(data), wanted)[
         EMBEDDING, MEAN
     ]
     embeddings = {}
     for name in NEGATED if texts else ():
-        encode = partial(encoded, scorer, [its[name] for its in texts])
+        encode = partial(features_of_captions, scorer, [its[name] for its in texts])
         embeddings[name] = read_layers(encode, len(data), wanted)[EMBEDDING, MEAN][numbers]
     for found in by_embeddings(images[numbers], embeddings, axes):
-        yield row("embeddings", *found)
+        yield condition_row("embeddings", *found)
 
 
-def encoded(scorer: "Scorer", texts: Sequence[Caption], some: range) -> "Features":
+def features_of_captions(scorer: "Scorer", texts: Sequence[Caption], some: range) -> "Features":
     from menagerie.models.texts import Texts
 
     captions, graphs = zip(*(texts[k] for k in some), strict=True)

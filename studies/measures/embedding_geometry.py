@@ -1,5 +1,4 @@
-"""The geometry and the alignment of a scorer's embeddings, and edits of embeddings, on a probe set, as a measure of
-finished runs."""
+"""Geometry, alignment and edits of a scorer's embeddings on a probe set, as a measure of finished runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,10 +12,19 @@ from menagerie.studies.embeddings.alignment import alignment, units
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.edits import edits
 from menagerie.studies.embeddings.geometry import geometry
-from menagerie.studies.embeddings.measured import Measured, refused
+from menagerie.studies.embeddings.measured import Measured, no_number
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.bits import BOTH, EMBEDDING, IMAGE, MEAN, TEXT, named, read_captions, read_layers
-from menagerie.studies.measures.on_probes import ProbeMeasure, lacking, scenes_of
+from menagerie.studies.measures.bits import (
+    BOTH,
+    EMBEDDING,
+    IMAGE,
+    MEAN,
+    TEXT,
+    caption_features,
+    label_rows,
+    read_layers,
+)
+from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes, unknown_words_reason
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -24,62 +32,61 @@ if TYPE_CHECKING:
     from menagerie.studies.runs.data import Material
 
 EDITED = "edited image"
-SHARE = "share"  # the text's binding share S, which is to predict unseen pairs
+SHARE = "share"  # the binding share S of texts, by which accuracy on unseen pairs is predicted
 
 
 @dataclass(frozen=True)
 class EmbeddingGeometry(ProbeMeasure):
     """Rows of (part, layer, read, measure, value, chance, refused), as those of `Bits`: of the embeddings of images and
-    of texts, of both together, and of image embeddings that are edited. A single refused row if a scorer has no such
-    embeddings, or if the captions have words that no training text has."""
+    of texts, of both together, and of edited embeddings of images. There is a single refused row if a scorer has no
+    such embeddings, or if the captions have words that no training text has."""
 
     version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         both = self.opened(scorer)
-        axes, numbers = scenes_of(both[0])
+        axes, numbers = probe_axes(both[0])
         captions = (text for data in both for text in data.records.captions)
-        if reason := without_embeddings(scorer) or lacking(captions, material.texts):
-            yield from named(TEXT, EMBEDDING, MEAN, Refused(refused(reason)))
+        if reason := why_no_embeddings(scorer) or unknown_words_reason(captions, material.texts):
+            yield from label_rows(TEXT, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
             return
 
         def embeddings_of(encode: "Callable[[range], Features]") -> np.ndarray:
             return read_layers(encode, numbers.size, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN][numbers]
 
         images = embeddings_of(lambda some: scorer.features(both[0].images(some), [EMBEDDING]))
-        texts = [embeddings_of(partial(read_captions, scorer, data, layers=[EMBEDDING])) for data in both]
-        yield from embedding_rows(images, texts, axes)
+        texts = [embeddings_of(partial(caption_features, scorer, data, layers=[EMBEDDING])) for data in both]
+        yield from geometry_rows(images, texts, axes)
 
 
-class Refused(NamedTuple):
+class RefusedMeasures(NamedTuple):
     """Stands in place of all measures where they are refused."""
 
     share: Measured
 
 
-def without_embeddings(scorer: "Scorer") -> str:
-    """Return the reason why there are no embeddings to measure; "" if there are some."""
+def why_no_embeddings(scorer: "Scorer") -> str:
+    """Return the reason why there are no embeddings to measure; empty if there are."""
     if EMBEDDING in scorer.layers and EMBEDDING in scorer.text_layers:
         return ""
     return f"{type(scorer).__name__} has no single vector for each image and each text"
 
 
-def embedding_rows(
+def geometry_rows(
     images: Float[np.ndarray, "v p q d"], texts: Sequence[Float[np.ndarray, "v p q d"]], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """Yield what is measured of embeddings of images, and of texts in both orders of mention. The orders are further
-    views, each with the same images."""
+    """Yield the measures of images and of texts. The two orders of mention count as views of the same images."""
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * len(texts)))
-    told, shown = np.concatenate(texts), np.concatenate([images] * len(texts))
-    yield from named(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
-    yield from named(TEXT, EMBEDDING, MEAN, geometry(told, twice))
+    of_texts, of_images = np.concatenate(texts), np.concatenate([images] * len(texts))
+    yield from label_rows(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
+    yield from label_rows(TEXT, EMBEDDING, MEAN, geometry(of_texts, twice))
     if images.shape != texts[0].shape:
         reason = (
-            f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text aren't of one space"
+            f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text don't share a space"
         )
-        yield from named(BOTH, EMBEDDING, MEAN, Refused(refused(reason)))
+        yield from label_rows(BOTH, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
         return
-    yield from named(BOTH, EMBEDDING, MEAN, alignment(shown, told, twice))
+    yield from label_rows(BOTH, EMBEDDING, MEAN, alignment(of_images, of_texts, twice))
     unit = units(texts[0])
     swapped = unit - unit[:, :, axes.swaps]
-    yield from named(EDITED, EMBEDDING, MEAN, edits(images, axes, lambda moved: (moved * swapped).sum(-1)))
+    yield from label_rows(EDITED, EMBEDDING, MEAN, edits(images, axes, lambda moved: (moved * swapped).sum(-1)))

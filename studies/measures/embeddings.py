@@ -1,7 +1,7 @@
 """What each part of a scorer's vectors adds to the scores of test items, and how accurate half of the slots are.
 
 Slots are ranked by the accuracy of each alone on validation, and half of them are kept (SPARO, section 5.1, table 4).
-Here are the measure, its table, and the paper's claim.
+This module has the measure, its table, and the paper's claim.
 """
 
 import math
@@ -23,6 +23,7 @@ from menagerie.models.contract import TEXTS, TOLERANCE, build_for_contract
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.tables import DASH, by_task
+from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.claims import Verdict, verdict
 from menagerie.studies.frame.estimate import estimates
 from menagerie.studies.frame.measure import Measure
@@ -31,12 +32,9 @@ from menagerie.studies.runs.data import Material
 
 BLOCK = 32  # images or texts that are encoded at once
 WITHOUT = "leave it out of --models, or masks out of --parts"
-ITEM = ["seed", "subset", "task", "scene", "caption", "animals"]  # columns of what is measured of items
-# What slots are ranked by, as the paper ranks them by zero-shot classes: recognition. And binding itself beside it.
-RANKINGS: Mapping[str, tuple[str, ...]] = {
-    "recognition": ("replace animal", "replace texture"),
-    "binding": ("swap",),
-}
+ITEM = ["seed", "subset", "task", "scene", "caption", "animals"]  # columns that identify a measured item
+# Tasks that slots are ranked by: recognition, as the paper ranks them by zero-shot classification, and binding itself.
+RANKINGS: Mapping[str, tuple[str, ...]] = {"recognition": ("replace animal", "replace texture"), "binding": ("swap",)}
 SEPARATOR = " | "  # in the names of columns
 ALL, BEST, WORST, RANDOM = "all slots", "best half", "worst half", "random half"
 NOT_RANKED = {"ranked": "", "kept": ALL}
@@ -44,11 +42,11 @@ Kept = tuple[str, str]
 """The name of a ranking ("" without one), and which slots are kept."""
 SAYS = """Slots chosen after the fact (table 4): accuracy in percent over all tests, by task, all seeds. Each
 slot is ranked by its own accuracy on validation: recognition is replace animal and replace texture, binding is swap.
-Random: the mean over several halves. Average: the mean of the tasks, each counting alike. Minus all slots: over all
-records, so that a task with more of them counts more, and its sign may be another than that of two averages."""
+Random: the mean over several halves. Average: the mean of the tasks, with equal weights. Minus all slots: over all
+records, so that a task with more records counts more, and the sign may differ from that of the averages' difference."""
 
 
-class Record(NamedTuple):
+class ItemKey(NamedTuple):
     """The columns of predictions that identify an item."""
 
     subset: str
@@ -58,32 +56,31 @@ class Record(NamedTuple):
     animals: str
 
 
-class Embedded(NamedTuple):
+class EmbeddedItems(NamedTuple):
     """n items, each of an image, a true text and a false one."""
 
-    records: list[Record]
+    records: list[ItemKey]
     products: Float[np.ndarray, "n 2 d"]
-    """The elementwise products of the image's vector with that of the true and of the false text, which sum to the
-    scores."""
+    """The elementwise products of the image's vector with the true and the false text's, which sum to scores."""
     squares: Float[np.ndarray, "n d"]
     """The squares of the elements of the image's vector."""
 
-    def of_tasks(self, tasks: Iterable[str]) -> "Embedded":
+    def of_tasks(self, tasks: Iterable[str]) -> "EmbeddedItems":
         wanted = set(tasks)
         return self.chosen(np.array([record.task in wanted for record in self.records], bool))
 
-    def chosen(self, mask: Bool[np.ndarray, " n"]) -> "Embedded":
+    def chosen(self, mask: Bool[np.ndarray, " n"]) -> "EmbeddedItems":
         numbers = np.flatnonzero(mask)
-        return Embedded([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
+        return EmbeddedItems([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
 
-    def in_parts(self, parts: int) -> "Embedded":
+    def in_parts(self, parts: int) -> "EmbeddedItems":
         """Return the same items with `products` and `squares` summed in each of `parts` equal parts of the vectors."""
         n, texts, width = self.products.shape
         products = self.products.reshape(n, texts, parts, width // parts).sum(-1)
         return self._replace(products=products, squares=self.squares.reshape(n, parts, width // parts).sum(-1))
 
     def values(self, weights: Float[np.ndarray, "d v"]) -> Float[np.ndarray, "n v"]:
-        """Return 1 for each item that is right if parts have these weights, one half for a tie, else 0."""
+        """Return the value of each item if parts have these weights: 1 if it is right, one half for a tie, else 0."""
         scores = np.einsum("nkd,dv->nkv", self.products, weights)
         return (scores[:, 0] > scores[:, 1]) + 0.5 * (scores[:, 0] == scores[:, 1])
 
@@ -93,46 +90,46 @@ class Embedded(NamedTuple):
             yield record._asdict() | dict(zip(values, numbers, strict=True))
 
 
-def embedded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> Embedded:
-    """Return the binary items of some tests. Raises if the scorer hasn't one vector for each image and each text."""
-    each = [of_test(scorer, name, tests[name]) for name in names if binary(tests[name])]
+def embed_tests(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> EmbeddedItems:
+    """Embed the binary items of some tests. Raises if the scorer hasn't one vector for each image and each text."""
+    each = [embed_test(scorer, name, tests[name]) for name in names if binary_items(tests[name])]
     records = [record for part in each for record in part.records]
-    return Embedded(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
+    return EmbeddedItems(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
 
 
-def binary(test: Benchmark) -> list[Item]:
+def binary_items(test: Benchmark) -> list[Item]:
     """Return the items that have one image, a true text and a false one."""
     return [item for item in test.items if (len(item.images), len(item.texts), item.true) == (1, 2, 1)]
 
 
-def of_test(scorer: Scorer, name: str, test: Benchmark) -> Embedded:
-    items = binary(test)
+def embed_test(scorer: Scorer, name: str, test: Benchmark) -> EmbeddedItems:
+    items = binary_items(test)
     numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
     texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts))}
     images, embeddings = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
     image_embeddings = images[[numbers[item.images[0]] for item in items]]
     both = embeddings[[[texts[text] for text in item.texts] for item in items]]
-    records = [Record(name, item.task, item.record, item.texts[0].text, item.cluster) for item in items]
-    return Embedded(records, image_embeddings[:, None] * both, image_embeddings**2)
+    records = [ItemKey(name, item.task, item.record, item.texts[0].text, item.cluster) for item in items]
+    return EmbeddedItems(records, image_embeddings[:, None] * both, image_embeddings**2)
 
 
 @torch.no_grad()
 def image_vectors(scorer: Scorer, test: Benchmark, numbers: Sequence[int]) -> Float[np.ndarray, "n d"]:
-    """The vectors of a test's images."""
+    """Return the vectors of a test's images."""
     blocks = [numbers[k : k + BLOCK] for k in range(0, len(numbers), BLOCK)]
     pixels = (test.images(block).to(scorer.device) for block in blocks)
-    return vectors(scorer, (scorer.encode_images(scorer.pixel_scale(block)) for block in pixels))
+    return single_vectors(scorer, (scorer.encode_images(scorer.pixel_scale(block)) for block in pixels))
 
 
 @torch.no_grad()
 def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, "m d"]:
     blocks = [texts[k : k + BLOCK] for k in range(0, len(texts), BLOCK)]
     read = (scorer.read(*zip(*block, strict=True)) for block in blocks)
-    return vectors(scorer, (scorer.encode_texts(block) for block in read))
+    return single_vectors(scorer, (scorer.encode_texts(block) for block in read))
 
 
 def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> None:
-    """Raise unless a model's scores are dot products of an image's and a text's vector, as masks weight their terms."""
+    """Raise unless a model's scores are dot products of an image's and a text's vector, whose terms masks weight."""
     captions, graphs = zip(*TEXTS, strict=True)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
@@ -141,35 +138,35 @@ def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -
         pixels = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
         images = scorer.encode_images(scorer.pixel_scale(pixels))
         texts = scorer.encode_texts(scorer.read(captions, graphs))
-        products = vectors(scorer, [images]) @ vectors(scorer, [texts]).T
+        products = single_vectors(scorer, [images]) @ single_vectors(scorer, [texts]).T
         scores = scorer.similarity(images, texts).float().numpy()
     if np.abs(products - scores).max() > TOLERANCE:
-        raise UserError(f"scores of {model} are not the products of its vectors, which masks need; {WITHOUT}")
+        raise UserError(f"scores of {model} are not dot products of its vectors, whose terms masks weight; {WITHOUT}")
 
 
-def vectors(scorer: Scorer, embeddings: Iterable[object]) -> Float[np.ndarray, "n d"]:
-    """The embeddings of several blocks as one array."""
+def single_vectors(scorer: Scorer, embeddings: Iterable[object]) -> Float[np.ndarray, "n d"]:
+    """Return the embeddings of several blocks as one array; raises unless each is a single vector."""
     rows = list(embeddings)
     if not all(isinstance(embedding, Tensor) and embedding.ndim == 2 for embedding in rows):
         raise UserError(f"{type(scorer).__name__} has no single vector for an image or a text; {WITHOUT}")
     return torch.cat(rows).float().cpu().numpy()
 
 
-def accuracy(values: pd.Series) -> float:
-    """The mean of some items' values in percent."""
+def percent_right(values: pd.Series) -> float:
+    """Return the mean of some items' values in percent."""
     return 100 * float(np.mean(values.to_numpy())) if len(values) else math.nan
 
 
-def tasks_of(items: pd.DataFrame) -> list[str]:
+def sorted_tasks(items: pd.DataFrame) -> list[str]:
     return sorted(set(items.task), key=by_task)
 
 
 @dataclass(frozen=True)
 class Selection(Measure):
-    """The accuracy of parts of the slots: a row for each item of the tests, a column for each selection, such as
+    """The accuracy of selections of slots: a row for each item of the tests, a column for each selection, such as
     "recognition | best half".
 
-    A random half is the mean over `random_halves` of them. Rankings that validation has no items for are left out.
+    "random half" is the mean over `random_halves` of them. Rankings without items in validation are left out.
     """
 
     slots: int
@@ -177,43 +174,45 @@ class Selection(Measure):
     tests: tuple[str, ...]
 
     def rows(self, scorer: Scorer, material: Material, seed: int) -> Iterator[dict[str, Any]]:
-        validation, tests = (embedded(scorer, material.tests, names) for names in (("validation",), self.tests))
-        return selected(validation.in_parts(self.slots), tests.in_parts(self.slots), self.random_halves, seed)
+        validation, tests = (embed_tests(scorer, material.tests, names) for names in (("validation",), self.tests))
+        return selected_rows(validation.in_parts(self.slots), tests.in_parts(self.slots), self.random_halves, seed)
 
 
-def selected(validation: Embedded, tests: Embedded, random_halves: int, seed: int) -> Iterator[dict[str, Any]]:
+def selected_rows(
+    validation: EmbeddedItems, tests: EmbeddedItems, random_halves: int, seed: int
+) -> Iterator[dict[str, Any]]:
     chosen = selections(validation, tests.products.shape[-1], random_halves, seed)
     return tests.rows({SEPARATOR.join(kept): tests.values(weights).mean(1) for kept, weights in chosen.items()})
 
 
 def selections(
-    validation: Embedded, slots: int, random_halves: int, seed: int
+    validation: EmbeddedItems, slots: int, random_halves: int, seed: int
 ) -> dict[Kept, Float[np.ndarray, "slots halves"]]:
-    """Return the weights of slots for each selection. If there are several columns, their mean accuracy counts."""
+    """Return the weights of slots for each selection. Of several columns the mean accuracy counts."""
     draws = generator(seed, "halves of slots")
-    random = [half(draws.permutation(slots)) for _ in range(random_halves)]
+    random = [first_half(draws.permutation(slots)) for _ in range(random_halves)]
     found = {("", ALL): np.ones((slots, 1)), ("", RANDOM): np.stack(random, 1)}
     for ranking, tasks in RANKINGS.items():
         if validation.of_tasks(tasks).records:
             order = np.argsort(-slot_accuracies(validation, tasks), kind="stable")
-            found[ranking, BEST], found[ranking, WORST] = half(order)[:, None], half(order[::-1])[:, None]
+            found[ranking, BEST], found[ranking, WORST] = first_half(order)[:, None], first_half(order[::-1])[:, None]
     return found
 
 
-def slot_accuracies(validation: Embedded, tasks: Sequence[str]) -> Float[np.ndarray, " slots"]:
+def slot_accuracies(validation: EmbeddedItems, tasks: Sequence[str]) -> Float[np.ndarray, " slots"]:
     items = validation.of_tasks(tasks)
     return items.values(np.eye(items.products.shape[-1], dtype=items.products.dtype)).mean(0)
 
 
-def half(order: Shaped[np.ndarray, " slots"]) -> Float[np.ndarray, " slots"]:
-    """Return weight 1 for the first half of the slots in an order, else 0."""
+def first_half(order: Shaped[np.ndarray, " slots"]) -> Float[np.ndarray, " slots"]:
+    """Return weight 1 for the first half of the slots in an order, and 0 for the others."""
     weights = np.zeros(len(order))
     weights[order[: max(1, len(order) // 2)]] = 1
     return weights
 
 
 def selection_points(measured: pd.DataFrame) -> pd.DataFrame:
-    """A row for each item, ranking and selection, from the rows of `Selection`."""
+    """Return a row for each item, ranking and selection, from the rows of `Selection`."""
     if not len(measured):
         return measured
     long = measured.melt(ITEM, [name for name in measured if SEPARATOR in name], "selection").dropna(subset="value")
@@ -224,22 +223,19 @@ def selection_points(measured: pd.DataFrame) -> pd.DataFrame:
 def selection_table(points: pd.DataFrame) -> Rows:
     """Return a table with a row for each selection of slots: its accuracy on each task, their average, and how far its
     accuracy over all records is above that of all slots."""
-    tasks, deltas = tasks_of(points), estimates(points, ("ranked", "kept"), NOT_RANKED)
+    tasks, deltas = sorted_tasks(points), estimates(points, ("ranked", "kept"), NOT_RANKED)
     rows = []
     for (ranked, kept), items in points.groupby(["ranked", "kept"], sort=False):
-        each = [accuracy(items.value[items.task == task]) for task in tasks]
+        each = [percent_right(items.value[items.task == task]) for task in tasks]
         delta = None if kept == ALL else deltas.get((ranked, kept))
         row = [ranked or DASH, kept, *(f"{value:.1f}" for value in [*each, float(np.mean(each))])]
         rows.append([*row, str(delta or DASH)])
-    return Rows(
-        "selection", ("ranked by", "slots", *tasks, "average", "minus all slots"), rows, says=" ".join(SAYS.split())
-    )
+    return Rows("selection", ("ranked by", "slots", *tasks, "average", "minus all slots"), rows, says=one_line(SAYS))
 
 
 def selection_verdicts(points: pd.DataFrame) -> Iterator[Verdict]:
-    """Yield the verdict on table 4 of SPARO's paper, that the half of the slots that recognise best beats all slots
-    together, and on two controls of ours."""
-    tests = f"all tests: {', '.join(tasks_of(points)) if len(points) else DASH}"
+    """Yield the verdict on table 4, that the half of the slots that recognises best beats all, and on two controls."""
+    tests = f"all tests: {', '.join(sorted_tasks(points)) if len(points) else DASH}"
     texts = {
         ("", ALL): "The half of the slots that recognise best, chosen on validation, is better than all (table 4: "
         "SugarCrepe 76.1 against 73.0); over all tasks",

@@ -18,32 +18,39 @@ from torch import Tensor
 from menagerie.envs.core.identity import seed_of
 from menagerie.models.scorer import Scorer
 from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import Verdict, verdict
 from menagerie.studies.frame.estimate import Estimate, estimates
 from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Rows
-from menagerie.studies.measures.embeddings import ITEM, Embedded, accuracy, embedded, tasks_of
+from menagerie.studies.measures.embeddings import (
+    ITEM,
+    SEPARATOR,
+    EmbeddedItems,
+    embed_tests,
+    percent_right,
+    sorted_tasks,
+)
 from menagerie.studies.runs.data import Material
 
-# As the paper trains them; it names no batch, and starts nowhere: here at the same weight for all.
+# As the paper trains them. It states neither a batch size nor a start; here all weights start equal.
 EPOCHS, RATE, MOMENTUM, BATCH = 100, 0.02, 0.9, 64
 LEAST_SCALE = 100.0
-LEAST_GAIN = 1.0  # points on the trained task: of less, what others lose for each percent is noise
-SEPARATOR = " | "  # in the names of columns
-# What the vectors of table 5 are compared with, if it is among the models.
+LEAST_GAIN = 1.0  # points on the trained task; below it, what others lose for each percent is noise
+# The model that SPARO is compared with in table 5, if it is among the models.
 BESIDE = "clip-gap"
 SAYS = f"""Masks of image vectors (table 5): accuracy in percent without and with the mask, all seeds. A mask is a
 weight between 0 and 1 for each slot, or for each number, of the image's vector; vectors without slots are cut into as
-many equal parts. It is trained on validation's items of one task, the best epoch there taken, as the paper does to
-overfit. The last column sets what other tasks lose against what the trained one gains: by how many percent of itself
-their accuracy changes for each percent of itself that the trained task's accuracy rises on validation. At −0.5 they
-lose half of what it gains; `–`: it gains less than {LEAST_GAIN:g} point, and of so little a share says nothing."""
+many equal parts. It is trained on validation's items of one task, and the epoch that is best there is taken: the paper
+overfits on purpose. The last column is the relative change of accuracy on other tasks, in percent, for each percent by
+which accuracy on the trained task rises on validation. At −0.5 they lose half of what it gains; `–`: it gains less than
+{LEAST_GAIN:g} point, too little for a ratio."""
 
 
-def trained_mask(items: Embedded, seed: int) -> Float[np.ndarray, " parts"]:
-    """Train a mask, with weights between 0 and 1. Of its states at the start and after each epoch, return the one that
-    scores the most true texts above false ones; of equal states the first.
+def train_mask(items: EmbeddedItems, seed: int) -> Float[np.ndarray, " parts"]:
+    """Train a mask, whose weights are between 0 and 1. Of its states before training and after each epoch, return the
+    one that scores the most true texts above false ones; of equal ones the first.
 
     The mask is sigmoid(s theta / 4) with s = max(100, e^alpha). The loss is the cross-entropy of s times the masked
     image's two cosines.
@@ -65,20 +72,20 @@ def trained_mask(items: Embedded, seed: int) -> Float[np.ndarray, " parts"]:
     return kept
 
 
-def scale_of(alpha: Tensor) -> Tensor:
-    """s, the inverse temperature of both sigmoid and loss."""
+def inverse_temperature(alpha: Tensor) -> Tensor:
+    """Return s, the inverse temperature of both the sigmoid and the loss."""
     return alpha.exp().clamp_min(LEAST_SCALE)
 
 
 def mask_of(theta: Tensor, alpha: Tensor) -> Tensor:
-    return torch.sigmoid(scale_of(alpha) * theta / 4)
+    return torch.sigmoid(inverse_temperature(alpha) * theta / 4)
 
 
 def mask_loss(theta: Tensor, alpha: Tensor, products: Tensor, squares: Tensor) -> Tensor:
-    """Cross-entropy of the true text against the false one; texts are unit vectors."""
+    """Return the cross-entropy of true texts against false ones; texts are unit vectors."""
     mask = mask_of(theta, alpha)
     cosines = products @ mask / (squares @ mask**2).clamp_min(1e-12).sqrt()[:, None]
-    return F.cross_entropy(scale_of(alpha) * cosines, torch.zeros(len(products), dtype=torch.int64))
+    return F.cross_entropy(inverse_temperature(alpha) * cosines, torch.zeros(len(products), dtype=torch.int64))
 
 
 @dataclass(frozen=True)
@@ -86,9 +93,9 @@ class Masks(Measure):
     """What masks of a model's vectors change. For each task, two masks are trained on validation's items of that task:
     one with a weight for each of `slots` parts, and one with a weight for each number.
 
-    A row for each item of the tests, and of validation in `tasks`: its value before and after each mask, in columns
-    such as "slots | swap | after". Parts of models without slots are contiguous and equal; a model whose vectors can't
-    be cut into such parts has no masks of parts.
+    Gives a row for each item of the tests, and for each item of validation in `tasks`: its value before and after each
+    mask, in columns such as "slots | swap | after". Vectors without slots are cut into contiguous equal parts; a model
+    whose vectors can't be cut so has no masks of parts.
     """
 
     slots: int
@@ -97,9 +104,9 @@ class Masks(Measure):
     tests: tuple[str, ...]
 
     def rows(self, scorer: Scorer, material: Material, seed: int) -> Iterator[dict[str, Any]]:
-        validation = embedded(scorer, material.tests, ("validation",)).of_tasks(self.tasks)
-        tests = embedded(scorer, material.tests, self.tests)
-        values = masked(validation, tests, self.slots, self.tasks, seed)
+        validation = embed_tests(scorer, material.tests, ("validation",)).of_tasks(self.tasks)
+        tests = embed_tests(scorer, material.tests, self.tests)
+        values = masked_values(validation, tests, self.slots, self.tasks, seed)
         for items, columns in zip((validation, tests), values, strict=True):
             yield from items.rows(columns)
 
@@ -107,11 +114,10 @@ class Masks(Measure):
 Columns = dict[str, Float[np.ndarray, " _"]]
 
 
-def masked(
-    validation: Embedded, tests: Embedded, slots: int, tasks: Sequence[str], seed: int
+def masked_values(
+    validation: EmbeddedItems, tests: EmbeddedItems, slots: int, tasks: Sequence[str], seed: int
 ) -> tuple[Columns, Columns]:
-    """Return the values of all items before and after each mask, for validation and for tests. Tasks without items in
-    validation have no masks."""
+    """Return values before and after each mask, for validation and tests; masks need items in validation."""
     found: tuple[Columns, Columns] = ({}, {})
     width = tests.products.shape[-1]
     for shape, parts in {"slots": slots, "numbers": width}.items():
@@ -119,15 +125,15 @@ def masked(
         for task in tasks if sides and len(validation.records) else ():
             trained_on = sides[0].of_tasks([task])
             if trained_on.records:
-                weights = np.stack([np.ones(parts), trained_mask(trained_on, seed)], 1)
+                weights = np.stack([np.ones(parts), train_mask(trained_on, seed)], 1)
                 for columns, items in zip(found, sides, strict=True):
                     before, after = items.values(weights).T
-                    columns |= {column(shape, task, "before"): before, column(shape, task, "after"): after}
+                    columns |= {mask_column(shape, task, "before"): before, mask_column(shape, task, "after"): after}
     return found
 
 
-def column(shape: str, task: str, when: str) -> str:
-    """The name of a mask's column."""
+def mask_column(shape: str, task: str, when: str) -> str:
+    """Return the name of a mask's column."""
     return SEPARATOR.join((shape, task, when))
 
 
@@ -142,10 +148,10 @@ class MaskRow(NamedTuple):
 
 
 def masks_in(model: str, measured: pd.DataFrame, tasks: Sequence[str]) -> dict[MaskRow, pd.DataFrame]:
-    """The items of each mask of a model, before and after, from the rows of `Masks`."""
+    """Return the items of each mask of a model, with values before and after, from the rows of `Masks`."""
     found = {}
     for place in (MaskRow(model, shape, task) for shape in ("slots", "numbers") for task in tasks):
-        sides = [column(place.shape, place.task, when) for when in ("before", "after")]
+        sides = [mask_column(place.shape, place.task, when) for when in ("before", "after")]
         if set(sides) <= set(measured):
             names = dict(zip(sides, ("before", "after"), strict=True))
             found[place] = measured[[*ITEM, *sides]].rename(columns=names).dropna()
@@ -153,27 +159,27 @@ def masks_in(model: str, measured: pd.DataFrame, tasks: Sequence[str]) -> dict[M
 
 
 def mask_table(masks: Mapping[MaskRow, pd.DataFrame]) -> Rows:
-    """Accuracy on the task that a mask was trained on and on all others, before and after."""
+    """Return a table of accuracy on the task that a mask was trained on and on all others, before and after."""
     rows = []
     for place, items in masks.items():
-        fit, same, rest = sides_of(items, place.task)
-        shown = [f"{accuracy(side.before):.1f} → {accuracy(side.after):.1f}" for side in (fit, same, rest)]
+        fit, same, rest = mask_sides(items, place.task)
+        shown = [f"{percent_right(side.before):.1f} → {percent_right(side.after):.1f}" for side in (fit, same, rest)]
         change = for_each_gained(fit, rest)
         ratio = DASH if change is None else f"{change:+.3f}"
         rows.append([title_of(place.model), place.shape, place.task, *shown, str(change_of(rest) or DASH), ratio])
     header = ["model", "a weight for each", "trained on", "there, on validation", "that task, tested"]
     header += ["other tasks, tested", "their change, points", "% for each % gained"]
-    return Rows("masks", header, rows, says=" ".join(SAYS.split()))
+    return Rows("masks", header, rows, says=one_line(SAYS))
 
 
-def sides_of(items: pd.DataFrame, task: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """The items that a mask was trained on, those of the same task in tests, and those of other tasks there."""
+def mask_sides(items: pd.DataFrame, task: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return the items that a mask was trained on, those of the same task in tests, and those of other tasks there."""
     validation, trained = items.subset == "validation", items.task == task
     return items[validation & trained], items[~validation & trained], items[~validation & ~trained]
 
 
 def change_of(items: pd.DataFrame) -> Estimate | None:
-    """How far a mask raises the accuracy of some items."""
+    """Estimate how far a mask raises accuracy on some items."""
     points = pd.concat([items.assign(value=items[when], when=when) for when in ("before", "after")])
     return estimates(points, ("when",), {"when": "before"}).get(("after",)) if len(points) else None
 
@@ -181,13 +187,13 @@ def change_of(items: pd.DataFrame) -> Estimate | None:
 def for_each_gained(fit: pd.DataFrame, rest: pd.DataFrame) -> float | None:
     """Return the paper's measure: the relative change of accuracy on other tasks, divided by the relative rise on the
     task that the mask was trained on. None if the rise is below `LEAST_GAIN` points."""
-    before, after = accuracy(fit.before), accuracy(fit.after)
+    before, after = percent_right(fit.before), percent_right(fit.after)
     if not before or not after - before >= LEAST_GAIN:
         return None
-    return relative(accuracy(rest.before), accuracy(rest.after)) / relative(before, after)
+    return relative_change(percent_right(rest.before), percent_right(rest.after)) / relative_change(before, after)
 
 
-def relative(before: float, after: float) -> float:
+def relative_change(before: float, after: float) -> float:
     """Return a change as a share of the value before it."""
     return (after - before) / before if before else 0.0
 
@@ -214,10 +220,10 @@ def mask_verdict(claim: str, row: str, task: str, theirs: pd.DataFrame | None, o
     that measure, the interval decides alone."""
     if theirs is None or ours is None:
         return verdict(claim, row, DASH, None, 1)
-    sides = [sides_of(items, task) for items in (theirs, ours)]
+    sides = [mask_sides(items, task) for items in (theirs, ours)]
     changes = [rest.assign(value=rest.after - rest.before, mask=k) for k, (_, _, rest) in enumerate(sides)]
     delta = estimates(pd.concat(changes), ("mask",), {"mask": 0}).get((1,))
-    found = verdict(claim, row, f"all tests: {', '.join(tasks_of(changes[0]))}", delta, 1)
+    found = verdict(claim, row, f"all tests: {', '.join(sorted_tasks(changes[0]))}", delta, 1)
     before, after = (for_each_gained(fit, rest) for fit, _, rest in sides)
     if before is None or after is None:
         return found._replace(difference=f"{found.difference}; the paper's measure: {DASH}, too little was gained")

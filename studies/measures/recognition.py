@@ -1,7 +1,7 @@
-"""What a scorer recognises in the images of tests: which animals there are, and which animals with which textures.
+"""What a scorer recognises in the images of tests: which animals there are, and which animals in which textures.
 
-Each object is a record: right if its own class scores above all classes that the image doesn't show. The texts are
-captions of one object on the image's background, as training words them.
+Each object is a record, which is right if the object's class scores above all classes that the image doesn't show. The
+texts are captions of one object on the image's background, worded as in training.
 """
 
 from collections import defaultdict
@@ -34,15 +34,15 @@ Class = tuple[str, str]
 
 @dataclass(frozen=True)
 class Recognition(Measure):
-    """A row for each object and task: value 1 if the object is recognised, less if others tie with it, else 0.
+    """A row for each object and task, whose value is 1 if the object is recognised, less for a tie, else 0.
 
     Tasks are `ANIMAL`, one of all animals, and with `textures` also `COMPOSITION`, one of all animals in all textures,
     and `NAME`.
     """
 
     textures: bool = True
-    """Whether captions of training name textures. If so, no caption named an animal alone, so that an animal's score is
-    the mean over all textures; the task `NAME` tests the animal alone."""
+    """Whether captions of training name textures. If so, no caption named an animal alone, and an animal's score is the
+    mean over all textures; the task `NAME` tests the animal's name alone."""
 
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
         words, telling = material.words, Telling(material.train.split.recipe)
@@ -53,7 +53,7 @@ class Recognition(Measure):
         for test, benchmark in material.tests.items():
             if test == "validation":
                 continue
-            for scene, scores in scored(scorer, benchmark, telling, names + compositions):
+            for scene, scores in class_scores(scorer, benchmark, telling, names + compositions):
                 for row in self.of_scene(scene, names, compositions, scores):
                     yield {"subset": test} | row
 
@@ -73,17 +73,17 @@ class Recognition(Measure):
             named = [(obj.animal, obj.texture if task == COMPOSITION else "") for obj in scene.objects]
             shown = np.array([its in named for its in classes], bool)
             for obj, own in zip(scene.objects, named, strict=True):
-                value = recognised(float(values[classes.index(own)]), values, shown)
+                value = recognition_value(float(values[classes.index(own)]), values, shown)
                 yield {"task": task, "caption": f"{obj.texture} {obj.animal}", "value": value} | about
 
 
-def recognised(own: float, scores: Float[np.ndarray, " n"], shown: Bool[np.ndarray, " n"]) -> float:
+def recognition_value(own: float, scores: Float[np.ndarray, " n"], shown: Bool[np.ndarray, " n"]) -> float:
     """Return the probability that a class scores above all that aren't shown, if ties are broken at random."""
     others = scores[~shown]
     return 0.0 if (others > own).any() else 1 / (1 + int((others == own).sum()))
 
 
-def scored(
+def class_scores(
     scorer: "Scorer", test: "SplitTests", telling: Telling, classes: Sequence[Class]
 ) -> Iterator[tuple[Scene, Float[np.ndarray, " classes"]]]:
     """Yield each scene of a test, with the scores of its image with all classes."""
@@ -104,7 +104,7 @@ def scored(
         yield from zip((scenes[number] for number in numbers), matrix, strict=True)
 
 
-def chances(animals: int, textures: int, objects: int) -> dict[str, float]:
+def recognition_chances(animals: int, textures: int, objects: int) -> dict[str, float]:
     """Return the chance of each task on images of `objects` different objects."""
     of_animals = 1 / (animals - objects + 1)
     return {ANIMAL: of_animals, NAME: of_animals, COMPOSITION: 1 / (animals * textures - objects + 1)}
@@ -112,7 +112,7 @@ def chances(animals: int, textures: int, objects: int) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Recognised(Records):
-    """The records of `Recognition` for the parts of a page, in place of the records of the tests' own tasks."""
+    """The records of `Recognition`, which a page shows in place of those of the tests' own tasks."""
 
     measure_of: "Callable[[Arm], Recognition]" = lambda arm: Recognition()
 
@@ -123,7 +123,7 @@ class Recognised(Records):
 
         kinds = [(arm, self.measure_of(arm)) for arm, _ in self.results]
         there = [(arm, kind) for arm, kind in kinds if (self.folder(arm) / FOLDER / kind.file()).exists()]
-        parts = [self._narrowed(objects_of(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
+        parts = [self._narrowed(recognition_rows(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     @cached_property
@@ -133,8 +133,8 @@ class Recognised(Records):
 
 
 @cache  # what is finished doesn't change, and reports are written anew after every run
-def objects_of(folder: Path, measure: Recognition) -> "pd.DataFrame":
-    """The rows that were measured of the cell in a folder."""
+def recognition_rows(folder: Path, measure: Recognition) -> "pd.DataFrame":
+    """Return the rows that were measured of the cell in a folder."""
     import pandas as pd
 
     return pd.DataFrame(measured(folder, measure))

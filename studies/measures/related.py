@@ -13,11 +13,11 @@ from menagerie.generators.splits.probe import RIGHT_FIRST
 from menagerie.generators.splits.probe_scenes import from_left
 from menagerie.models.library.pictures import FramedSplit
 from menagerie.studies.embeddings.axes import ProbeAxes
-from menagerie.studies.embeddings.bits import told
-from menagerie.studies.embeddings.linear import one_core, readable
-from menagerie.studies.embeddings.measured import rows
+from menagerie.studies.embeddings.bits import margin_bits
+from menagerie.studies.embeddings.linear import one_core, standardise
 from menagerie.studies.embeddings.probes import left_margins
 from menagerie.studies.frame.measure import Row
+from menagerie.studies.measures.bits import label_rows
 
 TEMPLATE = TEMPLATES["relation"]
 
@@ -41,8 +41,8 @@ class RelatedSplit(FramedSplit):
 def which_is_left(
     part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """Yield the bits that a layer holds of which object is left, and the share of scenes that probes tell rightly; a
-    tie is one half. For each animal a probe says whether the animal is left."""
+    """Yield the bits that a layer holds about which object is left, and the share of scenes that probes tell rightly. A
+    tie counts one half. A probe for each animal says whether it is left."""
     axes.check(embeddings)
-    margins, _ = left_margins(readable(embeddings), axes)
-    yield from ({"part": part, "layer": layer, "read": read} | row for row in rows(told(margins)))
+    margins, _ = left_margins(standardise(embeddings), axes)
+    yield from label_rows(part, layer, read, margin_bits(margins))

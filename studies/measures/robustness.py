@@ -13,7 +13,7 @@ from jaxtyping import Float64
 
 from menagerie.studies.frame.estimate import Estimate, curve_estimate, estimate, rise
 
-STEP = 0.1  # of coverage and of information, by which slopes are said
+STEP = 0.1  # of coverage and of information, for which slopes are stated
 BEFORE, AFTER = 0.3, 0.4  # coverages between which Uselis et al. saw accuracy jump
 LEAST = 0.005  # share by which an accuracy is kept from 0 and 1 on the scale of log-odds
 Means = Float64[np.ndarray, "rows groups"]
@@ -23,20 +23,18 @@ Statistic = Callable[[Means], Values]
 
 
 def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = False) -> Estimate | None:
-    """Return a statistic of the means of several groups of records, over the seeds that all groups have; None if a
-    group is empty or there is no such seed."""
+    """Return a statistic of the means of groups, over common seeds; None if a group or a common seed is missing."""
     its = curve_estimate(parts, function) if all(map(len, parts)) else None
     return its and its._replace(signed=signed)
 
 
-def level(part: pd.DataFrame) -> Estimate | None:
-    """A group's accuracy; None without records."""
+def group_accuracy(part: pd.DataFrame) -> Estimate | None:
+    """Return a group's accuracy; None without records."""
     return estimate(part) if len(part) else None
 
 
 def gain_from(chances: Sequence[float]) -> Statistic:
-    """Return how far the second of two groups is above the first, each as a share of the way from its own chance (0) to
-    1."""
+    """Return how far the second of two groups is above the first, each as a share of the way from chance to 1."""
     first, second = chances
 
     def more(means: Means) -> Values:
@@ -52,46 +50,46 @@ def mean_gain(means: Means) -> Values:
     return np.clip((second - first).mean(1), -1, 1)
 
 
-def effective(models: int) -> Statistic:
-    """Return effective robustness, averaged over some models: the accuracy on what is unseen minus what the baseline's
-    fit predicts from the accuracy on what is seen (Taori et al. 2020, section 2: rho(f) = acc2(f) - beta(acc1(f)),
-    where beta is linear in log-odds).
+def effective_robustness(models: int) -> Statistic:
+    """Return a statistic, effective robustness averaged over some models: the accuracy on what is unseen minus what the
+    baseline's fit predicts from the accuracy on what is seen (Taori et al. 2020, section 2: rho(f) = acc2(f) -
+    beta(acc1(f)), where beta is linear in log-odds).
 
-    The groups are the models' accuracies on what is seen, those on what is unseen, and likewise the baseline's.
+    The groups are the models' accuracies on what is seen, then on what is unseen, and then the baseline's, likewise.
     """
 
     def above(means: Means) -> Values:
         own, base = np.split(means[:, : 2 * models], 2, axis=1), np.split(means[:, 2 * models :], 2, axis=1)
-        x, y = log_odds(base[0]), log_odds(base[1])
+        x, y = clipped_log_odds(base[0]), clipped_log_odds(base[1])
         spread = x - x.mean(1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):  # without a spread there is no line, and no number
             slope = (spread * y).sum(1, keepdims=True) / (spread**2).sum(1, keepdims=True)
-        expected = y.mean(1, keepdims=True) + slope * (log_odds(own[0]) - x.mean(1, keepdims=True))
+        expected = y.mean(1, keepdims=True) + slope * (clipped_log_odds(own[0]) - x.mean(1, keepdims=True))
         return np.clip((own[1] - 1 / (1 + np.exp(-expected))).mean(1), -1, 1)
 
     return above
 
 
-def log_odds(accuracy: Means) -> Means:
+def clipped_log_odds(accuracy: Means) -> Means:
     kept = np.clip(accuracy, LEAST, 1 - LEAST)
     return np.log(kept / (1 - kept))
 
 
 def slope_along(x: Sequence[float]) -> Statistic:
-    """How much the means rise per `STEP` of `x`, by least squares."""
+    """Return a statistic: how much the means rise per `STEP` of `x`, by least squares."""
     spread = np.array(x) - np.mean(x)
-    return kept(lambda means: STEP * (means @ spread) / (spread @ spread), len(x))
+    return clip_to_range(lambda means: STEP * (means @ spread) / (spread @ spread), len(x))
 
 
-def kept(function: Statistic, groups: int) -> Statistic:
-    """Keep a weighted sum of means, whose weights add up to 0, in the range that means from 0 to 1 give it."""
+def clip_to_range(function: Statistic, groups: int) -> Statistic:
+    """Clip a weighted sum of means, whose weights add up to 0, to the range that means from 0 to 1 allow."""
     most = np.abs(function(np.eye(groups))).sum() / 2
     return lambda means: np.clip(function(means), -most, most)
 
 
 def jump_along(coverages: Sequence[float]) -> Statistic | None:
-    """Return how much more the means rise per `STEP` of coverage between the nearest coverages that enclose 30 to 40 %
-    than elsewhere; None if no coverages enclose these, or none lie elsewhere."""
+    """Return a statistic: how much more the means rise per `STEP` of coverage between the two nearest coverages that
+    enclose 30 to 40 % than elsewhere; None if no coverages enclose these, or none lie elsewhere."""
     low = [k for k, share in enumerate(coverages) if share <= BEFORE]
     high = [k for k, share in enumerate(coverages) if share >= AFTER]
     if not low or not high or len(coverages) < 3 or (low[-1], high[0]) == (0, len(coverages) - 1):
@@ -103,4 +101,4 @@ def jump_along(coverages: Sequence[float]) -> Statistic | None:
         there = means[:, b] - means[:, a]
         return STEP * (there / inside - (means[:, -1] - means[:, 0] - there) / outside)
 
-    return kept(more, len(coverages))
+    return clip_to_range(more, len(coverages))

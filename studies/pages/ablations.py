@@ -13,7 +13,7 @@ from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.studies.analysis.ablation_rows import base_row, changes, model_of, rows_explained
 from menagerie.studies.analysis.papers import ablations_of
 from menagerie.studies.analysis.tables import number
-from menagerie.studies.analysis.words import explained_as
+from menagerie.studies.analysis.words import explained_as, one_line
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.claims import (
     Columns,
@@ -38,13 +38,14 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.data import CellData
 
-DIFFERENCES = """Differences are percentage points above {base} on the same records; below 0 a row is lower. Of a row
-whose tests show other scenes they are above the mean of the same animals. Expected is the sign that the claim asks for.
+DIFFERENCES = """Differences are percentage points above {base} on the same records; below 0 a row is lower. A row whose
+tests show other scenes is compared with the mean over the same animals. Expected is the sign that the claim predicts.
 In brackets the interval. Some claims pool tests of recognition, replace texture, with swaps, as their column says."""
-TRAINED = """A line per finished run (of many, per row, the mean over seeds), a colour per row, a column per split. Rows
-of one seed see the same images in the same order, so that lines may lie on one another; they are dashed in turn
-there. A row whose loss lacks a term lies lower by that term alone: losses of different rows can't be compared.
-Validation: accuracy on at most 200 swaps, always the same ones. All numbers: `cells/*/training.csv`."""
+TRAINED = """A line for each finished run, or, if there are many, for each row's mean over seeds; a colour for each row,
+a column for each split. Rows with the same seed see the same images in the same order, so that lines may coincide;
+there they alternate as dashes. The loss of a row that lacks a term is lower for that alone: losses of different rows
+can't be compared. Validation: accuracy on at most 200 swaps, always the same ones. All numbers:
+`cells/*/training.csv`."""
 
 
 def sections_of(study: Any, records: Records) -> "dict[str, Section]":
@@ -60,20 +61,21 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     first = next(section for section in sections.values() if section.records.results)
     yield first.bars()
     about = f"{explained_as(study.spec.name)}. Each row is {base} with one change"
-    yield Paragraph(f"{about}, trained on {trained_on({its.split: its.data for its in sections.values()})}.")
-    yield from claims(verdicts, f"points above {base}", " ".join(DIFFERENCES.format(base=base).split()))
+    yield Paragraph(
+        f"{about}, trained on {training_data_in_words({its.split: its.data for its in sections.values()})}."
+    )
+    yield from claims(verdicts, f"points above {base}", one_line(DIFFERENCES.format(base=base)))
     rows = [arm.labels["row"] for arm in study.arms] + [claim.row for claim in ablations_of(study.spec).claims]
     if says := rows_explained(study.spec, rows):
         yield Heading("What is changed")
         yield Facts(says)
     for section in sections.values():
         yield from section.parts(with_bars=section is not first)
-    yield Curves("training", records, ("row",), panels="split", says=" ".join(TRAINED.split()))
+    yield Curves("training", records, ("row",), panels="split", says=one_line(TRAINED))
 
 
-def trained_on(data: Mapping[str, CellData]) -> str:
-    """Say what the first row of each split is trained on: the hardest cell of the grids, with its share of animal
-    pairs, or the user's own split."""
+def training_data_in_words(data: Mapping[str, CellData]) -> str:
+    """Say what the first row of each split is trained on: the hardest cell of the grids, or the user's own split."""
     if "own" in data:
         return "your own split"
     shares = sorted({source.axes["pairs"] for source in data.values()})
@@ -124,7 +126,7 @@ class Section:
         return above(self.records, self.columns[:1], self.base)
 
     def missing(self, row: str) -> str:
-        """Return the sign shown for a row without a difference."""
+        """Return the mark of a row without a difference."""
         return missing(replace(self.records, arms=tuple(self.arms)), row, self.base)
 
     def verdicts(self) -> list[Verdict]:
@@ -139,7 +141,7 @@ class Section:
         ]
 
     def finding(self) -> str:
-        """Say how many rows differ and which is the lowest; empty if no row has a difference yet."""
+        """Say how many rows differ from the unchanged model, and which is the lowest; empty before any is known."""
         if not self.differences:
             return ""
         lower, higher = (sum(judged(its, sign) == "confirmed" for its in self.differences.values()) for sign in (-1, 1))
@@ -174,11 +176,10 @@ class Section:
                 yield plane
         yield lowest_by_task(f"tasks-{self.split}", self.records, dict.fromkeys(arm.labels["row"] for arm in self.arms))
         if kind == "binding" and ablations_of(self.study.spec).relational:
-            yield Paragraph("Rows that change nothing where no caption states a relation aren't trained on this split.")
+            yield Paragraph("Rows whose change matters only for captions with relations aren't trained on this split.")
 
     def table(self) -> Table:
-        """Return the table of accuracies, with differences from the unchanged model in the first column and a ratio of
-        weights."""
+        """Return the table of accuracies, of differences from the unchanged model, and of a ratio of weights."""
         ablations, rows = ablations_of(self.study.spec), dict.fromkeys(arm.labels["row"] for arm in self.arms)
         first = column_name(*self.columns[0])
         every = replace(self.records, arms=tuple(self.arms))
@@ -196,14 +197,13 @@ class Section:
         """Return each row's ratio of two weights, as mean and deviation over seeds."""
         found: dict[str, list[float]] = {}
         for arm, _ in self.records.results:
-            value = ratio(self.records.folder(arm), names)
+            value = weight_ratio(self.records.folder(arm), names)
             found.setdefault(arm.labels["row"], []).extend([] if value is None else [value])
         spread = {row: stdev(values) if len(values) > 1 else nan for row, values in found.items()}
         return {(row,): number(mean(values), spread[row]) for row, values in found.items() if values}
 
     def plane(self, up: str, across: str) -> HeatMap | None:
-        """Return a heat map of the rows that change only these two options of the model. None unless all combinations
-        of their values are there."""
+        """Return a heat map of rows that change these two options alone; None unless all combinations are there."""
         spec, names = self.study.spec, (up, across)
         plain = asdict(spec.make_config(next(arm.cell.options for arm in self.arms if arm.labels["row"] == self.base)))
         varied = {
@@ -227,7 +227,7 @@ class Section:
 
 
 @cache  # what is finished doesn't change, and the tables are written anew after every run
-def ratio(folder: Path, names: tuple[str, str]) -> float | None:
+def weight_ratio(folder: Path, names: tuple[str, str]) -> float | None:
     """Return the first of two scalar weights divided by the second; None if the model in this folder lacks them."""
     from menagerie.models.checkpoint import read_weights
 
@@ -235,8 +235,8 @@ def ratio(folder: Path, names: tuple[str, str]) -> float | None:
     return float(found[names[0]] / found[names[1]]) if set(names) <= found.keys() else None
 
 
-def export(study: Any, records: Records) -> None:
-    """Write every accuracy of every run, and the tables of all splits in one file."""
+def export_ablations(study: Any, records: Records) -> None:
+    """Write all accuracies of all runs, and the tables of all splits in one file."""
     write_scores("ablations.csv", records)
     if records.results:
         tables = [section.table() for section in sections_of(study, records).values() if section.records.results]

@@ -13,11 +13,11 @@ from menagerie.generators.coverage import round_coverage
 from menagerie.studies.frame.claims import Verdict, verdict
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.records import Records
-from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, Recognised, chances
+from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, Recognised, recognition_chances
 from menagerie.studies.measures.robustness import (
     STEP,
     contrast,
-    effective,
+    effective_robustness,
     gain,
     gain_from,
     jump_along,
@@ -30,8 +30,8 @@ CAPTIONS, CLASSES = "captions", "classes"
 
 
 @dataclass(frozen=True)
-class Claims:
-    """A study's finished runs, and their verdicts on the claims of two papers. `diversity.Page` shows them."""
+class DiversityClaims:
+    """A study's finished runs, and their verdicts on the claims of two papers. `DiversityPage` shows them."""
 
     study: Any
     """A `Diversity`. It isn't named as the type, because its file imports this one."""
@@ -70,7 +70,7 @@ class Claims:
     def chance(self, world: str, task: str) -> float:
         """Return the chance of a task in a world, for the tests with the fewest objects."""
         names = load_world(world)
-        return chances(len(names.animals), len(names.textures), min(self.study.test_objects))[task]
+        return recognition_chances(len(names.animals), len(names.textures), min(self.study.test_objects))[task]
 
     def points(self, task: str = ANIMAL, kind: str = UNSEEN, **labels: Any) -> pd.DataFrame:
         """Return the records of a task on seen or unseen compositions, of the runs with these labels. World, images and
@@ -84,18 +84,17 @@ class Claims:
         return found[found["subset"].isin(self.tests[kind]) & (found["task"] == task)]
 
     def curve(self, supervision: str, kind: str, task: str = ANIMAL) -> list[pd.DataFrame]:
-        """The records at each coverage, the least first."""
+        """Return the records at each coverage, the least first."""
         return [self.points(task, kind, supervision=supervision, coverage=share) for share in self.coverages]
 
     def nmi(self, share: float) -> float:
-        """Return the normalised mutual information of animals and textures in captions at a coverage, as all seen
-        combinations are equally frequent."""
+        """Return the normalised mutual information of animals and textures at a coverage with equal frequencies."""
         world = load_world(self.study.world)
         shown = round_coverage(share, self.study.classes) / self.study.classes
         return abs(-2 * log(shown) / (log(len(world.animals)) + log(len(world.textures))))
 
     def verdicts(self) -> Iterator[Verdict]:
-        """Yield verdicts on both papers' claims, as far as this study has the runs."""
+        """Yield verdicts on the claims of both papers for which this study has runs."""
         if CAPTIONS in self.study.supervision:
             yield from self.of_language()
             yield from self.of_scale()
@@ -113,7 +112,11 @@ class Claims:
             relative = contrast([*base[UNSEEN], *own[UNSEEN]], mean_gain, signed=True)
             yield self.said("relative", "captions above classes, all coverages", ANIMAL, relative, 1)
             every = [*own[SEEN], *own[UNSEEN], *base[SEEN], *base[UNSEEN]]
-            gap = contrast(every, effective(len(self.coverages)), signed=True) if len(self.coverages) > 1 else None
+            gap = (
+                contrast(every, effective_robustness(len(self.coverages)), signed=True)
+                if len(self.coverages) > 1
+                else None
+            )
             yield self.said("effective", "captions above the fit of classes", ANIMAL, gap, 1)
 
     def of_scale(self) -> Iterator[Verdict]:
@@ -140,20 +143,15 @@ class Claims:
             yield self.said("jump", row, COMPOSITION, contrast(unseen, found, signed=True), 1)
 
     def quantity(self) -> Verdict:
-        """Return the verdict on whether more compositions in as many images help more than more images of the same
-        compositions."""
+        """Return the verdict on whether more compositions in as many images help more than more images."""
         least, following = self.coverages[:2]
         images = max(self.study.more_scenes)
-        both = [
-            self.points(COMPOSITION, coverage=least, images=images),
-            self.points(COMPOSITION, coverage=following),
-        ]
+        both = [self.points(COMPOSITION, coverage=least, images=images), self.points(COMPOSITION, coverage=following)]
         row = f"coverage {following:.0%} in {self.study.train_scenes} images above {least:.0%} in {images}"
         return self.said("quantity", row, COMPOSITION, contrast(both, gain, signed=True), 1)
 
     def grid(self) -> dict[int, tuple[str, list[float]]]:
-        """Map each n (values of a factor) to its world and each k (combinations shown of each value), in rising
-        order."""
+        """Map each n (values of a factor) to its world and, in rising order, each k (combinations of a value)."""
         found: dict[int, tuple[str, list[float]]] = {}
         for world in dict.fromkeys((*self.study.worlds, self.study.world)):
             arms = self.objects.where(world=world, images=self.study.train_scenes, supervision=self.captions).arms
@@ -166,18 +164,18 @@ class Claims:
 
 
 def is_square(world: str) -> bool:
-    """Whether a world has as many animals as textures."""
+    """Return whether a world has as many animals as textures."""
     names = load_world(world)
     return len(names.animals) == len(names.textures)
 
 
 CLAIMED = {
     "diversity": "Abbasi et al. 2024: more diverse training generalises better to unseen compositions",
-    "information": "Abbasi et al. 2024: the less animals tell of their textures, the better",
+    "information": "Abbasi et al. 2024: the less animals tell about their textures, the better",
     "relative": "Abbasi et al. 2024: language has more relative robustness than supervised classes",
     "effective": "Abbasi et al. 2024: language has more effective robustness than supervised classes",
     "k": "Uselis et al. 2025: more combinations of each value help",
     "n": "Uselis et al. 2025: more values of each concept help",
-    "quantity": "Uselis et al. 2025: diversity of data helps, and not their number",
+    "quantity": "Uselis et al. 2025: the diversity of data helps, not their number",
     "jump": "Uselis et al. 2025: accuracy jumps between 30 and 40 % coverage",
 }

@@ -1,5 +1,4 @@
-"""The page of the study of geometry: what predicts accuracy on unseen pairs, which conditions hold, and their
-trade-off."""
+"""The page of the study of geometry: predictors of accuracy on unseen pairs, the conditions, and their trade-off."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
@@ -9,6 +8,7 @@ import numpy as np
 
 from menagerie.studies.analysis.ranks import Correlation, correlation
 from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.analysis.words import one_line
 from menagerie.studies.embeddings.conditions import ALL, BINDING, CATEGORISATION, CONDITIONS, EVERY, INDEPENDENT
 from menagerie.studies.embeddings.ideal import IdealEmbedding, least_margins
 from menagerie.studies.frame.cells import title_of
@@ -22,14 +22,14 @@ from menagerie.studies.pages.geometry_cells import (
     NAMED,
     NEXT,
     TEST,
-    Tested,
-    cells,
-    judged,
-    predicted,
-    took_part,
+    TestedPredictor,
+    cells_with_predictors,
+    correlate_predictors,
+    correlation_outcome,
+    was_chosen_on,
 )
-from menagerie.studies.pages.geometry_conditions import Held, percent
-from menagerie.studies.pages.geometry_figures import Dots, TradeOff
+from menagerie.studies.pages.geometry_conditions import ConditionRows, mean_percent
+from menagerie.studies.pages.geometry_figures import CellDots, TradeOff
 from menagerie.studies.pages.probes import mean_of
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ ALIGNED: Mapping[str, tuple[str, str]] = {
 }
 
 
-class Page:
-    """The page of a study as far as its runs have come."""
+class GeometryPage:
+    """The page of a study, from the runs that are finished."""
 
     def __init__(
         self,
@@ -64,12 +64,11 @@ class Page:
         place: Mapping[str, Any],
         images: tuple[str, int],
     ) -> None:
-        """`place` is the place of the grid at which all models are compared; `images` are the world and the side in
-        pixels."""
+        """`place` is where in the grid all models are compared; `images` has world and side in pixels."""
         self.geometry, conditions = map(records.measured, measures)
-        self.held = Held(conditions, place)
-        every = cells(records, self.geometry)
-        old = np.array([took_part(*images, row) for row in every.to_dict("records")], bool)
+        self.held = ConditionRows(conditions, place)
+        every = cells_with_predictors(records, self.geometry)
+        old = np.array([was_chosen_on(*images, row) for row in every.to_dict("records")], bool)
         self.cells, self.left_out = every[~old], int(old.sum())
         self.lacking = len(records.where(test=(TEST,)).scores) - len(every)
 
@@ -78,21 +77,21 @@ class Page:
         if not len(self.held.frame):
             yield Paragraph("Nothing is measured yet.")
             return
-        found, verdicts = predicted(self.cells), list(self.verdicts())
+        found, verdicts = correlate_predictors(self.cells), list(self.verdicts())
         yield from self.answer(found)
         yield Sentence(sentence(verdicts, "Kang et al. 2025"))
         if len(self.cells):
             names = [its.name for its in (NAMED, *NEXT)]
-            yield Dots("prediction", self.cells, names, ACCURACY, says=line(DOTS))
+            yield CellDots("prediction", self.cells, names, ACCURACY, says=one_line(DOTS))
             rows = list(map(correlation_row, found))
-            yield Rows("correlations", CORRELATED, rows, says=f"{line(CORRELATIONS)} {self.without()}".strip())
+            yield Rows("correlations", CORRELATED, rows, says=f"{one_line(CORRELATIONS)} {self.without()}".strip())
         yield from self.of_conditions()
         yield from self.of_trade_off()
-        yield from claims(verdicts, "difference or correlation", line(CLAIMS))
-        yield Heading("Alignment and edits", line(EDITS))
+        yield from claims(verdicts, "difference or correlation", one_line(CLAIMS))
+        yield Heading("Alignment and edits", one_line(EDITS))
         yield Rows("alignment", ("model", *ALIGNED), list(self.aligned()))
 
-    def answer(self, found: list[Tested]) -> Iterator[Part]:
+    def answer(self, found: list[TestedPredictor]) -> Iterator[Part]:
         """Yield the sentences on what predicts accuracy on unseen pairs, which conditions hold, and their trade-off."""
         first, *others = found
         if not len(self.cells):
@@ -108,9 +107,9 @@ class Page:
         for model, its in self.held.of_models.items():
             named = ", ".join(name for name in CONDITIONS if (name, EVERY) in its)
             yield Sentence(
-                f"{title_of(model)} meets all conditions ({named}) in {percent(its[ALL, EVERY])} % of scenes "
-                f"(chance {self.held.chance(ALL)}); it would be {percent(its[ALL, INDEPENDENT], False)} % if they were "
-                "independent."
+                f"{title_of(model)} meets all conditions ({named}) in {mean_percent(its[ALL, EVERY])} % of scenes "
+                f"(chance {self.held.chance(ALL)}); if they were independent it would be "
+                f"{mean_percent(its[ALL, INDEPENDENT], False)} %."
             )
         yield Sentence(
             "Do models that categorise better bind worse? Rank correlation of categorisation and attribute binding "
@@ -121,15 +120,13 @@ class Page:
         """Say how many training runs are left out, and why."""
         reasons = {
             "the measures were chosen on them": self.left_out,
-            "their scorers have no one vector for a text, or their measures were refused (`geometry.csv` has why)": (
-                self.lacking
-            ),
+            "their scorers have no single vector for a text, or measures were refused (`geometry.csv`)": self.lacking,
         }
         return " ".join(f"Training runs left out: {number}, as {why}." for why, number in reasons.items() if number)
 
     def of_conditions(self) -> Iterator[Part]:
-        """Yield tables of how often models meet each condition, at the place where all models are compared."""
-        yield Heading("The conditions", line(CONDITIONS_SAY))
+        """Yield tables of how often models meet each condition, at the place where all are compared."""
+        yield Heading("The conditions", one_line(CONDITIONS_SAY))
         yield Rows("conditions-by-model", ("model", *self.held.header), list(self.held.rows()))
         yield from map(Paragraph, self.held.refusals())
         for by, title in PARTS_BY.items():
@@ -138,61 +135,65 @@ class Page:
                 yield Rows(f"parts-{by}", header, rows, folded=title)
 
     def of_trade_off(self) -> Iterator[Part]:
-        yield Heading("Is binding paid for with categorisation?", line(TRADE_OFF))
+        yield Heading("Does binding cost categorisation?", one_line(TRADE_OFF))
         cells = self.held.margins, self.held.shares
-        yield TradeOff("trade-off", *cells, CATEGORISATION, BINDING, self.held.chances, says=line(CURVE_SAYS))
-        columns = [by_hand(weight) for weight in WEIGHTS]
+        yield TradeOff("trade-off", *cells, CATEGORISATION, BINDING, self.held.chances, says=one_line(CURVE_SAYS))
+        columns = [ideal_margins(weight) for weight in WEIGHTS]
         rows = [(name, *(f"{its[name]:.3f}" for its in columns)) for name in columns[0]]
-        yield Rows("by-hand", ("least margin", *(f"weight {weight:g}" for weight in WEIGHTS)), rows, says=line(BY_HAND))
+        yield Rows(
+            "constructed",
+            ("least margin", *(f"weight {weight:g}" for weight in WEIGHTS)),
+            rows,
+            says=one_line(CONSTRUCTED),
+        )
 
     @cached_property
     def traded(self) -> Correlation:
-        """The rank correlation of categorisation and binding. The bootstrap draws a model's cells of a seed
-        together."""
+        """The rank correlation of categorisation and binding. A model's cells of a seed are drawn together."""
         found = self.held.shares
         runs = list(zip(found["model"], found["seed"], strict=True))
         return correlation(*(found[name].to_numpy(float) for name in (CATEGORISATION, BINDING)), runs)
 
     def verdicts(self) -> Iterator[Verdict]:
-        """Yield verdicts on what Kang et al. claim, as far as this study has the runs."""
-        least = min(by_hand(1.0).values())
+        """Yield verdicts on the claims of Kang et al. for which this study has runs."""
+        least = min(ideal_margins(1.0).values())
         ideal = "contradicted" if least > 0 else "confirmed"
-        yield said(
-            "ideal", "embedding made by hand, weight 1", "least margin of all", ideal, -1, f"{least:+.2f}, exact"
+        yield claim_verdict(
+            "ideal", "constructed embedding, weight 1", "least margin of all", ideal, -1, f"{least:+.2f}, exact"
         )
-        outcome = judged(self.traded, -1, self.traded.p)
-        yield said("trade", "all runs", "percent of scenes", outcome, -1, str(self.traded))
+        outcome = correlation_outcome(self.traded, -1, self.traded.p)
+        yield claim_verdict("trade", "all runs", "percent of scenes", outcome, -1, str(self.traded))
         for name in CONDITIONS[1:]:
             if gap := self.held.gap("dcsm", "clip", name):
                 sure = gap.low > 0 or gap.high < 0
                 outcome = ("confirmed" if gap.low > 0 else "contradicted") if sure else "undecided"
-                yield said("dcsm", f"DCSM − CLIP: {name}", "percent of scenes", outcome, 1, percent(gap))
+                yield claim_verdict("dcsm", f"DCSM − CLIP: {name}", "percent of scenes", outcome, 1, mean_percent(gap))
 
     def aligned(self) -> Iterator[tuple[str, ...]]:
         frame = self.geometry.dropna(subset="value")
         for model in dict.fromkeys(frame["model"]):
             its = frame[frame["model"] == model]
-            yield title_of(model), *(over_seeds(its, *where) for where in ALIGNED.values())
+            yield title_of(model), *(mean_with_chance(its, *where) for where in ALIGNED.values())
 
 
 @cache  # pages are drawn after every run
-def by_hand(weight: float) -> dict[str, float]:
-    """Return the least margin of each condition for the embedding made by hand with this weight of conjunctions."""
+def ideal_margins(weight: float) -> dict[str, float]:
+    """Return the least margin of each condition for the constructed embedding with this weight of conjunctions."""
     return least_margins(IdealEmbedding(weight))
 
 
-def correlation_row(its: Tested) -> tuple[str, ...]:
+def correlation_row(its: TestedPredictor) -> tuple[str, ...]:
     p = DASH if np.isnan(its.p) else "<0.001" if its.p < 0.001 else f"{its.p:.3f}"
     three = map(str, (its.over_all, its.by_place, its.by_model))
     return its.predictor.name, "higher" if its.predictor.sign > 0 else "lower", *three, p, its.outcome
 
 
-def said(claim: str, row: str, tests: str, outcome: str, sign: int, measured: str) -> Verdict:
+def claim_verdict(claim: str, row: str, tests: str, outcome: str, sign: int, measured: str) -> Verdict:
     return Verdict(CLAIMED[claim], row, tests, outcome, EXPECTED[sign], measured)
 
 
-def over_seeds(rows: "pd.DataFrame", part: str, measure: str) -> str:
-    """Return as text the mean over seeds, with places of the grid pooled, and chance; a dash without rows."""
+def mean_with_chance(rows: "pd.DataFrame", part: str, measure: str) -> str:
+    """Return as text the mean over seeds, with places of the grid pooled, and its chance; a dash without rows."""
     chosen = rows[(rows["part"] == part) & (rows["measure"] == measure)]
     if not len(chosen):
         return DASH
@@ -200,43 +201,38 @@ def over_seeds(rows: "pd.DataFrame", part: str, measure: str) -> str:
     return f"{mean} (chance {chosen['chance'].mean():.2f})"
 
 
-def line(text: str) -> str:
-    """A text of the page on one line."""
-    return " ".join(text.split())
-
-
 CLAIMED = {
     "ideal": "No space of embeddings with cosines as scores meets all conditions at once",
-    "trade": "What does most for categorisation can't bind: who categorises better binds worse",
-    "dcsm": "Maps of all patches and words (DCSM) meet the condition more often than CLIP",
+    "trade": "What is best for categorisation can't bind: models that categorise better bind worse",
+    "dcsm": "Similarity maps of all patches and words (DCSM) meet the condition more often than CLIP does",
 }
 DOTS = """A dot is a training run. Upwards: accuracy on swaps of unseen pairs; dotted: chance. To the right: a measure
 of the run's embeddings, on scenes in views that no training used. The first measure was chosen beforehand, on other
-runs; it reads texts alone, and no accuracy."""
+runs; it uses texts alone, and no accuracy."""
 CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on Fisher's scale.
 Their spread is that of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no
-spread and so no interval; its p is from permutations of these runs. Models of a seed share their splits, so intervals
-speak of further trainings of these models, not of new models. More pairs and more hard negatives raise everything
-together. So ranks are also compared within a setting of the grid, and within a setting and a model, and then pooled. p
-is of all runs; that of the lower three is corrected for their number (Holm)."""
+spread and so no interval; its p is from permutations of these runs. Models with the same seed share their splits, so
+intervals are for further trainings of these models, not for new models. More pairs and more hard negatives raise
+everything together. So ranks are also compared within a setting of the grid, and within a setting and a model, and then
+pooled. p is over all runs; those of the last three measures are corrected for their number (Holm)."""
 CONDITIONS_SAY = """Percent of scenes in which all parts of a condition hold, with 95 % intervals over seeds. Chance is
-that of scores in random order. The conditions are those of Kang et al. 2025 for images of two objects, with captions as
-training has them. All: every condition that a model's captions have words for holds. If independent: the product of
-their shares. All models are compared at one setting of the grid."""
-TRADE_OFF = """As inequalities the conditions don't contradict one another: an embedding made by hand meets all. The
-embedding that does most for categorisation is the sum of its concepts, and it binds nothing."""
+the share for scores in random order. The conditions are those of Kang et al. 2025 for images of two objects, with
+captions worded as in training. All: every condition for which a model's captions have words holds. If independent: the
+product of their shares. All models are compared at one setting of the grid."""
+TRADE_OFF = """As inequalities the conditions don't contradict one another: a constructed embedding meets all. But the
+embedding that is best for categorisation is the sum of its concepts, which doesn't bind."""
 CURVE_SAYS = """Left: margins between embeddings of images, in cosines. To the right: by how much an image is nearer to
 its swap than to an image of another object. Upwards: by how much it is nearer to another view of itself than to its
-swap. A dot is a training run of a scorer with one vector, in the mean over scenes. The curve is the embedding made by
-hand; the number at a point is its weight of conjunctions. Right: percent of scenes in which each condition holds, by
+swap. A dot is a training run of a scorer with one vector, averaged over scenes. The curve is the constructed embedding;
+the number at a point is its weight of conjunctions. Right: percent of scenes in which each condition holds, by
 scores of images with texts. A dot is a training run of any scorer; dotted: chance."""
-BY_HAND = """The least margin of each condition over all scenes; where it is above 0 the condition holds everywhere.
+CONSTRUCTED = """The least margin of each condition over all scenes; where it is above 0 the condition holds everywhere.
 Embeddings are unit vectors of object + attribute + weight (object with attribute) + weight (object with place), of 6
 objects and 4 attributes."""
-CLAIMS = """The first is a proof by example and needs no records. Paper and study differ in models, images and sizes.
-Ours are trained from scratch for a fixed number of steps, and may end before curves are flat."""
-EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps right once
-a matrix between image and text is fitted on other pairs, which is what LABCLIP could repair. Edits: of the scenes
-judged rightly, the share that flips to the swapped caption when the image's embedding is moved by the mean embeddings
-of its compositions, of compositions of other animals, or of textures in places. Chance: it is moved as far in a random
-direction."""
+CLAIMS = """The first verdict is a proof by example and needs no records. Paper and study differ in models, images and
+sizes. Our models are trained from scratch for a fixed number of steps, which may end before curves are flat."""
+EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps that are
+right with a matrix between image and text, fitted on other pairs; this is what LABCLIP could repair. Edits: of the
+scenes whose own caption is preferred, the share in which the swapped one is preferred once the image's embedding is
+moved by the mean embeddings of its compositions, of compositions of other animals, or of textures in places. Chance:
+after a move as far in a random direction."""

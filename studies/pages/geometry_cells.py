@@ -25,7 +25,7 @@ CHOSEN_MODELS = ("clip", "oc-clip")
 
 
 class Predictor(NamedTuple):
-    """A measure that is to predict accuracy on unseen pairs."""
+    """A measure by which accuracy on unseen pairs is predicted."""
 
     name: str
     part: str
@@ -40,10 +40,10 @@ NEXT = (
     Predictor("swaps right after one matrix", BOTH, "after", 1),
     Predictor("cos of what a swap changes in image and text", BOTH, "cosine", 1),
 )
-"""The measures that came closest to `NAMED` on the cells on which it was chosen."""
+"""The measures that came second to fourth after `NAMED` on the cells on which it was chosen."""
 
 
-class Tested(NamedTuple):
+class TestedPredictor(NamedTuple):
     """How a predictor's ranks correlate with those of accuracy on unseen pairs."""
 
     predictor: Predictor
@@ -53,20 +53,19 @@ class Tested(NamedTuple):
     by_model: Correlation
     """Correlation of ranks within a place and a model, over its seeds."""
     p: float
-    """p over all cells; for the next best measures it is corrected for their number (Holm)."""
+    """p over all cells; for the measures in `NEXT` it is corrected for their number (Holm)."""
     outcome: str
 
 
-def took_part(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
-    """Whether a cell is one of those on which the measures were chosen."""
+def was_chosen_on(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
+    """Return whether the measures were chosen on a cell, among others."""
     if (world, resolution) != ("pug", 64) or cell["model"] not in CHOSEN_MODELS:
         return False
     return any(cell["seed"] in its["seeds"] and all(cell[name] == its[name] for name in FRACTIONS) for its in CHOSEN_ON)
 
 
-def cells(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
-    """A row for each finished cell that has all predictors: its labels, the predictors, and accuracy on swaps of unseen
-    pairs."""
+def cells_with_predictors(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
+    """Return a row for each finished cell with all predictors: labels, predictors, and accuracy on unseen pairs."""
     import pandas as pd
 
     scores = records.where(test=(TEST,)).scores
@@ -80,19 +79,19 @@ def cells(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
     return found.dropna().reset_index(drop=True)
 
 
-def predicted(found: "pd.DataFrame") -> list[Tested]:
+def correlate_predictors(found: "pd.DataFrame") -> list[TestedPredictor]:
     """Return the tests of `NAMED` and of `NEXT`. The p values of `NEXT` are corrected for their number (Holm)."""
     each = [correlations(found, its) for its in (NAMED, *NEXT)]
     p = [each[0][0].p, *holm([its[0].p for its in each[1:]])]
     return [
-        Tested(its, *three, value, judged(three[0], its.sign, value))
+        TestedPredictor(its, *three, value, correlation_outcome(three[0], its.sign, value))
         for its, three, value in zip((NAMED, *NEXT), each, p, strict=True)
     ]
 
 
 def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
     """Return the rank correlations of a predictor with accuracy: over all cells, within places, and within places and
-    models. The bootstrap draws a model's cells of one seed together."""
+    models. The bootstrap draws a model's cells with the same seed together."""
     x, y = (found[name].to_numpy(float) for name in (its.name, ACCURACY))
     places = list(map(tuple, found[[name for name in PLACE if name in found]].itertuples(index=False)))
     models = list(found["model"])
@@ -101,7 +100,7 @@ def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
     return [correlation(x, y, runs, groups) for groups in ((), places, both)]
 
 
-def judged(its: Correlation, sign: int, p: float, level: float = 0.05) -> str:
+def correlation_outcome(its: Correlation, sign: int, p: float, level: float = 0.05) -> str:
     """Return the verdict: "confirmed" or "contradicted" if p is below the level, else "undecided"."""
     if np.isnan(p) or p >= level:
         return "undecided"

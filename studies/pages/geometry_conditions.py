@@ -1,4 +1,4 @@
-"""The conditions of the study of geometry as tables: how often each model meets each, and why some have no number."""
+"""Tables of the conditions in the study of geometry: how often each model meets each, and why some have no number."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Held:
-    """The rows of the measure of conditions, and the place at which all models are compared."""
+class ConditionRows:
+    """The rows of the measure of conditions, and the place of the grid at which all models are compared."""
 
     frame: "pd.DataFrame"
     place: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Held:
 
     @cached_property
     def of_models(self) -> dict[str, dict[Key, Mean]]:
-        """The mean over seeds of each condition that has a number, by model, then by condition and part."""
+        """The mean over seeds of each condition that has a number, by model, and then by condition and part."""
         found: dict[str, dict[Key, Mean]] = {}
         rows = self.first().dropna(subset="value")
         for (model, *key), its in rows.groupby(["model", "condition", "part"], sort=False):
@@ -71,7 +71,7 @@ class Held:
     def rows(self) -> Iterator[tuple[str, ...]]:
         keys = [*((name, EVERY) for name in (*CONDITIONS, ALL)), (ALL, INDEPENDENT)]
         for model, its in self.of_models.items():
-            yield title_of(model), *(percent(its[key]) if key in its else DASH for key in keys)
+            yield title_of(model), *(mean_percent(its[key]) if key in its else DASH for key in keys)
 
     def refusals(self) -> list[str]:
         """Return sentences that say why conditions have no number."""
@@ -89,13 +89,12 @@ class Held:
         models, found = list(dict.fromkeys(rows["model"])), []
         for (condition, part), its in rows.groupby(["condition", "part"], sort=False):
             each = (its[its["model"] == model]["value"].dropna() for model in models)
-            texts = (percent(mean_of(list(values))) if len(values) else DASH for values in each)
+            texts = (mean_percent(mean_of(list(values))) if len(values) else DASH for values in each)
             found.append((condition, part, f"{100 * its['chance'].mean():.0f}", *texts))
         return ("condition", "part", "chance", *map(title_of, models)), found
 
     def gap(self, model: str, base: str, condition: str) -> Mean | None:
-        """Return how far a model is above another in the share of scenes, over the seeds that both have; None without
-        any."""
+        """Return how far a model's share of scenes is above another's, over common seeds; None without any."""
         rows = self.first()
         rows = rows[(rows["condition"] == condition) & (rows["part"] == EVERY)].dropna(subset="value")
         one, other = (rows[rows["model"] == name].set_index("seed")["value"] for name in (model, base))
@@ -126,6 +125,6 @@ class Held:
         return {name: float(rows[rows["condition"] == name]["chance"].mean()) for name in (CATEGORISATION, BINDING)}
 
 
-def percent(its: Mean, interval: bool = True) -> str:
+def mean_percent(its: Mean, interval: bool = True) -> str:
     bounds = f" [{100 * its.low:.0f}, {100 * its.high:.0f}]" if interval and not np.isnan(its.low) else ""
     return f"{100 * its.value:.1f}{bounds}"

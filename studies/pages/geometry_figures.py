@@ -20,9 +20,8 @@ SIZE = (3.3, 2.9)
 
 
 @dataclass(frozen=True)
-class Dots(OwnFigure):
-    """A panel for each measure, with a dot for each cell in its model's colour: the measure along x, accuracy along
-    y."""
+class CellDots(OwnFigure):
+    """A panel for each measure, with a dot for each cell in its model's colour and accuracy along y."""
 
     cells: "pd.DataFrame"
     across: Sequence[str]
@@ -34,12 +33,12 @@ class Dots(OwnFigure):
     def figure(self) -> "Figure | None":
         if not len(self.cells):
             return None
-        from menagerie.envs.core.figures import chance_line
         from menagerie.studies.frame.figures import panel_axes
+        from menagerie.studies.report.figures import chance_line
 
         figure, axes = panel_axes(len(self.across), SIZE, sharey=True)
         for axis, name in zip(axes, self.across, strict=True):
-            dots(axis, self.cells, name, self.up, scale=(1, 100))
+            draw_dots(axis, self.cells, name, self.up, scale=(1, 100))
             axis.set_xlabel(name, fontsize=8)
             chance_line(axis)
         axes[0].set_ylabel("accuracy on unseen pairs (%)", fontsize=8)
@@ -49,8 +48,8 @@ class Dots(OwnFigure):
 
 @dataclass(frozen=True)
 class TradeOff(OwnFigure):
-    """Two panels with categorisation along x and attribute binding along y. One shows margins, with a curve for the
-    embeddings made by hand; the other shows shares of scenes."""
+    """Two panels with categorisation along x and attribute binding along y. One shows margins, with a curve for
+    the constructed embeddings; the other shows shares of scenes."""
 
     margins: "pd.DataFrame"
     shares: "pd.DataFrame"
@@ -60,23 +59,26 @@ class TradeOff(OwnFigure):
     """Chance in both conditions, as shares of scenes."""
 
     def numbers(self) -> list[dict[str, Any]]:
-        ideal = [{"model": f"by hand, weight {weight:.2f}", "unit": MARGIN} | self.of_hand(weight) for weight in CURVE]
+        ideal = [
+            {"model": f"constructed, weight {weight:.2f}", "unit": MARGIN} | self.constructed(weight)
+            for weight in CURVE
+        ]
         cells = self.margins.assign(unit=MARGIN), self.shares.assign(unit="share of scenes")
         return [*ideal, *(row for frame in cells for row in frame.to_dict("records"))]
 
-    def of_hand(self, weight: float) -> dict[str, float]:
+    def constructed(self, weight: float) -> dict[str, float]:
         return dict(zip((self.across, self.up), pair_margins(IdealEmbedding(weight)), strict=True))
 
     def figure(self) -> "Figure | None":
         if not len(self.shares):
             return None
-        from menagerie.envs.core.figures import CHANCE
         from menagerie.studies.frame.figures import panel_axes
+        from menagerie.studies.report.figures import CHANCE
 
         figure, (one, other) = panel_axes(2, (4.2, 3.4))
         self.draw_curve(one)
-        dots(one, self.margins, self.across, self.up, models=models_of(self.shares))
-        dots(other, self.shares, self.across, self.up, scale=(100, 100))
+        draw_dots(one, self.margins, self.across, self.up, models=model_order(self.shares))
+        draw_dots(other, self.shares, self.across, self.up, scale=(100, 100))
         for name, line in ((self.across, other.axvline), (self.up, other.axhline)):
             line(100 * self.chances[name], **CHANCE)
         for axis, unit in ((one, "margin of images"), (other, "% of scenes")):
@@ -86,20 +88,20 @@ class TradeOff(OwnFigure):
         return figure
 
     def draw_curve(self, axis: "Axes") -> None:
-        """Draw the embeddings made by hand as a curve, with the weight beside some of them."""
-        points = [tuple(self.of_hand(weight).values()) for weight in CURVE]
+        """Draw the constructed embeddings as a curve, with the weight beside some of them."""
+        points = [tuple(self.constructed(weight).values()) for weight in CURVE]
         axis.plot(*zip(*points, strict=True), color="0.3", linewidth=1.2)
         for weight in MARKED:
-            at = tuple(self.of_hand(weight).values())
+            at = tuple(self.constructed(weight).values())
             axis.plot(*at, color="0.3", marker="o", markersize=3)
             axis.annotate(f"{weight:g}", at, fontsize=7, xytext=(3, 2), textcoords="offset points")
 
 
-def models_of(cells: "pd.DataFrame") -> list[str]:
+def model_order(cells: "pd.DataFrame") -> list[str]:
     return list(dict.fromkeys(cells["model"])) if len(cells) else []
 
 
-def dots(
+def draw_dots(
     axis: "Axes",
     cells: "pd.DataFrame",
     across: str,
@@ -108,10 +110,10 @@ def dots(
     models: Sequence[str] = (),
 ) -> None:
     """Draw a dot for each cell, in its model's style."""
-    from menagerie.envs.core.figures import line_style
     from menagerie.studies.frame.figures import dress
+    from menagerie.studies.report.figures import line_style
 
-    for k, model in enumerate(models or models_of(cells)):
+    for k, model in enumerate(models or model_order(cells)):
         its = cells[cells["model"] == model] if len(cells) else cells
         if len(its):
             style = line_style(k) | {"linestyle": "none", "markersize": 4, "alpha": 0.8}

@@ -9,78 +9,78 @@ from menagerie.studies.frame.arm import Arm, text_of
 from menagerie.studies.frame.costs import noted_cost
 from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.compute import FLOPS, STATES, WAITING, costs
+from menagerie.studies.pages.compute import FLOPS, STATES, WAITING, cost_labels
 from menagerie.studies.pages.loss_or_architecture_choices import (
     FACTORS,
     ORDER,
     Key,
     Runs,
-    choices,
-    last_equal,
-    levels_of,
-    whole_budgets,
+    comparisons,
+    factor_levels,
+    finished_budgets,
+    largest_common_budgets,
 )
 from menagerie.studies.pages.loss_or_architecture_effects import (
     IMAGE_SCORE,
     MEASURES,
     SWAP,
-    decomposed,
-    decompositions,
+    all_effects_table,
     effect_figures,
-    one_at_a_time,
-    some_negatives,
+    effect_sentences,
+    negatives_in_words,
+    single_effect_table,
 )
 
 PLACE = ("split", *FACTORS, "negatives", "alpha")
 
 
-def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Mapping[str, Key]) -> Iterator[Part]:
-    """The decomposition, a figure, the table of combinations, all effects, and how they trained."""
-    whole = whole_budgets(study, records, courses)
-    last = last_equal(whole)
+def parts(study: Any, records: Records, courses: Mapping[Key, Course], judged: Mapping[str, Key]) -> Iterator[Part]:
+    """Yield the page: the decomposition, a figure, the table of combinations, all effects, and the training curves."""
+    whole = finished_budgets(study, records, courses)
+    last = largest_common_budgets(whole)
     if not last:
-        yield Paragraph("No budget is finished yet by all combinations with all seeds.")
+        yield Paragraph("All combinations have yet to finish a common budget with all seeds.")
         return
     unseen = tuple(dict.fromkeys(test for tests in judged.values() for test in tests))
     swaps = records.where(subset=unseen, task="swap")
-    levels, chosen = levels_of(study), choices(study, records, courses, whole, last)
+    levels, chosen = factor_levels(study), comparisons(study, records, courses, whole, last)
     equal_images, others = ([each for each in chosen if bool(each.name) == named] for named in (False, True))
     for choice in equal_images if levels else ():
-        yield from decomposed(swaps, choice, levels, len(study.negatives) > 1)
+        yield from effect_sentences(swaps, choice, levels, len(study.negatives) > 1)
     plain = swaps.where(lambda arm: any(arm.id in choice.arms for choice in equal_images))
-    yield from more_negatives(study, plain.where(loss="contrastive"))
-    yield from figure(study, plain)
+    yield from negatives_sentences(study, plain.where(loss="contrastive"))
+    yield from accuracy_figure(study, plain)
     equal = {arm.cell.trained_as.id for (split, _), of in whole.items() if split in last for arm in of[last[split]]}
     shown = records.where(lambda arm: arm.cell.trained_as.id in equal)
-    yield Rows("combinations", *combinations(study, shown.where(subset=unseen)), says=COMBINATIONS)
-    yield Rows("tests", *by_test(study, shown), says=ALL_TESTS)
+    yield Rows("combinations", *combination_table(study, shown.where(subset=unseen)), says=COMBINATIONS)
+    yield Rows("tests", *table_by_test(study, shown), says=ALL_TESTS)
     if levels:
         yield Heading("Effects", EFFECTS)
         yield from effect_figures(swaps, equal_images, levels)
-        yield Rows("one-at-a-time", *one_at_a_time(swaps, chosen, levels), says=ONE)
-        yield Rows("decomposition", *decompositions(swaps, equal_images, levels))
+        yield Rows("one-at-a-time", *single_effect_table(swaps, chosen, levels), says=ONE)
+        yield Rows("decomposition", *all_effects_table(swaps, equal_images, levels))
         if others:
-            yield Rows("decomposition-otherwise", *decompositions(swaps, others, levels), says=OTHERWISE)
+            yield Rows("decomposition-otherwise", *all_effects_table(swaps, others, levels), says=OTHERWISE)
     yield Heading("By operations", BY_COST)
     runs = {arm.id for budgets in whole.values() for arms in budgets.values() for arm in arms}
-    curves = swaps.where(lambda arm: arm.id in runs).labelled(costs)
+    curves = swaps.where(lambda arm: arm.id in runs).labelled(cost_labels)
     if len(study.negatives) > 1:
         curves = curves.labelled(loss_with_negatives)
     look: dict[str, Any] = {"at": FLOPS, "colour": "loss", "stroke": "fusion", "log": True, "level": study.bar}
     if len(study.budgets) > 1:
         yield Lines("operations", curves, x="steps", panels=("split", "tokens"), **look)
     if study.equal_operations:
-        yield Rows("equal-operations", *equally_dear(study, swaps, courses, whole), says=EQUAL)
+        yield Rows("equal-operations", *equal_operations_table(study, swaps, courses, whole), says=EQUAL)
     yield Heading("How they trained", TRAINED)
-    yield Rows("budgets", *by_budget(study, records, courses, whole))
+    yield Rows("budgets", *budget_table(study, records, courses, whole))
     longest = {arm.id for budgets in whole.values() if budgets for arm in budgets[max(budgets)]}
     seed = min(records.labels("seed"))
     first = records.where(lambda arm: arm.id in longest and arm.cell.seed == seed)
     yield Curves("training", first, (*FACTORS, "negatives"), panels="split", says=f"Seed {seed}, the largest budget.")
 
 
-def more_negatives(study: Any, contrastive: Records) -> Iterator[Part]:
-    """Yield a sentence for each contrastive combination: how far it is with more negatives above itself with fewest."""
+def negatives_sentences(study: Any, contrastive: Records) -> Iterator[Part]:
+    """Yield a sentence for each contrastive combination: how much it gains with more negatives than the fewest."""
     least, *more = sorted(study.negatives)
     places = ("split", "fusion", "tokens")
     found = contrastive.estimates((*places, "negatives"), against={"negatives": least}) if more else {}
@@ -88,22 +88,22 @@ def more_negatives(study: Any, contrastive: Records) -> Iterator[Part]:
         gains = [f"{found[*place, n]} with {n}" for n in more if (*place, n) in found]
         yield Sentence(
             f"{place[0].capitalize()}, contrastive, {place[1]} fusion of {place[2]}: compared with "
-            f"{some_negatives(least)}, {', '.join(gains)} points."
+            f"{negatives_in_words(least)}, {', '.join(gains)} points."
         )
 
 
 def loss_with_negatives(arm: Arm, _: Records) -> dict[str, str]:
-    """Name the number of negatives with a contrastive loss, so that each has a line of its own."""
+    """Add the number of negatives to the name of a contrastive loss, so that each number has a line of its own."""
     loss, negatives = arm.labels["loss"], arm.labels["negatives"]
-    return {"loss": f"{loss}, {some_negatives(negatives)}" if loss == "contrastive" else loss}
+    return {"loss": f"{loss}, {negatives_in_words(negatives)}" if loss == "contrastive" else loss}
 
 
-def figure(study: Any, plain: Records) -> Iterator[Part]:
+def accuracy_figure(study: Any, plain: Records) -> Iterator[Part]:
     """Yield the figure of accuracy: of all combinations, or by the number of negatives if several are trained."""
     if len(study.negatives) > 1:
         look: dict[str, Any] = {"x": "negatives", "colour": "fusion", "panels": ("split", "tokens"), "log": True}
         contrastive = plain.where(loss="contrastive")
-        yield Lines("negatives", contrastive, **look, along="wrong texts, and images, of each pair", says=FIGURE)
+        yield Lines("negatives", contrastive, **look, along="negative texts, and images, of each pair", says=FIGURE)
     else:
         look = {"rows": ("tokens", "fusion"), "colour": "loss", "dots": True, "panels": ("split",)}
         yield Bars("accuracy", plain, **look, says=FIGURE)
@@ -112,54 +112,56 @@ def figure(study: Any, plain: Records) -> Iterator[Part]:
 TASKS = ("swap", "text score", "image score", "group score", "replace animal", "replace texture")
 
 
-def combinations(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
+def combination_table(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
     """Return a table with a row for each split, combination, number of negatives and prior, at equal images."""
     found, four_way_items = shown.estimates((*PLACE, "task")), shown.four_way_items("image").estimates(PLACE)
     found |= {(*key, IMAGE_SCORE): its for key, its in four_way_items.items()}
     rows = []
-    for key, (arm, result) in places(study, shown).items():
+    for key, (arm, result) in ordered_rows(study, shown).items():
         cost = noted_cost(arm)
         scores = {task: found.get((*key, task)) for task in TASKS}
         numbers = [
             DASH if its is None else str(its) if task in MEASURES else f"{100 * its.value:.1f}"
             for task, its in scores.items()
         ]
-        if scores[SWAP] and scores[SWAP].seeds < study.seeds:  # a prior whose runs are not all scored yet
+        if scores[SWAP] and scores[SWAP].seeds < study.seeds:  # of a prior some runs aren't scored yet
             numbers = [WAITING] * len(numbers)
-        rows.append([*named(key), *numbers, *cost.texts[:2], f"{result['parameters']:,}"])
+        rows.append([*key_texts(key), *numbers, *cost.texts[:2], f"{result['parameters']:,}"])
     return ["split", *FACTORS, "negatives", "alpha", *TASKS, "images", "TFLOP", "parameters"], rows
 
 
-def by_test(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
-    """Return a table with the accuracy on the swaps of every test, with the rows of `combinations`."""
+def table_by_test(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
+    """Return a table with the accuracy on the swaps of every test, with the rows of `combination_table`."""
     found = shown.where(task="swap").estimates((*PLACE, "subset"))
     tests = list(dict.fromkeys(key[-1] for key in found))
-    rows = [[*named(key), *(str(found.get((*key, test), DASH)) for test in tests)] for key in places(study, shown)]
+    rows = [
+        [*key_texts(key), *(str(found.get((*key, test), DASH)) for test in tests)] for key in ordered_rows(study, shown)
+    ]
     return ["split", *FACTORS, "negatives", "alpha", *(text_of("subset", test) for test in tests)], rows
 
 
-def places(study: Any, shown: Records) -> dict[Key, tuple[Arm, dict[str, Any]]]:
-    """Return the rows of tables in their order, each with the first of its runs and this run's result."""
+def ordered_rows(study: Any, shown: Records) -> dict[Key, tuple[Arm, dict[str, Any]]]:
+    """Return the keys of tables' rows in order, each with its first run and that run's result."""
     first = {tuple(arm.place[name] for name in PLACE): (arm, result) for arm, result in reversed(shown.results)}
-    return dict(sorted(first.items(), key=lambda item: order(study, item[0])))
+    return dict(sorted(first.items(), key=lambda item: row_order(study, item[0])))
 
 
-def named(key: Key) -> list[str]:
-    """Return the texts of a row's place."""
+def key_texts(key: Key) -> list[str]:
+    """Return the cells that name a row."""
     return [*map(str, key[:4]), str(key[4] or DASH), f"{key[5]:g}" if key[1] == "generative" else DASH]
 
 
-def order(study: Any, key: Key) -> tuple[int, ...]:
+def row_order(study: Any, key: Key) -> tuple[int, ...]:
     """Return the key by which tables sort combinations."""
     split, *levels, negatives, alpha = key
     return study.names.index(split), *map(ORDER.index, levels), negatives, study.alphas.index(alpha)
 
 
-def equally_dear(
+def equal_operations_table(
     study: Any, swaps: Records, courses: Mapping[Key, Course], whole: Runs
 ) -> tuple[list[str], list[list[str]]]:
-    """Return a table with a row for each combination: for each given number of CLIP's steps, how many of its own steps
-    take as many operations, and its accuracy after these."""
+    """Return a table with a row for each combination: for each given number of CLIP's steps, the number of its own
+    steps that take as many operations, and its accuracy after these."""
     rows = []
     for (split, kind), budgets in whole.items():
         chosen, texts = courses[split, kind].chosen, []
@@ -174,11 +176,10 @@ def equally_dear(
     return ["split", *FACTORS, "negatives", *names], rows
 
 
-def by_budget(
+def budget_table(
     study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs
 ) -> tuple[list[str], list[list[str]]]:
-    """Return a table of each combination's validation accuracy after each budget, and whether a larger one would
-    help."""
+    """Return a table of each combination's validation accuracy by budget, and whether a larger one would help."""
     rows = []
     for (split, kind), budgets in whole.items():
         means = {steps: records.mean(arms) for steps, arms in budgets.items()}
@@ -193,21 +194,21 @@ def by_budget(
 FIGURE = """Accuracy (%) on swaps of unseen pairs, after equally many images; chance is 50. Pale dots are single
 seeds."""
 COMBINATIONS = """At the largest budget that all have finished, so after equally many images. In percent; chance is 50
-in swaps and replaced words, 25 in four-way items of texts and of images, 17 in groups. Alpha weights the prior of texts
-that is subtracted from a likelihood. It changes which text an image chooses. Which image a text chooses, so image
-score, it changes by rounding only."""
+in swaps and replaced words, 25 in text and image score, 17 in group score. Alpha weights the prior of texts
+that is subtracted from a likelihood. It changes which text an image prefers. It changes which image a text prefers, and
+so the image score, by rounding only."""
 EFFECTS = """The effect of a factor in points: accuracy at its second level minus that at its first, over all levels of
 the others. Levels are in this order: contrastive, generative; late, early; pooled, patches. An interaction of two
-factors is half of how far the effect of one changes with the other, one of three factors a quarter."""
-ALL_TESTS = """Accuracy (%) on the swaps of every test; chance is 50. A generative scorer whose likelihood is right in
-far less than half of the swaps prefers the caption that training showed."""
-ONE = """What changes, in points, if one factor alone goes from its first level to its second, where the others have the
-levels that are named. Where these differ in sign, the effect above is their mean and says little."""
-OTHERWISE = """The same otherwise compared. Prior subtracted: generative combinations score by likelihood minus prior,
-contrastive ones as always. Best budget: each combination at the one with its best validation."""
-BY_COST = """Accuracy by the operations that training takes. The contrastive and early combination reads every image
-with every negative: it takes more of them for as many images."""
+factors is half of the change of one's effect with the other, one of three factors a quarter."""
+ALL_TESTS = """Accuracy (%) on the swaps of every test; chance is 50. A generative scorer that is right in far less than
+half of the swaps prefers the captions that training showed."""
+ONE = """How accuracy changes, in points, if one factor alone goes from its first level to its second while the others
+have the levels that are named. Where these changes differ in sign, the effect above is their mean and says little."""
+OTHERWISE = """The same for other comparisons. Prior subtracted: generative combinations score by likelihood minus
+prior, contrastive ones as always. Best budget: each combination at the budget that is best on validation."""
+BY_COST = """Accuracy by the operations that training takes. The combination of contrastive loss and early fusion reads
+each image with each negative, so it takes more operations for as many images."""
 EQUAL = """Accuracy (%) on swaps of unseen pairs, after as many operations as CLIP takes in so many steps; chance is
 50."""
-TRAINED = """Accuracy on validation (%), mean over seeds; chance is 50. Budgets rise until it stops rising. A
-combination that is still at chance may not have begun to learn."""
+TRAINED = """Accuracy on validation (%), mean over seeds; chance is 50. Budgets rise until accuracy stops rising.
+A combination that is still at chance may not have begun to learn."""

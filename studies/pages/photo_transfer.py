@@ -1,13 +1,11 @@
 """The page of a study of photographs: its sentences, and a figure and a table for each question."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from menagerie.envs.core.figures import short
 from menagerie.studies.analysis.spread import MANY_SHARED
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.estimate import or_dash
 from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.photographs import trained_on
 from menagerie.studies.photographs.answers import (
@@ -18,10 +16,10 @@ from menagerie.studies.photographs.answers import (
     Answers,
     Compared,
     Worth,
-    worths,
+    images_to_targets,
 )
-from menagerie.studies.photographs.cells import tests_of
-from menagerie.studies.photographs.figures import Samples, figure_of
+from menagerie.studies.photographs.cells import tests_of_run
+from menagerie.studies.photographs.figures import TestSamples, question_figure
 from menagerie.studies.photographs.trainings import (
     BINDING,
     FACTORS_PART,
@@ -33,10 +31,11 @@ from menagerie.studies.photographs.trainings import (
     SYNTHETIC,
     WORTH,
     ZERO_SHOT,
-    Training,
+    TransferRun,
 )
+from menagerie.studies.report.figures import model_label
 
-# Tests in tables.
+# The names of tests in tables.
 TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}
 HEADINGS = {
     ZERO_SHOT: "What a model of rendered animals does on photographs",
@@ -45,12 +44,12 @@ HEADINGS = {
     FACTORS_PART: "What helps",
 }
 WORTHS = (
-    "The fewest images of this ladder whose mean over seeds reaches a target, and how many times those after synthetic "
-    "training the ones from scratch are. `>`: not reached with the most images, so that the ratio is a bound. `–`: "
-    "reached by neither. A model that needs no image after synthetic training counts as one that needs a single one. "
-    "The interval is over draws of seeds and animal pairs among the rungs of the ladder, of which there are few: no "
-    "search between them was made. Draws in which neither way reaches the target have no ratio. The interval leaves "
-    "them out and says how many they are; above 5 % it is unbounded."
+    "The fewest images, of the numbers tried, whose mean over seeds reaches a target; and how many times more it takes "
+    "from scratch than after synthetic training. `>`: not reached with the most images, so that the ratio is a bound. "
+    "`–`: reached in neither way. A model that needs no image after synthetic training counts as needing one. The "
+    "interval is over draws of seeds and animal pairs, for the few numbers of images tried, between which nothing was "
+    "searched. Draws in which neither way reaches the target have no ratio. The interval leaves them out and says how "
+    "many they are; above 5 % it is unbounded."
 )
 HEADERS = {
     ZERO_SHOT: ("model", "test", "measure", "rendered (%)", "photographed (%)", "photographed − rendered"),
@@ -68,25 +67,25 @@ HEADERS = {
 FACTOR_WORDS = {
     "views": "a quarter of the views of each training scene",
     "textures": "four further textures, plain colours",
-    "augmentation": "no random zoom, shift and contrast of training images (with, where the recipe has none)",
+    "augmentation": "no random zoom, shift and contrast of training images, or these if the recipe has none",
     "backgrounds": "photographs of --backgrounds beside the world's own backgrounds",
     "vocabulary": "all animals of the synthetic world, not only those that there are photographs of",
 }
 
 
-def parts_of(answers: Answers) -> Iterator[Part]:
-    """All parts of the page, the answer first."""
+def parts(answers: Answers) -> Iterator[Part]:
+    """Yield the parts of the page, the answer first."""
     study, rows = answers.study, answers.rows
     if study.rehearsed:
         yield Sentence(
-            "A rehearsal: rendered animals, cut out, take the place of photographs. The numbers say nothing of real "
-            "ones."
+            "A rehearsal: cut-outs of rendered animals take the place of photographs. The numbers say nothing about "
+            "real ones."
         )
-    said = [*gap_words(rows.get(ZERO_SHOT, [])), *step_words(rows.get(FINE_TUNING, []))]
+    said = [*gap_sentences(rows.get(ZERO_SHOT, [])), *step_sentences(rows.get(FINE_TUNING, []))]
     yield from map(Sentence, said or ["No question has an answer yet."])
-    figures = {part: figure_of(part, found, study) for part, found in rows.items()}
+    figures = {part: question_figure(part, found, study) for part, found in rows.items()}
     yield from list(figures.values())[:1]
-    yield Paragraph(counted(study, rows))
+    yield Paragraph(explain_numbers(study, rows))
     yield Facts(MEASURES)
     for line in study.prepared.left_out:
         yield Sentence(line)
@@ -96,20 +95,18 @@ def parts_of(answers: Answers) -> Iterator[Part]:
             yield figures[part]
         if part == FACTORS_PART:
             yield Facts({name: text for name, text in FACTOR_WORDS.items() if name in answers.material.factors})
-        yield table(part, found, study)
+        yield question_table(part, found, study)
     yield Heading("What training had of the tests")
-    trained = list(trained_on.rows_of(study, answers.done))
+    trained = list(trained_on.trained_on_rows(study, answers.done))
     yield Rows("trained-on", trained_on.HEADER, trained, says=trained_on.SAYS, folded="All trainings and tests")
-    yield from of_photographs(study)
+    yield from photograph_parts(study)
 
 
-def counted(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
+def explain_numbers(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
     """Explain what the numbers are, and over how many animal pairs they are means."""
     levels = [its for found in rows.values() for row in found if isinstance(row, Compared) for its in row[3:]]
     pairs = sorted({its.clusters for its in levels} - {0})
-    text = (
-        "Accuracy in percent; in brackets the interval. Only records of animal pairs count that no training run of a "
-    )
+    text = "Accuracy in percent; in brackets the interval. Only records count whose animal pairs no training run of a "
     text += "comparison shows, rendered or photographed."
     if pairs:
         text += f" A measure is over {pairs[0]} to {pairs[-1]} different animal pairs."
@@ -118,64 +115,63 @@ def counted(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
     return text
 
 
-def of_photographs(study: Any) -> Iterator[Part]:
+def photograph_parts(study: Any) -> Iterator[Part]:
     """Yield the numbers of photographs, the check that none is both trained on and tested, and images of the tests."""
     prepared = study.prepared
     several, others = len(prepared.photographs.several), len(prepared.photographs.others)
-    text = f"Photographs of each tested animal, of which {several} animals have several; and {others} other animals."
+    text = f"Photographs of each tested animal; {several} animals have several. There are {others} other animals."
     yield Heading("The photographs", text)
     yield Facts({name: f"{len(files)}" for name, files in prepared.photographs.tested.items()})
     if prepared.audit:
         header = ["photographs in training", "number", "photographs tested", "their number", "in both"]
-        says = "No photograph of a test is trained on: the files of both worlds compared by SHA-256, whatever they are "
+        says = "No photograph of a test is trained on: the files of both worlds were compared by SHA-256, not by name."
         rows = [list(map(str, row)) for row in prepared.audit]
-        yield Rows("audit", header, rows, says=says + "called.")
+        yield Rows("audit", header, rows, says=says)
     for kind in (BINDING, SPATIAL) if ZERO_SHOT in study.parts else (BINDING,):
-        for test in tests_of(study, Training(study.models[0], 0, kind)):
-            yield Samples(f"samples-{kind}-{test.label.replace(', ', '-')}", test, says=f"{kind}, {test.label}.")
+        for test in tests_of_run(study, TransferRun(study.models[0], 0, kind)):
+            yield TestSamples(f"samples-{kind}-{test.label.replace(', ', '-')}", test, says=f"{kind}, {test.label}.")
 
 
-def said(its: Estimate) -> str:
-    """A number with its interval; a dash for none."""
-    return DASH if math.isnan(its.value) else str(its)
-
-
-def gap_words(rows: Sequence[Compared]) -> Iterator[str]:
+def gap_sentences(rows: Sequence[Compared]) -> Iterator[str]:
     """Yield a sentence for each model and test on how a model of rendered animals does on photographs."""
     for model, test in dict.fromkeys(row[:2] for row in rows):
         gaps = {row.measure: row for row in rows if row[:2] == (model, test)}
         recognition, swaps = gaps[RECOGNITION], gaps[SWAPS]
         yield (
-            f"{short(model)}, {test}: from rendered to photographed animals recognition changes by "
-            f"{said(recognition.difference)} points to {said(recognition.second)} %, swaps by {said(swaps.difference)} "
-            f"to {said(swaps.second)} %, and swaps where all is recognised by "
-            f"{said(gaps[KNOWN].difference) if KNOWN in gaps else '– (no scene is, rendered)'}."
+            f"{model_label(model)}, {test}: from rendered to photographed animals recognition changes by "
+            f"{or_dash(recognition.difference)} points to {or_dash(recognition.second)} %, swaps by "
+            f"{or_dash(swaps.difference)} to {or_dash(swaps.second)} %, and swaps where all is recognised by "
+            f"{or_dash(gaps[KNOWN].difference) if KNOWN in gaps else '– (no scene is, rendered)'}."
         )
 
 
-def step_words(rows: Sequence[Compared]) -> Iterator[str]:
+def step_sentences(rows: Sequence[Compared]) -> Iterator[str]:
     """Yield sentences on photographs in training, for the largest number of photographs of the tested animals."""
     of_tested = [row for row in rows if row.place.world == OWN and row.place.count]
     most = max((row.place.count for row in of_tested), default=0)
     for row in of_tested:
         if row.place.count == most:
             yield (
-                f"{short(row.model)}, {row.measure} on held-out photographs after training on up to {most} others of "
-                f"each animal: {said(row.first)} % from scratch, {said(row.second)} % after synthetic training "
-                f"({said(row.difference)} points)."
+                f"{model_label(row.model)}, {row.measure} on held-out photographs after training on up to {most} "
+                f"others of each animal: {or_dash(row.first)} % from scratch, "
+                f"{or_dash(row.second)} % after synthetic training ({or_dash(row.difference)} points)."
             )
 
 
-def table(part: str, rows: Sequence[Any], study: Any) -> Rows:
+def question_table(part: str, rows: Sequence[Any], study: Any) -> Rows:
     """Return the table of a question. The one on what a synthetic image is worth has a row for each target."""
     if part == WORTH:
-        return Rows(part, HEADERS[part], [worth_cells(row) for row in worths(rows, study.targets)], says=WORTHS)
-    cells = ((short(row.model), *placed(part, row), *map(said, row[3:])) for row in rows)
-    return Rows(part, HEADERS[part], list(dict.fromkeys(cells)))  # without photographs both lines of a figure are alike
+        return Rows(
+            part, HEADERS[part], [worth_cells(row) for row in images_to_targets(rows, study.targets)], says=WORTHS
+        )
+    cells = ((model_label(row.model), *setting_cells(part, row), *map(or_dash, row[3:])) for row in rows)
+    return Rows(
+        part, HEADERS[part], list(dict.fromkeys(cells))
+    )  # without photographs both lines of a figure are the same
 
 
-def placed(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
-    """Return the cells that say what a row is about, after its model."""
+def setting_cells(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
+    """Return the cells after the model that say what a row compares."""
     if part == ZERO_SHOT:
         return row.place, row.measure
     if part == FACTORS_PART:
@@ -187,10 +183,10 @@ def placed(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
 
 def worth_cells(row: Worth) -> list[str]:
     """Return a row of the table of worth: the fewest images with which a model reaches a target, and how many times
-    more it needs from scratch. That ratio is a bound if the target is never reached in one of the two ways."""
+    more it needs from scratch. The ratio is a bound if one of the two ways never reaches the target."""
     tuned, ratio = "0" if str(row.tuned) == "1" else str(row.tuned), row.scratch.images / row.tuned.images
     sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
     neither = row.scratch.censored and row.tuned.censored
     times = DASH if neither else f"{sign}{ratio:.2g}" if ratio < 100 else f"{sign}{ratio:.0f}"
-    place = [short(row.model), row.measure, f"{100 * row.target:.0f}"]
+    place = [model_label(row.model), row.measure, f"{100 * row.target:.0f}"]
     return [*place, str(row.scratch), tuned, times, row.ratio.interval]

@@ -1,4 +1,4 @@
-"""The page of probes: how much of one bit each layer holds, and how that grows in training."""
+"""The page of probes: how much of one bit each layer holds, and how that grows during training."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,15 +28,15 @@ IMAGE_EMBEDDING, TEXT_EMBEDDING = ("image", "embedding", "mean"), ("text", "embe
 SIDES = {("image", "mean"): "images", ("text", "mean"): "texts"}
 LAYERS_SAYS = """Which animal has which texture is exactly 1 bit. A linear probe reads it from the mean token of each
 layer, on pairs of animals that the probe wasn't trained on; 0 is chance. A line joins the layers that a model has.
-Bands are 95 % intervals over seeds. A probe at 0 may miss binding that is stored by place: see the table."""
-STEPS_SAYS = """The same over training. At step 0 weights are random: what patches hold there is in the pixels already.
+Bands are 95 % intervals over seeds. A probe at 0 may miss binding that is stored by place; the table has that."""
+STEPS_SAYS = """The same over training. At step 0 weights are random: what patches hold there is already in the pixels.
 “All patches” are the last layer's tokens side by side. The score's bits are those of the difference between the scores
 of the true caption and of the swapped one."""
-LOOSE = """Bits of probes are a lower bound, a loose one in noise: of embeddings made by hand that tell 0.87 bits probes
-read 0.61 with 8 animals and 3 textures, 0.78 with 20 and 4, and less the wider an embedding is. So compare within one
-probe set."""
-TABLE_SAYS = f"""Bits: a probe reads the texture of each animal. Bits by place: two probes read which animal stands on
-the left side and which texture, and are combined. Means over seeds with 95 % intervals. {LOOSE}"""
+LOOSE = """Bits of probes are a lower bound, which is loose with noise: of constructed embeddings that hold 0.87 bits,
+probes read 0.61 with 8 animals and 3 textures, 0.78 with 20 and 4, and less the wider embeddings are. So compare only
+within one probe set."""
+TABLE_SAYS = f"""Bits: a probe reads the texture of each animal. Bits by place: two probes, of which animal and which
+texture is on the left, are combined. Means over seeds with 95 % intervals. {LOOSE}"""
 
 
 class Mean(NamedTuple):
@@ -56,8 +56,7 @@ Panels = dict[str, dict[str, dict[Any, Mean]]]
 
 
 def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> Mean:
-    """Return the mean of the seeds' values. Its interval is cut at `least` and `most`, by default the bounds of
-    bits."""
+    """Return the mean over seeds, with its interval cut at `least` and `most` (by default those of bits)."""
     from scipy.special import stdtrit
 
     from menagerie.studies.analysis.two_levels import CONFIDENCE
@@ -69,13 +68,13 @@ def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> M
     return Mean(mean, max(least, mean - half), min(most, mean + half))
 
 
-def found(records: Records, bits: Measure, states: Sequence[int] = ()) -> "pd.DataFrame":
-    """Return all rows of the measure, after the last step (their "step" is None) and at the steps of kept states."""
+def rows_at_steps(records: Records, bits: Measure, states: Sequence[int] = ()) -> "pd.DataFrame":
+    """Return all rows of the measure, after the last step ("step" is None) and at the steps of kept states."""
     rows = records.measured(bits, (None, *states))
     return rows if "step" in rows else rows.assign(step=None)
 
 
-def write_rows(path: Path, rows: "pd.DataFrame") -> None:
+def write_measure_rows(path: Path, rows: "pd.DataFrame") -> None:
     """Write all rows of a measure as CSV, if there are any."""
     if len(rows):
         plain = rows.astype(object).where(rows.notna(), "")
@@ -94,9 +93,9 @@ def parts(
     chosen = found[found["measure"].isin(("bits", "place_bits")) & found["value"].notna()]
     last = chosen[chosen["step"].isna()]
     bits = last[last["measure"] == "bits"]
-    for where, rows in placed(bits, axes):
+    for where, rows in places_in_words(bits, axes):
         for model in dict.fromkeys(rows["model"]):
-            yield Sentence(sentence(names[model], rows[rows["model"] == model]) + where)
+            yield Sentence(stage_sentence(names[model], rows[rows["model"] == model]) + where)
     yield BitLines("bits-by-layer", by_layer(bits), ("of", "layer"), names, says=LAYERS_SAYS)
     if len(last) < len(chosen):
         yield Heading("Over training")
@@ -105,10 +104,10 @@ def parts(
         grown = by_step(ended[ended["measure"] == "bits"])
         yield BitLines("bits-over-training", grown, ("stage", "step"), names, says=STEPS_SAYS)
     yield Heading("All layers")
-    yield Rows("layers", ("model", "of", "layer", "bits", "bits by place"), table(last, names), says=TABLE_SAYS)
+    yield Rows("layers", ("model", "of", "layer", "bits", "bits by place"), layer_rows(last, names), says=TABLE_SAYS)
 
 
-def placed(bits: "pd.DataFrame", axes: Sequence[str]) -> "Iterator[tuple[str, pd.DataFrame]]":
+def places_in_words(bits: "pd.DataFrame", axes: Sequence[str]) -> "Iterator[tuple[str, pd.DataFrame]]":
     """Yield each place of the grid in words, for sentences, with its rows. Without axes the text is empty."""
     if not axes:
         yield "", bits
@@ -118,23 +117,24 @@ def placed(bits: "pd.DataFrame", axes: Sequence[str]) -> "Iterator[tuple[str, pd
         yield f" ({where})", rows
 
 
-def by_seed(rows: "pd.DataFrame", keys: Sequence[str]) -> dict[Any, Mean]:
+def means_over_seeds(rows: "pd.DataFrame", keys: Sequence[str]) -> dict[Any, Mean]:
     """Return the mean over seeds for each combination of keys; places of a grid are pooled within a seed."""
     each = rows.groupby([*keys, "seed"], sort=False)["value"].mean()
     return {key: mean_of(list(values)) for key, values in each.groupby(level=list(range(len(keys))), sort=False)}
 
 
-def sentence(name: str, rows: "pd.DataFrame") -> str:
-    """Say how much of the one bit each stage holds, and whether the image's or the text's embedding holds less."""
-    means = by_seed(rows, ("part", "layer", "read"))
+def stage_sentence(name: str, rows: "pd.DataFrame") -> str:
+    """Say how much of the bit each stage holds, and whether the image's or the text's embedding holds less."""
+    means = means_over_seeds(rows, ("part", "layer", "read"))
     held = [f"{stage} {means[place]}" for place, stage in STAGES.items() if place in means]
     embeddings = [means.get(place) for place in (IMAGE_EMBEDDING, TEXT_EMBEDDING)]
-    return f"{name}, bits (of 1, chance 0) on which animal has which texture: {', '.join(held)}.{narrow(*embeddings)}"
+    return (
+        f"{name}, bits (of 1, chance 0) on which animal has which texture: {', '.join(held)}.{lost_where(*embeddings)}"
+    )
 
 
-def narrow(image: Mean | None, text: Mean | None) -> str:
-    """Say which embedding holds fewer bits, or, if their intervals don't tell, that it is undecided; empty if one is
-    missing."""
+def lost_where(image: Mean | None, text: Mean | None) -> str:
+    """Say which embedding holds fewer bits, or that this is undecided; empty if one is missing."""
     if image is None or text is None:
         return ""
     if text.high < image.low:
@@ -144,9 +144,9 @@ def narrow(image: Mean | None, text: Mean | None) -> str:
     return " Whether the image's embedding or the text's holds less is undecided."
 
 
-def table(last: "pd.DataFrame", names: Mapping[str, str]) -> list[tuple[str, ...]]:
+def layer_rows(last: "pd.DataFrame", names: Mapping[str, str]) -> list[tuple[str, ...]]:
     """Return a row for each layer of each model: the bits of an animal's texture, and the bits by place."""
-    means = by_seed(last, ("model", "part", "layer", "read", "measure"))
+    means = means_over_seeds(last, ("model", "part", "layer", "read", "measure"))
     rows = dict.fromkeys(key[:-1] for key in means)
     return [
         (
@@ -160,18 +160,20 @@ def table(last: "pd.DataFrame", names: Mapping[str, str]) -> list[tuple[str, ...
 
 
 def by_layer(rows: "pd.DataFrame") -> Panels:
-    """Return each model's line over the layers of images, and over those of texts."""
+    """Return the panels of images and of texts, with a line over layers for each model."""
     found: Panels = {}
-    for (model, part, layer, read), its in by_seed(rows, ("model", "part", "layer", "read")).items():
+    for (model, part, layer, read), its in means_over_seeds(rows, ("model", "part", "layer", "read")).items():
         if side := SIDES.get((part, read)):
             found.setdefault(side, {}).setdefault(model, {})[layer] = its
     return found
 
 
 def by_step(rows: "pd.DataFrame") -> Panels:
-    """Return each model's line over the steps of training, for each stage."""
+    """Return a panel for each stage, with a line over training steps for each model."""
     found: Panels = {stage: {} for stage in STAGES.values()}
-    for (model, part, layer, read, step), its in by_seed(rows, ("model", "part", "layer", "read", "step")).items():
+    for (model, part, layer, read, step), its in means_over_seeds(
+        rows, ("model", "part", "layer", "read", "step")
+    ).items():
         if stage := STAGES.get((part, layer, read)):
             found[stage].setdefault(model, {})[int(step)] = its
     return {stage: lines for stage, lines in found.items() if lines}
@@ -197,14 +199,14 @@ class BitLines(OwnFigure):
         ]
 
     def figure(self) -> "Figure | None":
-        return drawn(self.panels, self.columns[1], self.names)
+        return draw_bit_lines(self.panels, self.columns[1], self.names)
 
 
-def drawn(panels: Panels, along: str, names: Mapping[str, str]) -> "Figure | None":
+def draw_bit_lines(panels: Panels, along: str, names: Mapping[str, str]) -> "Figure | None":
     if not panels:
         return None
-    from menagerie.envs.core.figures import COLOURS
     from menagerie.studies.frame.figures import dress, panel_axes
+    from menagerie.studies.report.figures import COLOURS
 
     figure, axes = panel_axes(len(panels), (3.2, 2.6), sharey=True)
     models = list(dict.fromkeys(model for lines in panels.values() for model in lines))
@@ -212,7 +214,7 @@ def drawn(panels: Panels, along: str, names: Mapping[str, str]) -> "Figure | Non
         axis.set_title(title, fontsize=9)
         dress(axis)
         places = list(dict.fromkeys(x for line in lines.values() for x in line))
-        places.sort(key=lambda place: place == "embedding")  # after what scorers add of their own
+        places.sort(key=lambda place: place == "embedding")  # behind the layers that scorers add
         numeric = all(isinstance(x, int) for x in places)
         for model, line in lines.items():
             points = sorted((place if numeric else places.index(place), its) for place, its in line.items())

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.core.figures import short
 from menagerie.envs.core.files import write_text
 from menagerie.models.carry_over import Carried
 from menagerie.studies.analysis.tables import DASH, described, pivot, print_table, to_csv, to_latex
@@ -18,12 +17,21 @@ from menagerie.studies.frame.records import Records, write_cells
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.real_training.cells import BENCHMARKS, NONE, TrainedOn
 from menagerie.studies.real_training.photographs import GROUP, OTHERS
+from menagerie.studies.report.figures import model_label
 from menagerie.studies.scoring import benchmark_page
-from menagerie.studies.scoring.benchmark_page import rows_of
+from menagerie.studies.scoring.benchmark_page import frame_rows
 from menagerie.studies.scoring.benchmark_piece import PIECES
-from menagerie.studies.scoring.benchmark_tables import NUMBERS, THEIRS, Scored, lacking, measured
-from menagerie.studies.scoring.levels import Levels, answer, binomial, level_of, levels, named, over_seeds
-from menagerie.studies.scoring.study import left_out
+from menagerie.studies.scoring.benchmark_tables import NUMBERS, THEIRS, BenchmarkScores, count_unscored, result_numbers
+from menagerie.studies.scoring.levels import (
+    Levels,
+    binomial,
+    level_figure,
+    level_of,
+    level_parts,
+    name_headline,
+    seed_mean,
+)
+from menagerie.studies.scoring.study import left_out_pieces
 
 AXES = ("model", *TrainedOn._fields)
 COLUMNS = (*AXES, "seed", "benchmark", "kind", "name", *NUMBERS, "cell")
@@ -31,23 +39,23 @@ HELD_OUT = "held-out captions"
 HEADLINE = "headline"
 SCORES = "official scores in percent, mean and deviation over seeds"
 NOT_ALL = (
-    "So these figures are no results of the benchmark: images are missing, or texts have words that a model can't read "
+    "So these numbers are no results of the benchmark: images are missing, or texts have words that a model can't read "
     "(summed over cells)."
 )
 HEADLINES = (
-    "Measured here unless a row is marked theirs, a figure of a paper: by the rule of each benchmark that papers "
-    "report, in percent, the mean over seeds and, of several, the standard deviation. `mix` is the share of rendered "
+    "Measured here, except in rows marked theirs, which papers report: by the official rule of each benchmark, in "
+    "percent; the mean over seeds and, if there are several, the standard deviation. `mix` is the share of rendered "
     "scenes in a batch, `start` the weights that a run began with, `parser` what made its scene graphs, in training "
-    "and of benchmarks. `held-out captions`: which of up to five captions is the one of a photograph that was not "
-    "trained on; it selects nothing."
+    "and of benchmarks. `held-out captions`: which of up to five captions belongs to a photograph that was not "
+    "trained on; nothing is selected by it."
 )
 LEFT_OUT = (
-    "Photographs are left out where a test shows them; of the others a twentieth is held out, by a hash of their names."
+    "Photographs that a test shows are left out; a twentieth of the others is held out, by a hash of their names."
 )
 TRAINED = (
-    "A line per finished cell. Loss, learning rate and speed are means of neighbouring steps; each model's loss has a "
-    "scale of its own. Validation: accuracy on the captions of held-out photographs; the dotted line is chance. All "
-    "numbers: `cells/*/training.csv`."
+    "A line for each finished cell. Loss, learning rate and speed are means over neighbouring steps; losses of "
+    "different models have different scales. Validation: accuracy on the captions of held-out photographs; the dotted "
+    "line is chance. All numbers: `cells/*/training.csv`."
 )
 
 
@@ -70,11 +78,11 @@ class RealPage:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row for each number of each finished cell, as fractions: on held-out photographs, and of its benchmarks."""
+        """A row for each number of each finished cell, as fractions: on held-out photographs and on its benchmarks."""
         scores: dict[str, list[Mapping[str, Any]]] = {}
         for arm, result in self.pieces.results:
             scores.setdefault(arm.labels["cell"], []).append(result | {"benchmark": arm.cell.label})
-        rows = [row for arm, result in self.cells.results for row in rows_of_cell(arm, result, scores.get(arm.id, ()))]
+        rows = [row for arm, result in self.cells.results for row in cell_rows(arm, result, scores.get(arm.id, ()))]
         return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(NUMBERS[:3], float))
 
     @property
@@ -86,7 +94,7 @@ class RealPage:
     def headlines(self) -> pd.DataFrame:
         """A row for each model and place, a column for each headline: means over seeds and deviations, in percent.
 
-        Rows of papers are marked as theirs. A setting that is the same in all cells has no column.
+        Rows of papers are marked as theirs. A setting that all cells share has no column.
         """
         shown = self.table[self.table.kind == HEADLINE]
         shown = shown.assign(column=shown.benchmark + (": " + shown.name.astype(str)).where(shown.name != "", ""))
@@ -102,13 +110,12 @@ class RealPage:
 
     @cached_property
     def published(self) -> dict[str, Mapping[str, Mapping[str, float]]]:
-        """The numbers in papers, by benchmark, model and name. Empty for a rehearsal, whose files share only the
-        benchmarks' names."""
+        """The numbers in papers, by benchmark, model and name; empty for a rehearsal."""
         subjects = () if self.study.rehearse else self.study.prepared.subjects.values()
         return {subject.label: subject.published for some in subjects for subject in some}
 
     def their_row(self, model: str, columns: Sequence[str]) -> dict[str, str]:
-        """A model's published results, by the columns of headlines."""
+        """Return a model's published results, by the columns of headlines."""
         parted = {column: column.partition(": ") for column in columns}
         found = {its: self.published.get(b, {}).get(model, {}).get(name) for its, (b, _, name) in parted.items()}
         return {column: DASH if number is None else f"{number:.1f}" for column, number in found.items()}
@@ -129,7 +136,7 @@ class RealPage:
             benchmark_page.write_latex(inner)
 
     def print_results(self) -> None:
-        """Print what was carried over, and a row for each headline, of which there may be many and few places."""
+        """Print what was carried over, and a row for each headline: there may be many headlines and few places."""
         for name, text in self.carried.items():
             print(f"{name}: {text}")
         table = self.headlines
@@ -139,26 +146,26 @@ class RealPage:
         print_table(["benchmark", *labels], rows, SCORES)
 
     def parts(self) -> Iterator[Part]:
-        """The page: who is best, headlines, what was trained on, what was carried over, how all trained."""
+        """Yield the page: the best models, headlines, training data, carried over weights, and training curves."""
         if self.study.rehearse:
             text = "A rehearsal: rendered scenes in the files of COCO's format take the place of photographs."
             yield Sentence(text)
-        yield from answer(self.levels)
+        yield from level_parts(self.levels)
         for title, says, facts in (
-            ("Left out", "", left_out(self.records)),
-            ("Not all records were scored", NOT_ALL, lacking(self.table)),
+            ("Left out", "", left_out_pieces(self.records)),
+            ("Not all records were scored", NOT_ALL, count_unscored(self.table)),
         ):
             if facts:
                 yield Heading(title, says)
                 yield Facts(facts)
         yield Heading("Benchmarks")
         same = [f"{name} {self.table[name].iloc[0]}" for name in AXES[1:] if self.table[name].nunique() == 1]
-        yield rows_of("headlines", self.headlines, HEADLINES + (f" In all rows: {', '.join(same)}." if same else ""))
+        yield frame_rows("headlines", self.headlines, HEADLINES + (f" In all rows: {', '.join(same)}." if same else ""))
         if self.pieces.arms:
             text = f"Every group of records, ties, and what is most surely wrong: `{BENCHMARKS}/report.html`."
             yield Paragraph(text)
         yield Heading("What was trained on")
-        yield rows_of("data", self.data_table(), LEFT_OUT)
+        yield frame_rows("data", self.data_table(), LEFT_OUT)
         if self.carried:
             yield Heading("What was carried over")
             yield Facts(self.carried)
@@ -169,15 +176,15 @@ class RealPage:
     def levels(self) -> Levels:
         """The first headline of each benchmark, by model and place, in the mean over seeds."""
         shown = self.table[(self.table.kind == HEADLINE) & self.table.official.notna()]
-        known = {(label, name): its for (label, _, name), its in Scored(self.pieces).chances.items()}
+        known = {(label, name): its for (label, _, name), its in BenchmarkScores(self.pieces).chances.items()}
         found, chances = {}, {}
         for label, rows in shown.groupby("benchmark", sort=False):
             name = rows.name.iloc[0]
             for (model, *where), seeds in rows[rows.name == name].groupby(["model", *self.varying], sort=False):
-                row = ", ".join([short(model), *map(" ".join, zip(self.varying, map(str, where), strict=True))])
-                found[named(label, name), row] = over_seeds([level_of(its) for its in seeds.to_dict("records")])
-            chances[named(label, name)] = self.chance if label == HELD_OUT else known.get((label, name))
-        return levels(found, {panel: its for panel, its in chances.items() if its is not None})
+                row = ", ".join([model_label(model), *map(" ".join, zip(self.varying, map(str, where), strict=True))])
+                found[name_headline(label, name), row] = seed_mean([level_of(its) for its in seeds.to_dict("records")])
+            chances[name_headline(label, name)] = self.chance if label == HELD_OUT else known.get((label, name))
+        return level_figure(found, {panel: its for panel, its in chances.items() if its is not None})
 
     @property
     def chance(self) -> float:
@@ -187,7 +194,7 @@ class RealPage:
 
     @cached_property
     def carried(self) -> dict[str, str]:
-        """For each cell that started from trained weights, a line on how much of them it took over."""
+        """For each cell that started from trained weights, a line on how many of them were carried over."""
         results = self.cells.results
         return {arm.cell.name: Carried.from_record(its["carried"]).text for arm, its in results if "carried" in its}
 
@@ -203,7 +210,7 @@ class RealPage:
         return pd.DataFrame(rows, columns=columns)
 
 
-def rows_of_cell(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def cell_rows(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a cell; `scores` are its results on benchmarks."""
     place = {name: arm.place.get(name, NONE) for name in AXES} | {"seed": arm.cell.seed, "cell": arm.id}
     test = result["subsets"]["validation"][GROUP]
@@ -211,7 +218,7 @@ def rows_of_cell(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[s
     held |= binomial(test["official"], test["n"])
     yield place | {"benchmark": HELD_OUT, "kind": HEADLINE, "name": ""} | held
     for one in scores:
-        for kind, name, values in measured(one):
+        for kind, name, values in result_numbers(one):
             yield place | {"benchmark": one["benchmark"], "kind": kind, "name": name} | values
 
 

@@ -1,4 +1,4 @@
-"""What SPARO's slots attend to (figure 4): patches of images and words of captions, as pictures."""
+"""Pictures of what SPARO's slots attend to (figure 4): patches of images and words of captions."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,28 +17,28 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from menagerie.envs.core.figures import bar_above
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.evaluation.attention_maps import enlarge
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.tokenizers import Tokenizer
 from menagerie.studies.frame.parts import OwnFigure
+from menagerie.studies.report.figures import bar_above
 from menagerie.studies.runs.cell import CHECKPOINT, Cell
 
 MOST = 200  # scenes by which slots are chosen
-AGREE = 0.75  # least cosine of a slot's image and text, as in the paper; without any such slot there is no limit
-DARK = 0.55  # share of attention from which a word's ink is white
-LETTERS = 34  # of a line below a picture
+AGREE = 0.75  # least cosine between a slot's image and text, as in the paper; ignored if no slot has it
+DARK = 0.55  # share of attention from which on a word is written in white
+LETTERS = 34  # in a line below a picture
 WORDS = LinearSegmentedColormap.from_list("words", ["white", (0.0, 0.35, 0.7)])
 
 
-class Seen(NamedTuple):
+class SlotAttention(NamedTuple):
     """The attention of all slots for n scenes."""
 
     images: UInt8[np.ndarray, "n h w 3"]
     maps: Float[np.ndarray, "n l h w"]
-    """A patch's share of the attention divided by the mean share, at the image's resolution."""
+    """Each patch's share of the attention divided by the mean share, at the image's resolution."""
     words: list[list[str]]
     shares: list[Float[np.ndarray, "l words"]]
     """The attention of each slot to each word of the caption; the rest goes to the end token."""
@@ -47,8 +47,8 @@ class Seen(NamedTuple):
 
 
 @torch.no_grad()
-def seen(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Seen:
-    """Compute the attention of the slots for some images and their captions."""
+def attention_of(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> SlotAttention:
+    """Compute the attention of the slots to some images and their captions."""
     scorer.eval()
     images = data.images(indices)
     pixels = scorer.pixel_scale(images.to(scorer.device))
@@ -62,7 +62,7 @@ def seen(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Seen:
     products = scorer.encode_images(pixels) * scorer.encode_texts(read)
     cosines = products.unflatten(1, (slots, -1)).sum(-1) * slots
     shown = images.permute(0, 2, 3, 1).numpy()
-    return Seen(shown, maps.cpu().numpy(), *map(list, zip(*words, strict=True)), cosines.cpu().numpy())
+    return SlotAttention(shown, maps.cpu().numpy(), *map(list, zip(*words, strict=True)), cosines.cpu().numpy())
 
 
 def words_and_shares(
@@ -75,12 +75,12 @@ def words_and_shares(
     return words, np.stack(shares, 1)
 
 
-def chosen_slots(scenes: Seen, most: int = 3) -> list[int]:
-    """Return up to `most` slots with the sharpest text attention, each with another favourite word, of those whose
+def choose_slots(scenes: SlotAttention, most: int = 3) -> list[int]:
+    """Return up to `most` slots with the sharpest attention to texts, with different favourite words, among those whose
     image and text agree.
 
-    A slot's sharpness is the mean over scenes of its largest share of a word. Its favourite word gets most of its
-    attention over all scenes. If no slot agrees, all are candidates.
+    A slot's sharpness is the mean over scenes of its largest share of a word. Its favourite word has most of its
+    attention over all scenes. If no slot's image and text agree, all slots are candidates.
     """
     sharpness = np.mean([words.max(1) for words in scenes.shares], 0)
     agree = scenes.cosines.mean(0) >= AGREE
@@ -91,8 +91,8 @@ def chosen_slots(scenes: Seen, most: int = 3) -> list[int]:
     return list(chosen.values())[:most]
 
 
-def favourite(scenes: Seen, slot: int) -> str:
-    """The word that a slot attends to most."""
+def favourite(scenes: SlotAttention, slot: int) -> str:
+    """Return the word that a slot attends to most, over all scenes."""
     totals: Counter[str] = Counter()
     for words, shares in zip(scenes.words, scenes.shares, strict=True):
         for word, share in zip(words, shares[slot].tolist(), strict=True):
@@ -100,17 +100,16 @@ def favourite(scenes: Seen, slot: int) -> str:
     return totals.most_common(1)[0][0]
 
 
-def spread(count: int, most: int) -> list[int]:
+def spread_evenly(count: int, most: int) -> list[int]:
     """Choose up to `most` numbers below `count`, evenly spread."""
     return sorted({count * (2 * k + 1) // (2 * most) for k in range(min(most, count))} if count else set())
 
 
-def slot_sheet(scenes: Seen, slots: Mapping[int, str]) -> Figure:
-    """Draw the plain images, a column for each scene, and below them a line for each slot: the image under the slot's
-    map, and the caption's words. `slots` gives each slot its favourite word. All maps have one scale, and so have all
-    words."""
+def slot_sheet(scenes: SlotAttention, slots: Mapping[int, str]) -> Figure:
+    """Draw a column for each scene: its image, and below it, for each slot, the image under the slot's map and the
+    caption's words. `slots` has the favourite word of each slot. All maps share a scale, and so do all words."""
     columns, chosen = len(scenes.images), list(slots)
-    lines = max(len(lines_of(words)) for words in scenes.words)
+    lines = max(len(break_lines(words)) for words in scenes.words)
     figure = Figure((2.3 * columns + 0.5, 2.1 + (2.1 + 0.24 * lines) * len(slots)), layout="constrained")
     heights = [1.0, *([1.0, 0.12 * lines] * len(slots))]
     axes = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
@@ -132,13 +131,13 @@ def slot_sheet(scenes: Seen, slots: Mapping[int, str]) -> Figure:
 
 
 def draw_map(axis: Axes, image: UInt8[np.ndarray, "h w 3"], values: Float[np.ndarray, "h w"], most: float) -> AxesImage:
-    """Draw an image in grey under a slot's map, whose colours go from 0 to `most`."""
+    """Draw an image in grey under a slot's map, with colours from 0 to `most`."""
     axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
     axis.axis("off")
     return axis.imshow(values, cmap="inferno", alpha=0.7, vmin=0, vmax=max(most, 1e-6))
 
 
-def lines_of(words: Sequence[str], width: int = LETTERS) -> list[list[int]]:
+def break_lines(words: Sequence[str], width: int = LETTERS) -> list[list[int]]:
     """Break words into lines of up to `width` letters, and return the indices of each line's words."""
     lines, length = [[]], 0
     for k, word in enumerate(words):
@@ -153,7 +152,7 @@ def lines_of(words: Sequence[str], width: int = LETTERS) -> list[list[int]]:
 def draw_words(axis: Axes, words: Sequence[str], shares: Float[np.ndarray, " words"], lines: int) -> None:
     """Draw a caption, each word as dark as its share of the attention."""
     axis.axis("off")
-    for row, line in enumerate(lines_of(words)):
+    for row, line in enumerate(break_lines(words)):
         place = 0.0
         for k in line:
             share = float(np.clip(shares[k], 0, 1))
@@ -169,7 +168,7 @@ def draw_words(axis: Axes, words: Sequence[str], shares: Float[np.ndarray, " wor
 
 @dataclass(frozen=True)
 class SlotPictures(OwnFigure):
-    """Figure 4 of one finished run."""
+    """Figure 4, for one finished run."""
 
     cell: Cell
     folder: Path
@@ -180,14 +179,16 @@ class SlotPictures(OwnFigure):
 
     def figure(self) -> Figure:
         """Draw the slots that are chosen on validation, on scenes of the first test that has any."""
-        return slot_sheet(*chosen(self.cell.model, self.folder, self.file, self.cell.tests, self.scenes))
+        return slot_sheet(*load_slots(self.cell.model, self.folder, self.file, self.cell.tests, self.scenes))
 
 
 @lru_cache(maxsize=2)  # what is finished doesn't change, and pages are written anew after every run
-def chosen(model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int) -> tuple[Seen, dict[int, str]]:
-    """Return what slots attend to in some scenes, and the chosen slots with their favourite words."""
+def load_slots(
+    model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int
+) -> tuple[SlotAttention, dict[int, str]]:
+    """Return the attention of all slots in some scenes of a test, and the chosen slots with their favourite words."""
     scorer, validation = load_checkpoint(folder / CHECKPOINT, model), SplitDataset(file, "validation")
     test = next(data for data in (SplitDataset(validation.split, name) for name in tests) if len(data))
-    ranked = seen(scorer, validation, spread(len(validation), MOST))
-    slots = {slot: favourite(ranked, slot) for slot in chosen_slots(ranked)}
-    return seen(scorer, test, spread(len(test), scenes)), slots
+    ranked = attention_of(scorer, validation, spread_evenly(len(validation), MOST))
+    slots = {slot: favourite(ranked, slot) for slot in choose_slots(ranked)}
+    return attention_of(scorer, test, spread_evenly(len(test), scenes)), slots

@@ -1,4 +1,4 @@
-"""The page of the study of slots: claims of SPARO's paper, and a table or a figure for each part that is wanted."""
+"""The page of the study of slots: claims of SPARO's paper, and a table or a figure for each part that is asked for."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +10,7 @@ import pandas as pd
 from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.ablation_rows import rows_explained
 from menagerie.studies.analysis.papers import ablations_of
+from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import (
     Columns,
@@ -40,39 +41,38 @@ TITLES = {
     "sweeps": "Number and width of slots",
 }
 SAYS = {
-    "about": """SPARO (Vani et al. 2024) reads images and texts out in slots: each slot is some of the numbers of a
-vector, and attends to patches or words by itself; the score of an image and a text is the mean of their slots' cosines.
-Here are its tables 4 to 6 and figures 3 and 4, on our tests. All that is chosen here is chosen on validation. DINO with
-SPARO is left out: nothing here trains images without texts.""",
+    "about": """SPARO (Vani et al. 2024) reads images and texts into slots: each slot is a part of a vector, and attends
+    to
+patches or words by itself; the score of an image and a text is the mean of their slots' cosines. This page has its
+tables 4 to 6 and figures 3 and 4, on our tests. Every choice is made on validation. DINO with SPARO is left out,
+because nothing here trains on images without texts.""",
     "claims": """Differences are in percentage points of accuracy: what a claim is about minus what it is compared with;
-of numbers and widths of slots the later minus the earlier. Expected is the sign that the claim asks for. In brackets
-the interval. Row is what is measured, by its name in the tables below. The paper's numbers are of other data and other
-tasks.""",
+    for
+numbers and widths of slots the later minus the earlier. Expected is the sign that the claim predicts. In brackets the
+interval. Row names what is measured, as in the tables below. The paper's numbers are of other data and other tasks.""",
     "ladder": """From attentional pooling to SPARO (table 6): accuracy in percent, mean and deviation over seeds.""",
     "rungs": """Accuracy of each row with its interval, a panel for each test; pale dots are seeds. Dashed line: SPARO
 as it is. Dotted line, where in sight: chance.""",
     "sweeps": """Number and width of slots (figure 3): accuracy in percent, mean and deviation over seeds.""",
-    "slots": f"""On top the plain images, below a line for each slot: over the image in grey its share of each patch, as
-a multiple of the mean share; below that its share of each word of the caption. In quotes the word that has most of the
-slot's attention over {MOST} images of validation, on which slots were chosen: those that attend to words most sharply
-there, each with another such word; and of slots whose image and text have a cosine of {AGREE} or more in the mean
-there, if there are any. In a single image here the words and the cosine may differ. Where a slot looks is not what it
-takes from there.""",
-    "training": """A line per finished run (of many, per row, the mean over seeds), a column for each table; lines that
-lie on one another are dashed in turn. In the single-object phase, if there is one, the loss is that of lone animals and
-falls lower. Losses of rows with other losses can't be compared. Validation: accuracy on at most 200 swaps, always the
-same ones. All numbers: `cells/*/training.csv`.""",
+    "slots": f"""At the top the images, and below a line for each slot: over the image in grey the attention to each
+    patch, as
+a multiple of the mean; below it the attention to each word of the caption. In quotes the slot's favourite word, which
+has most of its attention over {MOST} images of validation. On these the slots were chosen: those that attend to words
+most sharply, each with another favourite word, among slots whose image and text have a mean cosine of {AGREE} or more,
+if there are any. For a single image here, words and cosine may differ. Where a slot attends doesn't say what it reads
+there.""",
+    "training": """A line for each finished run, or, if there are many, for each row's mean over seeds; a column for
+    each table.
+Lines that coincide alternate as dashes. In the single-object phase, if there is one, the loss is that of scenes of one
+animal, which is lower. Rows with different losses can't be compared. Validation: accuracy on at most 200 swaps, always
+the same ones. All numbers: `cells/*/training.csv`.""",
 }
-
-
-def said(name: str) -> str:
-    """A text of the page on one line."""
-    return " ".join(SAYS[name].split())
+SAYS = {name: one_line(text) for name, text in SAYS.items()}
 
 
 @dataclass(frozen=True)
-class Page:
-    """The page of a study as far as its runs have come."""
+class SlotPage:
+    """The page of a study, from the runs that are finished."""
 
     study: Any
     """A `SlotStudy`. It isn't named as the type, because its file imports this one."""
@@ -97,20 +97,20 @@ class Page:
         return [title_of(model) for model in self.study.models if model != self.study.spec.name]
 
     def measured(self, kind: type[Measure], row: str) -> pd.DataFrame:
-        """Return what a measure of this class gave for the finished runs that are named `row`."""
+        """Return the rows of the measure of this class, for the finished runs of a row."""
         records = self.records.where(row=row)
         measure = next(its for its in self.study.measurements(records.arms[0]) if isinstance(its, kind))
         return records.measured(measure)
 
     @cached_property
     def selections(self) -> pd.DataFrame | None:
-        """The items of table 4; None if that part isn't wanted."""
+        """The items of table 4; None if the study hasn't that part."""
         wanted = "selection" in self.study.parts
         return selection_points(self.measured(Selection, self.unchanged)) if wanted else None
 
     @cached_property
     def masks(self) -> dict[MaskRow, pd.DataFrame] | None:
-        """The masks of table 5, of all models that have finished; None if that part isn't wanted."""
+        """The masks of table 5, of all models that have finished; None if the study hasn't that part."""
         if "masks" not in self.study.parts:
             return None
         names = {
@@ -120,7 +120,7 @@ class Page:
         return {place: items for masks in found for place, items in masks.items()}
 
     def verdicts(self) -> list[Verdict]:
-        """Return the verdicts on the claims of all wanted parts."""
+        """Return the verdicts on the claims of all parts of the study."""
         found = [] if self.selections is None else list(selection_verdicts(self.selections))
         found += [] if self.masks is None else mask_verdicts(self.masks, self.study.mask_tasks[0])
         for claim in ablations_of(self.study.spec).claims if self.study.ladder else ():
@@ -173,7 +173,7 @@ class Page:
             *(name, self.shown.where(row=tuple(rows)), ("row",), ("subset", "task")),
             beside={f"{first}, difference": gaps, "parameters": counts},
             words={"row": {row: self.shown_as(row) for row in rows}},
-            says=f"{said(name)} Difference: percentage points above {base}, with the interval.",
+            says=f"{SAYS[name]} Difference: percentage points above {base}, with the interval.",
         )
 
     def parts(self) -> Iterator[Part]:
@@ -181,8 +181,8 @@ class Page:
         if verdicts:
             yield Sentence(sentence(verdicts))
         yield from self.figures()
-        yield Paragraph(said("about"))
-        yield from claims(verdicts, "difference, points", said("claims"))
+        yield Paragraph(SAYS["about"])
+        yield from claims(verdicts, "difference, points", SAYS["claims"])
         for name, table in tables.items():
             yield Heading(TITLES[name])
             if name == "ladder" and (says := rows_explained(self.study.spec, [self.unchanged, *study.ladder])):
@@ -192,8 +192,8 @@ class Page:
         if base.results and "pictures" in study.parts:
             arm, _ = base.results[0]
             yield Heading("What slots attend to")
-            yield SlotPictures("slots", arm.cell, base.folder(arm), arm.file, says=said("slots"), scenes=study.scenes)
-        yield Curves("training", self.trained, ("row",), panels="table", says=said("training"))
+            yield SlotPictures("slots", arm.cell, base.folder(arm), arm.file, says=SAYS["slots"], scenes=study.scenes)
+        yield Curves("training", self.trained, ("row",), panels="table", says=SAYS["training"])
 
     def figures(self) -> Iterator[Part]:
         """Yield figures of accuracy by number and width of slots, by parameters, and of each row of table 6."""
@@ -202,14 +202,14 @@ class Page:
         for field, values in study.sweeps.items():
             swept = self.shown.where(lambda arm, field=field: field in arm.labels)
             if values and swept.results:
-                says = f"Accuracy by {self.study.swept[field]} (`--sparo.{field}`). Dashed lines: the models beside it."
+                says = f"Accuracy by {self.study.swept[field]} (`--sparo.{field}`). Dashed lines: the other models."
                 yield Lines(f"sweep-{field}", swept, x=field, panels=panels, log=True, beside=beside, says=says)
-                says = f"The same by parameters, of which models have more or fewer by their {study.swept[field]}."
+                says = f"The same by the number of parameters, which grows with the {study.swept[field]}."
                 yield Lines(f"parameters-{field}", swept, x=field, at="parameters", panels=panels, log=True, says=says)
         rungs = self.shown.where(row=(self.unchanged, *study.ladder))
         if study.ladder and rungs.results:
             base = rungs.where(row=self.unchanged)
-            yield Bars("rungs", rungs, ("row",), panels=panels, dots=True, beside=base, says=said("rungs"))
+            yield Bars("rungs", rungs, ("row",), panels=panels, dots=True, beside=base, says=SAYS["rungs"])
 
     @property
     def trained(self) -> Records:
@@ -220,7 +220,7 @@ class Page:
         return replace(self.records, arms=tuple(words))
 
     def export(self) -> None:
-        """Write every accuracy of every run, and all tables in one file."""
+        """Write all accuracies of all runs, and all tables in one file."""
         write_scores("accuracies.csv", self.records)
         if self.records.results:
             write_text(self.records.out / "tables.tex", "\n".join(map(latex_of, self.tables().values())))

@@ -1,5 +1,4 @@
-"""The page of remedies for text embeddings: how much of the upper row's lead each recovers, and what embeddings and
-scores hold."""
+"""The page of remedies for text embeddings: how much of the upper row's lead each recovers, and bits of each stage."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,13 @@ from jaxtyping import Float64
 
 from menagerie.envs.core.files import write_csv
 from menagerie.studies.analysis.ablation_rows import rows_explained
+from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.claims import Columns
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, OwnFigure, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.ablations import Section, sections_of
-from menagerie.studies.pages.probes import LOOSE, STAGES, Mean, by_seed, found, write_rows
+from menagerie.studies.pages.probes import LOOSE, STAGES, Mean, means_over_seeds, rows_at_steps, write_measure_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,13 +25,13 @@ UNDECIDED = "undecided"
 SHARES = """How much of {upper}'s lead over {base} on swaps of unseen pairs each remedy recovers, in percent: 0 is
 {base}, 100 is {upper}. Dots are means over seeds, lines 95 % intervals over new seeds and their animal pairs. A remedy
 whose interval includes 0 is undecided. A split has none where the interval of the lead itself includes 0."""
-HELD = """Swaps: chance is 50 %. At the right bits, of exactly 1, that a linear probe reads from embeddings, or that the
-difference of two scores tells; chance is 0. On the binding split the bit is which animal has which texture, on the
-spatial split which of two objects is on the left. Rows whose texts have no one vector have no text embedding. Means
+HELD = """Swaps: chance is 50 %. On the right: how many bits, of exactly 1, a linear probe reads from embeddings, or the
+difference of two scores carries; chance is 0. On the binding split the bit is which animal has which texture, on the
+spatial split which of two objects is on the left. Rows without a single vector for a text have no text embedding. Means
 over seeds with 95 % intervals."""
-ALIKE = """All remedies take the same steps and as many images. Steps are few: where accuracy would still rise with
-more, one that learns faster looks better than it would in the end. Remedies that change captions are tested on captions
-of their own kind."""
+ALIKE = """All remedies take equally many steps and images. These are few: where accuracy would still rise with more
+steps, a remedy that learns faster looks better than it would in the end. Remedies that change captions are tested on
+captions of their own kind."""
 
 
 class Remedy(NamedTuple):
@@ -50,61 +50,61 @@ class Remedy(NamedTuple):
         return "recovers" if self.share.low > 0 else "loses"
 
 
-def recovered(
+def recovered_share(
     means: Float64[np.ndarray, "rows points"], base: int, row: int, upper: int
 ) -> Float64[np.ndarray, " rows"]:
-    """Return, for each row of means, how far column `row` is on the way from column `base` (0) to column `upper` (1);
-    NaN if these two are equal."""
+    """Return, for each row of means, how far `row` is on the way from `base` to `upper`; NaN if these are equal."""
     lead = means[:, upper] - means[:, base]
     return np.divide(means[:, row] - means[:, base], lead, out=np.full(len(means), np.nan), where=lead != 0)
 
 
-def unseen(columns: Columns) -> Columns:
-    """Return the swap tests on pairs that no training shows; all swap tests if a split has none of these."""
+def unseen_swaps(columns: Columns) -> Columns:
+    """Return the swap tests on unseen pairs; all swap tests if a split has none of these."""
     swaps = [column for column in columns if column[1] == "swap"]
     return [column for column in swaps if column[0].endswith("unseen_pairs")] or swaps
 
 
 def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy]]:
-    """Return the upper row's lead on a split, and what each other row recovers of it."""
-    tests = section.records.where(test=tuple(unseen(section.columns)))
+    """Return the upper row's lead on a split, and how much of it each other row recovers."""
+    tests = section.records.where(test=tuple(unseen_swaps(section.columns)))
     levels = {row: its for (row,), its in tests.estimates(("row",)).items()}
     lead = tests.estimates(("row",), {"row": section.base}).get((upper,))
     sure = lead is not None and lead.known and lead.low > 0
     others = [row for row in levels if row not in (section.base, upper)]
     return lead, [
-        Remedy(section.split, row, levels[row], share_of(tests, section.base, row, upper) if sure else None)
+        Remedy(section.split, row, levels[row], share_of_lead(tests, section.base, row, upper) if sure else None)
         for row in others
     ]
 
 
-def share_of(tests: Records, base: str, row: str, upper: str) -> Estimate | None:
-    """Return the share of the lead that a row recovers, over the seeds that all three rows have; None if there is
-    none."""
+def share_of_lead(tests: Records, base: str, row: str, upper: str) -> Estimate | None:
+    """Return the share of the lead that a row recovers, over the seeds of all three rows; None without any."""
     three = tests.where(row=(base, row, upper))
     order = [name for name in dict.fromkeys(arm.labels["row"] for arm, _ in three.results)]
     places = (order.index(name) for name in (base, row, upper))
-    return three.estimates(("row",), statistic=("row", partial(at, tuple(places)))).get(())
+    return three.estimates(("row",), statistic=("row", partial(recovered_at, tuple(places)))).get(())
 
 
-def at(places: tuple[int, int, int], means: Float64[np.ndarray, "rows points"]) -> Float64[np.ndarray, " rows"]:
-    return recovered(means, *places)
+def recovered_at(
+    places: tuple[int, int, int], means: Float64[np.ndarray, "rows points"]
+) -> Float64[np.ndarray, " rows"]:
+    return recovered_share(means, *places)
 
 
 def parts(study: Any, records: Records) -> Iterator[Part]:
     every = {split: its for split, its in sections_of(study, records).items() if its.records.results}
     found_of = {split: remedies(section, study.upper) for split, section in every.items()}
     for split, (lead, its) in found_of.items():
-        yield Sentence(sentence(every[split].base, study.upper, split, lead, its))
+        yield Sentence(lead_sentence(every[split].base, study.upper, split, lead, its))
     rows = [remedy for _, its in found_of.values() for remedy in its]
     if any(remedy.share for remedy in rows):
-        says = " ".join(SHARES.format(base=next(iter(every.values())).base, upper=study.upper).split())
+        says = one_line(SHARES.format(base=next(iter(every.values())).base, upper=study.upper))
         yield Recovered("recovered", rows, says=says)
-    yield Paragraph(" ".join(ALIKE.split()))
+    yield Paragraph(one_line(ALIKE))
     yield Heading("What embeddings hold")
     for split, section in every.items():
-        held = table(section, study.bits[split], {remedy.row: remedy for remedy in found_of[split][1]})
-        yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {' '.join(f'{HELD} {LOOSE}'.split())}")
+        held = remedy_rows(section, study.bits[split], {remedy.row: remedy for remedy in found_of[split][1]})
+        yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {one_line(f'{HELD} {LOOSE}')}")
     if explained := rows_explained(study.spec, [arm.labels["row"] for arm in study.arms]):
         yield Heading("What is changed")
         yield Facts(explained)
@@ -112,8 +112,8 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
         yield from section.parts(with_bars=True)
 
 
-def sentence(base: str, upper: str, split: str, lead: Estimate | None, rows: Sequence[Remedy]) -> str:
-    """Say how much of a lead the remedies recover, those that recover most first."""
+def lead_sentence(base: str, upper: str, split: str, lead: Estimate | None, rows: Sequence[Remedy]) -> str:
+    """Say how much of a lead the remedies recover, the best first."""
     where = f"On swaps of unseen pairs ({split} split, chance 50 %)"
     if lead is None:
         return f"{where} {base} and {upper} aren't both finished."
@@ -121,35 +121,35 @@ def sentence(base: str, upper: str, split: str, lead: Estimate | None, rows: Seq
         undecided = "So what text embeddings are worth is undecided."
         return f"{where} {upper} isn't decidedly above {base} ({lead} points). {undecided}"
     sure = sorted((its for its in rows if its.share and its.outcome != UNDECIDED), key=lambda its: -its.share.value)
-    said = [f"{its.row} {its.outcome} {of_lead(its.share)}" for its in sure]
+    said = [f"{its.row} {its.outcome} {lead_text(its.share)}" for its in sure]
     said += [f"{len(rows) - len(sure)} of {len(rows)} remedies are undecided"] * (len(sure) < len(rows))
     return f"{where} {upper} is {lead} points above {base}. Of this lead {'; '.join(said)}."
 
 
-def of_lead(share: Estimate) -> str:
+def lead_text(share: Estimate) -> str:
     return f"{100 * abs(share.value):.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]"
 
 
 HEADER = ("row", "swaps on unseen pairs (%)", "share of the lead (%)", *STAGES.values())
 
 
-def table(section: Section, measure: Any, rows: dict[str, Remedy]) -> list[tuple[str, ...]]:
-    """Return a line for each row: accuracy, share of the lead, and the bits of each stage."""
-    tests = section.records.where(test=tuple(unseen(section.columns))).estimates(("row",))
-    held = stages(section.records, measure)
+def remedy_rows(section: Section, measure: Any, rows: dict[str, Remedy]) -> list[tuple[str, ...]]:
+    """Return the table's lines, one for each row: accuracy, share of the lead, and the bits of each stage."""
+    tests = section.records.where(test=tuple(unseen_swaps(section.columns))).estimates(("row",))
+    held = bits_by_stage(section.records, measure)
     return [
         (
             row,
             str(its),
-            of_row(rows.get(row)),
+            remedy_text(rows.get(row)),
             *(str(held.get((row, *stage), "–")) for stage in STAGES),
         )
         for (row,), its in tests.items()
     ]
 
 
-def of_row(remedy: Remedy | None) -> str:
-    """Return a row's share as text, or what stands in its place."""
+def remedy_text(remedy: Remedy | None) -> str:
+    """Return a row's share of the lead as text, or why it has none."""
     if remedy is None:
         return "–"
     if remedy.share is None:
@@ -158,13 +158,13 @@ def of_row(remedy: Remedy | None) -> str:
     return f"{100 * its.value:.0f} [{f'{100 * its.low:.0f}, {100 * its.high:.0f}' if its.known else its.bounds}]"
 
 
-def stages(records: Records, measure: Any) -> dict[Any, Mean]:
+def bits_by_stage(records: Records, measure: Any) -> dict[Any, Mean]:
     """Return the mean bits by row and stage; empty if nothing is measured."""
-    rows = found(records, measure)
+    rows = rows_at_steps(records, measure)
     if not len(rows):
         return {}
     bits = rows[(rows["measure"] == "bits") & rows["value"].notna()]
-    return by_seed(bits, ("row", "part", "layer", "read"))
+    return means_over_seeds(bits, ("row", "part", "layer", "read"))
 
 
 @dataclass(frozen=True)
@@ -184,8 +184,8 @@ class Recovered(OwnFigure):
         known = [its for its in self.rows if its.share]
         if not known:
             return None
-        from menagerie.envs.core.figures import COLOURS, PALE
         from menagerie.studies.frame.figures import dress, panel_axes
+        from menagerie.studies.report.figures import COLOURS, PALE
 
         splits = list(dict.fromkeys(its.split for its in known))
         names = list(dict.fromkeys(its.row for its in known))[::-1]
@@ -204,8 +204,8 @@ class Recovered(OwnFigure):
         return figure
 
 
-def export(study: Any, records: Records) -> None:
-    """Write every share into `remedies.csv`, and all rows of the measures into `bits.csv`."""
+def export_remedies(study: Any, records: Records) -> None:
+    """Write all shares of leads into `remedies.csv`, and all rows of the measures into `bits.csv`."""
     import pandas as pd
 
     every = {split: its for split, its in sections_of(study, records).items() if its.records.results}
@@ -214,6 +214,6 @@ def export(study: Any, records: Records) -> None:
     numbers = ([i.share.value, i.share.low, i.share.high] if i.share else ["", "", ""] for i in rows)
     lines = ([i.split, i.row, i.accuracy.value, *its, i.outcome] for i, its in zip(rows, numbers, strict=True))
     write_csv(records.out / "remedies.csv", columns, lines)
-    measured = [found(section.records, study.bits[split]) for split, section in every.items()]
+    measured = [rows_at_steps(section.records, study.bits[split]) for split, section in every.items()]
     if measured:
-        write_rows(records.out / "bits.csv", pd.concat(measured, ignore_index=True))
+        write_measure_rows(records.out / "bits.csv", pd.concat(measured, ignore_index=True))

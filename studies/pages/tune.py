@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
 
 Row = dict[str, Any]
-# Before the names of a model's own options, which may be called like a field of the recipe.
+# Prefix of a model's own options, whose names may be those of fields of the recipe.
 OWN = "option "
 ACCURACIES = ("validation", "repeated")  # columns of fractions, shown in percent
-WHAT = """Every model had {trials} trials over the same space of recipes, and over options of its own where it has some,
-on the same split and for the same number of steps. A trial is one training run with one seed, judged by {judge}. As the
-best of many trials is partly luck, each model's best ones were run with further seeds. The best mean over all {seeds}
+WHAT = """Every model had {trials} trials over the same space of recipes, and over its own options if it has any, on the
+same split and for the same number of steps. A trial is a training run with one seed, judged by {judge}. As the best of
+many trials is partly luck, each model's best ones were repeated with further seeds. The best mean over all {seeds}
 seeds (`repeated`) decides, not the first seed. {interval}`best.json` has the recipes as `--tuned` reads them. """
-ON_VALIDATION = """its accuracy on the validation pairs alone, which no cell of this seed trains on or tests; chance is
+ON_VALIDATION = """its accuracy on validation pairs alone, which no cell with this seed trains on or tests; chance is
 50 %"""
-INTERVAL = """Its interval is of these pairs and seeds, and doesn't allow for the luck of choosing the best. """
-LONE = """Of each model only one trial was repeated, so that the first seed alone chose it: the mean says how good it
-is, not that it is the best. """
-COURSE = """{judge} of every trial in the order in which they were drawn. A pale point: the trial's one
-seed; the line: the best of these so far. A thick dash, joined to its point: the mean over {seeds} seeds of a trial that
-was repeated. The ring is round the best of a model's means, the recipe that was chosen. {failed}"""
+INTERVAL = """Its interval is for these pairs and seeds, and doesn't account for the luck of choosing the best. """
+LONE = """Only one trial of each model was repeated, so the first seed alone chose it: the mean says how good it is, not
+that it is the best. """
+COURSE = """{judge} of every trial, in the order of the search. A pale point: the trial's first seed; the line: the best
+of these so far. A thick dash, joined to its point: the mean over {seeds} seeds of a repeated trial. The ring marks the
+best mean of a model, whose recipe was chosen. {failed}"""
 FAILED_AT_0 = "A trial that failed is drawn at 0."
-TRIED = """A line for each trial, from parameter to parameter at the value that it had there, between the least and the
-most that the parameter may have. Its colour is the value of the trial's one seed, on one scale for all models; the
-best is on top, and the chosen one has dots. Parameters of a single value are left out; the others are
-written as the options of the command take them: shares from 0 to 1."""
-ALL = """`{judge}`: {value} of the trial's one seed; `repeated`: its mean over {seeds} seeds, `–` of trials that
+TRIED = """A line for each trial, through its value of each parameter, between the least and the largest value of that
+parameter. Its colour is the value of the trial's first seed, on one scale for all models; the best is on top, and the
+chosen one has dots. Parameters with a single value are left out; the others are written as options of the command are:
+shares from 0 to 1."""
+ALL = """`{judge}`: {value} of the trial's first seed; `repeated`: its mean over {seeds} seeds, `–` for trials that
 weren't repeated. {fractions}✓: the trial whose recipe was chosen."""
 
 
@@ -50,15 +50,15 @@ class Searched(NamedTuple):
     model: str
     trials: "Sequence[FrozenTrial]"
     means: Mapping[int, float | None]
-    """The mean over seeds of each of the best trials, by number; None while it isn't known, or if a seed diverged."""
+    """The mean over seeds of each repeated trial, by number; None while it isn't known, or if a seed diverged."""
     failures: Mapping[int, str]
     """Why trials that ended have no value, by number; empty for those that have one."""
     elsewhere: int
-    """Number of trials that other processes are running now."""
+    """Number of trials that other processes are running."""
     over: bool
     """Whether all runs have ended."""
     records: "Mapping[int, Records]" = MappingProxyType({})
-    """All seeds of each of the best trials, by number."""
+    """The records of all seeds of each repeated trial, by number."""
 
     @property
     def chosen(self) -> "tuple[FrozenTrial, float] | None":
@@ -68,8 +68,7 @@ class Searched(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """The interval of the chosen trial's mean over its validation pairs; empty if trials were judged by something
-        else."""
+        """The interval of the chosen trial's mean over its validation pairs; empty if trials are judged otherwise."""
         trial, mean = self.chosen or (None, nan)
         if trial is None or trial.number not in self.records:
             return ""
@@ -89,7 +88,7 @@ class Searched(NamedTuple):
 
 
 def own_options(params: Mapping[str, Any]) -> Row:
-    """The model's own options among the parameters of a trial."""
+    """Return the model's own options among the parameters of a trial."""
     return {name.removeprefix(OWN): value for name, value in params.items() if name.startswith(OWN)}
 
 
@@ -98,8 +97,8 @@ def leaders(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]"
     return sorted((trial for trial in trials if trial.values), key=lambda trial: -trial.values[0])[:number]
 
 
-def entry(study: SplitStudy, searched: Searched) -> Row:
-    """Return the recipe that was chosen for a model, with the conditions of the search, as `--tuned` reads it."""
+def best_entry(study: SplitStudy, searched: Searched) -> Row:
+    """Return the recipe chosen for a model, with the conditions of the search, as `--tuned` reads it."""
     assert searched.chosen
     trial, mean = searched.chosen
     own = own_options(trial.params)
@@ -112,7 +111,7 @@ def entry(study: SplitStudy, searched: Searched) -> Row:
     } | ({"options": own} if own else {})
 
 
-def rows_of(searched: Sequence[Searched]) -> list[Row]:
+def search_rows(searched: Sequence[Searched]) -> list[Row]:
     """Return the rows of all models with the same columns, without that of own options if no model has any."""
     rows = [row for its in searched for row in its.rows]
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "options"]
@@ -121,7 +120,7 @@ def rows_of(searched: Sequence[Searched]) -> list[Row]:
 
 
 def write_best(path: Path, entries: Mapping[str, Row], judge: str = "") -> None:
-    """Write the chosen recipes, and print those that are new, by the name of an objective of the user's own, if any."""
+    """Write the chosen recipes, and print new ones. `judge` names the user's own objective, if any."""
     try:
         before = read_record(path) if path.exists() else {}
     except Unreadable:  # it is written anew
@@ -135,19 +134,21 @@ def write_best(path: Path, entries: Mapping[str, Row], judge: str = "") -> None:
 
 
 def parts(searched: Sequence[Searched], seeds: int, judge: str = "") -> Iterator[Part]:
-    """The page: the chosen recipes, the course of the trials, what was tried, all trials, and why some failed. `judge`
-    names an objective of the user's own, a plain number; empty for accuracy on validation."""
+    """Yield the page: the chosen recipes, the course of the trials, what was tried, all trials, and why some failed.
+    `judge` names the user's own objective, a plain number; empty for accuracy on validation."""
     from menagerie.studies.frame.search_figures import VALIDATION, accuracy, parallels, value_of
 
-    yield from map(partial(sentence, seeds=seeds, judge=judge), searched)
-    rows = rows_of(searched)
+    yield from map(partial(chosen_sentence, seeds=seeds, judge=judge), searched)
+    rows = search_rows(searched)
     winners = {its.model: its.chosen[0].number for its in searched if its.chosen}
     named = {"judge": judge or "Validation accuracy", "failed": "" if judge else FAILED_AT_0}
-    yield course(rows, winners, COURSE.format(seeds=seeds, **named), judge)
+    yield course_figure(rows, winners, COURSE.format(seeds=seeds, **named), judge)
     lone = all(len(its.means) < 2 for its in searched)
     trials = max(len(its.trials) for its in searched)
     judged = {"judge": judge or ON_VALIDATION, "interval": "" if judge else INTERVAL}
-    yield Paragraph(WHAT.format(trials=trials, seeds=seeds, **judged) + LONE * lone + " ".join(ties(searched, judge)))
+    yield Paragraph(
+        WHAT.format(trials=trials, seeds=seeds, **judged) + LONE * lone + " ".join(tie_sentences(searched, judge))
+    )
     if further := sorted({name for its in searched for row in its.rows for name in row} - {*SEARCHED, *KNOWN}):
         yield Paragraph(f"`--tuned` takes no {', '.join(further)} from `best.json`: give these as options.")
     yield Heading("What was tried", TRIED)
@@ -156,16 +157,16 @@ def parts(searched: Sequence[Searched], seeds: int, judge: str = "") -> Iterator
     fractions = "" if judge else "`trials.csv` has both as fractions of 1. "
     column = {"judge": judge or "validation", "value": "the value" if judge else "accuracy"}
     yield Heading("All trials", ALL.format(seeds=seeds, fractions=fractions, **column))
-    yield table(rows, winners, judge)
+    yield trial_table_part(rows, winners, judge)
     failed = {f"{its.model}, trial {number}": why for its in searched for number, why in its.failures.items() if why}
     if failed:
         yield Heading("Why trials failed")
         yield Facts(failed)
 
 
-def course(rows: Sequence[Row], winners: Mapping[str, int], says: str = "", judge: str = "") -> Part:
-    """Return the figure of the search: the value of every trial's one seed, the best so far, and means over seeds.
-    `winners` has the number of each model's chosen trial, which gets a ring; `judge` as in `parts`."""
+def course_figure(rows: Sequence[Row], winners: Mapping[str, int], says: str = "", judge: str = "") -> Part:
+    """Return the figure of the search: the value of each trial's first seed, the best so far, and means over seeds.
+    `winners` has the number of each model's chosen trial, which gets a ring; `judge` is that of `parts`."""
     from menagerie.studies.frame.search_figures import CHOSEN, DASHES, FAINT, STEPS, VALIDATION, ByModel, Side
 
     rows = [row for row in rows if row["validation"] is not None] if judge else rows
@@ -178,30 +179,30 @@ def course(rows: Sequence[Row], winners: Mapping[str, int], says: str = "", judg
     means = [mean for _, mean in pairs]
     joined = [point for its, mean in pairs for point in (its, mean, (its[0], nan, nan))]
     series = {
-        "a trial, its one seed": (FAINT, one),
+        "a trial, its first seed": (FAINT, one),
         "the best of these so far": (STEPS, best),
         "its mean over seeds, where repeated": (DASHES, joined),
         "chosen: the best mean": (CHOSEN, [its for its in means if winners.get(its[0]) == its[1]]),
     }
     side = Side("trial", judge or VALIDATION, series, pale="the best of these so far", accuracies=not judge)
-    shown = [{"model": row["model"], "trial": row["trial"], **values_of(row, judge)} for row in rows]
+    shown = [{"model": row["model"], "trial": row["trial"], **trial_values(row, judge)} for row in rows]
     return ByModel("history", list(dict.fromkeys(row["model"] for row in rows)), [side], shown, says=says)
 
 
-def values_of(row: Row, judge: str) -> Row:
-    """The two values of a trial, by the names that a page gives them."""
+def trial_values(row: Row, judge: str) -> Row:
+    """Return the two values of a trial, by their names on the page."""
     return {judge or "validation": row["validation"], "repeated": row["repeated"]}
 
 
 KNOWN = {"model", "trial", *ACCURACIES, "architecture", "options"}
 
 
-def sentence(searched: Searched, seeds: int, judge: str = "") -> Sentence:
-    """Say what was chosen for a model, or why nothing was yet."""
+def chosen_sentence(searched: Searched, seeds: int, judge: str = "") -> Sentence:
+    """Say which trial was chosen for a model, or why none was yet."""
     model = searched.model
     if searched.chosen and searched.over:
         trial, mean = searched.chosen
-        named = ", ".join(f"{name.removeprefix(OWN)} {shown(value)}" for name, value in trial.params.items())
+        named = ", ".join(f"{name.removeprefix(OWN)} {value_text(value)}" for name, value in trial.params.items())
         how, over = "is best" if len(searched.means) > 1 else "alone was repeated", f"over {seeds} seeds"
         right = f"{interval} of validation {over}; chance is 50" if (interval := searched.interval) else f" {over}"
         value = f"{judge} {mean:.3g} {over}" if judge else f"{100 * mean:.1f} %{right}"
@@ -213,14 +214,14 @@ def sentence(searched: Searched, seeds: int, judge: str = "") -> Sentence:
     return Sentence(f"{model}: every trial failed." if searched.over else f"{model}: none is chosen yet.")
 
 
-def ties(searched: Sequence[Searched], judge: str) -> list[str]:
-    """Return a sentence for each group of models whose chosen trials have the same mean, as it is shown."""
-    means = {its.model: shown(its.chosen[1], percent=not judge) for its in searched if its.chosen}
+def tie_sentences(searched: Sequence[Searched], judge: str) -> list[str]:
+    """Return a sentence for each group of models whose chosen trials have the same mean, as shown."""
+    means = {its.model: value_text(its.chosen[1], percent=not judge) for its in searched if its.chosen}
     groups = {mean: [model for model in means if means[model] == mean] for mean in means.values()}
     return [f"The chosen trials of {' and '.join(g)} have the same mean." for g in groups.values() if len(g) > 1]
 
 
-def table(rows: Sequence[Row], winners: Mapping[str, int], judge: str = "") -> Rows:
+def trial_table_part(rows: Sequence[Row], winners: Mapping[str, int], judge: str = "") -> Rows:
     """Return a table of all trials as texts, each model's best first; accuracies are in percent."""
     percents = () if judge else ACCURACIES
     models = list(dict.fromkeys(row["model"] for row in rows))
@@ -231,17 +232,17 @@ def table(rows: Sequence[Row], winners: Mapping[str, int], judge: str = "") -> R
 
     texts = [
         [row["model"], "✓" if winners.get(row["model"]) == row["trial"] else ""]
-        + [shown(row[name], percent=name in percents) for name in names]
+        + [value_text(row[name], percent=name in percents) for name in names]
         for row in sorted(rows, key=lambda r: (models.index(r["model"]), rank(r)))
     ]
     headers = (judge if judge and name == "validation" else name + " (%)" * (name in percents) for name in names)
     return Rows("all_trials", ["model", "chosen", *headers], texts)
 
 
-def shown(value: Any, percent: bool = False) -> str:
+def value_text(value: Any, percent: bool = False) -> str:
     """Return a value as text for the page."""
     if percent and value is not None:
         return f"{100 * value:.1f}"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {shown(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {value_text(each)}" for name, each in value.items())
     return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,5 +1,4 @@
-"""The results of each question: accuracies and their differences, on animal pairs that no run of a comparison was
-trained on."""
+"""The results of each question: accuracies and their differences, on animal pairs that no compared run trained on."""
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
@@ -26,9 +25,9 @@ from menagerie.studies.photographs.trainings import (
     SYNTHETIC,
     WORTH,
     ZERO_SHOT,
-    Training,
-    counts,
-    trainings,
+    TransferRun,
+    limit_counts,
+    runs_of_question,
 )
 
 RECOGNITION, SWAPS, KNOWN = "recognition", "swaps", "swaps where recognised"
@@ -36,12 +35,12 @@ MEASURES = {
     RECOGNITION: "an animal or a texture that the image doesn't show in place of one (tasks replace animal, replace "
     "texture)",
     SWAPS: "two textures or two places exchanged, in the same words (task swap): binding",
-    KNOWN: "the same on images of which a model got all tasks of recognition right: what is wrong there isn't an "
-    "object or a texture that it doesn't know",
+    KNOWN: "the same on images on which a model got all tasks of recognition right: errors there aren't due to "
+    "animals or textures that it doesn't know",
 }
 BOTH = (RECOGNITION, SWAPS)
 REPLACED = ("replace animal", "replace texture")
-# Kind of split, tests of rendered and of photographed animals, and what the latter look like.
+# Kind of split, tests of rendered and of photographed animals, and the name of the comparison.
 TESTS = (
     (BINDING, SYNTHETIC, PHOTOGRAPHS, "binding, photographs in the world's textures"),
     (SPATIAL, SYNTHETIC, PHOTOGRAPHS, "spatial, photographs in the world's textures"),
@@ -50,8 +49,8 @@ TESTS = (
 NO_POINTS = pd.DataFrame({"seed": [], "subset": [], "task": [], "scene": [], "animals": [], "value": []})
 
 
-def measured(points: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Choose the records over which a measure is taken."""
+def measured_records(points: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return the records that a measure is taken over."""
     replaced, swaps = points[points.task.isin(REPLACED)], points[points.task == "swap"]
     if measure != KNOWN:
         return replaced if measure == RECOGNITION else swaps
@@ -61,8 +60,8 @@ def measured(points: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 class Compared(NamedTuple):
-    """One measure of two groups of records: of rendered and of photographed animals, from scratch and after synthetic
-    training, or with the synthetic world as it is and changed."""
+    """A measure on two groups of records: of rendered and of photographed animals, from scratch and after synthetic
+    training, or with the synthetic world unchanged and changed."""
 
     model: str
     place: Any
@@ -74,7 +73,7 @@ class Compared(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A test after training with one number of photographs."""
+    """A test after training on a number of photographs."""
 
     world: str
     """The animals on the photographs: OWN for the tested animals, OTHERS for other animals."""
@@ -83,7 +82,7 @@ class Step(NamedTuple):
 
 
 class Ladder(NamedTuple):
-    """One measure by the number of distinct images of photographs."""
+    """A measure by the number of distinct images of photographs."""
 
     model: str
     measure: str
@@ -91,11 +90,11 @@ class Ladder(NamedTuple):
     scratch: list[pd.DataFrame]
     tuned: list[pd.DataFrame]
     synthetic: pd.DataFrame
-    """Records of the synthetic run, which was trained on no photograph."""
+    """Records of the synthetic run, which was trained on no photographs."""
 
 
 class Worth(NamedTuple):
-    """Fewest images of photographs that reach a target."""
+    """The fewest images of photographs that reach a target, from scratch and after synthetic training."""
 
     model: str
     measure: str
@@ -106,16 +105,16 @@ class Worth(NamedTuple):
 
 
 class Answers:
-    """What the finished runs of a study say of each question."""
+    """The answers that the finished runs of a study give to each question."""
 
     def __init__(self, study: Any, records: Records) -> None:
         self.study, self.material = study, study.prepared.material
         results = {arm.id: (records.folder(arm), result) for arm, result in records.results}
         self.done = {run: results[arm.id] for run, arm in study.runs(records).items() if arm.id in results}
 
-    def points(self, training: Training, label: str, *others: Training) -> pd.DataFrame:
-        """Return the records of one test for all seeds of a training; none until all seeds are finished. Records of
-        pairs are left out if the training, one of `others`, or a run that one of these starts from shows the pair."""
+    def points(self, training: TransferRun, label: str, *others: TransferRun) -> pd.DataFrame:
+        """Return the records of one test for all seeds of a training; none until all seeds are finished. Records are
+        left out if the training, one of `others`, or a run that one of these starts from shows their animal pair."""
         seeds = [training._replace(seed=seed) for seed in range(self.study.seeds)]
         if not all(run in self.done for run in seeds):
             return NO_POINTS
@@ -129,16 +128,16 @@ class Answers:
             parts.append(points[kept].assign(seed=seed))
         return pd.concat(parts)
 
-    def pairs_shown(self, training: Training) -> frozenset[str]:
-        """Return the animal pairs that a training on a binding split shows, as records name them. A training on a
-        spatial split gets none, because it is compared only with itself."""
+    def pairs_shown(self, training: TransferRun) -> frozenset[str]:
+        """Return the animal pairs that a training on a binding split shows, as records name them; none for a training
+        on a spatial split, which is compared only with itself."""
         recipe = train_recipe(self.study, training)
-        return pairs_of(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
+        return trained_pairs(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
 
     def each(self, model: str, place: Any, *groups: pd.DataFrame, measures: Collection[str] = BOTH) -> list[Compared]:
         """Compare two groups of records by each measure."""
         return [
-            Compared(model, place, measure, *compared(*(measured(points, measure) for points in groups)))
+            Compared(model, place, measure, *compared(*(measured_records(points, measure) for points in groups)))
             for measure in measures
         ]
 
@@ -150,51 +149,53 @@ class Answers:
         return {part: rows for part, rows in found.items() if rows}
 
     def gaps(self, model: str) -> Iterator[Compared]:
-        """Compare rendered and photographed animals, for models that saw rendered animals only."""
+        """Compare tests of rendered and of photographed animals, for models trained on rendered animals only."""
         for kind, synthetic, photographs, test in TESTS:
-            run = Training(model, 0, kind)
+            run = TransferRun(model, 0, kind)
             both = self.points(run, synthetic), self.points(run, photographs)
             yield from (row for row in self.each(model, test, *both, measures=MEASURES) if row.first.clusters)
 
     def steps(self, model: str) -> Iterator[Compared]:
-        """Compare training from scratch and after synthetic training, with more and more photographs."""
+        """Compare training from scratch with training after synthetic training, on more and more photographs."""
         several, most = self.material.several, self.material.others
-        places = [Step(OWN, n, HELD_OUT) for n in (0, *counts(self.study.photographs, several))] if several else []
+        places = (
+            [Step(OWN, n, HELD_OUT) for n in (0, *limit_counts(self.study.photographs, several))] if several else []
+        )
         for test in ([HELD_OUT, PHOTOGRAPHS] if several else [PHOTOGRAPHS]) if most else ():
-            places += [Step(OTHERS, n, test) for n in (0, *counts(self.study.other_animals, most))]
+            places += [Step(OTHERS, n, test) for n in (0, *limit_counts(self.study.other_animals, most))]
         for place in places:
             rows = self.each(model, place, *self.at_step(model, place))
             yield from (row for row in rows if row.first.clusters or row.second.clusters)
 
     def at_step(self, model: str, place: Step) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the records with one number of photographs, from scratch and after synthetic training, of pairs that
-        no run of the figure shows."""
-        base = Training(model, 0)
-        own = [base._replace(world=OWN, count=n) for n in counts(self.study.photographs, self.material.several)]
+        """Return the records with and without synthetic training, of animal pairs that no run of the figure shows."""
+        base = TransferRun(model, 0)
+        own = [base._replace(world=OWN, count=n) for n in limit_counts(self.study.photographs, self.material.several)]
         shown = (base, *own[:1]) if place.test == HELD_OUT else (base,)  # all of `own` show the same pairs
         run = base._replace(world=place.world, count=place.count) if place.count else base
         scratch = self.points(run, place.test, *shown) if run.world == OWN else NO_POINTS
         return scratch, self.points(run._replace(tuned=bool(place.count)), place.test, *shown)
 
     def ladders(self, model: str) -> Iterator[Ladder]:
-        """Yield the ladder of images for each measure, once all its runs are finished."""
-        runs = {run.place for run in trainings(self.study, self.material, WORTH) if run.model == model and run.images}
-        base, first = Training(model, 0), min(runs, default=None)
+        """Yield each measure by the number of images, once all runs are finished."""
+        runs = {
+            run.place for run in runs_of_question(self.study, self.material, WORTH) if run.model == model and run.images
+        }
+        base, first = TransferRun(model, 0), min(runs, default=None)
         points = {run: self.points(run, HELD_OUT, base, first) for run in (base, *runs) if first}
         if not points or not all(map(len, points.values())):
             return
         ladder = [[first._replace(images=n, tuned=tuned) for n in self.study.images] for tuned in (False, True)]
-        images = [int(self.done[run][1]["train_images"]) for run in ladder[0]]  # there may be fewer than were wanted
+        images = [int(self.done[run][1]["train_images"]) for run in ladder[0]]  # there may be fewer than asked for
         for measure in BOTH:
-            sides = [[measured(points[run], measure) for run in side] for side in ladder]
-            yield Ladder(model, measure, images, *sides, measured(points[base], measure))
+            sides = [[measured_records(points[run], measure) for run in side] for side in ladder]
+            yield Ladder(model, measure, images, *sides, measured_records(points[base], measure))
 
     def changes(self, model: str) -> Iterator[Compared]:
-        """Compare the synthetic world as it is with each factor changed, on records of pairs that neither world's
-        training shows."""
+        """Compare the unchanged synthetic world with each changed factor, on animal pairs that neither trains on."""
         if model not in self.study.with_factors:
             return
-        base = Training(model, 0)
+        base = TransferRun(model, 0)
         for factor in (name for name in self.study.factors if name in self.material.factors):
             other = base._replace(factor=factor)
             for test in (PHOTOGRAPHS, SYNTHETIC):
@@ -203,26 +204,27 @@ class Answers:
 
 
 @cache
-def pairs_of(recipe: BindingRecipe) -> frozenset[str]:
+def trained_pairs(recipe: BindingRecipe) -> frozenset[str]:
     """Return the animal pairs that a recipe trains on, as records name them."""
     roles, _ = roles_of(recipe, load_world(recipe.world))
     return frozenset(" + ".join(sorted(pair)) for pair in roles.train)
 
 
-def worths(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Worth]:
-    """Yield, for each target, the fewest images that reach it from scratch and after synthetic training, and the ratio
-    of the former to the latter."""
+def images_to_targets(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Worth]:
+    """Yield, for each target, the fewest images that reach it in both ways, and their ratio."""
     for ladder in ladders:
-        # A model that needs no photograph counts as one that needs a single image: a ratio to none has no number.
+        # A model that needs no photograph counts as needing one image: a ratio to 0 isn't a number.
         sides = {1: [ladder.synthetic, *ladder.tuned], 0: ladder.scratch}
-        tuned, scratch = (Curve([1] * one + ladder.images, list(map(tallies, side))) for one, side in sides.items())
+        tuned, scratch = (
+            Curve([1] * one + ladder.images, list(map(tallies_by_seed, side))) for one, side in sides.items()
+        )
         for target in targets:
             reached = [[bool(each.value.sum() / len(each) >= target) for each in sides[one]] for one in (0, 1)]
             bounds = map(bound, (scratch.images, tuned.images), reached)
             yield Worth(ladder.model, ladder.measure, target, *bounds, image_ratio(scratch, tuned, target))
 
 
-def tallies(points: pd.DataFrame) -> list[Tally]:
+def tallies_by_seed(points: pd.DataFrame) -> list[Tally]:
     """Sum up the points and the number of records of each animal pair, for each seed."""
     return [
         {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}

@@ -13,7 +13,7 @@ from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import split_name
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.cells import cell_of
-from menagerie.studies.photographs.data import Tested, TransferData
+from menagerie.studies.photographs.data import TestedSplit, TransferData
 from menagerie.studies.photographs.trainings import (
     FACTORS_PART,
     FEWEST,
@@ -25,82 +25,83 @@ from menagerie.studies.photographs.trainings import (
     SPATIAL,
     SYNTHETIC,
     WORTH,
-    Material,
-    Photographs,
-    Training,
-    all_trainings,
-    material_of,
+    AnimalPhotographs,
+    PhotographCounts,
+    TransferRun,
+    all_runs,
+    count_photographs,
     world_name,
     worlds_tested,
 )
-from menagerie.studies.photographs.worlds import Shared, Worlds, photographs_of, shared_photographs, write_worlds
+from menagerie.studies.photographs.worlds import CommonFiles, Worlds, photographs_of, shared_photographs, write_worlds
 from menagerie.studies.runs.cell import Cell, Start
 from menagerie.studies.runs.data import SplitData
 
-NAMED = 0.5  # share of training animals whose texture a spatial caption states, so that both ways of it are known
-BESIDE = 4  # animals beside which another animal is shown, on average: all pairs of many would be many images
-FEWER = 4  # times: how many views fewer the factor of this name has
+NAMED = (
+    0.5  # share of training animals whose texture a spatial caption states, so that models know captions of both kinds
+)
+BESIDE = 4  # animals that each animal is paired with, on average: all pairs of many animals would be too many images
+FEWER = 4  # the factor `views` divides the number of views by it
 
 
-class Prepared(NamedTuple):
-    """The photographs that a study has, and the worlds that it has written."""
+class PreparedWorlds(NamedTuple):
+    """The photographs of a study, and the worlds that it has written."""
 
-    photographs: Photographs
+    photographs: AnimalPhotographs
     worlds: Worlds
-    material: Material
-    audit: list[Shared]
+    material: PhotographCounts
+    audit: list[CommonFiles]
     left_out: list[str]
     """The questions that can't be answered, and why."""
 
 
-def prepared(study: Any, out: Path) -> Any:
-    """Write the worlds of a study into `out`; returns the study with them. Raises if the photographs are too few for
-    any run, or leave a run without pairs."""
+def prepare_worlds(study: Any, out: Path) -> Any:
+    """Write the worlds of a study into `out`, and return the study with them. Raises if the photographs are too few for
+    any run, or leave a run without pairs of animals."""
     photographs = photographs_of(study, out / "photos")
-    worlds, material = write_worlds(study, photographs, out / "worlds"), material_of(study, photographs)
-    lacking = left_out(study, photographs, material)
-    runs = all_trainings(study, material)
+    worlds, material = write_worlds(study, photographs, out / "worlds"), count_photographs(study, photographs)
+    lacking = unanswerable(study, photographs, material)
+    runs = all_runs(study, material)
     if not runs:
         raise UserError("; ".join(["nothing is left to train", *lacking]))
     audit = shared_photographs(study, material, worlds)
-    study = replace(study, prepared=Prepared(photographs, worlds, material, audit, lacking))
+    study = replace(study, prepared=PreparedWorlds(photographs, worlds, material, audit, lacking))
     for run in runs:
-        check_pairs(study, run)
+        check_any_pair(study, run)
     return study
 
 
-def left_out(study: Any, photographs: Photographs, material: Material) -> list[str]:
-    """The questions that can't be answered with these photographs, and why."""
+def unanswerable(study: Any, photographs: AnimalPhotographs, material: PhotographCounts) -> list[str]:
+    """Return which questions can't be answered with these photographs, and why."""
     lines = []
     if {FINE_TUNING, WORTH} & {*study.parts} and not photographs.several:
         lines.append(
-            f"left out: photographs of tested animals in training, for which {FEWEST} animals need two photographs or "
+            f"left out: training on photographs of tested animals, for which {FEWEST} animals need two photographs or "
             "more"
         )
     if FINE_TUNING in study.parts and not material.others:
-        lines.append(f"left out: photographs of other animals in training; there are fewer than {FEWEST}")
+        lines.append(f"left out: training on photographs of other animals, of which there are fewer than {FEWEST}")
     reasons = {"backgrounds": "give --backgrounds FOLDER", "vocabulary": "the synthetic world has no other animals"}
     lacking = [name for name in study.factors if name not in material.factors and FACTORS_PART in study.parts]
     return lines + [f"left out: factor {name}; {reasons[name]}" for name in lacking]
 
 
-def cell_in(study: Any, training: Training, start: Start | None = None) -> Cell:
-    """The cell of a run, which begins with the weights of `start`, if any."""
+def cell_in(study: Any, training: TransferRun, start: Start | None = None) -> Cell:
+    """Return the cell of a run, which begins with the weights of `start`, if any."""
     recipe = train_recipe(study, training)
     data = TransferData(
         train=split_in(study, recipe),
-        world=called(training),
-        tested=tuple(tests_of(study, training)),
+        world=data_name(training),
+        tested=tuple(tests_of_run(study, training)),
         images=training.images,
         factor=training.factor,
     )
     cell = cell_of(study, training.model, data, recipe.seed)
-    return replace(cell, recipe=steps_of(study, training, cell.recipe), start=start)
+    return replace(cell, recipe=run_recipe(study, training, cell.recipe), start=start)
 
 
-def tests_of(study: Any, training: Training) -> list[Tested]:
-    """Return the tests of a run: photographs, and for a run on a synthetic world also rendered images of the unchanged
-    one."""
+def tests_of_run(study: Any, training: TransferRun) -> list[TestedSplit]:
+    """Return a run's tests: photographs and, if it trains on a synthetic world, images of the unchanged one."""
     spatial, tests = training.kind == SPATIAL, []
     if training.world == SYNTHETIC:
         plain = tested_in(study, SYNTHETIC, train_recipe(study, training._replace(factor="")))
@@ -113,9 +114,9 @@ def tests_of(study: Any, training: Training) -> list[Tested]:
     return tests
 
 
-def tested_in(study: Any, label: str, recipe: SplitRecipe) -> Tested:
+def tested_in(study: Any, label: str, recipe: SplitRecipe) -> TestedSplit:
     store = store_of(study.store, recipe.world, study.resolution)
-    return Tested(label, SplitData(recipe, store.identity), store.folder / split_name(recipe))
+    return TestedSplit(label, SplitData(recipe, store.identity), store.folder / split_name(recipe))
 
 
 def split_in(study: Any, recipe: SplitRecipe) -> SplitData:
@@ -128,21 +129,21 @@ def store_of(root: Path, world: str, resolution: int) -> SplitFolder:
     return SplitFolder(root, load_world(world), resolution)
 
 
-def called(training: Training) -> str:
-    """The name of a run's training data in tables."""
+def data_name(training: TransferRun) -> str:
+    """Return the name of a run's training data in tables."""
     if training.world == SYNTHETIC:
         return SYNTHETIC
     return f"{training.count} photographs each" if training.world == OWN else f"{training.count} other animals"
 
 
 def base_recipe(study: Any, kind: str, seed: int) -> SplitRecipe:
-    """Return the split recipe of a kind before its world is replaced by one that the study has written."""
+    """Return the split recipe of a kind, in the study's own world."""
     if kind != SPATIAL:
         return study.split_of(seed)
     return replace(study, base=SpatialRecipe(), views=study.spatial_views).split_of(seed, attributes=NAMED)
 
 
-def train_recipe(study: Any, training: Training) -> SplitRecipe:
+def train_recipe(study: Any, training: TransferRun) -> SplitRecipe:
     """Return the recipe of the split that a run is trained on."""
     recipe = replace(
         base_recipe(study, training.kind, training.seed), world=str(study.prepared.worlds[world_name(training)])
@@ -158,14 +159,14 @@ def train_recipe(study: Any, training: Training) -> SplitRecipe:
 
 
 def recipe_tested(study: Any, kind: str, seed: int, world: str) -> SplitRecipe:
-    """Return the recipe of a split whose unseen pairs are tested, and whose training part is as small as possible."""
+    """Return the recipe of a split of which only unseen pairs are used: it trains on as little as possible."""
     test_pairs = study.tuning_test_pairs if world.startswith(HELD_OUT) else study.test_pairs
     recipe = replace(base_recipe(study, kind, seed), world=str(study.prepared.worlds[world]), test_pairs=test_pairs)
     return replace(recipe, pairs=0.0, hard_negatives=0.0, singles_views=1)
 
 
-def steps_of(study: Any, training: Training, recipe: Recipe) -> Recipe:
-    """Return the training recipe of a run. After synthetic training it has fewer steps and lower rates."""
+def run_recipe(study: Any, training: TransferRun, recipe: Recipe) -> Recipe:
+    """Return the training recipe of a run: after synthetic training it has fewer steps and lower rates."""
     if training.factor == "augmentation":
         return replace(recipe, augment=not recipe.augment)
     if not training.tuned:
@@ -176,11 +177,11 @@ def steps_of(study: Any, training: Training, recipe: Recipe) -> Recipe:
     return replace(recipe, steps=study.tuning_steps, warmup=warmup, single_object_phase=0.0, **slower)
 
 
-def check_pairs(study: Any, training: Training) -> None:
-    """Raise if a run would train on single animals only: its results would say nothing about binding."""
+def check_any_pair(study: Any, training: TransferRun) -> None:
+    """Raise if a run would train on single animals only, which says nothing about binding."""
     recipe = train_recipe(study, training)
     if not recipe.counts().train:
         raise UserError(
             f"--pairs {recipe.pairs:g} of the {len(load_world(recipe.world).animals)} animals of "
-            f"{world_name(training)} is no pair at all; raise it, or give photographs of more animals"
+            f"{world_name(training)} makes no pair; raise it, or give photographs of more animals"
         )

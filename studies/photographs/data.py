@@ -1,5 +1,4 @@
-"""The split that a run is trained on and the tests in other worlds that it gets; tests whose captions leave out
-textures."""
+"""The split that a run is trained on, and its tests in other worlds, some with captions without textures."""
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -13,7 +12,7 @@ from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.tasks import choices, possible
 from menagerie.generators.captions.multi_object import Telling
-from menagerie.generators.sources.mixture import Part
+from menagerie.generators.sources.mixture import CaptionedSubset
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import chosen_images
@@ -24,8 +23,7 @@ Samples = tuple[list[UInt8[np.ndarray, "h w 3"]], list[tuple[str, str]]]
 
 
 class BareTests(SplitTests):
-    """The tests of one subset of a spatial split, with captions without textures: "a lion left of a bear" against "a
-    bear left of a lion"."""
+    """Tests of a spatial split whose captions have no textures: "a lion left of a bear", "a bear left of a lion"."""
 
     def __init__(self, data: SplitDataset) -> None:
         self.data, self.name = data, data.name
@@ -36,28 +34,28 @@ class BareTests(SplitTests):
 
 
 def without_textures(scene: Scene) -> Scene:
-    """Remove the textures from a scene, so that its captions leave them out."""
+    """Remove the textures from a scene, so that its captions don't mention them."""
     return replace(scene, objects=tuple(obj._replace(texture="") for obj in scene.objects))
 
 
 VALIDATION = "validation"
-SAMPLES = 5  # images that a page shows of a test
+SAMPLES = 5  # images of a test that a page shows
 
 
 @dataclass(frozen=True)
-class Tested:
-    """The tests of one split on what its training never shows."""
+class TestedSplit:
+    """The tests of a split on what its training never shows."""
 
     label: str
-    """The world that the tests' images show: the first part of the names of the tests."""
+    """The world of the tests' images, with which the names of the tests begin."""
     split: SplitData
     file: Path = field(compare=False)
     bare: bool = False
-    """Whether the tests' captions leave out textures: "a lion left of a bear"."""
+    """Whether the tests' captions don't mention textures: "a lion left of a bear"."""
 
     @property
     def subsets(self) -> dict[str, str]:
-        """Map the names that tests have in the study to subsets of the split."""
+        """Map the names of the tests in the study to subsets of the split."""
         return {f"{self.label}/{subset}": subset for subset in self.split.recipe.judged}
 
     @property
@@ -68,12 +66,12 @@ class Tested:
 
 @dataclass(frozen=True)
 class TransferData:
-    """A split to train on, or some of its images, with tests of any worlds."""
+    """A split to train on, or some of its images, with tests in any worlds."""
 
     train: SplitData
     world: str
     """The name of the training world in tables."""
-    tested: tuple[Tested, ...]
+    tested: tuple[TestedSplit, ...]
     images: int = 0
     """Number of distinct images, drawn by seed from all; 0: all."""
     factor: str = ""
@@ -115,41 +113,40 @@ class TransferData:
         whole = self.train.open(file)
         tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
         for test in self.tested:
-            benches = tests_in(test)
+            benches = open_tests(test)
             tests |= benches
             items = (item for bench in benches.values() for item in bench.items)
-            texts.update(text for item in items for each in item.texts for text in all_of(each))
+            texts.update(text for item in items for each in item.texts for text in caption_strings(each))
             texts.update(split_texts(next(iter(benches.values())).data.split))
         train, content = whole.train, whole.content
         if self.images and self.images < len(train):
             chosen = chosen_images(self.train.recipe.seed, len(train), self.images)
-            train, content = Part(train, chosen), {k: content[item] for k, item in enumerate(chosen)}
+            train, content = CaptionedSubset(train, chosen), {k: content[item] for k, item in enumerate(chosen)}
         return Material(train, tests, sorted(texts), content, words=whole.words)
 
 
 def settings_of(split: SplitData) -> dict[str, Any]:
-    """The settings that decide a split, without the path of its world: images are named by the world's content."""
+    """Return the settings that decide a split, but not the path of its world, whose content names images."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
 
 
-def all_of(caption: Any) -> list[str]:
+def caption_strings(caption: Any) -> list[str]:
     """Return a caption's text, and the nodes and predicates of its graph."""
     return [caption.text, *caption.graph.nodes, *(edge.predicate for edge in caption.graph.edges)]
 
 
-def tests_in(test: Tested) -> dict[str, SplitTests]:
+def open_tests(test: TestedSplit) -> dict[str, SplitTests]:
     """Open the benchmarks of a test, by their names."""
     split, kind = read_split(test.file), BareTests if test.bare else SplitTests
     test.split.check(split)
     return {name: kind(SplitDataset(split, subset, preload=False)) for name, subset in test.subsets.items()}
 
 
-@lru_cache(maxsize=32)  # they are the same on every page of a study
-def samples_of(test: Tested) -> Samples:
-    """Return some images of a test, evenly spaced among its swaps, each with a true and a false caption; none if it has
-    no swaps."""
-    bench = next((bench for bench in tests_in(test).values() if len(bench.data)), None)
+@lru_cache(maxsize=32)  # they are the same whenever a page is written
+def sample_swaps(test: TestedSplit) -> Samples:
+    """Return some images of a test's swaps, evenly spaced, with a true and a false caption each; or none."""
+    bench = next((bench for bench in open_tests(test).values() if len(bench.data)), None)
     swaps = [item for item in bench.items if item.task == "swap"] if bench else []
     if not swaps:
         return [], []

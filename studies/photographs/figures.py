@@ -1,4 +1,4 @@
-"""Figures of the questions: numbers side by side, numbers by the amount of photographs, and images of a test."""
+"""Figures of the questions: estimates side by side, estimates by the amount of photographs, and images of a test."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,14 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from menagerie.envs.core.figures import COLOURS, chance_line, legend_above, line_style, short
 from menagerie.studies.frame.bars import draw_dot
 from menagerie.studies.frame.cases import sample_sheet
 from menagerie.studies.frame.estimate import Estimate, compared
 from menagerie.studies.frame.figures import draw_line, dress, panel_axes
 from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.photographs.answers import NO_POINTS, Compared, Ladder
-from menagerie.studies.photographs.data import Tested, samples_of
+from menagerie.studies.photographs.data import TestedSplit, sample_swaps
 from menagerie.studies.photographs.trainings import (
     FACTORS_PART,
     FINE_TUNING,
@@ -26,43 +25,44 @@ from menagerie.studies.photographs.trainings import (
     WORTH,
     ZERO_SHOT,
 )
+from menagerie.studies.report.figures import COLOURS, chance_line, legend_above, line_style, model_label
 
 SCRATCH, TUNED = "from scratch", "after synthetic training"
 STROKES = {TUNED: "-", SCRATCH: "--"}
 ANIMALS = ("rendered animals", "photographed animals")
 SAYS = {
-    ZERO_SHOT: "Accuracy of models that were trained on rendered animals only: on rendered ones, and on photographs in "
-    "the same places, orders, relations and, except in their own colours, textures. Lines: intervals. Dotted: chance. "
-    "Images in their own colours have captions without textures, and so have the rendered ones that they are compared "
-    "with.",
-    FINE_TUNING: "Accuracy on photographs that no training shows, by how many others are trained on: of the tested "
-    "animals, up to so many each, and of other animals. At 0 the synthetic run itself. From scratch all steps are on "
-    "photographs; photographs of other animals teach such a model no name of a tested one, so that there is no such "
-    "run. Every photograph is shown in many composed images.",
-    WORTH: "Accuracy by the number of distinct images of photographs. Every point is a model of its own, trained on so "
-    "many distinct images, composed of as many photographs of each animal as fine-tuning has at most. Thin lines: the "
-    "targets. Dotted: chance.",
-    FACTORS_PART: "Accuracy of the model that was trained in the changed synthetic world minus that of the plain one, "
-    "on the same records of photographed and of rendered animals.",
+    ZERO_SHOT: "Accuracy of models trained on rendered animals only: on rendered ones, and on photographs in the same "
+    "places, orders and relations, and, except in their own colours, in the same textures. Lines: intervals. Dotted: "
+    "chance. Photographs in their own colours have captions without textures, as have the rendered animals that they "
+    "are compared with.",
+    FINE_TUNING: "Accuracy on photographs that no training shows, by the number of photographs that are trained on: of "
+    "the tested animals, at most this many each, or of other animals. At 0: the synthetic run itself. From scratch, "
+    "all steps are on photographs; others don't teach the tested animals' names, so no such run exists. "
+    "Each photograph is shown in many composed images.",
+    WORTH: "Accuracy by the number of distinct images of photographs. Each point is a model of its own, trained on so "
+    "many distinct images, which are composed of as many photographs of each animal as fine-tuning uses at most. Thin "
+    "lines: the targets. Dotted: chance.",
+    FACTORS_PART: "Accuracy of the model trained in the changed synthetic world minus that of the model trained in the "
+    "unchanged one, on the same records of photographed and of rendered animals.",
 }
 
 
 @dataclass(frozen=True)
-class Numbers(OwnFigure):
-    """A figure of numbers by the labels in `sides`, with a panel for each value of the first of them."""
+class EstimateFigure(OwnFigure):
+    """A figure of estimates by the labels in `sides`, with a panel for each value of the first label."""
 
     found: Mapping[tuple[Any, ...], Estimate] = field(kw_only=True)
 
     def numbers(self) -> Sequence[Mapping[str, Any]]:
-        """All numbers, as shares."""
+        """Return all estimates, as shares."""
         return [dict(zip(self.sides, key, strict=True)) | its._asdict() for key, its in self.found.items()]
 
     def values(self, side: str) -> list[Any]:
-        """The values of one side, in order."""
+        """Return the values of one label, in order."""
         return list(dict.fromkeys(key[self.sides.index(side)] for key in self.found))
 
     def panels(self, size: tuple[float, float], **shared: Any) -> tuple[Figure, Iterator[tuple[Axes, Any]]]:
-        """Return a figure, and each of its panels with the numbers there."""
+        """Return a figure, and its panels, each with its estimates."""
         names = self.values("panel")
         figure, axes = panel_axes(len(names), size, sharey=True, **shared)
         for axis, name in zip(axes, names, strict=True):
@@ -73,9 +73,8 @@ class Numbers(OwnFigure):
 
 
 @dataclass(frozen=True)
-class Dots(Numbers):
-    """Numbers with their intervals: a panel for each measure, with rendered and photographed animals in different
-    colours."""
+class EstimateDots(EstimateFigure):
+    """Estimates with intervals: a panel for each measure, a colour for rendered and for photographed animals."""
 
     sides = ("panel", "row", "animals")
     differences: bool = field(default=False, kw_only=True)
@@ -97,12 +96,12 @@ class Dots(Numbers):
 
 
 @dataclass(frozen=True)
-class Growth(Numbers):
+class AmountLines(EstimateFigure):
     """Accuracy by the amount of photographs, from scratch and after synthetic training."""
 
     sides = ("panel", "model", "start", "amount")
     levels: Sequence[float] = field(default=(), kw_only=True)
-    """Shares at which thin lines stand."""
+    """Shares that thin lines mark."""
 
     def figure(self) -> Figure:
         models = self.values("model")
@@ -117,54 +116,54 @@ class Growth(Numbers):
                 axis.axhline(100 * level, color="0.7", linewidth=0.8, linestyle=(0, (6, 3)), zorder=0.5)
             chance_line(axis)
         figure.supylabel("accuracy (%)", fontsize=9)
-        keys = [Line2D([], [], label=short(model), **line_style(k)) for k, model in enumerate(models)]
+        keys = [Line2D([], [], label=model_label(model), **line_style(k)) for k, model in enumerate(models)]
         strokes = [Line2D([], [], color="0.3", linestyle=stroke, label=name) for name, stroke in STROKES.items()]
         legend_above(figure, [*keys, *strokes])
         return figure
 
 
 @dataclass(frozen=True)
-class Samples(OwnFigure):
+class TestSamples(OwnFigure):
     """Some images of a test with their captions."""
 
-    test: Tested
+    test: TestedSplit
 
     def figure(self) -> Figure | None:
-        images, captions = samples_of(self.test)
+        images, captions = sample_swaps(self.test)
         return sample_sheet(images, captions) if images else None
 
 
-def figure_of(part: str, rows: Sequence[Any], study: Any) -> Numbers:
-    """The figure of a question."""
+def question_figure(part: str, rows: Sequence[Any], study: Any) -> EstimateFigure:
+    """Return the figure of a question."""
     if part in (ZERO_SHOT, FACTORS_PART):
-        return Dots(
+        return EstimateDots(
             part,
-            found=dict(gaps(rows) if part == ZERO_SHOT else changes(rows)),
+            found=dict(gap_points(rows) if part == ZERO_SHOT else factor_points(rows)),
             differences=part != ZERO_SHOT,
             says=SAYS[part],
         )
-    found, levels = (dict(rungs(rows)), study.targets) if part == WORTH else (dict(steps(rows)), ())
-    return Growth(part, found=found, levels=levels, says=SAYS[part])
+    found, levels = (dict(image_points(rows)), study.targets) if part == WORTH else (dict(photograph_points(rows)), ())
+    return AmountLines(part, found=found, levels=levels, says=SAYS[part])
 
 
 Found = Iterator[tuple[tuple[Any, ...], Estimate]]
 
 
-def gaps(rows: Sequence[Compared]) -> Found:
+def gap_points(rows: Sequence[Compared]) -> Found:
     """Yield accuracies on rendered and on photographed animals."""
     for row in rows:
-        name = f"{short(row.model)}, {row.place}".replace(", ", "\n")
+        name = f"{model_label(row.model)}, {row.place}".replace(", ", "\n")
         yield from (((row.measure, name, ANIMALS[k]), its) for k, its in enumerate((row.first, row.second)))
 
 
-def changes(rows: Sequence[Compared]) -> Found:
+def factor_points(rows: Sequence[Compared]) -> Found:
     """Yield by how much each factor changes accuracy."""
     for row in rows:
         factor, test = row.place
-        yield (row.measure, f"{factor} ({short(row.model)})", ANIMALS[test == PHOTOGRAPHS]), row.difference
+        yield (row.measure, f"{factor} ({model_label(row.model)})", ANIMALS[test == PHOTOGRAPHS]), row.difference
 
 
-def steps(rows: Sequence[Compared]) -> Found:
+def photograph_points(rows: Sequence[Compared]) -> Found:
     """Yield accuracies by the number of photographs in training."""
     what = {OWN: "photographs of each tested animal", OTHERS: "other animals photographed"}
     held = any(row.place.test == HELD_OUT for row in rows)
@@ -175,7 +174,7 @@ def steps(rows: Sequence[Compared]) -> Found:
             yield from (((panel, row.model, start, row.place.count), its) for start, its in both if its.clusters)
 
 
-def rungs(rows: Sequence[Ladder]) -> Found:
+def image_points(rows: Sequence[Ladder]) -> Found:
     """Yield accuracies by the number of distinct images of photographs."""
     for row in rows:
         panel = f"{row.measure}, by distinct images of photographs"

@@ -1,4 +1,4 @@
-"""Which models are trained on what, for each question, and on which photographs. Needs no torch."""
+"""The training runs of each question, and the photographs that they train on. Free of torch."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,42 +14,43 @@ FACTORS: tuple[Factor, ...] = get_args(Factor)
 BINDING, SPATIAL = "binding", "spatial"
 SYNTHETIC, OWN, OTHERS = "synthetic", "own", "others"
 PHOTOGRAPHS, NATURAL, HELD_OUT = "photographs", "natural", "held-out"  # worlds of tests
-VARIED = ("textures", "backgrounds", "vocabulary")  # factors that are worlds of their own
-FEWEST = 3  # animals: fewer have no pair for training, validation and test
+VARIED = ("textures", "backgrounds", "vocabulary")  # factors that need a world of their own
+FEWEST = 3  # animals: fewer make no pairs for training, validation and test
 
 
-class Training(NamedTuple):
+class TransferRun(NamedTuple):
+    """A training run."""
+
     model: str
     seed: int
     kind: str = BINDING
     world: str = SYNTHETIC
-    """What the run is trained on: rendered animals, photographs of the tested animals, or photographs of other
-    animals."""
+    """What the run is trained on: rendered animals, or photographs of the tested or of other animals."""
     count: int = 0
     """Photographs of each tested animal, or number of other animals."""
     images: int = 0
     """Number of distinct images, drawn from all; 0: all."""
     tuned: bool = False
-    """Whether the training starts from the synthetic run of its model and seed."""
+    """Whether the run starts from the weights of the synthetic run of its model and seed."""
     factor: str = ""
     """The factor that is changed in the synthetic world."""
 
     @property
-    def start(self) -> "Training | None":
-        """The run from whose weights this one starts."""
-        return Training(self.model, self.seed, self.kind) if self.tuned else None
+    def start(self) -> "TransferRun | None":
+        """The run whose weights this one starts from; None if it starts from scratch."""
+        return TransferRun(self.model, self.seed, self.kind) if self.tuned else None
 
     @property
-    def place(self) -> "Training":
+    def place(self) -> "TransferRun":
         """The same run with seed 0, which stands for the runs of all seeds."""
         return self._replace(seed=0)
 
 
-class Photographs(NamedTuple):
+class AnimalPhotographs(NamedTuple):
     """The files of photographs, by animal."""
 
     tested: dict[str, tuple[Path, ...]]
-    """Animals that the synthetic world has too."""
+    """Animals that the synthetic world has as well."""
     others: dict[str, tuple[Path, ...]]
     """All other animals."""
 
@@ -60,8 +61,8 @@ class Photographs(NamedTuple):
         return found if len(found) >= FEWEST else {}
 
 
-class Material(NamedTuple):
-    """How many photographs there are to train on."""
+class PhotographCounts(NamedTuple):
+    """How many photographs can be trained on."""
 
     several: int
     """The most photographs of a tested animal besides the one that is held out; 0 if too few animals have several."""
@@ -71,117 +72,124 @@ class Material(NamedTuple):
     """The factors that can be changed."""
 
 
-def trainings(config: Any, material: Material, part: str) -> list[Training]:
-    """The training runs of one question, by model and seed."""
-    makers = {ZERO_SHOT: zero_shot, FINE_TUNING: fine_tuning, WORTH: worth, FACTORS_PART: factors}
-    every = (Training(model, seed) for seed in range(config.seeds) for model in config.models)
+def runs_of_question(config: Any, material: PhotographCounts, part: str) -> list[TransferRun]:
+    """Return the training runs of one question, for all models and seeds."""
+    makers = {ZERO_SHOT: zero_shot_runs, FINE_TUNING: fine_tuning_runs, WORTH: worth_runs, FACTORS_PART: factor_runs}
+    every = (TransferRun(model, seed) for seed in range(config.seeds) for model in config.models)
     return [run for plain in every for run in makers[part](config, material, plain)]
 
 
-def all_trainings(config: Any, material: Material) -> list[Training]:
-    """The training runs of all questions, each once."""
-    return list(dict.fromkeys(training for part in config.parts for training in trainings(config, material, part)))
+def all_runs(config: Any, material: PhotographCounts) -> list[TransferRun]:
+    """Return the training runs of all questions, each once."""
+    return list(
+        dict.fromkeys(training for part in config.parts for training in runs_of_question(config, material, part))
+    )
 
 
-def zero_shot(config: Any, material: Material, plain: Training) -> list[Training]:
+def zero_shot_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run of each kind of split."""
     return [plain, plain._replace(kind=SPATIAL)]
 
 
-def fine_tuning(config: Any, material: Material, plain: Training) -> list[Training]:
+def fine_tuning_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run, which has seen no photograph, and runs on more and more photographs.
 
-    On photographs of other animals no run starts from scratch, because these don't teach the names of the tested
-    animals.
+    No run on photographs of other animals starts from scratch, because these don't teach the tested animals' names.
     """
-    own, others = counts(config.photographs, material.several), counts(config.other_animals, material.others)
+    own, others = (
+        limit_counts(config.photographs, material.several),
+        limit_counts(config.other_animals, material.others),
+    )
     if not own and not others:
         return []
     scratch, tuned = ([plain._replace(world=OWN, count=n, tuned=tuned) for n in own] for tuned in (False, True))
     return [plain, *scratch, *tuned, *(plain._replace(world=OTHERS, count=n, tuned=True) for n in others)]
 
 
-def worth(config: Any, material: Material, plain: Training) -> list[Training]:
+def worth_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run, and runs on more and more images, from scratch and after synthetic training. Images
-    show as many photographs of each animal as fine-tuning has at most, without the held-out one."""
+    show as many photographs of each animal as fine-tuning uses at most, without the held-out one."""
     if not material.several:
         return []
-    most = plain._replace(world=OWN, count=counts(config.photographs, material.several)[-1])
+    most = plain._replace(world=OWN, count=limit_counts(config.photographs, material.several)[-1])
     return [plain, *(most._replace(images=n, tuned=tuned) for n in config.images for tuned in (False, True))]
 
 
-def factors(config: Any, material: Material, plain: Training) -> list[Training]:
+def factor_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run, and one for each changed factor; nothing for models that aren't in `with_factors`."""
     if plain.model not in config.with_factors:
         return []
     return [plain, *(plain._replace(factor=name) for name in config.factors if name in material.factors)]
 
 
-def counts(wanted: Sequence[int], most: int) -> list[int]:
-    """Limit the wanted numbers to `most`, and drop repeats; empty if `most` is 0."""
+def limit_counts(wanted: Sequence[int], most: int) -> list[int]:
+    """Return the wanted numbers, at most `most` each, without repeats; empty if `most` is 0."""
     return list(dict.fromkeys(min(count, most) for count in wanted)) if most else []
 
 
-def world_name(training: Training) -> str:
+def world_name(training: TransferRun) -> str:
     """Return the name of the world that a run is trained on."""
     if training.world == SYNTHETIC:
         return f"{SYNTHETIC}-{training.factor}" if training.factor in VARIED else SYNTHETIC
     return f"{training.world}-{training.count}-{training.seed}"
 
 
-def worlds_tested(training: Training) -> tuple[str, ...]:
-    """The worlds of photographs on which the binding of a run is tested."""
+def worlds_tested(training: TransferRun) -> tuple[str, ...]:
+    """Return the worlds of photographs that a run on a binding split is tested on."""
     held_out = f"{HELD_OUT}-{training.seed}"
     if training.world == OWN:
         return (held_out,)
     return (PHOTOGRAPHS, held_out)
 
 
-def material_of(config: Any, photographs: Photographs) -> Material:
-    """Count the photographs that there are to train on, and find the factors that can be changed."""
+def count_photographs(config: Any, photographs: AnimalPhotographs) -> PhotographCounts:
+    """Count the photographs that can be trained on, and find the factors that can be changed."""
     possible = [name for name in FACTORS if name != "backgrounds" or config.backgrounds]
     wider = set(WORLDS[config.world].animals) > photographs.tested.keys()
     possible = [name for name in possible if name != "vocabulary" or wider]
     most = max(map(len, photographs.several.values()), default=1) - 1
     others = len(photographs.others)
-    return Material(most, others if others >= FEWEST else 0, tuple(possible))
+    return PhotographCounts(most, others if others >= FEWEST else 0, tuple(possible))
 
 
-def worlds_of(config: Any, photographs: Photographs) -> Iterator[tuple[str, tuple[Mapping[str, Sequence[Path]], bool]]]:
-    """Yield the name of each world of photographs, with its files by animal and whether its animals keep their own
-    colours."""
-    material = material_of(config, photographs)
+def photograph_worlds(
+    config: Any, photographs: AnimalPhotographs
+) -> Iterator[tuple[str, tuple[Mapping[str, Sequence[Path]], bool]]]:
+    """Yield each world of photographs: its name, files by animal, and whether animals keep their own colours."""
+    material = count_photographs(config, photographs)
     yield PHOTOGRAPHS, (photographs.tested, False)
     yield NATURAL, (photographs.tested, True)
     for seed in range(config.seeds) if photographs.several else ():
-        tested = {name: held_out(files, seed) for name, files in photographs.several.items()}
+        tested = {name: held_out_file(files, seed) for name, files in photographs.several.items()}
         yield f"{HELD_OUT}-{seed}", (tested, False)
-    runs = (run._replace(model="", images=0, tuned=False) for run in all_trainings(config, material))
+    runs = (run._replace(model="", images=0, tuned=False) for run in all_runs(config, material))
     for training in dict.fromkeys(runs):
         if training.world == OWN:
             files = {
-                name: kept(pictures, training.seed, training.count) for name, pictures in photographs.several.items()
+                name: training_files(pictures, training.seed, training.count)
+                for name, pictures in photographs.several.items()
             }
         elif training.world == OTHERS:
-            files = {name: photographs.others[name] for name in drawn(photographs, training.seed, training.count)}
+            files = {
+                name: photographs.others[name] for name in draw_animals(photographs, training.seed, training.count)
+            }
         else:
             continue
         yield world_name(training), (files, False)
 
 
-def held_out(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
-    """The one photograph of an animal that is tested with a seed."""
+def held_out_file(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
+    """Return the one photograph of an animal that is tested with a seed."""
     return (files[seed % len(files)],)
 
 
-def kept(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
-    """Choose up to `count` photographs of an animal, without the one that `held_out` gives for this seed. A larger
-    choice contains the smaller ones."""
+def training_files(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
+    """Return `count` photographs of an animal, or fewer, without the held-out one; more contain fewer."""
     place = seed % len(files)
     return tuple([*files[place + 1 :], *files[:place]][:count])
 
 
-def drawn(photographs: Photographs, seed: int, count: int) -> list[str]:
+def draw_animals(photographs: AnimalPhotographs, seed: int, count: int) -> list[str]:
     """Choose up to `count` of the other animals at random, by a seed. A larger choice contains the smaller ones."""
     names = sorted(photographs.others)
     return sorted(names[k] for k in generator(seed, "other animals").permutation(len(names))[:count])

@@ -1,6 +1,6 @@
 """The photographs of a study, as `menagerie photos` writes them, and the files of the worlds that are made of them.
 
-No run is trained on a photograph of its tests: `shared_photographs` checks the files for it.
+`shared_photographs` checks that no run is trained on a photograph of its tests.
 """
 
 import json
@@ -23,32 +23,31 @@ from menagerie.studies.photographs.trainings import (
     FEWEST,
     SYNTHETIC,
     VARIED,
-    Material,
-    Photographs,
-    all_trainings,
+    AnimalPhotographs,
+    PhotographCounts,
+    all_runs,
+    photograph_worlds,
     world_name,
-    worlds_of,
     worlds_tested,
 )
 
 Worlds = Mapping[str, Path]  # the files of worlds by their names
 NAMES = ("photos.toml", "photos-wide.toml")
-PACKAGE_SIDE = 224  # pixels of the scenes for which the package's photographs are large enough, as by default there
-SIDE, MARGIN = 160, 2  # of pictures that take the place of photographs in a rehearsal
-EACH, VIEW = 2, 1000  # such pictures of each animal, and the first view: no scene of the study has it
+PACKAGE_SIDE = 224  # pixels: the largest scenes for which the package's photographs are large enough
+SIDE, MARGIN = 160, 2  # pixels, of pictures that take the place of photographs in a rehearsal
+EACH, VIEW = 2, 1000  # number of such pictures of each animal, and the first view, which no scene of the study has
 FURTHER = ("lion", "pig", "zebra", "camel")  # animals that the world of the rehearsal lacks
 CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside the world files
-# Further textures of the factor of this name: plain colours, in red, green and blue.
+# The textures that the factor `textures` adds: plain colours, as red, green and blue.
 COLORS = {"blue": (40, 70, 190), "yellow": (220, 190, 40), "purple": (130, 50, 150), "black": (25, 25, 25)}
-PATCH = 8  # pixels along the side of their pictures
+PATCH = 8  # side of their pictures, in pixels
 
 
-def photographs_of(config: Any, folder: Path) -> Photographs:
-    """Read the photographs of `--photos`; without it, write those of the package, or of a rehearsal, to `folder`
-    first."""
+def photographs_of(config: Any, folder: Path) -> AnimalPhotographs:
+    """Read the photographs of `--photos`; without it, first write the package's or a rehearsal's to `folder`."""
     synthetic = load_world(config.world)
     if config.photos:
-        return read_photographs(config.photos, synthetic)
+        return read_cutouts(config.photos, synthetic)
     from menagerie.envs.custom import photos
 
     if config.rehearsal and not config.package:
@@ -56,15 +55,15 @@ def photographs_of(config: Any, folder: Path) -> Photographs:
         photos.run(photos.Config(folder, cutouts=pictures, resolution=config.resolution))
     else:
         photos.run(photos.Config(folder, config.package, resolution=max(config.resolution, PACKAGE_SIDE)))
-    return read_photographs(folder, synthetic)
+    return read_cutouts(folder, synthetic)
 
 
-def read_photographs(folder: Path, synthetic: World) -> Photographs:
+def read_cutouts(folder: Path, synthetic: World) -> AnimalPhotographs:
     """Read the cut-outs of world files (`NAMES`) in `folder`. Raises if too few are of animals that `synthetic` has."""
     found: dict[str, tuple[Path, ...]] = {}
     for path in (folder / name for name in NAMES):
         if path.exists():
-            load_world(str(path))  # raises for what can't be drawn
+            load_world(str(path))  # raises if anything in it can't be drawn
             entries = read_table(path).animal.items()
             found |= {
                 name: tuple(folder / file for file in entry["cutouts"]) for name, entry in entries if "cutouts" in entry
@@ -77,12 +76,11 @@ def read_photographs(folder: Path, synthetic: World) -> Photographs:
             f"{folder} has photographs of {len(tested)} animals of world {synthetic.name!r}; the study needs {FEWEST} "
             f"or more, such as {', '.join(synthetic.animals[:FEWEST])}"
         )
-    return Photographs(tested, {name: found[name] for name in sorted(found) if name not in tested})
+    return AnimalPhotographs(tested, {name: found[name] for name in sorted(found) if name not in tested})
 
 
 def draw_pictures(world: World, folder: Path) -> Path:
-    """Write pictures that take the place of photographs: rendered animals, cut out along their masks. They show a
-    world's animals and a few further ones."""
+    """Write cut-outs of rendered animals, the world's and a few further ones, in place of photographs."""
     from PIL import Image
 
     from menagerie.envs.render.renderer import Renderer
@@ -90,7 +88,7 @@ def draw_pictures(world: World, folder: Path) -> Path:
 
     animals = (*world.animals, *(name for name in FURTHER if name not in world.animals))
     scenes = [Scene("desert", (Object(name, "white", "center"),), VIEW + k) for name in animals for k in range(EACH)]
-    drawn = replace(PUG, textures=("white",), backgrounds=("desert",))  # nothing else is shown, and all would be drawn
+    drawn = replace(PUG, textures=("white",), backgrounds=("desert",))  # a renderer draws its whole world
     images, masks = Renderer(drawn, SIDE).render(scenes)
     for number, (image, mask) in enumerate(zip(images, masks, strict=True)):
         rows, columns = (np.flatnonzero((mask > 0).any(axis)) for axis in (1, 0))
@@ -102,9 +100,9 @@ def draw_pictures(world: World, folder: Path) -> Path:
     return folder
 
 
-def write_worlds(config: Any, photographs: Photographs, folder: Path) -> dict[str, Path]:
-    """Write every world that the study needs; returns their files by name."""
-    chosen = dict(worlds_of(config, photographs))
+def write_worlds(config: Any, photographs: AnimalPhotographs, folder: Path) -> dict[str, Path]:
+    """Write all worlds that the study needs, and return their files by name."""
+    chosen = dict(photograph_worlds(config, photographs))
     rendered = [SYNTHETIC, *(f"{SYNTHETIC}-{factor}" for factor in VARIED)]
     files = {name: folder / f"{name}.toml" for name in (*chosen, *rendered)}
     for name, content in chosen.items():
@@ -118,7 +116,7 @@ def write_world(path: Path, extends: str, photographs: Mapping[str, Sequence[Pat
     worlds of several seeds with the same photographs share one atlas."""
     lines = [f"extends = {json.dumps(extends)}", f"animals = {json.dumps(sorted(photographs))}"]
     for animal, files in sorted(photographs.items()):
-        copies = [f"{CUTOUTS}/{copied(file, path.parent / CUTOUTS)}" for file in files]
+        copies = [f"{CUTOUTS}/{copy_by_hash(file, path.parent / CUTOUTS)}" for file in files]
         lines += ["", f"[animal.{json.dumps(animal)}]", f"cutouts = {json.dumps(copies)}"]
         lines += ['texture = "own"'] if natural else []
     start, _, seed = path.stem.rpartition("-")
@@ -126,8 +124,8 @@ def write_world(path: Path, extends: str, photographs: Mapping[str, Sequence[Pat
     write_text(path, "\n".join([f"name = {json.dumps(name)}", *lines]) + "\n")
 
 
-def copied(file: Path, folder: Path) -> str:
-    """Copy `file` into `folder` under a name with its hash, unless it is there already; returns the name."""
+def copy_by_hash(file: Path, folder: Path) -> str:
+    """Copy `file` into `folder` under a name with its hash, unless it is there already, and return the name."""
     name = f"{file.stem}-{sha256(file).hex()[:12]}{file.suffix.lower()}"
     if not (folder / name).exists():
         with whole_file(folder / name) as temporary:
@@ -136,7 +134,7 @@ def copied(file: Path, folder: Path) -> str:
 
 
 def write_synthetic(files: Worlds, config: Any, animals: Sequence[str]) -> None:
-    """Write the rendered worlds: the plain one, and with more textures, more backgrounds or all animals."""
+    """Write the rendered worlds: the unchanged one, and those with more textures, more backgrounds and all animals."""
     start, folder = f"extends = {json.dumps(config.world)}", files[SYNTHETIC].parent
     plain = [start, f"animals = {json.dumps(list(animals))}"]
     contents = {
@@ -150,7 +148,7 @@ def write_synthetic(files: Worlds, config: Any, animals: Sequence[str]) -> None:
 
 
 def more_textures(config: Any, folder: Path) -> list[str]:
-    """Lines of a world file that add plain colours to the world's own textures."""
+    """Return lines of a world file that add plain colours to the world's textures."""
     lines = [f"textures = {json.dumps([*WORLDS[config.world].textures, *COLORS])}"]
     for name, color in COLORS.items():
         write_patch(folder / f"{name}.png", color)
@@ -159,16 +157,15 @@ def more_textures(config: Any, folder: Path) -> list[str]:
 
 
 def more_backgrounds(config: Any, folder: Path) -> list[str]:
-    """Lines of a world file that add the photographs of `--backgrounds` to the world's own backgrounds; none without
-    that option."""
+    """Return lines of a world file that add the photographs of `--backgrounds`; none without that option."""
     if not config.backgrounds:
         return []
-    from menagerie.envs.custom.photo_sources import background_pictures
+    from menagerie.envs.custom.photos import background_pictures
 
     scenery = background_pictures(config.backgrounds)
     lines = [f"backgrounds = {json.dumps([*WORLDS[config.world].backgrounds, *scenery])}"]
     for name, pictures in scenery.items():
-        places = [f"{BACKGROUNDS}/{copied(picture, folder / BACKGROUNDS)}" for picture in pictures]
+        places = [f"{BACKGROUNDS}/{copy_by_hash(picture, folder / BACKGROUNDS)}" for picture in pictures]
         lines += [f"[background.{json.dumps(name)}]", f"image = {json.dumps(places)}"]
     return lines
 
@@ -181,8 +178,8 @@ def write_patch(path: Path, color: tuple[int, int, int]) -> None:
         Image.fromarray(np.full((PATCH, PATCH, 3), color, np.uint8)).save(temporary, "PNG")
 
 
-class Shared(NamedTuple):
-    """How many photographs a world of training and one of a test have, and how many of them are in both."""
+class CommonFiles(NamedTuple):
+    """The numbers of photographs of a training world, of a test world, and of both."""
 
     training: str
     trained: int
@@ -191,13 +188,13 @@ class Shared(NamedTuple):
     both: int
 
 
-def shared_photographs(config: Any, material: Material, files: Worlds) -> list[Shared]:
+def shared_photographs(config: Any, material: PhotographCounts, files: Worlds) -> list[CommonFiles]:
     """Compare the files of each world of photographs that is trained on with those of each world that its runs are
     tested on.
 
-    Raises if the same photograph is in both, whatever its files are called.
+    Raises if a photograph is in both, even under different names.
     """
-    runs = [run for run in all_trainings(config, material) if run.world != SYNTHETIC]
+    runs = [run for run in all_runs(config, material) if run.world != SYNTHETIC]
     pairs = dict.fromkeys((world_name(run), test) for run in runs for test in worlds_tested(run) if test in files)
     rows = []
     for world, test in pairs:
@@ -207,7 +204,7 @@ def shared_photographs(config: Any, material: Material, files: Worlds) -> list[S
                 f"{trained[min(both)]} of training world {world!r} and {tested[min(both)]} of test world {test!r} are "
                 "the same photograph (SHA-256); remove one of them from the folder of --photos or --cutouts"
             )
-        rows.append(Shared(world, len(trained), test, len(tested), len(both)))
+        rows.append(CommonFiles(world, len(trained), test, len(tested), len(both)))
     return rows
 
 

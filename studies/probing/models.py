@@ -14,7 +14,7 @@ from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.validation import SIDE, Range, Several
 from menagerie.generators.splits.probe import ProbeRecipe, chosen
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.studies.scoring.study import ScoringStudy, about_models, left_out
+from menagerie.studies.scoring.study import ScoringStudy, about_models, left_out_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from menagerie.studies.measures.bits import Bits
     from menagerie.studies.probing.piece import ProbePiece
     from menagerie.studies.scoring.models import Model
-    from menagerie.studies.scoring.trained_on import Scored
+    from menagerie.studies.scoring.trained_on import ScoredTest
 
 # Of models that no study here trained.
 WORLD, RESOLUTION = "pug", 64
@@ -56,9 +56,9 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def tested(self) -> "Sequence[Model]":
         from menagerie.models.towers.config import TowerConfig
-        from menagerie.studies.scoring.models import models_of
+        from menagerie.studies.scoring.models import parse_models
 
-        return models_of(self.models, self.embedding, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
+        return parse_models(self.models, self.code, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
 
     @cached_property
     def probe_set(self) -> ProbeRecipe:
@@ -116,36 +116,38 @@ class ProbeModels(ScoringStudy):
 
     def export(self, records: "Records") -> None:
         """Write all rows of the measure into `bits.csv`."""
-        from menagerie.studies.pages.probes import found, write_rows
+        from menagerie.studies.pages.probes import rows_at_steps, write_measure_rows
 
-        write_rows(records.out / "bits.csv", found(records, self.bits))
+        write_measure_rows(records.out / "bits.csv", rows_at_steps(records, self.bits))
 
     def page(self, records: "Records") -> "Iterator[Part]":
         from menagerie.studies.frame.parts import Facts, Heading
-        from menagerie.studies.pages.probes import found, parts
-        from menagerie.studies.scoring.trained_on import parts as on_training
+        from menagerie.studies.pages.probes import parts, rows_at_steps
+        from menagerie.studies.scoring.trained_on import coverage_parts as on_training
 
         names = self.names(records)
-        yield from parts(found(records, self.bits), (), {}, names)
+        yield from parts(rows_at_steps(records, self.bits), (), {}, names)
         labels = {model.label: model.label for model in self.tested}
         yield from on_training(self.trained, "probe-set", labels, NOTHING_LEFT_OUT)
-        if left := left_out(records):
+        if left := left_out_pieces(records):
             yield Heading("Left out")
             yield Facts(left)
         yield from about_models(records, names)
 
     @cached_property
-    def trained(self) -> "list[Scored]":
+    def trained(self) -> "list[ScoredTest]":
         """What the training of each model had of the probe set."""
         from menagerie.generators.storage.split_file import read_split, split_name
         from menagerie.generators.trained_on import covered
-        from menagerie.studies.scoring.trained_on import Scored
+        from menagerie.studies.scoring.trained_on import ScoredTest
 
         split = read_split(self.bits.images.folder / split_name(self.probe_set))
         both = ((model, test) for model in self.tested for test in self.probe_set.tests)
         every = ((model.label, test, covered(model.training, split, test)) for model, test in both)
         # Bits are of all scenes; the counts say how many of these training had.
-        return [Scored(name, "The probe set", test, replace(had, left_out=frozenset())) for name, test, had in every]
+        return [
+            ScoredTest(name, "The probe set", test, replace(had, left_out=frozenset())) for name, test, had in every
+        ]
 
     def names(self, records: "Records") -> dict[str, str]:
         """The names of models in tables."""
@@ -156,13 +158,13 @@ class ProbeModels(ScoringStudy):
     def conclude(self, records: "Records") -> None:
         """Print the sentences of the page; raises if no model could be probed."""
         from menagerie.studies.frame.parts import Sentence
-        from menagerie.studies.pages.probes import found, parts
+        from menagerie.studies.pages.probes import parts, rows_at_steps
         from menagerie.studies.scoring.trained_on import print_training
 
-        left = left_out(records)
+        left = left_out_pieces(records)
         if not records.results and left:
             raise UserError(f"no model can be probed: {next(iter(left.values()))}")
-        said = parts(found(records, self.bits), (), {}, self.names(records))
+        said = parts(rows_at_steps(records, self.bits), (), {}, self.names(records))
         for part in said:
             if isinstance(part, Sentence):
                 print(part.text)

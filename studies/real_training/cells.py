@@ -24,18 +24,18 @@ from menagerie.studies.frame.cells import cell_of, options_of, recipe_line, towe
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
 from menagerie.studies.real_training.data import RealData
-from menagerie.studies.real_training.photographs import Numbers, Opening
+from menagerie.studies.real_training.photographs import CaptionCounts, Opening
 from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.results import finished
-from menagerie.studies.scoring.benchmark_piece import PIECES, piece_of
+from menagerie.studies.scoring.benchmark_piece import PIECES, benchmark_piece
 from menagerie.studies.scoring.models import Model
 
 NONE = "none"  # of --from: no trained weights
-BENCHMARKS = "benchmarks"  # folder of what cells do on these
+BENCHMARKS = "benchmarks"  # folder of the cells' results on benchmarks
 
 
 class TrainedOn(NamedTuple):
-    """What a cell is trained on, beside its seed."""
+    """What a cell is trained on, apart from its seed."""
 
     sources: str
     parser: str
@@ -43,9 +43,8 @@ class TrainedOn(NamedTuple):
     start: str
 
 
-def places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
-    """Yield each model with each combination of sources, parser, share of rendered scenes and start, once. A model that
-    reads no graphs has the default parser alone."""
+def training_places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
+    """Yield each model at each place, once; a model that reads no graphs has only the default parser."""
     every = (
         (model, place if "graphs" in spec_of(model).reads else place._replace(parser=DEFAULT))
         for place in starmap(TrainedOn, product(study.sources, study.parser, study.mix, study.starts or (NONE,)))
@@ -54,16 +53,16 @@ def places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
     return iter(dict.fromkeys(every))
 
 
-def grid_of(study: Any) -> Grid:
-    """Return a grid of one place, with the study's rendered scenes, towers and recipes."""
+def plain_grid(study: Any) -> Grid:
+    """Return a grid with a single place, with the study's rendered scenes, towers and recipes."""
     shared = {item.name for item in fields(study)} & {item.name for item in fields(Grid)} - {"base"}
     plain = Grid(**{name: getattr(study, name) for name in shared})
     return plain.with_recipe(replace(study.base or BindingRecipe(), world=study.world))
 
 
 def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dict[str, Any]) -> Start | None:
-    """Return the start that `--from` names for one model and seed; None for "none". Raises unless it is a checkpoint of
-    that model with these towers and options."""
+    """Return the starting weights that `--from` names for a model and seed; None for "none". Raises unless they are a
+    checkpoint of that model with these towers and options."""
     if name == NONE:
         return None
     folder = checkpoint_of(name, model, seed)
@@ -74,8 +73,7 @@ def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dic
 
 
 def checkpoint_of(name: str, model: str, seed: int) -> Path:
-    """Find the checkpoint of a model in a run, a cell or a checkpoint's folder; if there are several seeds, the one
-    with this seed. Raises unless exactly one fits."""
+    """Return the checkpoint of a model, and of this seed if there are several. Raises unless exactly one fits."""
     folders = find_checkpoints(Path(name)) if Path(name).exists() else []
     if not folders:
         raise UserError(f"--from {name}: there is no run, no cell and no checkpoint")
@@ -90,27 +88,26 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
         there = ", ".join(sorted({*seeds.values()}))
         raise UserError(f"--from {name}: it has no {model} of seed {seed}, only of {there}; lower --seeds")
     if len(same) > 1:
-        some = ", ".join(f"{folder.parent} ({described(folder)})" for folder in same[:4])
+        some = ", ".join(f"{folder.parent} ({cell_place(folder)})" for folder in same[:4])
         raise UserError(
             f"--from {name}: it has {len(same)} cells of {model}; name one of them: {some}{', …' * (len(same) > 4)}"
         )
     return same[0]
 
 
-def described(folder: Path) -> str:
+def cell_place(folder: Path) -> str:
     """Describe the place of a checkpoint's cell in its study."""
     return ", ".join(f"{axis} {value}" for axis, value in cell_place(folder.parent).items()) or "a lone checkpoint"
 
 
 @dataclass(frozen=True)
 class Described:
-    """What a plan needs to know of the photographs of some sources with one parser's graphs. For a plan they are read
-    only once."""
+    """What a plan needs to know about the photographs of some sources with one parser's graphs. They are read once."""
 
     photographs: str
     """Identity of the photographs with their captions and graphs."""
     opening: Opening
-    numbers: Numbers
+    numbers: CaptionCounts
     relational: bool
 
 
@@ -119,19 +116,19 @@ Photos = Mapping[tuple[str, str], Described]
 
 
 def arms_of(study: Any, photos: Photos) -> list[Arm]:
-    """Return all runs, seed by seed in the order of the study's places, each once."""
-    plain = grid_of(study)
+    """Return all runs, each once: seed by seed, and for each seed in the order of the study's places."""
+    plain = plain_grid(study)
     scenes = [arm for arm in grid(plain, **plain.axes) if arm.cell.model == study.models[0]] if any(study.mix) else []
     every = (
         arm_of(study, photos[place.sources, place.parser], scenes[seed] if place.mix else None, model, place, seed)
         for seed in range(study.seeds)
-        for model, place in places(study)
+        for model, place in training_places(study)
     )
     return list({arm.id: arm for arm in every}.values())
 
 
 def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
-    """Return one run. `scenes` is a run on the rendered scenes that are mixed in, None without any."""
+    """Return a run. `scenes` is a run on the rendered scenes that are mixed in; None if none are."""
     from menagerie.models.towers.preparation import towers_to_record
 
     grid = grid_with_steps(study, there.numbers.images)
@@ -143,7 +140,7 @@ def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: 
         synthetic=scenes.cell.data if scenes else None,
         opening=there.opening,
         numbers=there.numbers,
-        closed=closed(towers(grid, model)),
+        closed=has_closed_vocabulary(towers(grid, model)),
         relational=there.relational,
     )
     cell = cell_of(grid, model, data, seed)
@@ -154,20 +151,20 @@ def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: 
 
 
 def grid_with_steps(study: Any, images: int) -> Grid:
-    """Return the study's grid, with as many steps as its epochs take with so many photographs."""
-    grid = grid_of(study)
+    """Return the study's grid, with as many steps as its epochs take for this number of photographs."""
+    grid = plain_grid(study)
     if not study.epochs:
         return grid
     steps = max(1, math.ceil(study.epochs * images / grid.recipe.batch))
     return replace(grid, recipe=replace(grid.recipe, steps=steps))
 
 
-def closed(config: TowerConfig) -> bool:
-    """Whether towers have a closed vocabulary, which only small towers can have."""
+def has_closed_vocabulary(config: TowerConfig) -> bool:
+    """Return whether towers have a closed vocabulary, which only small towers can have."""
     return (config.tokenizer or "closed") == "closed" and config.architecture in SMALL_TOWERS
 
 
-def recipes(study: Any, photos: Photos) -> dict[str, str]:
+def recipe_lines(study: Any, photos: Photos) -> dict[str, str]:
     """Describe the recipe of each model, for each set of sources if they take different numbers of steps."""
     images = {sources: described.numbers.images for (sources, _), described in photos.items()}
     several = len(set(images.values())) > 1 and bool(study.epochs)
@@ -180,7 +177,7 @@ def recipes(study: Any, photos: Photos) -> dict[str, str]:
 
 
 def check_false_captions(arms: Iterable[Arm]) -> None:
-    """Raise before training for a model whose loss needs false captions of data that have none."""
+    """Raise for a model whose loss needs false captions of data that have none, before anything is trained."""
     for cell in (arm.cell for arm in arms):
         if negatives_of(cell.recipe, cell.negatives).texts and not cell.data.synthetic:
             raise UserError(
@@ -189,20 +186,19 @@ def check_false_captions(arms: Iterable[Arm]) -> None:
             )
 
 
-def pieces_of(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
-    """Yield an arm for each benchmark, if the cell is finished: its model is scored there, with texts read by the
-    cell's own parser."""
+def benchmark_arms(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
+    """Yield an arm for each benchmark if the cell is finished; texts have graphs of the cell's parser."""
     subjects = study.prepared.subjects.get(arm.labels["parser"], ())
     weights = known.weights(arm, arm.cell.name) if subjects else None
     for subject in subjects if weights else ():
-        model, skip = model_of(arm.cell.name, weights.folder, arm.cell.model), study.unknown_words == "skip"
-        piece = piece_of(model, subject, skip, device=device_for(study.device), below=f"{BENCHMARKS}/{PIECES}")
+        model, skip = model_of_cell(arm.cell.name, weights.folder, arm.cell.model), study.unknown_words == "skip"
+        piece = benchmark_piece(model, subject, skip, device=device_for(study.device), below=f"{BENCHMARKS}/{PIECES}")
         yield Arm(piece, {"benchmark": subject.label, "cell": arm.id})
 
 
-@lru_cache(maxsize=1024)  # its weights are hashed once
-def model_of(name: str, folder: Path, scorer: str) -> Model:
-    """Return the scorer of a cell as a model to be scored."""
+@lru_cache(maxsize=1024)  # weights are hashed once
+def model_of_cell(name: str, folder: Path, scorer: str) -> Model:
+    """Return the scorer of a cell as a model to evaluate."""
     return Model(name, Checkpoint(name, folder, scorer))
 
 

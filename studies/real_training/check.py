@@ -1,4 +1,4 @@
-"""The checks that may refuse a study on photographs before anything is made, and the report of `--check`."""
+"""The checks of a study on photographs before anything is made, and the report of `--check`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,54 +15,53 @@ from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.place import Place, one_node
 from menagerie.models.towers.config import READ_AS, file_and_tag
 from menagerie.studies.frame.checks import check_overrides
-from menagerie.studies.real_training.cells import NONE, grid_of
-from menagerie.studies.real_training.photographs import names_of
-from menagerie.studies.scoring.check import folders_given, reported, states
+from menagerie.studies.real_training.cells import NONE, plain_grid
+from menagerie.studies.real_training.photographs import split_sources
+from menagerie.studies.scoring.check import benchmark_states, folders_given, print_state
 
 
 def check(study: Any, preset: Any) -> None:
     validate(study)
     for together in study.sources:
         check_sources(together)
-    recipes = {recipe for some in study.sources for name in names_of(some) for recipe in sources.load(name).recipes}
+    recipes = {
+        recipe for some in study.sources for name in split_sources(some) for recipe in sources.load_source(name).recipes
+    }
     choose("caption recipe", study.caption, {"", *recipes})
     for parser in study.parser:
         read_parser(parser)
     for name in study.benchmarks:
-        check_benchmark(name)
+        check_not_own(name)
     check_training(study, preset)
-    check_start(study)
+    check_starts(study)
     if study.dry_run and study.rehearse:
-        raise UserError(
-            "--dry-run reads the files that are trained on, which --rehearse has yet to write; leave one out"
-        )
+        raise UserError("--dry-run reads the training files, which --rehearse has yet to write; leave one of them out")
 
 
-def check_benchmark(name: str) -> None:
-    """Raise for an unknown benchmark, and for the user's own benchmark, whose photographs training may show."""
-    if ":" in name and benchmarks.check_benchmark(name):
+def check_not_own(name: str) -> None:
+    """Raise for an unknown benchmark, and for a benchmark of the user's own, whose photographs training may show."""
+    if ":" in name and benchmarks.check_benchmark_name(name):
         raise UserError(
             f"--benchmarks {name}: models are scored on a benchmark of your own once they are trained, by "
-            f"menagerie transfer RUN --benchmarks {name}, RUN being the folder of this study; leave it out here"
+            f"menagerie transfer RUN --benchmarks {name}, where RUN is the folder of this study; leave it out here"
         )
     choose("benchmark", name, benchmarks.names())
 
 
 def check_sources(together: str) -> None:
     """Raise for an unknown source, and for one that is named twice."""
-    for name in names_of(together):
+    for name in split_sources(together):
         choose("source of photographs", name, sources.names())
-    if len(set(names_of(together))) < len(names_of(together)):
+    if len(set(split_sources(together))) < len(split_sources(together)):
         raise UserError(f"--sources {together}: one of them is named twice")
 
 
 def folders_of(study: Any) -> Given:
-    """Map each folder of a source or benchmark that `--images` replaces to the folders given instead. Raises if a
-    folder that sources read is given more than once."""
+    """Map each folder that `--images` replaces to those given. Raises if sources read it and several are given."""
     if not study.images:
         return {}
-    read_by_sources = {folder for name in sources.names() for folder in sources.load(name).images}
-    tests = {folder for name in benchmarks.names() for folder in benchmarks.load(name).images}
+    read_by_sources = {folder for name in sources.names() for folder in sources.load_source(name).images}
+    tests = {folder for name in benchmarks.names() for folder in benchmarks.load_benchmark(name).images}
     given = folders_given(study.images, read_by_sources | tests)
     if twice := next((name for name in sorted(read_by_sources) if len(given.get(name, ())) > 1), None):
         raise UserError(f"--images {twice} is given {len(given[twice])} times; training reads one folder for it")
@@ -73,7 +72,7 @@ def check_training(study: Any, preset: Any) -> None:
     """Raise for options of training that contradict one another or would change nothing."""
     if study.epochs and study.recipe.steps != preset.recipe.steps:
         raise UserError(
-            "--steps changes nothing beside --epochs, which count passes over the photographs; add --epochs 0"
+            "--steps changes nothing beside --epochs, the number of passes over the photographs; add --epochs 0"
         )
     if study.recipe.single_object_phase or study.recipe.singles_share is not None:
         raise UserError("--single-object-phase and --singles-share are for rendered scenes alone; leave them out")
@@ -81,8 +80,8 @@ def check_training(study: Any, preset: Any) -> None:
         raise UserError("--split takes one file here")
     if study.split and study.base != preset.base:
         raise UserError("--recipe changes nothing beside --split, whose file decides it; leave one of them out")
-    grid = grid_of(study)
-    check_overrides(grid, grid_of(preset))
+    grid = plain_grid(study)
+    check_overrides(grid, plain_grid(preset))
     scenes = {"--split": study.split, "--recipe": study.base != preset.base, "--world": study.world != preset.world}
     unused = [name for name, given in scenes.items() if given and (name == "--split" or not study.rehearse)]
     if unused and not any(study.mix):
@@ -93,8 +92,8 @@ def check_training(study: Any, preset: Any) -> None:
         )
 
 
-def check_start(study: Any) -> None:
-    """Raise if `--from` names no checkpoint, or, beside `--pretrained`, checkpoints that were trained from scratch."""
+def check_starts(study: Any) -> None:
+    """Raise if `--from` names no checkpoint or, beside `--pretrained`, checkpoints that were trained from scratch."""
     from menagerie.models.checkpoint import scorer_config
     from menagerie.models.library.load import find_checkpoints
 
@@ -112,8 +111,8 @@ def check_start(study: Any) -> None:
             )
 
 
-def check_weights(architecture: str, pretrained: str) -> None:
-    """Fetch pretrained weights unless they are here; raise if that fails, and say what to get."""
+def check_pretrained(architecture: str, pretrained: str) -> None:
+    """Fetch pretrained weights unless they are on this machine. Raises if that fails, and says what to get."""
     from menagerie.models.towers import paired
 
     text, image = pretrained, ""
@@ -128,11 +127,11 @@ def check_weights(architecture: str, pretrained: str) -> None:
     place = known.get("hf_hub", "").rstrip("/")
     where = f"huggingface.co/{place} (open_clip_model.safetensors)" if place else known.get("url", "its authors")
     how = f"FILE{READ_AS}{text}{image and paired.SEPARATOR + image}"
-    fetched(lambda: open_clip.download_pretrained(known), f"{text!r} of {architecture}", where, how)
+    fetch_weights(lambda: open_clip.download_pretrained(known), f"{text!r} of {architecture}", where, how)
 
 
 def check_image_weights(architecture: str, pretrained: str) -> None:
-    """Fetch the weights of a timm image tower unless they are here; raise if that fails."""
+    """Fetch the weights of a timm image tower unless they are on this machine. Raises if that fails."""
     import timm
 
     from menagerie.models.towers import paired
@@ -140,13 +139,13 @@ def check_image_weights(architecture: str, pretrained: str) -> None:
     name, image = paired.image_model(architecture), paired.weights_of(pretrained).image
     if not Path(image).is_file():
         where = f"huggingface.co/timm/{name}.{image} (model.safetensors)"
-        fetched(
+        fetch_weights(
             lambda: timm.create_model(f"{name}.{image}", pretrained=True), f"{image!r} of {name}", where, "TEXT+FILE"
         )
 
 
-def fetched(get: Callable[[], object], what: str, where: str, how: str) -> None:
-    """Fetch weights with `get`; raise if that fails, and say what to get."""
+def fetch_weights(get: Callable[[], object], what: str, where: str, how: str) -> None:
+    """Fetch weights with `get`. Raises if that fails, and says what to get."""
     try:
         with quiet():
             get()
@@ -158,14 +157,14 @@ def fetched(get: Callable[[], object], what: str, where: str, how: str) -> None:
 
 
 def report_states(study: Any) -> int:
-    """Print which sources and benchmarks of a study are complete; returns the exit status, 1 if one isn't."""
+    """Print which sources and benchmarks of a study are complete. Returns the exit status: 1 if one isn't."""
     from menagerie.generators.sources.registry import state
     from menagerie.studies.real_training.describe import opening_of
 
     there = []
-    for name in dict.fromkeys(name for together in study.sources for name in names_of(together)):
+    for name in dict.fromkeys(name for together in study.sources for name in split_sources(together)):
         place = opening_of(study, name, DEFAULT, KeptOut()).place(name, one_node)
-        there.append(reported(f"source {name}", state(sources.load(name), place)))
-    for bench in states(benchmarks.chosen(study.benchmarks), Place(study.data_root, folders=study.folders)):
-        there.append(reported(f"benchmark {bench.name}", bench, f", {bench.records} records"))
+        there.append(print_state(f"source {name}", state(sources.load_source(name), place)))
+    for bench in benchmark_states(benchmarks.load_benchmarks(study.benchmarks), Place(study.data_root, folders=study.folders)):
+        there.append(print_state(f"benchmark {bench.name}", bench, f", {bench.records} records"))
     return int(not all(there))

@@ -1,4 +1,4 @@
-"""Photographs with captions as the data of training runs, alone or with a share of a split in every batch."""
+"""Photographs with captions as the data of training runs, alone or with a share of a split in each batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.phrases import plain_text
-from menagerie.generators.sources.mixture import Mixture, Part
+from menagerie.generators.sources.mixture import CaptionedSubset, Mixture
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.studies.real_training.photographs import HeldOut, Numbers, Opening, held_out, open_photographs
+from menagerie.studies.real_training.photographs import CaptionCounts, HeldOut, Opening, hold_out, open_photographs
 from menagerie.studies.runs.data import CellData, Material, SplitData
 
-VERSION = 1  # of which photographs are held out, and of how parts are mixed
+VERSION = 1  # of the rule for held-out photographs, and of how parts are mixed
 
 
 @dataclass(frozen=True)
 class RealData:
-    """Captioned photographs of one or several sources; a split may supply a share `mix` of every batch."""
+    """Captioned photographs of one or several sources; a split may supply the share `mix` of each batch."""
 
     photographs: str
     """Identity of the photographs' images, captions and graphs."""
@@ -27,11 +27,11 @@ class RealData:
     mix: float
     """Share of the split in each batch."""
     synthetic: CellData | None
-    """The split that is mixed in; None where it has no share."""
+    """The split that is mixed in; None if none is."""
     closed: bool
-    """Whether models have a closed vocabulary, which has words without capitals and punctuation."""
+    """Whether models have a closed vocabulary, of words without capitals and punctuation."""
     opening: Opening = field(compare=False, repr=False)
-    numbers: Numbers = field(compare=False)
+    numbers: CaptionCounts = field(compare=False)
     relational: bool = field(default=False, compare=False)
     """Whether captions state relations."""
 
@@ -55,7 +55,7 @@ class RealData:
 
     @property
     def splits(self) -> tuple[SplitData, ...]:
-        """The split that is mixed in, unless that is a file of the user's."""
+        """The split that is mixed in, unless it is a file of the user's."""
         return (self.synthetic,) if isinstance(self.synthetic, SplitData) else ()
 
     def counts(self) -> dict[str, Any]:
@@ -67,36 +67,36 @@ class RealData:
         if opened.identity != self.photographs:
             raise UserError(
                 f"the photographs of {self.sources} in {self.opening.root} have changed since this run was started; "
-                "start the command again, which trains what they change"
+                "start the command again: it trains again what has changed"
             )
         inner = self.synthetic.open(file) if self.synthetic else None
-        return material(opened.sources, inner, self.mix, self.closed)
+        return assemble_material(opened.sources, inner, self.mix, self.closed)
 
 
-def material(photographs: Sequence[Photographs], inner: Material | None, mix: float, closed: bool) -> Material:
-    """Assemble the training data, with the held-out photographs as the one test."""
-    chosen = held_out(name for source in photographs for name in source.names_of_images)
+def assemble_material(photographs: Sequence[Photographs], inner: Material | None, mix: float, closed: bool) -> Material:
+    """Assemble the training data, with the held-out photographs as the only test."""
+    chosen = hold_out(name for source in photographs for name in source.names_of_images)
     test = HeldOut(photographs, [source.names_of_images for source in photographs], chosen)
     texts = {text for source in photographs for text in source.texts()}
     if closed:
         texts = {plain for text in texts if (plain := plain_text(text))}
-    train = mixed(rest_of(photographs, chosen), inner.train if inner else None, mix)
+    train = mix_sources(rest_of(photographs, chosen), inner.train if inner else None, mix)
     return Material(train, {"validation": test}, sorted(texts.union(inner.texts if inner else ())), {}, may_be_cut=True)
 
 
 def rest_of(photographs: Sequence[Photographs], chosen: frozenset[str]) -> list[Captioned]:
-    """Return the part of each source that isn't held out; raises if nothing is left of one."""
+    """Return the part of each source that isn't held out. Raises if nothing of a source is left."""
     parts = []
     for source in photographs:
         places = [k for k, name in enumerate(source.names_of_images) if name not in chosen]
         if not places:
             raise UserError(f"{source.name} has too few photographs: all {len(source)} would be held out; get more")
-        parts.append(Part(source, places))
+        parts.append(CaptionedSubset(source, places))
     return parts
 
 
-def mixed(parts: Sequence[Captioned], synthetic: Captioned | None, mix: float) -> Captioned:
-    """Mix the photographs of all sources, in proportion to their numbers, with a share of the split in every batch."""
+def mix_sources(parts: Sequence[Captioned], synthetic: Captioned | None, mix: float) -> Captioned:
+    """Mix the photographs of all sources, in proportion to their numbers, with a share of the split in each batch."""
     if mix == 1 and synthetic:
         return synthetic
     if not synthetic and len(parts) == 1:

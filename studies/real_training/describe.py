@@ -1,7 +1,7 @@
-"""Reads the photographs of a study once, in the command itself: what they are, how many, and their graphs.
+"""Reads the photographs of a study once, in the command itself: their identity, their numbers and their graphs.
 
-A rehearsal needs no outside file. It renders scenes and writes them as files of COCO, which the same readers read: what
-`menagerie export` writes becomes JPEG files with numbers for names, as COCO has.
+A rehearsal needs no file from elsewhere. It renders scenes and writes them as files of COCO, for the same readers: what
+`menagerie export` writes becomes JPEG files that are named by numbers, as COCO's are.
 """
 
 import json
@@ -18,16 +18,16 @@ from menagerie.envs.core.files import whole_file, write_text
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.reading import LARGEST_TEXT, read_json
 from menagerie.envs.worlds import load_world
-from menagerie.generators.benchmarks.registry import chosen
-from menagerie.generators.benchmarks.shown import images_of_tests
+from menagerie.generators.benchmarks.registry import load_benchmarks
+from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.export.write import export
+from menagerie.generators.export.write import export_split
 from menagerie.generators.parsers.parser import Unanswered
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.place import Place, one_node
-from menagerie.generators.sources.registry import load
+from menagerie.generators.sources.registry import load_source
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.arm import Arm
@@ -37,32 +37,31 @@ from menagerie.studies.real_training.cells import (
     Photos,
     arms_of,
     check_false_captions,
-    grid_of,
-    places,
+    plain_grid,
+    training_places,
 )
-from menagerie.studies.real_training.photographs import Opened, Opening, names_of, numbers_of, open_photographs
+from menagerie.studies.real_training.photographs import Opened, Opening, count_opened, open_photographs, split_sources
 from menagerie.studies.runs.split_file import make_splits
 from menagerie.studies.scoring.benchmark_piece import Subject, subjects_of
 from menagerie.studies.scoring.check import read_benchmarks
 from menagerie.studies.scoring.study import forget_left_out
 
-SEED = 1000  # above those of the study: other assignments of textures than its own scenes have
-# COCO's parts by the subset of a split that takes their place.
+SEED = 1000  # is added to the study's seed, so that textures are assigned otherwise than in its own scenes
+# For each subset of a split, the part of COCO whose place it takes.
 PARTS = {"train": "train2017", "unseen_pairs": "val2017"}
 QUALITY = 95
-BLOCK = 1024  # captions that are looked at together
+BLOCK = 1024  # captions that are read at once
 
 
 def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, workers: int) -> Path:
-    """Render scenes of a recipe and write them as files of COCO; returns their data root. Files that are there already
-    stay."""
+    """Render scenes of a recipe and write them as files of COCO, and return their data root. Existing files stay."""
     others = replace(recipe, seed=recipe.seed + SEED)
     images = SplitFolder(store, load_world(recipe.world), resolution)
     split = make_splits(images, [others], workers)[others]
     root, exported = out / "rendered", out / "rendered" / "export"
     root.mkdir(parents=True, exist_ok=True)
     subsets = [subset for subset in PARTS if subset in {"train", *recipe.all_tests}]
-    export(split, "coco", exported, subsets)
+    export_split(split, "coco", exported, subsets)
     first = 1
     for subset in subsets:
         content = read_json(exported / f"{subset}.json", most=LARGEST_TEXT)
@@ -72,10 +71,9 @@ def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, wo
 
 
 def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str, first: int) -> None:
-    """Write one part of COCO. Its photographs are numbered from `first`, because no two photographs of COCO share a
-    number."""
+    """Write one part of COCO, with photographs numbered from `first`: no two photographs of COCO share a number."""
     annotations = folder / "annotations" / f"captions_{part}.json"
-    if annotations.exists():  # which is written last
+    if annotations.exists():  # it is written last
         return
     numbers = {image["id"]: first + place for place, image in enumerate(content["images"])}
     entries = []
@@ -94,7 +92,7 @@ def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str
 def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Opening:
     """Return the settings by which photographs are found and read."""
     return Opening(
-        sources=names_of(sources),
+        sources=split_sources(sources),
         root=study.data_root.resolve(),
         folders=tuple((name, tuple(map(Path.resolve, paths))) for name, paths in study.folders.items()),
         resolution=study.resolution,
@@ -105,18 +103,18 @@ def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Open
     )
 
 
-def described(study: Any) -> dict[tuple[str, str], Described]:
-    """Describe the photographs that cells train on, by sources and parser, and print the counts. Photographs that tests
-    show are left out: those of COCO's validation set and of every benchmark on disk."""
+def describe_photographs(study: Any) -> dict[tuple[str, str], Described]:
+    """Describe the photographs that cells train on, by sources and parser, and print their numbers. Photographs that
+    tests show are left out: those of COCO's validation set and of all benchmarks on disk."""
     place = Place(study.data_root, study.resolution, folders=study.folders)
     out, found = images_of_tests(place, allow_unknown=study.allow_unknown), {}
-    for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in places(study)):
+    for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in training_places(study)):
         opening = opening_of(study, sources, parser, out)
         if parser != DEFAULT:
             opening = replace(opening, unanswered=parse_captions(opening, study.allow_unanswered))
         opened = open_photographs(opening)
-        numbers = numbers_of(opened, len(opening.unanswered))
-        found[sources, parser] = Described(opened.identity, opening, numbers, relational(opened))
+        numbers = count_opened(opened, len(opening.unanswered))
+        found[sources, parser] = Described(opened.identity, opening, numbers, any_relation(opened))
         print(f"{sources}: {numbers.images} photographs, {numbers.held_out} held out; {numbers.captions} captions")
         for what, left in (("photographs", numbers.left_out), ("texts", numbers.refused)):
             print("".join(f"  left out of {sources}: {count} {what}, {reason}\n" for reason, count in left), end="")
@@ -125,7 +123,7 @@ def described(study: Any) -> dict[tuple[str, str], Described]:
 
 
 def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
-    """Parse all captions of some sources with a progress bar, and keep the graphs; returns the captions that got no
+    """Parse all captions of some sources with a progress bar, and keep the graphs. Returns the captions without an
     answer.
 
     Raises for such captions unless they are allowed.
@@ -138,7 +136,7 @@ def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
         return one_node(text)
 
     for name in opening.sources:
-        load(name).open(opening.place(name, collect))
+        load_source(name).open(opening.place(name, collect))
     try:
         if texts:
             parse_all(parser, list(texts))
@@ -147,7 +145,8 @@ def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
     return frozenset(parser.unanswered())
 
 
-def relational(opened: Opened) -> bool:
+def any_relation(opened: Opened) -> bool:
+    """Return whether any caption states a relation."""
     return any(
         caption.graph.edges
         for source in opened.sources
@@ -158,7 +157,7 @@ def relational(opened: Opened) -> bool:
     )
 
 
-class Prepared(NamedTuple):
+class PreparedPhotographs(NamedTuple):
     """What a study has read."""
 
     photos: Photos
@@ -168,23 +167,22 @@ class Prepared(NamedTuple):
     """The benchmarks with their texts as a parser reads them, by parser."""
 
 
-def prepared(study: Any, out: Path) -> Prepared:
-    """Read all that a study trains on and is scored on. A rehearsal is first rendered into `out`."""
+def prepare_photographs(study: Any, out: Path) -> PreparedPhotographs:
+    """Read everything that a study trains on and is scored on. A rehearsal is first rendered into `out`."""
     if study.rehearse:
-        recipe = grid_of(study).recipe_given
+        recipe = plain_grid(study).recipe_given
         study = replace(study, data_root=write_files(recipe, out, study.store, study.resolution, study.cores))
-    photos = described(study)
+    photos = describe_photographs(study)
     arms = arms_of(study, photos)
     check_false_captions(arms)
     forget_left_out(out / BENCHMARKS)
     subjects = {} if study.dry_run else read_subjects(study, dict.fromkeys(arm.labels["parser"] for arm in arms))
-    return Prepared(photos, arms, subjects)
+    return PreparedPhotographs(photos, arms, subjects)
 
 
 def read_subjects(study: Any, parsers: Iterable[str]) -> dict[str, Sequence[Subject]]:
-    """Read the benchmarks, with their texts as each parser reads them; raises for a named benchmark that can't be
-    read."""
+    """Read the benchmarks with each parser's graphs. Raises if one that the user names can't be read."""
     workers = study.workers or usable_cores()
     place = Place(study.data_root, workers=workers, allow_missing=study.allow_missing, folders=study.folders)
-    read = read_benchmarks(chosen(study.benchmarks), bool(study.benchmarks), place)
+    read = read_benchmarks(load_benchmarks(study.benchmarks), bool(study.benchmarks), place)
     return {parser: subjects_of(read, parser, study.parses) for parser in parsers}

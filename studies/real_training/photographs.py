@@ -1,6 +1,6 @@
-"""Photographs of a data root as a study's cells read them, those that are held out of training, and how many there are.
+"""Photographs of a data root as a study's cells read them, those that are held out of training, and their numbers.
 
-The test on the held-out ones asks which of five captions is an image's own. It is taken while a run trains; nothing is
+The test on held-out photographs asks which of five captions belongs to an image. It runs during training; nothing is
 selected by it.
 """
 
@@ -24,20 +24,19 @@ from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.photographs import Photographs
 from menagerie.generators.sources.place import Place, one_node
-from menagerie.generators.sources.registry import load
+from menagerie.generators.sources.registry import load_source
 
 TOGETHER = "+"  # between the names of sources that are trained on together
 
 
-def names_of(together: str) -> tuple[str, ...]:
+def split_sources(together: str) -> tuple[str, ...]:
     """Split names such as "coco+visual_genome" into the names of the sources."""
     return tuple(name.replace("_", " ") for name in together.split(TOGETHER))
 
 
 @dataclass(frozen=True)
 class Opening:
-    """The settings by which photographs are found and read. Paths don't decide a cell's identity: what is read has an
-    identity of its own."""
+    """How photographs are found and read. Paths decide no identity: the photographs have one of their own."""
 
     sources: tuple[str, ...]
     root: Path
@@ -48,8 +47,7 @@ class Opening:
     parses: Path
     kept_out: KeptOut
     unanswered: frozenset[str] = frozenset()
-    """Captions to which the parser's server gave no answer. They are read as one node, and the server isn't asked
-    again."""
+    """Captions for which the parser's server gave no answer: they are one node, and aren't asked again."""
 
     def place(self, source: str, parse: Callable[[str], SceneGraph]) -> Place:
         """The location of one source's files, and the options by which they are read."""
@@ -59,12 +57,12 @@ class Opening:
             parse=parse,
             folders=dict(self.folders),
             kept_out=self.kept_out,
-            caption=self.caption if self.caption in load(source).recipes else "",
+            caption=self.caption if self.caption in load_source(source).recipes else "",
         )
 
 
 class Opened(NamedTuple):
-    """Photographs by source, and the parser that made their graphs; None where each caption is one node."""
+    """Photographs by source, and the parser that made their graphs; None if each caption is one node."""
 
     sources: Sequence[Photographs]
     parser: CaptionParser | None
@@ -77,13 +75,12 @@ class Opened(NamedTuple):
 
 
 def open_photographs(opening: Opening) -> Opened:
-    """Read the sources of a data root. Captions without a graph are parsed, unless their graphs are kept from
-    before."""
+    """Read the sources of a data root. Captions are parsed unless their graphs were kept before."""
     parser = open_parser(opening.parser, opening.parses) if opening.parser != DEFAULT else None
     parse = parser or one_node
     if parser and opening.unanswered:
         parse = AnsweredAlone(parser, opening.unanswered)
-    return Opened([load(name).open(opening.place(name, parse)) for name in opening.sources], parser)
+    return Opened([load_source(name).open(opening.place(name, parse)) for name in opening.sources], parser)
 
 
 @dataclass(frozen=True)
@@ -97,16 +94,16 @@ class AnsweredAlone:
         return one_node(text) if text in self.whole else self.parser(text)
 
 
-SHARE, LEAST = 0.05, 10  # of the photographs; of few a fifth at most
+SHARE, LEAST = 0.05, 10  # of the photographs; at most a fifth of few
 OTHERS = 4  # captions of other photographs
 GROUP = "caption"
 
 
-def held_out(names: Iterable[str]) -> frozenset[str]:
-    """Choose the names of photographs that aren't trained on: those with the smallest hashes, which don't depend on
-    what else is in the data.
+def hold_out(names: Iterable[str]) -> frozenset[str]:
+    """Choose the names of photographs that aren't trained on: those with the smallest hashes, whatever else is in the
+    data.
 
-    A photograph that two sources have has one name, and is held out of both.
+    A photograph that two sources share has one name, and is held out of both.
     """
     ranked = sorted(set(names), key=lambda name: (seed_of(0, "held out", name), name))
     count = max(round(SHARE * len(ranked)), min(LEAST, len(ranked) // 5))
@@ -114,10 +111,9 @@ def held_out(names: Iterable[str]) -> frozenset[str]:
 
 
 class HeldOut(Benchmark):
-    """A benchmark of held-out photographs: an item has a photograph with its caption and those of some others, which
-    are held out too."""
+    """A benchmark of held-out photographs: an item has one, its caption, and captions of other held-out ones."""
 
-    looked_at = GROUP
+    logged_task = GROUP
 
     def __init__(self, sources: Sequence[Captioned], names: Sequence[Sequence[str]], chosen: frozenset[str]) -> None:
         """`names` has the names of the photographs of each source, `chosen` those that are held out."""
@@ -137,7 +133,7 @@ class HeldOut(Benchmark):
         import torch
 
         places = [self.places[self.order[number]] for number in numbers]
-        none = self.sources[0].images([])  # gives an empty batch its size
+        none = self.sources[0].images([])  # gives an empty batch its shape
         return torch.cat([none, *(self.sources[s].images([i]) for s, i in places)])
 
     def _caption(self, name: str) -> Caption:
@@ -146,7 +142,7 @@ class HeldOut(Benchmark):
         return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
 
     def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
-        """Make an item that asks for a photograph's caption among those of others; None if no other caption differs."""
+        """Make the item that asks for a photograph's caption among others; None if no other caption differs from it."""
         others: list[Caption] = []
         said = {plain_text(known[name].text)}
         for k in generator(0, "other captions", name).permutation(len(known)).tolist():
@@ -160,7 +156,7 @@ class HeldOut(Benchmark):
 
 
 @dataclass(frozen=True)
-class Numbers:
+class CaptionCounts:
     """Counts of photographs and captions, for reports."""
 
     images: int
@@ -175,30 +171,29 @@ class Numbers:
     """How many captions the parser parsed, and how many are one node, in words."""
 
 
-def numbers_of(opened: Opened, unanswered: int = 0) -> Numbers:
-    """Count opened photographs and their captions; captions that are `unanswered` are one node because the parser's
-    server gave no answer."""
-    chosen = held_out(name for source in opened.sources for name in source.names_of_images)
+def count_opened(opened: Opened, unanswered: int = 0) -> CaptionCounts:
+    """Count opened photographs and their captions, `unanswered` of which are one node for want of an answer."""
+    chosen = hold_out(name for source in opened.sources for name in source.names_of_images)
     kept = sum(name not in chosen for source in opened.sources for name in source.names_of_images)
-    return Numbers(
+    return CaptionCounts(
         images=kept,
         held_out=sum(map(len, opened.sources)) - kept,
         captions=sum(source.counts()["captions"] for source in opened.sources),
-        left_out=added(source.left_out for source in opened.sources),
-        refused=added(source.refused_texts for source in opened.sources),
-        parsed=parsed_of(opened, unanswered),
+        left_out=add_counts(source.left_out for source in opened.sources),
+        refused=add_counts(source.refused_texts for source in opened.sources),
+        parsed=parsed_in_words(opened, unanswered),
     )
 
 
-def parsed_of(opened: Opened, unanswered: int) -> str:
+def parsed_in_words(opened: Opened, unanswered: int) -> str:
     """Say how many captions were parsed, and how many are one node; empty if none needed a parser."""
     if opened.parser is None or not opened.parser.counts().captions:
         return ""
-    text = opened.parser.counts().text.partition(";")[0]  # how many were known before is of one command alone
+    text = opened.parser.counts().text.partition(";")[0]  # the number of graphs kept before differs between commands
     return text + (f", and {unanswered} without an answer" if unanswered else "")
 
 
-def added(parts: Iterable[Mapping[str, int]]) -> tuple[tuple[str, int], ...]:
+def add_counts(parts: Iterable[Mapping[str, int]]) -> tuple[tuple[str, int], ...]:
     """Add up the counts of several sources, by reason."""
     total: Counter[str] = Counter()
     for part in parts:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import read_record
-from menagerie.generators.benchmarks.photographs import PhotographSet
-from menagerie.generators.benchmarks.shown import images_of_tests
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
+from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
 from menagerie.generators.trained_on import Training, read
-from menagerie.studies.real_training.photographs import Opening, held_out, names_of, open_photographs
+from menagerie.studies.real_training.photographs import Opening, hold_out, open_photographs, split_sources
 from menagerie.studies.runs.folder import CONFIG
 from menagerie.studies.runs.results import read_result
 
@@ -19,8 +19,8 @@ Files = list[tuple[ImageFiles, list[int]]]
 """Readers of image files, each with the numbers of its images."""
 
 
-def had_of(training: Training, bench: PhotographSet) -> str:
-    """Say how many texts and image files of a benchmark a training had, and what isn't known of it."""
+def training_had(training: Training, bench: PhotographBenchmark) -> str:
+    """Say how many texts and image files of a benchmark a training had, and what isn't known about it."""
     texts, files, gaps = set(), [], list(training.unknown)
     for part in training.parts:
         texts |= read(part).texts
@@ -37,28 +37,30 @@ def had_of(training: Training, bench: PhotographSet) -> str:
         return gaps[0]
     tested = {text.text for text in bench.texts}
     shown = len(set(map(bench.files.file_of, bench.files.names)))
-    counts = f"{len(tested & texts)} of {len(tested)} texts, {shared(files, bench.files)} of {shown} image files"
+    counts = (
+        f"{len(tested & texts)} of {len(tested)} texts, {count_shared_files(files, bench.files)} of {shown} image files"
+    )
     return "; ".join([counts, *gaps])
 
 
-def shared(trained: Files, tested: ImageFiles) -> int:
-    """Count the tested files whose bytes a trained file has. Files are read only where their sizes are the same."""
+def count_shared_files(trained: Files, tested: ImageFiles) -> int:
+    """Count the tested files with the same bytes as a trained file. Only files of the same size are read."""
     sizes = {files.bytes_of(index) for files, indices in trained for index in indices}
     of_test = [(tested, [index for index in range(len(tested)) if tested.bytes_of(index) in sizes])]
     of_both = {tested.bytes_of(index) for _, indices in of_test for index in indices}
-    known = digests(trained, of_both)
+    known = digests_of_sizes(trained, of_both)
     ((_, alike),) = of_test
     return len({tested.file_of(tested.names[index]) for index in alike if tested.digest_of(index) in known})
 
 
-def digests(every: Files, sizes: Collection[int]) -> set[str]:
-    """The digests of the files that have one of these sizes."""
+def digests_of_sizes(every: Files, sizes: Collection[int]) -> set[str]:
+    """Return the digests of the files with one of these sizes."""
     return {files.digest_of(index) for files, indices in every for index in indices if files.bytes_of(index) in sizes}
 
 
 @lru_cache(maxsize=2)
 def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
-    """The texts and image files that a cell was trained on. Raises unless they lie where they did, unchanged."""
+    """Return the texts and image files that a cell was trained on. Raises if they have moved or changed."""
     result, run = read_result(cell) or {}, cell.parents[1]
     config = read_record(run / CONFIG)["config"]
     root = run / "rendered" if config["rehearse"] else Path(config["data_root"])
@@ -67,7 +69,7 @@ def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
         folders[name] = (*folders.get(name, ()), Path(path).resolve())
     place = Place(root, config["resolution"], folders=folders)
     opening = Opening(
-        sources=names_of(result["sources"]),
+        sources=split_sources(result["sources"]),
         root=root.resolve(),
         folders=tuple(folders.items()),
         resolution=config["resolution"],
@@ -79,7 +81,7 @@ def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
     opened = open_photographs(opening)
     if opened.identity != result["settings"]["data"]["photographs"]:
         raise UserError(f"those in {root} have changed since")
-    chosen = held_out(name for source in opened.sources for name in source.names_of_images)
+    chosen = hold_out(name for source in opened.sources for name in source.names_of_images)
     texts: set[str] = set()
     files: Files = []
     for source in opened.sources:

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from menagerie.envs.core.identity import defaults_version, differing, digest, identity_of
+from menagerie.envs.core.identity import changed_fields, defaults_version, digest, identity_of
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
@@ -83,7 +83,7 @@ class Cell:
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
         given["base"] = self.base.settings if self.base else None
         given["start"] = self.start.weights if self.start else ""
-        given |= {"graphs": differing(self.graphs), "parser": self.parser}
+        given |= {"graphs": changed_fields(self.graphs), "parser": self.parser}
         given |= defaults_version(spec_of(self.model).config)
         run = {"model": self.model, "seed": self.seed, "device": self.device, "threads": self.threads}
         return run | parts | {name: value for name, value in given.items() if value}

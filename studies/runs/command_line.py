@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import tyro
 
-from menagerie.envs.core.command_help import read_options, started_as
+from menagerie.envs.core.command_help import read_options, running_command
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.identity import differing
+from menagerie.envs.core.identity import changed_fields
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, Option
 from menagerie.envs.core.validation import PARTS, SHARE, SOME_PROCESSES, STEPS, THREADS, Range
@@ -62,7 +62,7 @@ def parse(
     listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     starts = Option("--preset NAME", f"Where the other options start: {listed}.")
     shown = (*[starts] * (len(presets) > 1), *more, *[RECIPE] * takes_recipes)
-    config = read_options(type(preset), rest, started_as(), description, preset, shown)
+    config = read_options(type(preset), rest, running_command(), description, preset, shown)
     if chosen.recipe and (changed := left_to_defaults(recipe, given, config)):
         print(f"--recipe {chosen.recipe} has the defaults of {recipe.kind} splits in place of the preset's: {changed}")
     return chosen.preset, config
@@ -75,7 +75,9 @@ def left_to_defaults(recipe: "SplitRecipe", preset: object, config: object) -> s
     def said(value: object) -> str:
         return (" ".join(map(str, value)) or "none") if isinstance(value, tuple) else str(value)
 
-    silent = [item.name for item in fields(recipe) if hasattr(preset, item.name) and item.name not in differing(recipe)]
+    silent = [
+        item.name for item in fields(recipe) if hasattr(preset, item.name) and item.name not in changed_fields(recipe)
+    ]
     return ", ".join(
         f"{name} {said(now)} ({said(before)})"
         for name in silent
@@ -99,7 +101,7 @@ class ScorerOptions:
 
     def of(self, model: str) -> dict[str, Any]:
         """The options of a model that differ from its paper's."""
-        return differing(getattr(self, spec_of(model).flag))
+        return changed_fields(getattr(self, spec_of(model).flag))
 
     def replaced(self, model: str, options: Mapping[str, Any]) -> "ScorerOptions":
         """These options, with some options of a model changed."""

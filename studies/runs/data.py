@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from menagerie.envs.core.identity import defaults_version, differing, plain
+from menagerie.envs.core.identity import changed_fields, defaults_version, json_value
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import VERSION, PairCounts, SplitRecipe
@@ -88,7 +88,7 @@ class SplitData:
     @property
     def axes(self) -> dict[str, Any]:
         """The fractions of training pairs, and other varied settings."""
-        return {name: plain(getattr(self.recipe, name)) for name in (*FRACTIONS, *self.varied)}
+        return {name: json_value(getattr(self.recipe, name)) for name in (*FRACTIONS, *self.varied)}
 
     @property
     def name(self) -> str:
@@ -111,7 +111,7 @@ class SplitData:
     def settings(self) -> dict[str, Any]:
         """The recipe's kind and its version, the images, and fields that differ from defaults."""
         texts = {"kind": self.recipe.kind, "version": VERSION, **defaults_version(type(self.recipe))}
-        return texts | {"store": self.store, "split": differing(self.recipe.resolved())}
+        return texts | {"store": self.store, "split": changed_fields(self.recipe.resolved())}
 
     @property
     def splits(self) -> "tuple[SplitData, ...]":

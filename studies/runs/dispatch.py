@@ -8,7 +8,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.progress import PlainLines
-from menagerie.envs.core.server_start import load
+from menagerie.envs.core.server_start import import_modules
 from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, cancelling, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
@@ -29,7 +29,7 @@ def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> Non
         return
     trains = isinstance(job, Job)
     if trains:
-        load(MODULES)
+        import_modules(MODULES)
     if trains and processes > 1:
         from menagerie.studies.runs.task_processes import run_in_processes
 

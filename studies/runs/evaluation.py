@@ -60,7 +60,7 @@ def summaries(
 ) -> dict[str, dict[str, Any]]:
     """Return the results of each task, and of four-way items under each of `rules` (None: under all). Accuracies of an
     empty subset are None."""
-    from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, judged, summarise
+    from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, apply_rule, summarise
 
     outcomes: dict[str, list[Outcome]] = {task: [] for task in test.tasks if task != FOUR_WAY}
     four_way_items: dict[str, list[Outcome]] = (
@@ -69,9 +69,9 @@ def summaries(
     for item, matrix in zip(test.items, scores, strict=True):
         if item.task == FOUR_WAY:
             for part, found in four_way_items.items():
-                found.append(judged(FOUR_WAY_RULES[part], matrix))
+                found.append(apply_rule(FOUR_WAY_RULES[part], matrix))
         else:
-            outcomes[item.task].append(judged(partial(test.outcome, item), matrix))
+            outcomes[item.task].append(apply_rule(partial(test.outcome, item), matrix))
     tasks = {}
     for task, found in outcomes.items():
         official, neutral, tie_rate, n = summarise(found)
@@ -118,7 +118,7 @@ def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) 
     from menagerie.generators.benchmarks.benchmark import summarise
     from menagerie.models.evaluation.scoring import score_items
 
-    items = [item for item in test.items if item.task == test.looked_at]
+    items = [item for item in test.items if item.task == test.logged_task]
     if most is not None and len(items) > most:
         chosen = generator(0, "sample of swaps").choice(len(items), most, replace=False)
         items = [items[i] for i in sorted(chosen)]

@@ -18,14 +18,16 @@ import msgspec
 import menagerie
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers, writing
-from menagerie.envs.core.identity import differences, plain
+from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.machine import usable_cores
-from menagerie.envs.core.provenance import commit, without_passwords
+from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.runs.differences import describe_differences
 from menagerie.studies.runs.machine import processor
+from menagerie.studies.runs.passwords import without_passwords
 from menagerie.studies.runs.results import read_result
 
 CONFIG, LOCK = "config.json", ".lock"
@@ -77,7 +79,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 
     Options of scorers are compared for models that both have. Those of further models are added to the record.
     """
-    file, wanted = out / CONFIG, plain(asdict(config))
+    file, wanted = out / CONFIG, json_value(asdict(config))
     if not file.exists():
         write_record(file, {"config": wanted, "id": secrets.token_hex(8), **provenance()}, indent=1)
         return
@@ -89,7 +91,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
     before, now = recorded.get("scorers", {}), wanted.get("scorers", {})
     one_sided = {f"scorers.{flag}" for flag in before.keys() ^ now.keys()}
     named_so = {"pretrained": config.pretrained} if same_weights(recorded, config) else {}
-    if others := differences(recorded | named_so, config, ignored | one_sided):
+    if others := describe_differences(recorded | named_so, config, ignored | one_sided):
         if {path.name for path in out.iterdir()} <= {CONFIG, LOCK}:  # nothing was made yet
             file.unlink()
             return claim(out, config, ignored)

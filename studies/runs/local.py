@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import Stopped, UserError
-from menagerie.envs.core.processes import call, end_processes, end_with_parent, workers_context
+from menagerie.envs.core.processes import call_in_worker, end_processes, end_with_parent, workers_context
 from menagerie.envs.core.progress import PlainLines, progress_bar
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.job import AnyJob
@@ -60,7 +60,7 @@ def run_one(job: AnyJob, messages: Any) -> int | str:
             messages.put((job.id, News(step, text)))
 
     try:
-        call(job.run, report, ending.release)
+        call_in_worker(job.run, report, ending.release)
         ending.check()
     except UserError as error:
         said = str(error)

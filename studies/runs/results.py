@@ -7,18 +7,8 @@ import msgspec
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_text
-from menagerie.envs.core.records import (
-    FILES,
-    RESULT,
-    check_file,
-    damaged,
-    file_digest,
-    noted_in,
-    read_record,
-    read_records,
-    result_in,
-    write_record,
-)
+from menagerie.envs.core.records import check_digest, file_digest, read_record, read_records, write_record
+from menagerie.models.cell_results import FILES, RESULT, damaged_result, recorded_digest, result_in
 
 Numbers = dict[str, float | None]
 
@@ -76,7 +66,7 @@ def read_result(folder: Path) -> dict[str, Any] | None:
     """Read the result in a folder; None if there is none yet."""
     result = result_in(folder, Result)
     if result is not None and not result.keys() & {"subsets", "tasks"}:
-        raise damaged(folder / RESULT, "it has no numbers")
+        raise damaged_result(folder / RESULT, "it has no numbers")
     return result
 
 
@@ -85,8 +75,8 @@ def checked_file(folder: Path, name: str) -> Path:
 
     A file without a recorded digest isn't checked.
     """
-    if digest := noted_in(read_result(folder) or {}, name):
-        check_file(folder / name, digest)
+    if digest := recorded_digest(read_result(folder) or {}, name):
+        check_digest(folder / name, digest)
     return folder / name
 
 

@@ -1,4 +1,4 @@
-"""Trials of searches for few images: what was tried, how it did, and what that says of the images that are needed."""
+"""Trials of searches for few images: their settings and results, and the images that models need."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 DASH = "–"
-# As many as the paper preset searches. Noise alone gives shares, too: in simulations of four parameters that do nothing
-# the greatest share is below 0.63 in 95 % of searches with 12 settings, 0.39 with 40, 0.31 with 60, 0.22 with 100.
+# The number of trials of the paper's preset. Noise alone gives shares too: in simulations of four parameters without
+# any effect the largest share is below 0.63 in 95 % of searches with 12 settings, 0.39 with 40, 0.31 with 60, 0.22 with
+# 100.
 FEWEST = 60
 
 
 class Setting(NamedTuple):
-    """One point of the space that is searched."""
+    """A point of the space that is searched."""
 
     pairs: float
     """Fraction of the trainable animal pairs in train."""
@@ -34,44 +35,42 @@ class Setting(NamedTuple):
     """Share of a batch that shows single-object scenes."""
 
 
-class Judged(NamedTuple):
-    """The runs of a setting, and their results."""
+class SettingRuns(NamedTuple):
+    """The runs of a setting, and their accuracy on validation."""
 
     arms: Sequence[Arm]
-    """All runs that are planned so far, finished ones too."""
+    """All runs that are planned so far, including finished ones."""
     chosen: Sequence[Arm]
-    """The runs by which the setting is judged: of all seeds, or of as many as tell that it misses the target."""
+    """The runs by which the setting is judged: of all seeds, or of as many as show that it misses the target."""
     validations: Sequence[float]
-    """Accuracy on validation of the chosen runs that have ended."""
+    """Accuracy on validation of each chosen run that has ended."""
     accuracy: float | None
-    """The accuracy on validation over the chosen runs; None until all of them have ended, and if one diverged."""
+    """Accuracy on validation over the chosen runs; None until all of them have ended, and if one diverged."""
     diverged: bool = False
     equal: Sequence[Arm] = ()
-    """The runs of the budget that all settings have."""
+    """The runs with the budget that all settings get."""
     capped: bool = False
-    """Whether the setting got the largest budget before validation had stopped rising."""
+    """Whether validation was still rising at the largest budget."""
 
 
-class Point(NamedTuple):
-    """One trial."""
+class SearchTrial(NamedTuple):
+    """A trial of one of the two searches, with its results."""
 
     question: str
     model: str
     trial: "FrozenTrial"
     setting: Setting
     images: int
-    judged: Judged
+    judged: SettingRuns
     records: Records
 
     @property
     def accuracy(self) -> float:
-        """Accuracy on validation over seeds, as settings are judged; 0 for a setting that hasn't ended or has no
-        value."""
+        """Accuracy on validation over seeds, which settings are judged by; 0 for a trial without a value."""
         return self.trial.values[1] if self.trial.values else 0.0
 
     def state(self, study: Any) -> str:
-        """The state of the trial: "complete"; "missed" if all seeds together are below the target; "pruned" if it ended
-        before that was known; or "running"."""
+        """Return "complete", "missed" (all seeds are below the target), "pruned" (ended before that), or "running"."""
         if not self.trial.values:
             return "pruned" if self.trial.state.is_finished() else "running"
         if self.question == "front" or study.budgets or self.accuracy >= study.target:
@@ -79,31 +78,32 @@ class Point(NamedTuple):
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
     def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
-        """Return, for each seed, the points and the number of swaps by animal pair on the test, or on the tests that
-        are named."""
-        return [tally(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen]
+        """Return each seed's points and numbers of swaps by animal pair, on the test or on other tests."""
+        return [
+            tally_swaps(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen
+        ]
 
     def here(self, study: Any) -> bool:
-        """Whether all seeds were trained in this folder."""
+        """Return whether all seeds were trained in this folder."""
         return len(self.judged.validations) == study.seeds
 
     def test(self, study: Any) -> float:
-        """Accuracy on the test over seeds: their mean or median, as on validation."""
+        """Return accuracy on the test: the mean or median over seeds, as on validation."""
         return (mean if study.budgets else median)(pareto.accuracies(self.tallies(study)))
 
     @property
     def images_seen(self) -> int:
-        """Images of all steps, including those of the stage that the model starts from."""
+        """Images of all steps, including those of the training that the model starts from."""
         return self.judged.chosen[0].cell.images_seen
 
     def row(self) -> list[str]:
-        """The trial's images, passes over them, and the setting, as texts."""
+        """Return the trial's images, the passes over them, and its setting, as texts."""
         fractions = [f"{share:.0%}" for share in self.setting[:2]]
         lone = [str(self.setting.singles_views), f"{self.setting.singles_share:.0%}"]
         return [str(self.images), f"{self.images_seen / self.images:.0f}", *fractions, *lone]
 
-    def at_equal_compute(self) -> "Point":
-        """Return the trial as it would be if it had been trained only with the budget that all settings get."""
+    def at_equal_compute(self) -> "SearchTrial":
+        """Return the trial as it would be with only the budget that all settings get."""
         from optuna.trial import create_trial
 
         scores = [self.records.score(arm) or 0.0 for arm in self.judged.equal]
@@ -111,8 +111,8 @@ class Point(NamedTuple):
         return self._replace(trial=trial, judged=self.judged._replace(chosen=self.judged.equal, validations=scores))
 
 
-def tally(folder: Path, tests: Sequence[str]) -> Tally:
-    """Sum up the points and the number of swaps of some tests, by animal pair."""
+def tally_swaps(folder: Path, tests: Sequence[str]) -> Tally:
+    """Return the points and the number of swaps of some tests, by animal pair."""
     from menagerie.studies.frame.estimate import points_in
 
     points = points_in(folder)
@@ -122,21 +122,21 @@ def tally(folder: Path, tests: Sequence[str]) -> Tally:
 
 
 def judged_by(study: Any) -> str:
-    """The word for the statistic over seeds by which settings are judged."""
+    """Return the name of the statistic over seeds by which settings are judged."""
     return "mean" if study.budgets else "median"
 
 
-def fronts_of(study: Any, points: Sequence[Point]) -> dict[str, list[Point]]:
-    """Each model's Pareto front, chosen on validation among the settings of the first search that were trained here."""
+def fronts_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, list[SearchTrial]]:
+    """Return each model's Pareto front on validation, of the settings of the first search trained in this folder."""
     fronts = {}
     for model in study.models:
-        mine = [p for p in points if (p.model, p.question) == (model, "front") and done(study, p)]
+        mine = [p for p in points if (p.model, p.question) == (model, "front") and is_complete(study, p)]
         fronts[model] = [mine[k] for k in pareto.front([p.images for p in mine], [p.accuracy for p in mine])]
     return fronts
 
 
-def done(study: Any, point: Point) -> bool:
-    """Whether a trial is complete, with all its seeds trained in this folder."""
+def is_complete(study: Any, point: SearchTrial) -> bool:
+    """Return whether a trial is complete, with all its seeds trained in this folder."""
     return point.state(study) == "complete" and point.here(study)
 
 
@@ -145,13 +145,13 @@ class Reached(NamedTuple):
 
     bound: Bound | None
     """None before any setting has ended."""
-    best: Point | None
-    """The setting with the fewest images that reached the target."""
+    best: SearchTrial | None
+    """The trial with the fewest images that reached the target."""
     most_missed: int | None
     """The most images of a setting that hasn't reached the target; None if all have."""
 
 
-def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
+def reached_of(study: Any, points: Sequence[SearchTrial], model: str) -> Reached:
     """Return the images that a model needs to reach the target, over the settings of both searches that have ended.
     Those that reached it in another folder are left out."""
     ended = [point for point in points if point.model == model and point.state(study) != "running"]
@@ -163,7 +163,7 @@ def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
     return Reached(bound, best, max(missed, default=None))
 
 
-def importances(points: Sequence[Point], model: str) -> dict[str, float]:
+def importances(points: Sequence[SearchTrial], model: str) -> dict[str, float]:
     """Return the share of the variance of accuracy, from 0 to 1, that each parameter explains alone, averaged evenly
     over the values that the others can have (functional analysis of variance, Hutter et al. 2014, by Optuna).
 
@@ -181,20 +181,20 @@ def importances(points: Sequence[Point], model: str) -> dict[str, float]:
     return FanovaImportanceEvaluator(seed=0).evaluate(tried, target=lambda trial: trial.values[1])
 
 
-def curve_of(study: Any, points: Sequence[Point], tests: Sequence[str] = ()) -> Curve:
-    """Return the settings with their results on the test, or on the tests that are named."""
+def curve_of(study: Any, points: Sequence[SearchTrial], tests: Sequence[str] = ()) -> Curve:
+    """Return settings with their results on the test, or on other tests."""
     return Curve([p.images for p in points], [p.tallies(study, tests) for p in points])
 
 
-def interval_of(study: Any, points: Sequence[Point], other: str) -> str:
-    """Return the interval of the ratio to another model; a dash if either has no setting with all seeds trained."""
+def ratio_interval(study: Any, points: Sequence[SearchTrial], other: str) -> str:
+    """Return the interval of the ratio to another model; a dash if either lacks a setting with all seeds."""
     both = [[p for p in points if p.model == model and p.here(study)] for model in (study.models[0], other)]
     curves = [curve_of(study, its, ("validation",)) for its in both]
     return pareto.image_ratio(*curves, study.target).interval if all(both) else DASH
 
 
-def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]:
-    """Count, for each model, the settings that got the largest budget before validation had stopped rising, and all
+def capped_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, tuple[int, int]]:
+    """Count, for each model, the settings for which validation was still rising at the largest budget, and all
     settings. A setting that both searches tried counts once."""
     settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in study.models}
     for point in points:
@@ -204,14 +204,13 @@ def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]
 
 
 def axis_of(study: Any) -> Axis:
-    """The smallest and the largest number of distinct images in the space."""
+    """Return the smallest and the largest number of distinct images in the space."""
     return Axis(study.images_of(study.least), study.images_of(study.everything))
 
 
-def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float]]:
-    """Return the hypervolume on validation of the first, the first two, ... settings, each with the trial number of the
-    last one."""
-    ended = [p for p in points if done(study, p)]
+def volumes_so_far(study: Any, points: Sequence[SearchTrial]) -> list[tuple[int, float]]:
+    """Return the hypervolume on validation of the first setting, the first two, ..., with the last trial's number."""
+    ended = [p for p in points if is_complete(study, p)]
     images, accuracy = np.array([p.images for p in ended], float), np.array([p.accuracy for p in ended])
     return [
         (ended[n - 1].trial.number, float(pareto.hypervolume(images[:n], accuracy[:n], axis_of(study))))
@@ -219,9 +218,8 @@ def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float
     ]
 
 
-def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
-    """Return a row for each further model: its name, how many times as many images the first model needs, and that in
-    words."""
+def ratio_rows(study: Any, points: Sequence[SearchTrial]) -> list[list[str]]:
+    """Return a row for each other model: its name, the first model's images by its own, and this in words."""
     first, *others = study.models
     need = {model: reached_of(study, points, model).bound for model in study.models}
     if None in need.values():
@@ -232,24 +230,23 @@ def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
     ]
 
 
-def on_the_test(study: Any, points: Sequence[Point]) -> list[str]:
-    """Write a sentence for each model that reached the target on validation: what accuracy on the test that setting
-    has, and whether this misses the target."""
+def sentences_on_test(study: Any, points: Sequence[SearchTrial]) -> list[str]:
+    """Write a sentence on the accuracy on the test for each model that reached the target on validation."""
     said = []
     for model in study.models:
         if best := reached_of(study, points, model).best:
             test, known = best.test(study), f"{100 * best.accuracy:.1f} % on validation"
             has = f"On the test the setting by which {model} reached the target, {best.images} images, has "
             missed = (
-                f" and misses it: {known} was luck, or what was learnt doesn't carry over. The number of images, and "
-                "what is compared with it, hold for validation alone."
+                f" and misses the target: {known} was luck, or doesn't carry over to the test. The number of images "
+                "and comparisons with it hold for validation alone."
             )
             said.append(f"{has}{100 * test:.1f} %" + (f", {known}." if test >= study.target else missed))
     return said
 
 
-def trial_rows(study: Any, points: Sequence[Point]) -> list[dict[str, Any]]:
-    """Every trial as a row of a CSV file."""
+def trial_rows(study: Any, points: Sequence[SearchTrial]) -> list[dict[str, Any]]:
+    """Return all trials as rows of a CSV file."""
     return [
         {"question": p.question, "model": p.model, "trial": p.trial.number, "state": p.state(study)}
         | {**p.setting._asdict(), "images": p.images, "images_seen": p.images_seen}

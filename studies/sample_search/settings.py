@@ -1,4 +1,4 @@
-"""How much data of which kind: the options of a study of sample efficiency, its settings and their runs."""
+"""The options of a study of sample efficiency, the settings (how much data of which kind) and their runs."""
 
 import statistics
 from collections.abc import Mapping
@@ -41,11 +41,11 @@ class SampleStudy(SearchStudy):
     views: int = 8
     """Views of each training scene of two animals, and the most views of a single animal; the search goes down to 1."""
     test_pairs: Annotated[float, DATA, SHARE] = 0.1
-    """Share of all pairs that training never shows in any setting: the test."""
+    """Share of all pairs that no setting trains on: the test."""
     validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
-    """Seeds of each setting, whose median counts. With `budgets` their mean counts. Each seed decides what is drawn."""
+    """Seeds of each setting, whose median counts; with `budgets`, their mean. A seed decides all that is drawn."""
     trials_at_once: Annotated[int, tyro.conf.arg(name="at-once")] = 1
     target: Annotated[float, WHAT, FIRST] = 0.95
     """Accuracy that the second search has to reach."""
@@ -57,17 +57,16 @@ class SampleStudy(SearchStudy):
     larger one."""
     rise: Annotated[float, TRAINING, SHARE] = 0.01
     """Smallest rise that counts, as a share: 0.01 is a point. A setting that is closer to 100 % than that gets no
-    further budget beyond the first 1 + `patience`."""
+    budget beyond the first 1 + `patience`."""
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """The options that may have more values when a folder is continued. Seeds aren't among them: they decide by
-        what a setting is judged."""
+        """The options that may get more values when a folder is continued; not seeds, which all judge a setting."""
         return super().growing() - {"seeds"}
 
     @property
     def space(self) -> "Space":
-        """What is searched. `setting_of` rounds pairs and hard negatives to whole pairs."""
+        """The space that is searched. `setting_of` rounds pairs and hard negatives to whole pairs."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         return {
@@ -79,43 +78,41 @@ class SampleStudy(SearchStudy):
 
     @property
     def everything(self) -> Setting:
-        """The setting with most data."""
+        """The setting with the most data."""
         share = statistics.mean(self.singles_shares)
         return Setting(max(self.pairs), max(self.hard_negatives), self.views, share)
 
     @property
     def least(self) -> Setting:
-        """The setting with least data."""
+        """The setting with the least data."""
         return Setting(min(self.pairs), min(self.hard_negatives), 1, statistics.mean(self.singles_shares))
 
     @property
     def equal_steps(self) -> int:
-        """The largest budget that every setting is trained with, whatever its validation does; 0 without budgets."""
+        """The largest budget that every setting gets, whatever its validation; 0 without budgets."""
         return self.budgets[min(self.patience, len(self.budgets) - 1)] if self.budgets else 0
 
     def recipe_of(self, setting: Setting, seed: int) -> SplitRecipe:
-        """The recipe of a setting's split."""
+        """Return the recipe of a setting's split."""
         plain = self.split_of(seed, pairs=setting.pairs, hard_negatives=setting.hard_negatives)
         return replace(plain, singles_views=setting.singles_views)
 
     def setting_of(self, params: Mapping[str, Any]) -> Setting:
-        """Return the setting of a trial's parameters. Its fractions are those that come out in whole pairs, so that the
-        same data has one name and is trained on once."""
+        """Return the setting of a trial, its fractions those of whole pairs: the same data is trained on once."""
         requested = Setting(**{name: params[name] for name in Setting._fields})
         counts = counts_of(self.recipe_of(requested, 0))
         swapped = counts.swapped / counts.train if counts.train else 0.0
         return requested._replace(pairs=counts.train / counts.trainable, hard_negatives=swapped)
 
     def images_of(self, setting: Setting) -> int:
-        """The distinct training images of a setting; the same for all seeds."""
+        """Return the number of distinct training images of a setting, which is the same for all seeds."""
         return distinct_images(self.recipe_of(setting, 0))
 
     def training_of(self, model: str, share: float | None, steps: int = 0) -> Recipe:
         """Return the training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the
         steps.
 
-        Runs with a larger budget, `steps`, begin in the same way: the warm-up and the single-object phase take as
-        many steps.
+        Runs with a larger budget, `steps`, begin in the same way: warm-up and single-object phase keep their steps.
         """
         recipe = replace(training_recipe(self, model), singles_share=share)
         if model in tuned(self):
@@ -126,8 +123,7 @@ class SampleStudy(SearchStudy):
         return replace(recipe, steps=steps, single_object_phase=recipe.single_object_phase * recipe.steps / steps)
 
     def cell_of(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Cell:
-        """The training run of a model in a setting. `steps` is one of the study's budgets; 0 takes the study's own
-        steps."""
+        """Return the training run of a model in a setting, with the study's own steps or those of a budget, `steps`."""
         recipe, share = self.recipe_of(setting, seed), setting.singles_share
         data = SplitData(recipe, store_identity(self.store, recipe.world, self.resolution))
         cell, trained = plain_cell(self, model, data, recipe.seed), self.training_of(model, share, steps)
@@ -138,11 +134,11 @@ class SampleStudy(SearchStudy):
 
     @cached_property
     def made(self) -> dict[Any, Cell]:
-        """The cells made so far, kept because a plan asks for them again and again."""
+        """The cells made so far, which a plan asks for repeatedly."""
         return {}
 
     def arm(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Arm:
-        """A run of a setting."""
+        """Return a run of a setting."""
         key = (model, setting, seed, steps)
         if key not in self.made:
             self.made[key] = self.cell_of(*key)
@@ -155,17 +151,14 @@ class SampleStudy(SearchStudy):
         super().check_given(preset)
 
     def check(self) -> None:
-        """Raise for a space with nothing to search, and for a target, split, recipe or budgets with which a search
-        can't work."""
+        """Raise if there is nothing to search, or if target, split, recipe or budgets don't suit a search."""
         super().check()
         if not 0.5 < self.target <= 1:
             raise UserError(f"--target is above chance, 0.5, and at most 1; got {self.target:g}")
         if self.split:
-            raise UserError(
-                "--split: the amount of data is searched here, which a file fixes; give its --recipe instead"
-            )
+            raise UserError("--split fixes the amount of data, which is searched here; give --recipe instead")
         if not hasattr(self.recipe_given, "singles_views"):
-            raise UserError(f"--recipe: splits of kind {self.kind} have no singles_views, over which is searched")
+            raise UserError(f"--recipe: splits of kind {self.kind} have no singles_views, which is searched here")
         check_budgets(self)
         for name in ("test_pairs", "validation"):
             if not getattr(self, name):
@@ -178,7 +171,7 @@ class SampleStudy(SearchStudy):
 
 
 def check_budgets(study: SampleStudy) -> None:
-    """Raise for budgets that don't rise from --steps, or whose longer runs can't go on from shorter ones."""
+    """Raise for budgets that don't rise from --steps, or whose longer runs can't continue shorter ones."""
     if not study.budgets:
         given = [name for name in ("patience", "rise") if getattr(study, name) != getattr(SampleStudy, name)]
         if given:
@@ -187,4 +180,6 @@ def check_budgets(study: SampleStudy) -> None:
     if list(study.budgets) != sorted(set(study.budgets)) or study.budgets[0] != study.recipe.steps:
         raise UserError(f"--budgets rise from --steps, {study.recipe.steps}; got {study.budgets}")
     if study.recipe.decay is None:
-        raise UserError("--budgets needs --decay, such as 0.2: with a cosine no run goes on from a shorter one")
+        raise UserError(
+            "--budgets needs --decay, such as 0.2: with a cosine schedule no run can continue a shorter one"
+        )

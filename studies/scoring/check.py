@@ -1,4 +1,4 @@
-"""Finds out which benchmarks are complete on disk, without a model and without decoding an image."""
+"""Finds out which benchmarks are complete on disk, without a model and without decoding images."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -6,22 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.known_classes import key_of
-from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.benchmarks.known_classes import set_name
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.nearby import found_instead
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import State
 
 
-def states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
+def benchmark_states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
     for spec in specs:
-        problem, records = state_of(spec, replace(place, allow_missing=True, tag=None))
+        problem, records = problem_and_count(spec, replace(place, allow_missing=True, tag=None))
         yield State(spec.name, problem, spec.source, spec.licence, records)
 
 
-def reported(name: str, state: State, count: str = "") -> bool:
-    """Print the state of a benchmark or a source, and what to get for it; return whether it is complete."""
+def print_state(name: str, state: State, count: str = "") -> bool:
+    """Print the state of a benchmark or a source, and what to get for it. Returns whether it is complete."""
     print(f"{name}: {'complete' if state.complete else 'incomplete'}{count}", flush=True)
     if not state.complete:
         print(f"  {state.problem}\n  get it: {state.get}\n  licence: {state.licence}", flush=True)
@@ -29,8 +29,7 @@ def reported(name: str, state: State, count: str = "") -> bool:
 
 
 def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tuple[Path, ...]]:
-    """The paths of `--images FOLDER=PATH` by their FOLDER, which is one of the `known` folders; it may have several
-    paths."""
+    """Return the paths of `--images FOLDER=PATH` by FOLDER, one of `known`, which may have several."""
     folders: dict[str, tuple[Path, ...]] = {}
     for text in given:
         name, found, path = text.partition("=")
@@ -46,21 +45,21 @@ def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tup
 
 def read_benchmarks(
     specs: Sequence[BenchmarkSpec], named: bool, place: Place
-) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """Read the benchmarks of a command line: all of `specs` if it names them (`named`), otherwise the complete ones."""
-    return [(spec, spec.build(place)) for spec in specs] if named else usable(specs, place)
+) -> list[tuple[BenchmarkSpec, PhotographBenchmark]]:
+    """Read the benchmarks of a command line: all `specs` if the user names them, otherwise the complete ones."""
+    return [(spec, spec.build(place)) for spec in specs] if named else read_complete(specs, place)
 
 
-def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """Read the benchmarks whose files are complete. Prints their names, and why other complete ones can't be used."""
+def read_complete(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographBenchmark]]:
+    """Read the benchmarks whose files are complete. Prints their names, and why others with all files can't be used."""
     found = []
     for spec in specs:
-        if absent(spec, place):
+        if missing_files(spec, place):
             continue
         try:
             bench = spec.build(place)
         except UserError as error:
-            if not state_of(spec, replace(place, tag=None))[0]:
+            if not problem_and_count(spec, replace(place, tag=None))[0]:
                 print(f"left out: {spec.name}: {error}", flush=True)
             continue
         if not problem_of(spec, bench):
@@ -69,10 +68,10 @@ def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[Benchmark
     return found
 
 
-def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
-    """Return in words what is missing or wrong in a benchmark, and its number of records."""
-    if problem := absent(spec, place):
-        return "; ".join(filter(None, (problem, instead(spec, place)))), 0
+def problem_and_count(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
+    """Return what is missing or wrong in a benchmark, in words, and its number of records."""
+    if problem := missing_files(spec, place):
+        return "; ".join(filter(None, (problem, found_in_place(spec, place)))), 0
     try:
         bench = spec.build(place)
     except UserError as error:
@@ -80,8 +79,8 @@ def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
     return problem_of(spec, bench), len(bench.records) + sum(bench.missing.values())
 
 
-def absent(spec: BenchmarkSpec, place: Place) -> str:
-    """Name the files and folders that aren't there; empty if all are."""
+def missing_files(spec: BenchmarkSpec, place: Place) -> str:
+    """Name a missing file or folder of a benchmark, and say how many more are missing; empty if none is."""
     lacking = [name for name in (*spec.files, *spec.images) if not place.path(name).exists()]
     if lacking:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
@@ -91,35 +90,38 @@ def absent(spec: BenchmarkSpec, place: Place) -> str:
     return ""
 
 
-def instead(spec: BenchmarkSpec, place: Place) -> str:
-    """Return what lies in the benchmark's folders in place of its files, if that is known."""
+def found_in_place(spec: BenchmarkSpec, place: Place) -> str:
+    """Return what is in the benchmark's folders in place of its files, if that is known."""
     names = (*spec.files, *spec.one_of, *spec.images)
     return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
 
 
-def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
-    """Say what is missing in a benchmark whose files could be read; empty if nothing is."""
+def problem_of(spec: BenchmarkSpec, bench: PhotographBenchmark) -> str:
+    """Say what is missing in a benchmark whose files were read; empty if nothing is."""
     lost = sum(bench.missing.values())
     problems = [f"{lost} records lack their images: {bench.lacking}"] if lost else []
     problems += [
-        f"{name} has {found} records, not {official}" for name, official, found in differing(spec, counted(bench))
+        f"{name} has {found} records, not {official}"
+        for name, official, found in wrong_counts(spec, count_records(bench))
     ]
     return "; ".join(problems)
 
 
-def counted(bench: PhotographSet) -> Counter[str]:
+def count_records(bench: PhotographBenchmark) -> Counter[str]:
     """Count records by task, and all of them as "all", including those without images."""
     records = Counter(record.task for record in bench.records) + bench.missing
     return records + Counter({"all": records.total()})
 
 
-def differing(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield each name whose number of records isn't the official one, with the official number and ours. A name stands
-    for the task of that name or, if there is none, for all tasks whose names begin with it.
+def wrong_counts(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the names whose number of records isn't the official one, with the official number and ours. A name is that
+    of a task or, if there is no such task, the beginning of the names of several.
 
     Names of sets may be spelled as their folders are, "ImageNetV2" or "imagenetv2".
     """
-    there = {name: spec.sets[key_of(name)] for name, found in records.items() if found and key_of(name) in spec.sets}
+    there = {
+        name: spec.sets[set_name(name)] for name, found in records.items() if found and set_name(name) in spec.sets
+    }
     for name, count in (spec.counts | there).items():
         found = records[name] or sum(n for task, n in records.items() if task.startswith(f"{name} "))
         if found != count:

@@ -1,4 +1,4 @@
-"""Models on frozen benchmarks: splits whose digests were checked, all of whose scores are kept; and their cards."""
+"""Models on frozen benchmarks, which are splits with checked digests: all scores are kept, and cards are written."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ from menagerie.studies.cards.scores import FILE as SCORES
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.results import checked_file
-from menagerie.studies.scoring.models import Model, about, trainings
+from menagerie.studies.scoring.models import Model, explain_models, training_lines
 from menagerie.studies.scoring.splits import SplitPiece
 from menagerie.studies.scoring.study import named_results
-from menagerie.studies.scoring.trained_on import having, untrained
+from menagerie.studies.scoring.trained_on import with_items, without_left_out
 
 CARDS = "cards"
 
@@ -43,17 +43,17 @@ class FrozenPiece(SplitPiece):
     kept: ClassVar[tuple[str, ...]] = (FILE, SCORES)
 
     def evaluated(self, tests: Mapping[str, Benchmark], scorer: Scorer | Judge) -> Results:
-        """Return the results, and write all scores beside the predictions, those of left out records too."""
+        """Return the results, and write all scores beside the predictions, also those of left out records."""
         rows: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
         def keep(subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]]) -> None:
             both = zip(items, scores, strict=True)
             rows.update({(subset, item.task, item.record): row_of(subset, item, its) for item, its in both})
 
-        results = evaluate(self.folder, untrained(tests, self.covered), scorer, keep)
+        results = evaluate(self.folder, without_left_out(tests, self.covered), scorer, keep)
         counted = {*rows}
         for subset, test in tests.items():
-            rest = having(test, lambda item, of=subset: (of, item.task, item.record) not in counted)
+            rest = with_items(test, lambda item, of=subset: (of, item.task, item.record) not in counted)
             keep(subset, rest.items, score_items(scorer, rest) if rest.items else [])
         order = [(subset, item.task, item.record) for subset, test in tests.items() for item in test.items]
         marks = [(int(key not in counted),) for key in order] if len(counted) < len(order) else [()] * len(order)
@@ -62,7 +62,7 @@ class FrozenPiece(SplitPiece):
         return results
 
 
-def check_options(names: Sequence[str], world: str, resolution: int, default: int) -> None:
+def check_frozen_options(names: Sequence[str], world: str, resolution: int, default: int) -> None:
     """Raise for options that contradict a frozen benchmark among the splits."""
     for bench in (frozen(name) for name in names if name in FROZEN):
         for option, given, ours in (
@@ -76,68 +76,69 @@ def check_options(names: Sequence[str], world: str, resolution: int, default: in
                 )
 
 
-def kind_of(name: str) -> type[SplitPiece]:
-    """The class of pieces for a split of this name."""
+def piece_class(name: str) -> type[SplitPiece]:
+    """Return the class of the pieces of a split of this name."""
     return FrozenPiece if name in FROZEN else SplitPiece
 
 
-def made(name: str, root: Path, workers: int) -> Path | None:
-    """The split file of a frozen benchmark, rendered and checked; None for other splits."""
+def make_if_frozen(name: str, root: Path, workers: int) -> Path | None:
+    """Render and check a frozen benchmark, and return its split file; None for other splits."""
     return make_frozen(frozen(name), root, workers) if name in FROZEN else None
 
 
 def write_cards(records: Records) -> list[Path]:
     """Write a card of each model on each frozen benchmark into the folder of the study."""
-    found = list(pieces_of(records))
-    titles = [f"{portable(piece.tested)} on {piece.label}" for piece, _ in found]
+    found = list(frozen_pieces(records))
+    titles = [f"{portable_label(piece.tested)} on {piece.label}" for piece, _ in found]
     names = titles if len({*titles}) == len(titles) else [piece.name for piece, _ in found]
     files = file_names(names)
     models = {piece.model: piece.tested for piece, _ in found}
-    says = dict(zip(models, (line for model in models.values() for line in about([model]).values()), strict=True))
-    trained = trainings(list(models.values()))
+    says = dict(
+        zip(models, (line for model in models.values() for line in explain_models([model]).values()), strict=True)
+    )
+    trained = training_lines(list(models.values()))
     written = []
     for name, (piece, result) in zip(names, found, strict=True):
         origin = result["provenance"]
         model = OfModel(
-            portable(piece.tested),
+            portable_label(piece.tested),
             piece.tested.weights,
             says[piece.model],
             trained.get(piece.model, ""),
             (result.get("cut") or {}).get("texts", 0),
-            answers_of(piece.tested.source, result),
-            [OfTest(its, bare(str(had)), had.lost) for its, had in piece.covered.items() if had.records],
+            answers_of_judge(piece.tested.source, result),
+            [OfTest(its, without_folders(str(had)), had.lost) for its, had in piece.covered.items() if had.records],
         )
         program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
         scores = checked_file(piece.folder, SCORES)
         if not any(points(read_scores(scores))):
-            print(f"no card of {name}: its training had something of every record")
+            print(f"no card of {name}: its training had every record in part")
             continue
         bench, day = frozen(piece.label), origin["started"].partition("T")[0]
         written.append(write_card(records.out / CARDS, files[name], scores, bench, model, program, day))
     return written
 
 
-def answers_of(source: ScorerSource, result: Mapping[str, Any]) -> OfAnswers | None:
-    """What a card says of a judge's answers; None for a scorer."""
+def answers_of_judge(source: ScorerSource, result: Mapping[str, Any]) -> OfAnswers | None:
+    """Return what a card says about a judge's answers; None for a scorer."""
     if not isinstance(source, JudgeSource):
         return None
     counts = result["judged"]
     return OfAnswers(counts["items"], counts["undecided"], FORMS[source.form].compares_images)
 
 
-def portable(model: Model) -> str:
-    """Return a model's label for others to read, without the folders of its file on this machine or the address of a
-    server."""
-    return bare(model.cell if isinstance(model.source, JudgeSource) else model.label)
+def portable_label(model: Model) -> str:
+    """Return a model's label without folders of this machine or the address of a server."""
+    return without_folders(model.cell if isinstance(model.source, JudgeSource) else model.label)
 
 
-def bare(text: str) -> str:
-    """A text without the folders of the absolute paths in it."""
+def without_folders(text: str) -> str:
+    """Return a text without the folders of absolute paths in it."""
     return re.sub(r"(^|[:/( ])/(?:[^/:;,()\s]+/)*", r"\1", text)
 
 
-def pieces_of(records: Records) -> Iterator[tuple[FrozenPiece, Mapping[str, Any]]]:
-    """Yield the finished pieces of frozen benchmarks, as they lie in the study's folder, with their results."""
+def frozen_pieces(records: Records) -> Iterator[tuple[FrozenPiece, Mapping[str, Any]]]:
+    """Yield the finished pieces of frozen benchmarks in the study's folder, with their results."""
     for piece, result in named_results(records):
         if isinstance(piece, FrozenPiece):
             yield piece.job(records.out), result

@@ -1,5 +1,4 @@
-"""What judges answered, beside their scores: how many items have no verdict, how often the order of captions decided,
-and what it cost."""
+"""What judges answered, apart from their scores: items without a verdict, choices decided by place, and tokens."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,33 +19,35 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.parts import Part
     from menagerie.studies.frame.records import Records
 
-MOST_UNDECIDED = 0.05  # of items without a verdict, before a row is marked
+MOST_UNDECIDED = 0.05  # share of items without a verdict above which a row is marked
 ANSWERS = (
-    "Judges are models that answer questions. An item without a verdict has the points of guessing, by every rule, and "
-    "is counted here. Choices are asked in both orders; where the place decides, the same letter was answered in both. "
-    "If it was answered as surely in both, the item has the points of guessing too. "
-    "Tokens are of all answers that the scores are made of, also of those that were kept from before."
+    "Judges are models that answer questions. An item without a verdict counts as guessed, by every rule, and is "
+    "counted here. Choices are asked in both orders; if the place decides, the same letter was answered in both. If "
+    "both answers are equally sure, the item counts as guessed too. Tokens are those of all answers behind the scores, "
+    "including answers that were kept from before."
 )
 
 
 OF_SERVERS = ("logprobs", "tokens", "unanswered", "key", "at_once", "per_minute", "timeout", "attempts")
-OF_WORDS = ("logprobs", "tokens")  # likelihoods are asked for with neither
+OF_WORDS = ("logprobs", "tokens")  # questions of likelihood use neither
 
 
 def check_used(given: JudgeOptions, default: JudgeOptions, sources: Sequence[ScorerSource]) -> None:
     """Raise for an option that differs from its default but changes nothing for these models and forms."""
     for item in fields(given):
-        if getattr(given, item.name) != getattr(default, item.name) and (why := idle(item.name, given.forms, sources)):
+        if getattr(given, item.name) != getattr(default, item.name) and (
+            why := why_unused(item.name, given.forms, sources)
+        ):
             flag = "no-logprobs" if item.name == "logprobs" else item.name.replace("_", "-")
             raise UserError(f"--judge.{flag} changes nothing{why}; leave it out")
 
 
-def idle(name: str, forms: Sequence[str], sources: Sequence[ScorerSource]) -> str:
+def why_unused(name: str, forms: Sequence[str], sources: Sequence[ScorerSource]) -> str:
     """Say why an option changes nothing; empty if it changes something."""
     if not any(isinstance(source, JudgeSource) for source in sources):
         return ": no model among those given answers questions"
     if name in OF_SERVERS and not any(isinstance(source, ChatJudge) for source in sources):
-        return " without a chat:URL#MODEL, for only servers are asked with it"
+        return " without a chat:URL#MODEL: only questions to servers use it"
     if name == "prior" and "likelihood" not in forms:
         return " without --judge.forms likelihood"
     if name in OF_WORDS and set(forms) == {"likelihood"}:
@@ -55,8 +56,8 @@ def idle(name: str, forms: Sequence[str], sources: Sequence[ScorerSource]) -> st
 
 
 def questions_to(source: ScorerSource, benchmarks: Iterable[Benchmark]) -> int:
-    """Return the number of questions that a judge is asked about benchmarks, if it has answered none before; 0 for a
-    scorer, and for benchmarks that can't be asked about in its form."""
+    """Return the number of questions to a judge about benchmarks, if none was answered before; 0 for a scorer, and for
+    benchmarks that don't fit its form of questions."""
     if not isinstance(source, JudgeSource):
         return 0
     form = make_form(source.form, source.options, source.blind)
@@ -64,8 +65,8 @@ def questions_to(source: ScorerSource, benchmarks: Iterable[Benchmark]) -> int:
 
 
 def questions_about(form: QuestionForm, benchmark: Benchmark) -> int:
-    """The number of different questions about one benchmark. Equal images under two numbers, and equal texts of two
-    pools, count as different ones."""
+    """Return the number of different questions about a benchmark. Equal images with two numbers, and equal texts in two
+    pools, count as different."""
     if isinstance(benchmark, MatrixBenchmark):
         return sum(questions_in(form, pool) for pool in benchmark.pools) if form.compares_images else 0
     try:
@@ -77,26 +78,26 @@ def questions_about(form: QuestionForm, benchmark: Benchmark) -> int:
 
 
 def questions_in(form: QuestionForm, pool: Pool) -> int:
-    """The number of different questions about a pool: every image with every text, and texts alone for a prior."""
+    """Return the number of different questions about a pool: each image with each text, and texts alone for a prior."""
     images, texts = len({*pool.images}), len({phrasing.text for text in pool.texts for phrasing in text})
     return texts if form.blind else (images + bool(form.prior)) * texts
 
 
 def judged_record(scorer: "Scorer | Judge") -> dict[str, Any]:
-    """The counts of a judge, for a result; empty for a scorer."""
+    """Return the counts of a judge for its result; empty for a scorer."""
     if not isinstance(scorer, Judge):
         return {}
     return {"judged": scorer.totals(), "answered_by": list(scorer.models)}
 
 
-def undecided(result: Mapping[str, Any]) -> float:
-    """The share of a result's items that have no verdict."""
+def undecided_share(result: Mapping[str, Any]) -> float:
+    """Return the share of a result's items without a verdict."""
     counts = result.get("judged") or {}
     return counts.get("undecided", 0) / max(1, counts.get("items", 0))
 
 
 def check_verdicts(records: "Records") -> None:
-    """Raise if none of a judge's answers, about anything, gave a verdict."""
+    """Raise if none of a judge's answers gave a verdict."""
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for arm, result in records.results:
         counts[arm.cell.model].update(result.get("judged") or {})
@@ -104,37 +105,37 @@ def check_verdicts(records: "Records") -> None:
         if 0 < count["items"] == count["undecided"]:
             why = ", ".join(f"{count[problem]} {problem}" for problem in PROBLEMS if count[problem])
             raise UserError(
-                f"{model}: none of {count['items']} items has a verdict (answers: {why}), so it was not measured; "
-                "ask another model, or in another way (--judge)"
+                f"{model}: none of {count['items']} items has a verdict (answers: {why}), so nothing was measured; "
+                "ask another model, or ask in another way (--judge)"
             )
 
 
-def flagged(records: "Records", model: str, name: str) -> str:
-    """Return a model's name in tables, which says so if too many of its items have no verdict."""
-    worst = max((undecided(result) for arm, result in records.results if arm.cell.model == model), default=0.0)
+def flag_undecided(records: "Records", model: str, name: str) -> str:
+    """Return a model's name in tables, with a remark if too many of its items have no verdict."""
+    worst = max((undecided_share(result) for arm, result in records.results if arm.cell.model == model), default=0.0)
     return f"{name}, {worst:.0%} without a verdict" if worst > MOST_UNDECIDED else name
 
 
 def about_answers(records: "Records") -> "Iterator[Part]":
-    """Yield a section on what judges answered, piece by piece; nothing without judges."""
+    """Yield a section on what judges answered in each piece; nothing without judges."""
     from menagerie.studies.frame.parts import Facts, Heading
 
-    said = {arm.cell.name: sentence(result) for arm, result in records.results if result.get("judged")}
+    said = {arm.cell.name: answers_in_words(result) for arm, result in records.results if result.get("judged")}
     if said:
         yield Heading("What judges answered", ANSWERS)
         yield Facts(said)
 
 
-def sentence(result: Mapping[str, Any]) -> str:
-    """The counts of a result in words."""
+def answers_in_words(result: Mapping[str, Any]) -> str:
+    """Return the counts of a judge's result in words."""
     count = {"items": 0, "questions": 0, **result["judged"]}.get
-    parts = [f"{count('undecided', 0)} of {count('items')} items without a verdict ({undecided(result):.1%})"]
+    parts = [f"{count('undecided', 0)} of {count('items')} items without a verdict ({undecided_share(result):.1%})"]
     parts.append(f"{count('questions')} questions, {count('kept', 0)} of them answered before")
     parts += [f"{number} {problem}" for problem in PROBLEMS if (number := count(problem, 0))]
     if without := count("ungraded", 0):
-        parts.append(f"{without} answers without log-probabilities, right or wrong alone")
+        parts.append(f"{without} answers without log-probabilities, which are only right or wrong")
     if bounded := count("bounded", 0):
-        parts.append(f"{bounded} with one of both words not among the alternatives")
+        parts.append(f"{bounded} answers with one of the two words not among the alternatives")
     if choices := count("choices", 0):
         parts.append(
             f"the place decided {count('by_place', 0)} of {choices} choices ({count('by_place', 0) / choices:.1%})"

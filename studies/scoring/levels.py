@@ -1,4 +1,4 @@
-"""The first headline of each benchmark, with its interval: in a sentence, and as a dot of a figure."""
+"""The first headline of each benchmark, with its interval: in a sentence, and as a dot in a figure."""
 
 import math
 import statistics
@@ -6,34 +6,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from menagerie.envs.core.figures import COLOURS, chance_line
 from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST
 from menagerie.studies.analysis.words import wrap
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import OwnFigure, Part, Sentence
+from menagerie.studies.report.figures import COLOURS, chance_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_SAID = 6  # benchmarks of which a sentence says which model is best
+MOST_SAID = 6  # benchmarks with a sentence that says which model is best
 MOST_ROWS, MOST_PANELS = 12, 24  # that a figure shows
 ROW, NARROW, WIDE = 0.19, 2.05, 2.8  # inches: height of a row, width of a panel of many and of few
 FEW = 3  # panels that are wide
 SAYS = (
-    "Accuracy (%): of each benchmark the first of the numbers that its paper states. A line is an interval, nominally "
-    "of 95 %, over new records; a dot without a line has none, or was scored before intervals were kept."
+    "Accuracy (%): for each benchmark the first number that its paper states. Lines are intervals, nominally of 95 %, "
+    "over new records; a dot without a line has none, or was scored before intervals were kept."
 )
 
 
 def level_of(row: Mapping[str, Any]) -> Estimate:
-    """The accuracy of one model on one benchmark, with the interval that was computed when it was scored."""
+    """Return the accuracy of a model on a benchmark, with the interval that was computed when it was scored."""
     low, high = (math.nan if row.get(name) is None else float(row[name]) for name in ("low", "high"))
     return Estimate(float(row["official"]), low, high, int(row["n"]), int(row["n"]), 1, math.nan)
 
 
 def binomial(share: float, n: int) -> dict[str, float | None]:
-    """Return the interval of a share of n records that don't depend on one another (Wilson 1927); None for fewer than
-    `FEWEST` records and for a share of 0 or 1."""
+    """Return a share's interval over n records (Wilson 1927); None for under `FEWEST` of them or a share of 0 or 1."""
     from scipy.stats import binomtest
 
     if n < FEWEST or share in (0, 1):
@@ -47,8 +46,8 @@ def in_percent(share: float) -> str:
     return f"{100 * share:.1g}" if 0 < share < 0.001 else f"{100 * share:.1f}"
 
 
-def over_seeds(levels: Sequence[Estimate]) -> Estimate:
-    """The mean of the accuracies of several seeds.
+def seed_mean(levels: Sequence[Estimate]) -> Estimate:
+    """Return the mean of the accuracies of several seeds.
 
     Half the width of its interval is sqrt(a^2 + b^2). a is half the width of Student's interval of the seeds. b is the
     mean over seeds of the wider side of their intervals over records, which all seeds share; the other side may end at
@@ -92,7 +91,7 @@ class Levels(OwnFigure):
         return sorted(better, key=lambda row: statistics.mean(better[row]))
 
     def sentences(self) -> Iterator[str]:
-        """Yield sentences that say which row is best in each of the first panels."""
+        """Yield a sentence for each of the first panels on which row is best."""
         for panel in self.panels[:MOST_SAID]:
             its = {row: level for (at, row), level in self.levels.items() if at == panel}
             top = max(its.values(), key=lambda level: level.value)
@@ -138,20 +137,20 @@ class Levels(OwnFigure):
         return figure
 
 
-def named(benchmark: str, headline: str) -> str:
-    """Return the name of a headline; that of all records is just its benchmark's name."""
+def name_headline(benchmark: str, headline: str) -> str:
+    """Return the name of a headline; over all records it is just the benchmark's name."""
     return benchmark if headline in ("", "all") else f"{benchmark}, {headline}"
 
 
-def answer(part: Levels) -> Iterator[Part]:
-    """Yield the beginning of a page: sentences, then the figure; nothing if nothing is scored."""
+def level_parts(part: Levels) -> Iterator[Part]:
+    """Yield the beginning of a page: sentences, and then the figure; nothing if nothing is scored."""
     yield from map(Sentence, part.sentences())
     if part.levels:
         yield part
 
 
-def levels(found: Mapping[tuple[str, str], Estimate], chances: Mapping[str, float]) -> Levels:
-    """Make the figure, with a note on what it leaves out."""
+def level_figure(found: Mapping[tuple[str, str], Estimate], chances: Mapping[str, float]) -> Levels:
+    """Return the figure, with a note on what it leaves out."""
     part = Levels("first-headlines", found, chances)
     left = [
         f"Of {len(its)} {name} the {shown} are shown."

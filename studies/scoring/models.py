@@ -1,4 +1,4 @@
-"""The models of a command line. Each is a source of one scorer; a run of many cells gives a model for each cell."""
+"""The models of a command line. Each is the source of a scorer; a run of several cells is a model for each cell."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,32 +39,32 @@ class Model:
 
     @property
     def title(self) -> str:
-        """The label in tables of pages; it says so if the weights are random."""
+        """The label in tables of pages, with a remark if the weights are random."""
         untrained = isinstance(self.source, OpenCLIP) and not self.source.weights
         return f"{self.label}, untrained" if untrained else self.label
 
     @property
     def steps(self) -> int:
-        """The steps that a study here trained the model for; 0 where none did."""
-        recipe = trained(self).get("settings", {}).get("recipe")
+        """The steps for which a study trained the model; 0 if none did."""
+        recipe = training_record(self).get("settings", {}).get("recipe")
         return 0 if recipe is None else recipe.get("steps", Recipe.steps)
 
     @cached_property
     def training(self) -> Training:
-        """What the model's training had."""
+        """What the model was trained on."""
         return find_training(self.source)
 
     @cached_property
     def weights(self) -> str:
-        """Hash of all that decides the model's scores."""
+        """Hash of everything that decides the model's scores."""
         return self.source.identity()
 
 
-def models_of(
+def parse_models(
     names: Sequence[str], code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None
 ) -> list[Model]:
-    """Return all models that the names stand for. Raise for an unknown name, for a model that is given twice, for
-    a key that several servers would get, and without `judge` for models that answer questions."""
+    """Return the models that names stand for. Raises for an unknown name, for a model that is given twice, for a key
+    that several servers would get, and, without `judge`, for models that answer questions."""
     for given in code:
         if not is_own(given):
             raise UserError(f"--code {given} is no class of your own; write {given.removesuffix('.py')}.py:CLASS")
@@ -77,8 +77,8 @@ def models_of(
 
 
 def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None) -> list[Model]:
-    """Return what a name stands for: one model, a judge for each form of questions, or all cells of a run. The labels
-    of cells say in what these differ: their places in the study, and, if that isn't enough (another recipe, the base of
+    """Return what a name stands for: a model, a judge for each form of questions, or all cells of a run. Labels of
+    cells say how these differ: by their places in the study and, if that isn't enough (another recipe, the base of
     another cell), their ids."""
     if judge and (judges := find_judges(name, judge)):
         return [Model(f"{name} ({one.asked})", one, name, f"{one.model} ({one.asked})") for one in judges]
@@ -86,41 +86,41 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
     if len(folders) < 2:
         source = find_source(name, code, towers)
         if isinstance(source, Checkpoint):
-            return [of_cell(name, source, cell_place(source.folder.parent))]
+            return [cell_model(name, source, cell_place(source.folder.parent))]
         return [Model(name, source)]
     sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
     places = [cell_place(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
     differing = [dict(item for item in place.items() if item not in same) for place in places]
-    labels = [of_cell(name, source, place).label for source, place in zip(sources, differing, strict=True)]
+    labels = [cell_model(name, source, place).label for source, place in zip(sources, differing, strict=True)]
     ids = [
         {"cell": source.folder.parent.name} if labels.count(label) > 1 else {}
         for source, label in zip(sources, labels, strict=True)
     ]
-    models = [of_cell(name, source, place | more) for source, place, more in zip(sources, differing, ids, strict=True)]
+    models = [
+        cell_model(name, source, place | more) for source, place, more in zip(sources, differing, ids, strict=True)
+    ]
     return sorted(models, key=lambda model: model.label)
 
 
-def of_cell(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
-    """Return a cell as a `Model`. The model's `label` states the run, the scorer, and the cell's `place` in its study;
-    the model's `cell` states the same without the run."""
+def cell_model(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
+    """Return a cell as a `Model`: its `label` has run, scorer and `place`, its `cell` the same without the run."""
     model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
-    words = [f"{axis.replace('_', ' ')} {worded(axis, value)}" for axis, value in place.items()]
+    words = [f"{axis.replace('_', ' ')} {axis_text(axis, value)}" for axis, value in place.items()]
     label = f"{name}: {model}" + (f" ({where})" if where else "")
     return Model(label, source, name, ", ".join([model, *words]), tuple(place.items()))
 
 
 def less_seed(model: Model) -> tuple[Model, int]:
-    """Return a model without the seed in its place, and that seed, 0 if there is none."""
+    """Return a model without the seed in its place, and that seed; 0 if there is none."""
     place = dict(model.place)
     seed = place.pop("seed", 0)
     same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)
-    return (of_cell(model.run, model.source, place) if same else model), seed
+    return (cell_model(model.run, model.source, place) if same else model), seed
 
 
 def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
-    """For each label, the model without its seed, and the seed: cells that differ in their seed alone share a label,
-    other models keep their own."""
+    """Return, by label, each model without its seed, and the seed; cells that differ in it alone share a label."""
     found = {model.label: less_seed(model) for model in models}
     ways: dict[str, set[str]] = {}
     for model in models:
@@ -132,8 +132,8 @@ def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
 
 
 def settings_but_seed(model: Model) -> Any:
-    """The settings of a cell without its seeds, also those of its split and its base; empty for other models."""
-    return without_seeds(trained(model).get("settings", {}))
+    """Return the settings of a cell without seeds, also those of split and base; empty for other models."""
+    return without_seeds(training_record(model).get("settings", {}))
 
 
 def without_seeds(settings: Any) -> Any:
@@ -143,13 +143,13 @@ def without_seeds(settings: Any) -> Any:
 
 
 def world_of(model: Model) -> str:
-    """Return the world that a study here trained a model in; empty if none did, or if that isn't recorded."""
-    data = trained(model).get("settings", {}).get("data", {})
+    """Return the world in which a study trained a model; empty if none did, or if it isn't recorded."""
+    data = training_record(model).get("settings", {}).get("data", {})
     kind = KINDS.get(data.get("kind", ""))
     return data["split"].get("world", kind.world) if kind and "split" in data else ""
 
 
-def worded(axis: str, value: Any) -> str:
+def axis_text(axis: str, value: Any) -> str:
     """Return a value of an axis as text."""
     if axis in FRACTIONS and isinstance(value, float):
         return f"{value:.0%}"
@@ -157,8 +157,7 @@ def worded(axis: str, value: Any) -> str:
 
 
 def short_labels(models: Sequence[Model]) -> dict[str, str]:
-    """Return a shorter label for each label, unlike all others, for tables. If possible, a cell's label loses its run,
-    or at least all but the last of the run's folders."""
+    """Return shorter, unique labels for tables, by label: a cell's loses its run, or all but its last folder."""
     for shorten in (
         lambda model: model.cell or model.title,
         lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,
@@ -169,35 +168,37 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
     return {model.label: model.title for model in models}
 
 
-def trained(model: Model) -> Mapping[str, Any]:
-    """Read the record of the study that trained a model; empty for models from elsewhere."""
+def training_record(model: Model) -> Mapping[str, Any]:
+    """Read the record of the study that trained a model; empty for other models."""
     return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
 
 
-def trainings(models: Sequence[Model]) -> dict[str, str]:
-    """Return, by label, a line on how each model was trained, if one of this project's studies trained it."""
-    return {model.label: training_line(record) for model in models if (record := trained(model)).get("settings")}
+def training_lines(models: Sequence[Model]) -> dict[str, str]:
+    """Return, by label, a line on how each model was trained, if a study trained it."""
+    return {
+        model.label: training_line(record) for model in models if (record := training_record(model)).get("settings")
+    }
 
 
 def training_line(result: Mapping[str, Any]) -> str:
-    """The training of a cell in words: "world tiny, 32 px, pairs 50%, ...; 60 steps of 32 images"."""
+    """Return the training of a cell in words: "world tiny, 32 px, pairs 50%, ...; 60 steps of 32 images"."""
     settings = result["settings"]
     recipe, data, axes = settings.get("recipe", {}), settings.get("data", {}), result.get("axes", ())
     kind = KINDS.get(data.get("kind", ""))
     place = [f"world {data.get('split', {}).get('world', kind.world)}"] if kind else []
     place.append(f"{settings.get('towers', {}).get('resolution', TowerConfig.resolution)} px")
-    place += [f"{axis.replace('_', ' ')} {worded(axis, result[axis])}" for axis in axes if axis in result]
+    place += [f"{axis.replace('_', ' ')} {axis_text(axis, result[axis])}" for axis in axes if axis in result]
     steps, batch = recipe.get("steps", Recipe.steps), recipe.get("batch", Recipe.batch)
     return "; ".join(filter(None, [", ".join(place), f"{steps} steps of {batch} images"]))
 
 
-def about(models: Sequence[Model]) -> dict[str, str]:
-    """A line of explanation for each short name of these models; cells and classes go by their scorer's name."""
-    return dict(map(line_of, models))
+def explain_models(models: Sequence[Model]) -> dict[str, str]:
+    """Return a line for each model, by its short name; cells and classes go by their scorer's name."""
+    return dict(map(explain_model, models))
 
 
-def line_of(model: Model) -> tuple[str, str]:
-    """A short name for a model, and a line that explains it."""
+def explain_model(model: Model) -> tuple[str, str]:
+    """Return a short name for a model, and a line that explains it."""
     source = model.source
     if isinstance(source, OpenCLIP):
         weights = f"the weights {source.weights}" if source.weights else "random weights: it was never trained"

@@ -1,7 +1,7 @@
 """A piece of an evaluation: a model and what it is scored on, scored once, here or on a cluster.
 
-Pieces of one model form a group, so that a worker loads the model once. A piece that raises `UserError` is left out:
-the reason stays in its folder until the next command tries again, and other pieces go on.
+Pieces of the same model form a group, so that a worker loads the model once. A piece that raises `UserError` is left
+out: the reason stays in its folder until the next command tries again, and other pieces go on.
 """
 
 import warnings
@@ -22,14 +22,14 @@ from menagerie.studies.scoring.models import Model
 
 @dataclass(frozen=True)
 class Piece(AnyJob, ABC):
-    """The work of an evaluation's arm, which takes the place of a training run. `job` makes it ready to be run."""
+    """What an arm of an evaluation does in place of a training run. `job` makes it ready to run."""
 
     tested: Model
     label: str
     """The name of what the model is scored on."""
     id: str
     """Hash of the model's weights, and of the content of what it is scored on."""
-    steps: int = field()  # else the class above would give it a default
+    steps: int = field()  # otherwise it would inherit a default
     """Number of images that the model is scored on, for progress bars."""
     out: Path = field(default=Path(), kw_only=True)
     """Folder of the study."""
@@ -37,7 +37,7 @@ class Piece(AnyJob, ABC):
     """The folder in `out` that has a folder for each piece."""
     device: str = field(default="cpu", kw_only=True)
     threads: int = field(default=0, kw_only=True)
-    """Threads of torch; 0 leaves torch the choice."""
+    """Threads of torch; 0 leaves the choice to torch."""
     seed: ClassVar[int] = 0
 
     @property
@@ -60,11 +60,11 @@ class Piece(AnyJob, ABC):
 
     @property
     def trained_steps(self) -> int:
-        """Steps that the model was trained for by a study here; 0 where none trained it."""
+        """Steps for which a study trained the model; 0 if none did."""
         return self.tested.steps
 
     def job(self, out: Path) -> "Piece":
-        """The piece in the folder of a study."""
+        """Return the piece in the folder of a study."""
         return replace(self, out=out)
 
     @property
@@ -94,7 +94,7 @@ class Piece(AnyJob, ABC):
             report(done, "")
 
         try:
-            self.score(held(self.group, self.prepared), count)
+            self.score(load_once(self.group, self.prepared), count)
         except UserError as error:
             write_text(self.folder / LEFT_OUT, str(error))
 
@@ -104,33 +104,33 @@ class Piece(AnyJob, ABC):
         return 0
 
     def prepared(self) -> Any:
-        """Return the model, ready to score; it is made once for all its pieces."""
-        return load(self.tested, self.device)
+        """Return the model, ready to score. This is done once for all its pieces."""
+        return load_model(self.tested, self.device)
 
     @abstractmethod
     def score(self, prepared: Any, report: Callable[[int], None]) -> None:
-        """Score all, and write the scores into the folder, the result last; `report` receives numbers of images.
+        """Score everything, and write the scores into the folder, the result last. `report` receives numbers of images.
 
-        Raises `UserError` if the model fails, or if its scores are no numbers.
+        Raises `UserError` if the model fails, or if its scores aren't numbers.
         """
 
 
-def images_of(test: Benchmark) -> set[int]:
+def images_needed(test: Benchmark) -> set[int]:
     """Return the numbers of the images that are read to score a test's items."""
     return {number for item in test.items for number in item.images}
 
 
-def images_in(tests: Iterable[Benchmark]) -> int:
-    """The number of images that are read to score several tests, one after another."""
-    return sum(len(images_of(test)) for test in tests)
+def count_images(tests: Iterable[Benchmark]) -> int:
+    """Return the number of images that are read to score several tests, one after another."""
+    return sum(len(images_needed(test)) for test in tests)
 
 
 HELD: dict[str, Any] = {}
-"""The model that this process has loaded, by its weights, or the error from loading it."""
+"""The model that this process has loaded, or the error from loading it, by the hash of its weights."""
 
 
-def held(group: str, prepare: Callable[[], Any]) -> Any:
-    """Return the result of `prepare` for a model, or raise its error. Either is kept until another model is wanted."""
+def load_once(group: str, prepare: Callable[[], Any]) -> Any:
+    """Return what `prepare` returns or raise its error, kept until another model is asked for."""
     if group not in HELD:
         HELD.clear()  # before the next one needs the memory
         try:
@@ -142,8 +142,8 @@ def held(group: str, prepare: Callable[[], Any]) -> Any:
     return HELD[group]
 
 
-def load(model: Model, device: str) -> LoadedScorer:
-    """Load a model; print its warnings, such as that of random weights, as lines."""
+def load_model(model: Model, device: str) -> LoadedScorer:
+    """Load a model, and print its warnings, such as that of random weights, as lines."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
         loaded = model.source.load(device)

@@ -1,9 +1,9 @@
-"""The tests of splits that aren't rendered yet, to count what models would be scored on."""
+"""The tests of splits that aren't made yet, to count what models would be scored on."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from menagerie.envs.core.identity import plain
+from menagerie.envs.core.identity import json_value
 from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
@@ -17,21 +17,21 @@ from menagerie.generators.storage.split_file import Split, recipe_version, recor
 from menagerie.generators.vocabulary import Vocabulary
 
 
-def scenes_of(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
-    """The scenes of each subset of a split, those that hide too much among them; a frozen benchmark trains on none."""
+def planned_scenes(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
+    """Return the scenes of each subset of a split, also those that hide too much; a frozen benchmark has no train."""
     return frozen(name).tested() if name in FROZEN else recipe.subsets()
 
 
 def planned_split(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> Split:
-    """The split of planned subsets but train, without pixels."""
+    """Return the split of all planned subsets but train, without pixels."""
     tested = {name: scenes for name, scenes in planned.items() if name != "train"}
-    vocabulary, written = Vocabulary.of(load_world(recipe.world)), plain(recorded(recipe))
+    vocabulary, written = Vocabulary.of(load_world(recipe.world)), json_value(recorded(recipe))
     tables = {name: columns_of(name, scenes, recipe, vocabulary) for name, scenes in tested.items()}
     subsets = {name: Records(written, vocabulary, *table) for name, table in tables.items()}
     return Split(Path(), written, "", 0, vocabulary, recipe_version(recipe), subsets, digest="", intact=True)
 
 
 def planned_tests(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> dict[str, SplitTests]:
-    """A benchmark of each planned subset but train. They have texts and numbers of images, but no pixels."""
+    """Return a benchmark of each planned subset but train, with texts and numbers of images, but without pixels."""
     split = planned_split(recipe, planned)
     return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in split.subsets}

@@ -1,5 +1,5 @@
-"""A first pass for models that read each pair by itself: a named model with vectors ranks all candidates of a large
-pool, and the tested model ranks each query's best candidates again."""
+"""A first pass for models that read each pair of image and text: another model, with vectors, ranks all candidates of a
+large pool, and the tested model ranks each query's best candidates again."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
-from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.models.evaluation import scoring
 from menagerie.models.evaluation.embeddings import Embeddings
 from menagerie.models.evaluation.reranking import Reranked, rerank
@@ -17,13 +17,13 @@ from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.scorer import Scorer
 from menagerie.studies.scoring.models import Model
-from menagerie.studies.scoring.piece import load
-from menagerie.studies.scoring.texts import readable
+from menagerie.studies.scoring.piece import load_model
+from menagerie.studies.scoring.texts import readable_texts
 
 
 @dataclass(frozen=True)
 class FirstPass:
-    """The model that ranks all candidates, and how many of each query are ranked again."""
+    """The model that ranks all candidates, and how many candidates of each query are ranked again."""
 
     model: Model
     top: int
@@ -33,25 +33,25 @@ class FirstPass:
         """The settings of the first pass that decide a result."""
         return {"model": self.model.weights, "top": self.top}
 
-    def matters(self, bench: PhotographSet) -> bool:
-        """Whether a benchmark has a pool with so many pairs that not all are read one by one."""
+    def matters(self, bench: PhotographBenchmark) -> bool:
+        """Return whether a benchmark has a pool with too many pairs to read each."""
         pools = bench.pools if isinstance(bench, MatrixBenchmark) else ()
         return any(count_passes(pool) > scoring.MOST_PAIRS for pool in pools)
 
 
 class Reranker:
-    """The first pass on the pools of a benchmark, whose texts are as the tested model reads them."""
+    """The first pass on the pools of a benchmark, with texts as the tested model reads them."""
 
     def __init__(
         self,
         first: FirstPass,
-        bench: PhotographSet,
+        bench: PhotographBenchmark,
         device: str,
         embeddings_of: Callable[[LoadedScorer, Model], Embeddings],
     ) -> None:
         self.first, self.bench, self.device, self.embeddings_of = first, bench, device, embeddings_of
         self.record: dict[str, Mapping[str, Any]] = {}
-        """For each pool, the record of what was ranked again, for the result."""
+        """For each pool, a record for the result of what was ranked again."""
 
     def __call__(self, scorer: Scorer, pool: Pool, encode: Encode) -> Reranked:
         """Rank each query's best candidates of the first pass again by `scorer`."""
@@ -63,24 +63,27 @@ class Reranker:
         return ranking
 
     @cached_property
-    def _opened(self) -> tuple[Embeddings, PhotographSet]:
-        """The first model's embeddings of images, and the benchmark as that model reads it. Raises if that model reads
-        pairs itself, or doesn't know a word."""
+    def _opened(self) -> tuple[Embeddings, PhotographBenchmark]:
+        """The first model's embeddings, and the benchmark as it reads it. Raises if it reads pairs or lacks a word."""
         model = self.first.model
-        loaded = load(model, self.device)
+        loaded = load_model(model, self.device)
         if isinstance(loaded, Judge) or loaded.scorer.pairs_only:
-            raise UserError(f"--rerank {model.label} reads pairs itself; name a model that has vectors")
+            raise UserError(f"--rerank {model.label} reads each pair too; name a model that has vectors")
         space, bench = loaded.scorer.texts, self.bench.framed(*loaded.framing)
-        readable(bench, space.words, space.context, False, f"--rerank {model.label}")
+        readable_texts(bench, space.words, space.context, False, f"--rerank {model.label}")
         return self.embeddings_of(loaded, model), bench
 
 
 def reranked_pools(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return a sentence for pages for each result in which not all pairs were read, by its name."""
-    return {name: "; ".join(map(said, its.values())) for name, one in results.items() if (its := one.get("reranked"))}
+    """Return a sentence for each result in which not all pairs were read, by its name."""
+    return {
+        name: "; ".join(map(rerank_sentence, its.values()))
+        for name, one in results.items()
+        if (its := one.get("reranked"))
+    }
 
 
-def said(one: Mapping[str, Any]) -> str:
+def rerank_sentence(one: Mapping[str, Any]) -> str:
     """Say which pairs of a pool were read."""
     return (
         f"only the best {one['top']} candidates of each query by {one['model']} were scored, {one['pairs']} of "

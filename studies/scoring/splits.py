@@ -1,4 +1,4 @@
-"""Models on splits: the splits of a command line, files or recipes; each model on each, scored once; and their page."""
+"""Models on splits: the splits of a command line, files or recipes; their pieces; and their page."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,34 +36,34 @@ from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import CELLS, write_result
 from menagerie.studies.runs.split_file import make_splits, tests_of
-from menagerie.studies.scoring.judged import about_answers, flagged, judged_record, questions_to
+from menagerie.studies.scoring.judged import about_answers, flag_undecided, judged_record, questions_to
 from menagerie.studies.scoring.models import Model, short_labels
-from menagerie.studies.scoring.piece import Piece, images_in
-from menagerie.studies.scoring.study import about_models, left_out, named_results
+from menagerie.studies.scoring.piece import Piece, count_images
+from menagerie.studies.scoring.study import about_models, left_out_pieces, named_results
 from menagerie.studies.scoring.texts import cut_record, unread_texts
 from menagerie.studies.scoring.trained_on import (
-    covered_in,
+    cover_tests,
     print_training,
     scored_in,
-    untrained,
     warnings_in,
+    without_left_out,
 )
-from menagerie.studies.scoring.trained_on import parts as on_training
+from menagerie.studies.scoring.trained_on import coverage_parts as on_training
 
 Tests = Mapping[str, Benchmark]
 BLOCK = 256  # texts that are read at once
 COLUMNS = ("model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell", *TRAINED)
 NO_INTERVALS = "None has an interval: each subset has fewer than five animal pairs"
 AS_THEY_ARE = (
-    "Every model scores each image with its true caption and with a hard negative, which has the same words, and "
-    "should prefer the true one. Images are resized to what a model reads. Nothing was trained for this: models of a "
-    "run stay as they were trained there, others as they come."
+    "Every model scores each image with its true caption and with a hard negative of the same words, and should prefer "
+    "the true one. Images are resized to a model's resolution. Nothing was trained for this: models of a run are as "
+    "they were trained there, others as published."
 )
 IN_THIS_SPLIT = "Seen and unseen in the names of tests: in this split."
-SAME_SCORE = "Texts that differ only in what a model doesn't read have equal scores there, which count as ties."
+SAME_SCORE = "Texts that differ only in what a model doesn't read have equal scores, which count as ties."
 INTERVALS = (
     "with an interval, nominally of 95 %, for new animal pairs: for these models as they are, not for models that are "
-    "trained anew. Of fewer than five pairs there is none"
+    "trained again. There is none for fewer than five pairs"
 )
 
 
@@ -73,19 +73,19 @@ class SplitPiece(Piece):
 
     path: Path
     content: str
-    """Hash of the split's scenes and texts and of what decides their images; the same with pictures in the file."""
+    """Hash of the split's scenes and texts and of what decides its images, wherever these are kept."""
     tests: tuple[str, ...]
     covered: Mapping[str, Covered]
-    """What the model's training had of each subset; records that it had are left out."""
+    """What the model's training had of each subset. Records that it had are left out."""
     kept: ClassVar[tuple[str, ...]] = (FILE,)  # beside the result
 
     @property
     def questions(self) -> int:
-        return questions_to(self.tested.source, opened(self.path)[1].values())
+        return questions_to(self.tested.source, open_split_tests(self.path)[1].values())
 
     def score(self, prepared: LoadedScorer | Judge, report: Callable[[int], None]) -> None:
         """Score all tests, and write predictions and then the result."""
-        content, tests = opened(self.path)
+        content, tests = open_split_tests(self.path)
         if content != self.content:
             raise UserError(f"{self.path} has changed since this command was started; start it again")
         started = time.perf_counter()
@@ -94,12 +94,12 @@ class SplitPiece(Piece):
             scorer = prepared
         else:
             scorer = prepared.scorer
-            check_texts(scorer, tests)
+            check_texts_readable(scorer, tests)
             tests = {name: FramedBenchmark(test, prepared.framing, report) for name, test in tests.items()}
         subsets = attempt(self.model, "fails", lambda: self.evaluated(tests, scorer))
         result = {
             **{"id": self.id, "model": self.model, "split": self.label, "subsets": subsets},
-            "cut": attempt(self.model, "fails", lambda: cut_record(scorer, texts_of(tests))),
+            "cut": attempt(self.model, "fails", lambda: cut_record(scorer, texts_of_tests(tests))),
             **judged_record(scorer),
             **{"seconds": round(time.perf_counter() - started, 1), "provenance": provenance()},
         }
@@ -107,25 +107,27 @@ class SplitPiece(Piece):
 
     def evaluated(self, tests: Tests, scorer: Scorer | Judge) -> Results:
         """Return the results of all tests, and write the predictions."""
-        return evaluate(self.folder, untrained(tests, self.covered), scorer)
+        return evaluate(self.folder, without_left_out(tests, self.covered), scorer)
 
 
 @cache
-def opened(path: Path) -> tuple[str, Tests]:
-    """The identity of a split's content, and a benchmark of each of its subsets but train."""
+def open_split_tests(path: Path) -> tuple[str, Tests]:
+    """Return the identity of a split's content, and a benchmark of each of its subsets but train."""
     split = read_split(path)
     names = (*tests_of(split), "validation")
     return split.content, {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
 
 
-def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = SplitPiece, **how: Any) -> SplitPiece:
-    """One model on the split in a file. Raises if the file isn't a split."""
-    content, tests = opened(path)
+def split_piece(model: Model, label: str, path: Path, kind: type[SplitPiece] = SplitPiece, **how: Any) -> SplitPiece:
+    """Return the piece of a model on the split in a file. Raises if the file isn't a split."""
+    content, tests = open_split_tests(path)
     had = covered_by(model.training, path)
-    images = images_in(untrained(tests, had).values())
-    kept = {} if kind.kept == SplitPiece.kept else {"kept": kind.kept}  # a split has another id than its benchmark
+    images = count_images(without_left_out(tests, had).values())
+    kept = (
+        {} if kind.kept == SplitPiece.kept else {"kept": kind.kept}
+    )  # a frozen benchmark has another id than its split
     left = {subset: sorted(its.left_out) for subset, its in had.items() if its.left_out}
-    without = {"left_out": left} if left else {}  # what has all records has the id of before any were left out
+    without = {"left_out": left} if left else {}  # with all records the id is that of before records were left out
     name = digest({"model": model.weights, "split": content, "version": VERSION, **kept, **without})
     subsets = tuple(subset for subset in tests if subset != "validation")
     return kind(model, label, name, images, path, content, subsets, had, **how)
@@ -133,13 +135,12 @@ def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = Spli
 
 @cache
 def covered_by(training: Training, path: Path) -> dict[str, Covered]:
-    """What a training had of each subset of the split in a file, but of train."""
-    return covered_in(training, opened(path)[1])
+    """Return what a training had of each subset, but train, of the split in a file."""
+    return cover_tests(training, open_split_tests(path)[1])
 
 
-def labels_of(names: Sequence[str]) -> dict[str, str]:
-    """Return each split's name in tables: the stem of its file's name, if no other split has that too. Raise for a
-    split that is given twice."""
+def split_labels(names: Sequence[str]) -> dict[str, str]:
+    """Return each split's name in tables: its file's stem if that is unique. Raises for a split given twice."""
     stems = [Path(name).stem for name in names]
     if len(set(names)) < len(names):
         raise UserError(f"one of --splits is given twice: {' '.join(names)}")
@@ -147,7 +148,7 @@ def labels_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
-    """The recipes among the splits, by name. Raises for an unknown name, and for impossible fractions."""
+    """Return the recipes among the splits, by name. Raises for an unknown name, and for impossible fractions."""
     recipes = {name: read_recipe(name) for name in names if not is_split_file(name)}
     if world:
         recipes = {n: recipe if n in FROZEN else replace(recipe, world=world) for n, recipe in recipes.items()}
@@ -159,24 +160,24 @@ def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
 
 
 def is_split_file(name: str) -> bool:
-    """Whether a name is that of a file, there or not, rather than of a recipe."""
+    """Return whether a name is that of a split file, which needn't exist, rather than of a recipe."""
     return Path(name).suffix in (".h5", ".hdf5") or (Path(name).is_file() and not name.endswith(".toml"))
 
 
-def render(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
-    """Render what the atlas lacks of a recipe's scenes, and write its split file."""
+def render_split(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
+    """Render the objects of a recipe's scenes that the atlas lacks, and write its split file."""
     store = SplitFolder(root, load_world(recipe.world), resolution)
     return make_splits(store, [recipe], workers)[recipe]
 
 
-def check_texts(scorer: Scorer, tests: Tests) -> None:
-    """Raise for the first text that a scorer can't read: an unknown word, a missing graph."""
-    texts = texts_of(tests)
+def check_texts_readable(scorer: Scorer, tests: Tests) -> None:
+    """Raise for the first text that a scorer can't read, because of an unknown word or a missing graph."""
+    texts = texts_of_tests(tests)
     for start in range(0, len(texts), BLOCK):
         scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
 
 
-def texts_of(tests: Tests) -> list[Caption]:
+def texts_of_tests(tests: Tests) -> list[Caption]:
     return list(dict.fromkeys(text for test in tests.values() for text in test.texts))
 
 
@@ -196,7 +197,7 @@ def parts(records: Records) -> Iterator[Part]:
     says = "Hard negatives: how often the true caption is preferred, by split and subset."
     yield Bars("swaps", swaps, panels=("split", "subset"), words={"model": names}, says=says)
     yield Paragraph(AS_THEY_ARE)
-    if left := left_out(records):
+    if left := left_out_pieces(records):
         yield Heading("Left out")
         yield Facts(left)
     if unread := unread_texts({piece.name: result for piece, result in named_results(records)}):
@@ -206,7 +207,7 @@ def parts(records: Records) -> Iterator[Part]:
     for split, file in files.items():
         yield Heading(split, "" if split in scored else "No model has been scored on it.")
         if split in scored:
-            yield from of_split(split, scored[split], file, names)
+            yield from split_parts(split, scored[split], file, names)
     yield from about_models(records, names)
 
 
@@ -237,21 +238,21 @@ def write_latex(records: Records) -> None:
 
 
 def scored_splits(records: Records) -> dict[str, Records]:
-    """Return the splits that any model was scored on, with their records."""
+    """Return the records of each split that a model was scored on."""
     return {label: records.where(split=label) for label in dict.fromkeys(arm.cell.label for arm, _ in records.results)}
 
 
 def short_names(records: Records) -> dict[str, str]:
-    """The names of models in tables."""
+    """Return the names of models in tables."""
     names = short_labels(list({arm.cell.model: arm.cell.tested for arm in records.arms}.values()))
-    return {model: flagged(records, model, name) for model, name in names.items()}
+    return {model: flag_undecided(records, model, name) for model, name in names.items()}
 
 
-def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) -> Iterator[Part]:
+def split_parts(split: str, records: Records, file: str, names: Mapping[str, str]) -> Iterator[Part]:
     numbers = records.scores
     yield swap_table(records, file, names)
     if len(records.results) > 1:
-        yield differences(records.where(task="swap"), file, names)
+        yield difference_table(records.where(task="swap"), file, names)
     yield from on_training(scored_in(records), file, names)
     subsets = file_names(numbers.subset.unique())
     for subset, rows in numbers.groupby("subset", sort=False):
@@ -261,7 +262,7 @@ def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) 
             chosen = records.where(subset=subset)
             yield Table(f"tasks-{file}-{subsets[subset]}", chosen, ("model",), ("task",), words={"model": names})
     yield Heading(f"{split}: numbers of records", level=3)
-    yield counts(f"records-{file}", numbers)
+    yield record_counts(f"records-{file}", numbers)
 
 
 def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
@@ -271,9 +272,8 @@ def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
     return Table(f"swaps-{file}", records.where(task="swap"), ("model",), words={"model": names}, says=says)
 
 
-def differences(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
-    """Return a table of how far each further model is above the first, on the same records. If no number has an
-    interval, it says so once."""
+def difference_table(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
+    """Return a table of how far each other model is above the first; if nothing has an interval it says so once."""
     first = swaps.results[0][0].cell.model
     says = f"Percentage points above {names[first]}, the first model, on the same records"
     found = swaps.estimates(("model", "subset"), {"model": first})
@@ -286,8 +286,8 @@ def differences(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
     return Rows(part.name, header, bare, says=f"{says}. {NO_INTERVALS}.")
 
 
-def counts(name: str, numbers: Any) -> Rows:
-    """A table of the numbers of records: a row for each subset, a column for each task."""
+def record_counts(name: str, numbers: Any) -> Rows:
+    """Return a table of the numbers of records, with a row for each subset and a column for each task."""
     tasks = sorted(numbers.task.unique(), key=by_task)
     most = numbers.groupby(["subset", "task"], sort=False)["n"].max().to_dict()
     subsets = numbers.subset.unique()

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoringStudy(AnyStudy):
-    """A study that trains nothing: its arms are pieces of an evaluation. A piece that can't be scored records why."""
+    """A study that trains nothing: its arms are pieces of an evaluation, or keep why they can't be scored."""
 
     called: ClassVar[str] = "pieces"
     on: ClassVar[str]
     """The label of what models are scored on."""
     written_by: ClassVar[str]
-    """The module that writes its tables and its page, which loads pandas."""
+    """The module that writes tables and page; it loads pandas."""
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Threads of torch; 0 leaves it the choice."""
+    """Threads of torch; 0 leaves the choice to torch."""
     workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
     """Models that are scored at once; 0: one at a time, with all cores for its images."""
     models: Annotated[tyro.conf.Positional[tuple[str, ...]], WHAT, FIRST] = ()
@@ -56,8 +56,7 @@ class ScoringStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """Return all options, as what decides a piece is part of its id. Older folders have a `check` among their
-        options."""
+        """Return all options, because what decides a piece is part of its id. Older folders have an option `check`."""
         return frozenset({item.name for item in fields(cls)} | {"check"})
 
     @property
@@ -70,27 +69,26 @@ class ScoringStudy(AnyStudy):
         return self.models_named(*self.models)
 
     def models_named(self, *names: str) -> "Sequence[Model]":
-        """All models that some names stand for. Raises for an unknown name."""
+        """Return all models that names stand for. Raises for an unknown name."""
         from menagerie.models.towers.config import TowerConfig
-        from menagerie.studies.scoring.models import models_of
+        from menagerie.studies.scoring.models import parse_models
 
-        return models_of(names, self.code, TowerConfig(self.architecture, "", self.resolution), self.judge)
+        return parse_models(names, self.code, TowerConfig(self.architecture, "", self.resolution), self.judge)
 
     @property
     def how(self) -> dict[str, Any]:
-        """How pieces are scored; results depend on it only in their last digits."""
+        """How pieces are scored. Only the last digits of results depend on it."""
         return {"device": self.device, "threads": self.threads}
 
     @abstractmethod
     def pieces(self) -> "Iterable[Piece]":
-        """Each model on each object that it is scored on."""
+        """Return a piece for each model and each split or benchmark that it is scored on."""
 
     def plan(self, known: Known) -> Iterable[Arm]:
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check_given(self, preset: AnyStudy) -> None:
-        """Raise for options of judges that change nothing. If any option of judges is given, also raise for one that
-        isn't allowed, and for unknown models."""
+        """Raise for options of judges that change nothing and, if one is given, for bad values and unknown models."""
         super().check_given(preset)
         if isinstance(preset, ScoringStudy) and self.judge != preset.judge:
             from menagerie.studies.scoring.judged import check_used
@@ -99,12 +97,12 @@ class ScoringStudy(AnyStudy):
             check_used(self.judge, preset.judge, [model.source for model in self.tested])
 
     def check(self) -> None:
-        """Raise for a device that isn't here, unless Slurm runs the pieces."""
+        """Raise for a device that this machine hasn't, unless Slurm runs the pieces."""
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
 
     def forecast(self) -> bool:
-        """Print what would be scored, and how much would be asked; no model is loaded."""
+        """Print what would be scored, and how many questions would be asked, without loading a model."""
         sizes = list(self.sizes())
         images, questions = (sum(size) for size in zip(*sizes, strict=True)) if sizes else (0, 0)
         print(f"{len(sizes)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
@@ -113,7 +111,7 @@ class ScoringStudy(AnyStudy):
         return True
 
     def sizes(self) -> "Iterable[tuple[int, int]]":
-        """For each piece its numbers of images and of questions."""
+        """Return the numbers of images and of questions of each piece."""
         return ((piece.steps, piece.questions) for piece in self.pieces())
 
     def prepare(self, out: Path) -> "ScoringStudy":
@@ -133,17 +131,17 @@ class ScoringStudy(AnyStudy):
         return import_module(self.written_by).parts(records)
 
     def conclude(self, records: "Records") -> None:
-        """Print the main numbers; raises if nothing could be scored, or a judge gave no verdict at all."""
+        """Print the main numbers. Raises if nothing could be scored, or if a judge gave no verdict at all."""
         from menagerie.studies.scoring.judged import check_verdicts
 
-        left = left_out(records)
+        left = left_out_pieces(records)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
         import_module(self.written_by).print_results(records)
         check_verdicts(records)
 
     def left_out(self, records: "Records") -> dict[str, str]:
-        return left_out(records)
+        return left_out_pieces(records)
 
 
 def forget_left_out(out: Path) -> None:
@@ -155,14 +153,13 @@ def forget_left_out(out: Path) -> None:
                 file.parent.rmdir()
 
 
-def left_out(records: "Records") -> dict[str, str]:
+def left_out_pieces(records: "Records") -> dict[str, str]:
     """Return why pieces were left out, by the pieces' names."""
     return {arm.cell.name: why for arm in records.arms if (why := records.left_out(arm))}
 
 
 def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]:
-    """Return the finished pieces with their results, under the labels of this command; another command may have given
-    the same files other labels."""
+    """Return the finished pieces with their results, labelled by this command and not by an earlier one."""
     return [
         (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
         for arm, result in records.results
@@ -170,16 +167,16 @@ def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]
 
 
 def about_models(records: "Records", names: Mapping[str, str]) -> "Iterator[Part]":
-    """What the models are, what their short names stand for, and what those of a run were trained on."""
+    """Yield what the models are, what their short names stand for, and what models of a run were trained on."""
     from menagerie.studies.frame.parts import Facts, Heading
-    from menagerie.studies.scoring.models import about, trainings
+    from menagerie.studies.scoring.models import explain_models, training_lines
 
     models = list({arm.cell.model: arm.cell.tested for arm in records.arms}.values())
     yield Heading("The models")
-    yield Facts(about(models))
+    yield Facts(explain_models(models))
     if long := {name: label for label, name in names.items() if not name.startswith(label)}:
         yield Heading("What their short names stand for", level=3)
         yield Facts(long)
-    if trained := {names.get(label, label): line for label, line in trainings(models).items()}:
+    if trained := {names.get(label, label): line for label, line in training_lines(models).items()}:
         yield Heading("What models of a run were trained on, and for how long", level=3)
         yield Facts(trained)

@@ -1,5 +1,5 @@
-"""Texts of benchmarks as models read them: with a parser's scene graphs, with the words that a model knows, and to the
-end or not.
+"""Texts of benchmarks as models read them: with a parser's scene graphs, with only the words that a model knows, and
+perhaps cut.
 
 Words that a scorer with a vocabulary of its own doesn't know are refused, or left out.
 """
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
-from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import plain_word
 from menagerie.generators.captions.templates import Caption
@@ -23,45 +23,45 @@ from menagerie.models.judges.judge import Judge
 from menagerie.models.scorer import Scorer
 
 
-def parsed(
-    benches: Sequence[PhotographSet], name: str, parses: Path
-) -> tuple[CaptionParser | None, Sequence[PhotographSet]]:
-    """Return the parser of a command line, and the benchmarks with its graphs, all their texts parsed at once.
+def parse_benchmarks(
+    benches: Sequence[PhotographBenchmark], name: str, parses: Path
+) -> tuple[CaptionParser | None, Sequence[PhotographBenchmark]]:
+    """Return the parser that a command line names, and the benchmarks with its graphs; all texts are parsed at once.
 
-    The default is no parser: every text is one node. Raises for captions that the parser has no answer for.
+    By default there is no parser, and each text is one node. Raises for captions for which the parser has no answer.
     """
     if name == DEFAULT:
         return None, benches
     parser = open_parser(name, parses)
-    parse_all(parser, list(dict.fromkeys(text for bench in benches for text in texts_of(bench))))
+    parse_all(parser, list(dict.fromkeys(text for bench in benches for text in text_strings(bench))))
     return parser, [
         bench.reworded({text: Caption(text.text, parser.graph(text.text)) for text in bench.texts}) for bench in benches
     ]
 
 
-def texts_of(bench: PhotographSet) -> list[str]:
-    """The different texts of a benchmark, in its order."""
+def text_strings(bench: PhotographBenchmark) -> list[str]:
+    """Return the different texts of a benchmark, in its order."""
     return list(dict.fromkeys(text.text for text in bench.texts))
 
 
-def identity_of(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
-    """Return what a parser and its graphs add to the identity of a result; empty if each text is one node."""
+def graph_identity(bench: PhotographBenchmark, parser: CaptionParser | None) -> dict[str, Any]:
+    """Return what a parser and its graphs add to a result's identity; empty if each text is one node."""
     if parser is None:
         return {}
-    graphs = repr([tuple(parser.graph(text)) for text in texts_of(bench)])
+    graphs = repr([tuple(parser.graph(text)) for text in text_strings(bench)])
     return {"parser": parser.identity(), "graphs": hashlib.sha256(graphs.encode(errors="backslashreplace")).hexdigest()}
 
 
-def parsed_by(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
-    """Return the record of a result's graphs: the parser, and how many texts of the benchmark are one node."""
+def graph_record(bench: PhotographBenchmark, parser: CaptionParser | None) -> dict[str, Any]:
+    """Return the record of graphs for a result: the parser, and how many texts of the benchmark are one node."""
     if parser is None:
         return {}
-    texts = texts_of(bench)
+    texts = text_strings(bench)
     return {"parser": {"name": parser.name, "texts": len(texts), "fell_back": sum(map(parser.fell_back, texts))}}
 
 
-def described(parser: CaptionParser | None) -> str:
-    """A line on the parser, for a report; empty where texts are one node."""
+def describe_parser(parser: CaptionParser | None) -> str:
+    """Return a line on the parser for a report; empty if texts are one node."""
     return f"{parser.name}: {parser.counts().text}" if parser else ""
 
 
@@ -69,22 +69,22 @@ NAMED = 5  # unknown words that a message names
 
 
 class Skipped(NamedTuple):
-    """Counts of what was left out of a benchmark's texts; all 0 for a scorer that reads any word."""
+    """Counts of words, texts and records that were left out or changed; all 0 for a scorer that reads any word."""
 
     words: int = 0
     """Number of different words that were left out."""
     texts: int = 0
-    """Number of texts that have any of these words, or are longer than the scorer reads."""
+    """Number of texts that had such words, or were longer than the scorer reads."""
     records: int = 0
-    """Number of tests that were left out because a text has no word left."""
+    """Number of tests that were left out because no word of a text was left."""
 
 
-def readable(
-    bench: PhotographSet, words: Sequence[str], context: int, skip: bool, model: str
-) -> tuple[PhotographSet, Skipped]:
+def readable_texts(
+    bench: PhotographBenchmark, words: Sequence[str], context: int, skip: bool, model: str
+) -> tuple[PhotographBenchmark, Skipped]:
     """Return the benchmark with texts that a scorer of these words can read, and counts of what was left out.
 
-    Raises for unknown words unless `skip`, and says how many there are. Without `words` the scorer reads any text.
+    Raises for unknown words unless `skip`, and counts them. Without `words` the scorer reads any text.
     """
     if not words:
         return bench, Skipped()
@@ -95,33 +95,33 @@ def readable(
         affected = sum(any(word not in known for word in words_in(text.text)) for text in texts)
         some = ", ".join(repr(word) for word, _ in unknown.most_common(NAMED))
         raise UserError(
-            f"{model} doesn't know {len(unknown)} of the words of {bench.name} ({some}, …), which {affected} of "
-            f"{len(texts)} texts have; --unknown-words skip leaves them out, or choose a model that reads any text"
+            f"{model} doesn't know {len(unknown)} of the words of {bench.name} ({some}, …), which are in {affected} of "
+            f"{len(texts)} texts; --unknown-words skip leaves them out, or choose a model that reads any text"
         )
-    new = {text: shortened(text, known, context - 1) for text in texts}
+    new = {text: shorten_text(text, known, context - 1) for text in texts}
     changed = sum(new[text].text.split() != words_in(text.text) for text in texts)
     made = bench.reworded(new)
-    return made, Skipped(len(unknown), changed, tests_of(bench) - tests_of(made))
+    return made, Skipped(len(unknown), changed, number_of_tests(bench) - number_of_tests(made))
 
 
-def tests_of(bench: PhotographSet) -> int:
-    """The number of tests of a benchmark."""
+def number_of_tests(bench: PhotographBenchmark) -> int:
+    """Return the number of tests of a benchmark."""
     return bench.tests().total() if isinstance(bench, MatrixBenchmark) else len(bench.items)
 
 
 def words_in(text: str) -> list[str]:
-    """The words of a text, without capitals and punctuation."""
+    """Return the words of a text, without capitals and punctuation."""
     return list(filter(None, map(plain_word, text.split())))
 
 
-def shortened(text: Caption, known: set[str], most: int) -> Caption:
-    """Return a text of only the first `most` known words, and its graph of only known words."""
+def shorten_text(text: Caption, known: set[str], most: int) -> Caption:
+    """Return a text with only its first `most` known words, and its graph with only known words."""
     plain = " ".join([word for word in words_in(text.text) if word in known][:most])
-    return Caption(plain, pruned(text.graph, known) or SceneGraph((plain,)))
+    return Caption(plain, prune_graph(text.graph, known) or SceneGraph((plain,)))
 
 
-def pruned(graph: SceneGraph, known: set[str]) -> SceneGraph | None:
-    """Return the graph with only known words in nodes, and only predicates of known words; None if no node is left."""
+def prune_graph(graph: SceneGraph, known: set[str]) -> SceneGraph | None:
+    """Return a graph of only known words in nodes and predicates; None if no node is left."""
     nodes = [" ".join(word for word in words_in(node) if word in known) for node in graph.nodes]
     place = {old: new for new, old in enumerate(k for k, node in enumerate(nodes) if node)}
     edges = tuple(
@@ -132,12 +132,12 @@ def pruned(graph: SceneGraph, known: set[str]) -> SceneGraph | None:
     return SceneGraph(tuple(filter(None, nodes)), edges) if place else None
 
 
-SHOWN = 60  # characters of a text that pages name
+SHOWN = 60  # characters of a text that pages show
 
 
 def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, Any]:
-    """Count, for a result, the texts that are longer than the scorer's context, and give the first. Empty if the
-    scorer's reader can't tell; a judge is asked about whole texts."""
+    """Return, for a result, the number of texts that are longer than the scorer's context, and the first of them. Empty
+    if the scorer's reader can't tell; a judge reads whole texts."""
     if isinstance(scorer, Judge):
         return {"texts": 0, "of": len(texts)}
     cut = scorer.cut_texts([text.text for text in texts], [text.graph for text in texts])
@@ -148,13 +148,13 @@ def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, An
 
 
 def unread_texts(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return a sentence for pages for each result whose texts weren't all read whole, by its name."""
-    said = {name: words_of(result) for name, result in results.items()}
+    """Return a sentence for each result whose texts weren't all read to their end, by its name."""
+    said = {name: unread_sentence(result) for name, result in results.items()}
     return {name: text for name, text in said.items() if text}
 
 
-def words_of(result: Mapping[str, Any]) -> str:
-    """Say for pages which texts of a result weren't read whole; empty if all were."""
+def unread_sentence(result: Mapping[str, Any]) -> str:
+    """Say which texts of a result weren't read to their end; empty if all were."""
     parts = []
     if not (cut := result["cut"]):
         parts.append("its reader doesn't say which texts it cuts")

@@ -1,4 +1,4 @@
-"""What the trainings of models had of the splits that they are scored on, as columns, lines and parts of a page.
+"""How much of the splits that models are scored on their trainings had, as columns, lines and parts of a page.
 
 `menagerie.generators.trained_on` says what is counted, `menagerie.generators.unseen` which records are left out.
 """
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 HEADER = ("model", "subset", *COUNTED, "records left out")
 SAYS = (
-    "How much of each test the model's training had, of how many. Compositions: an animal in a texture. Arrangements: "
-    "two compositions in one image or, for relations, two animals in their order. Texts: true captions."
+    "How much of each test the model's training had. Compositions: an animal in a texture. Arrangements: two "
+    "compositions in one image or, for relations, two animals in their order. Texts: true captions."
 )
 LEFT_OUT = (
-    "Unseen and seen, in the names of tests, are said of the split's own training. A record is left out of a model's "
-    "numbers if its training had the record's image, or what the test calls unseen; a test without a record that is "
-    "left has no number."
+    "Unseen and seen, in the names of tests, refer to the split's own training. A record is left out of a model's "
+    "numbers if its training had the record's image, or what the test calls unseen; a test without any record left has "
+    "no number."
 )
 
 
-class Scored(NamedTuple):
-    """A test that a model was scored on, and what its training had."""
+class ScoredTest(NamedTuple):
+    """A test that a model was scored on, and what the model's training had of it."""
 
     model: str
     split: str
@@ -36,53 +36,53 @@ class Scored(NamedTuple):
     had: Covered
 
 
-def covered_in(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Covered]:
-    """What a training had of each of a split's tests."""
+def cover_tests(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Covered]:
+    """Return what a training had of each of a split's tests."""
     return {name: covered(training, test.data.split, name) for name, test in tests.items()}
 
 
-def untrained(tests: Mapping[str, Benchmark], had: Mapping[str, Covered]) -> dict[str, Benchmark]:
-    """The tests without the items that are left out."""
+def without_left_out(tests: Mapping[str, Benchmark], had: Mapping[str, Covered]) -> dict[str, Benchmark]:
+    """Return the tests without the items that are left out."""
     return {
-        name: having(test, lambda item, its=had[name]: its.left_out.isdisjoint(item.images))
+        name: with_items(test, lambda item, its=had[name]: its.left_out.isdisjoint(item.images))
         for name, test in tests.items()
     }
 
 
-def having(test: Benchmark, keep: Callable[[Item], bool]) -> Benchmark:
-    """A copy of a test with some of its items."""
+def with_items(test: Benchmark, keep: Callable[[Item], bool]) -> Benchmark:
+    """Return a copy of a test with some of its items."""
     made = copy(test)
     made.items = list(filter(keep, test.items))
     return made
 
 
-def scored_in(records: "Records") -> list[Scored]:
-    """The tests that models were scored on, but empty ones."""
+def scored_in(records: "Records") -> list[ScoredTest]:
+    """Return the tests that models were scored on, without empty ones."""
     pieces = [arm.cell for arm, _ in records.results]
-    every = (Scored(it.model, it.label, name, had) for it in pieces for name, had in it.covered.items())
+    every = (ScoredTest(it.model, it.label, name, had) for it in pieces for name, had in it.covered.items())
     return [one for one in every if one.had.records]
 
 
-def rows_of(found: list[Scored], names: Mapping[str, str]) -> list[list[str]]:
-    """A row for each model and test with the counts; models of unknown training have a single row."""
-    rows = {(names[one.model], one.subset if one.had.counts else "all"): cells_of(one.had) for one in found}
+def coverage_rows(found: list[ScoredTest], names: Mapping[str, str]) -> list[list[str]]:
+    """Return a row for each model and test, with counts; models of unknown training have a single row."""
+    rows = {(names[one.model], one.subset if one.had.counts else "all"): coverage_cells(one.had) for one in found}
     return [[*key, *cells] for key, cells in rows.items()]
 
 
-def cells_of(had: Covered) -> list[str]:
+def coverage_cells(had: Covered) -> list[str]:
     if not had.counts:
         return ["unknown"] * (len(COUNTED) + 1)
     counts = [f"{n} of {of}" for n, of in had.counts.values()]
     return [*counts, f"{had.lost} of {had.records}"]
 
 
-def gaps_in(found: list[Scored], names: Mapping[str, str]) -> dict[str, str]:
-    """Say what isn't known of each model's training, by the model's name."""
+def gaps_in(found: list[ScoredTest], names: Mapping[str, str]) -> dict[str, str]:
+    """Say what isn't known about each model's training, by the model's name."""
     return {names[one.model]: "; ".join(one.had.gaps) for one in found if one.had.gaps}
 
 
-def warnings_in(found: list[Scored], names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence on the records that are left out, and one for each test that has no record left."""
+def warnings_in(found: list[ScoredTest], names: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence on the records that are left out, and one for each test without any record left."""
     lost = sum(one.had.lost for one in found)
     if lost:
         models = len({one.model for one in found if one.had.lost})
@@ -94,8 +94,8 @@ def warnings_in(found: list[Scored], names: Mapping[str, str]) -> Iterator[str]:
             yield f"{names[one.model]} has no number on {one.subset} of {one.split}: all of it is left out."
 
 
-def print_training(found: list[Scored], names: Mapping[str, str]) -> None:
-    """Print what training had of each test, and the sentences on what is left out."""
+def print_training(found: list[ScoredTest], names: Mapping[str, str]) -> None:
+    """Print what training had of each test, and the sentences on left out records."""
     known = [f"{names[one.model]} on {one.subset} of {one.split}: {one.had}" for one in found if one.had.counts]
     unknown = (f"{names[one.model]} on {one.split}: {one.had}" for one in found if not one.had.counts)
     for text in (*known, *dict.fromkeys(unknown)):
@@ -104,11 +104,13 @@ def print_training(found: list[Scored], names: Mapping[str, str]) -> None:
         print(text)
 
 
-def parts(found: list[Scored], file: str, names: Mapping[str, str], says: str = LEFT_OUT) -> Iterator[Part]:
-    """Yield the section of one split; `says` is what becomes of records that training had."""
+def coverage_parts(
+    found: list[ScoredTest], file: str, names: Mapping[str, str], says: str = LEFT_OUT
+) -> Iterator[Part]:
+    """Yield the section of a split; `says` explains what happens to records that training had."""
     if not found:
         return
     yield Heading(f"{found[0].split}: what training had of it", level=3)
-    yield Rows(f"trained-on-{file}", HEADER, rows_of(found, names), says=f"{SAYS} {says}")
+    yield Rows(f"trained-on-{file}", HEADER, coverage_rows(found, names), says=f"{SAYS} {says}")
     if gaps := gaps_in(found, names):
         yield Facts({name: f"not known: {text}" for name, text in gaps.items()})

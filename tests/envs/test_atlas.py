@@ -46,7 +46,7 @@ def flip(path, place: int) -> None:
         file.write(bytes([content[place] ^ 1]))
 
 
-def test_a_reader_sees_what_was_appended_since_it_opened(tmp_path):
+def test_reader_sees_records_appended_since_it_opened(tmp_path):
     path, reader = tmp_path / "a/atlas.bin", Atlas(tmp_path / "a/atlas.bin")
     for end in (2, 2, 3):
         filled(path, KEYS[:end])
@@ -55,7 +55,7 @@ def test_a_reader_sees_what_was_appended_since_it_opened(tmp_path):
     assert path.stat().st_size == 3 * RECORD + SLOT, "no record is there twice"
 
 
-def test_processes_append_at_once(tmp_path):
+def test_processes_append_at_once_without_loss(tmp_path):
     keys, path = [("desert", n) for n in range(200)], tmp_path / "atlas.bin"
     context = multiprocessing.get_context("fork")
     writers = [context.Process(target=filled, args=(path, order)) for order in (keys, keys[::-1], keys[50:])]
@@ -68,7 +68,7 @@ def test_processes_append_at_once(tmp_path):
     assert path.stat().st_size == filled(tmp_path / "one.bin", keys).path.stat().st_size
 
 
-def test_a_writer_may_be_killed_at_any_moment(tmp_path):
+def test_killed_writer_loses_no_whole_record(tmp_path):
     path, done, keys = tmp_path / "atlas.bin", 0, [("desert", n) for n in range(256)]
     for turn in range(8):
         child = os.fork()
@@ -86,7 +86,7 @@ def test_a_writer_may_be_killed_at_any_moment(tmp_path):
     assert set(sound(path)) >= set(KEYS)
 
 
-def test_what_a_killed_writer_left_is_overwritten(tmp_path):
+def test_leftovers_of_a_killed_writer_are_overwritten(tmp_path):
     path = filled(tmp_path / "atlas.bin", KEYS[:2]).path
     with path.open("ab") as file:
         file.write(b"x" * 5000)  # of a body that is longer than the next ones
@@ -109,7 +109,7 @@ def test_what_a_killed_writer_left_is_overwritten(tmp_path):
         (lambda path: filled(path.with_name("other.bin")).path.replace(path), [], 0),
     ],
 )
-def test_what_is_damaged_is_built_again_and_no_map_is_cut(damage, left, grows, tmp_path):
+def test_damaged_records_are_built_again_without_cutting_maps(damage, left, grows, tmp_path):
     path = filled(tmp_path / "atlas.bin").path
     reader = Atlas(path)
     reader.refresh()
@@ -129,7 +129,7 @@ def test_what_is_damaged_is_built_again_and_no_map_is_cut(damage, left, grows, t
     assert sorted(reader.index) == KEYS
 
 
-def test_where_nothing_can_be_written_records_stay_in_memory(tmp_path):
+def test_records_stay_in_memory_where_the_folder_cannot_be_written(tmp_path):
     path = filled(tmp_path / "atlas.bin", KEYS[:2]).path
     with read_only(tmp_path):
         for one in (path, tmp_path / "not_there/atlas.bin"):
@@ -138,7 +138,7 @@ def test_where_nothing_can_be_written_records_stay_in_memory(tmp_path):
         assert sound(path) == KEYS[:2]
 
 
-def test_a_full_disk_and_a_limit_on_files_are_one_line(tmp_path):
+def test_full_disk_and_limit_on_file_size_are_one_error(tmp_path):
     what, said = with_largest_file(2000, lambda: filled(tmp_path / "atlas.bin"), tmp_path)
     assert (what, "atlas.bin can't be written (File too large" in said) == ("error", True), said
     with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=64k", "tmpfs"):
@@ -154,7 +154,7 @@ def built(tmp_path_factory):
     return folder, Renderer(WORLD, 16, folder).render(SCENES).images
 
 
-def test_pictures_are_the_same_from_a_file_from_memory_and_in_a_copy_of_the_renderer(built):
+def test_images_are_the_same_from_file_memory_and_copied_renderer(built):
     folder, images = built
     here = Renderer(WORLD, 16, folder)
     assert here.areas(SCENES) == Renderer(WORLD, 16).areas(SCENES)
@@ -164,7 +164,7 @@ def test_pictures_are_the_same_from_a_file_from_memory_and_in_a_copy_of_the_rend
 
 
 @pytest.mark.parametrize("length", [2, 4])
-def test_of_a_backdrop_and_an_entry_that_are_damaged_each_is_built_alone(built, length):
+def test_only_the_damaged_record_is_built_again(built, length):
     folder, images = built
     renderer, jobs = Renderer(WORLD, 16, folder), []
     renderer.areas(SCENES)
@@ -177,7 +177,7 @@ def test_of_a_backdrop_and_an_entry_that_are_damaged_each_is_built_alone(built, 
     assert jobs == [key]
 
 
-def test_scenes_are_rendered_beside_a_folder_that_cannot_be_written_to(built):
+def test_scenes_are_rendered_with_a_folder_that_cannot_be_written(built):
     folder, images = built
     with read_only(folder):
         again = Renderer(WORLD, 16, folder).render([*SCENES, replace(SCENES[0], view=1)]).images

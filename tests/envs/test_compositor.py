@@ -4,35 +4,35 @@ import numpy as np
 import pytest
 
 from menagerie.envs.catalog import load_background
-from menagerie.envs.checks.against_direct import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
+from menagerie.envs.checks.against_direct import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare_with_direct, psnr
 from menagerie.envs.checks.direct import render_directly
 from menagerie.envs.drawing.camera import VIEWS
 from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import Skin, shade, tonemap
 from menagerie.envs.render.compositor import LIGHT_BOX
+from menagerie.envs.render.renderables import EntryKey
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.shapes.vectors import dot, unit
+from menagerie.envs.shapes.vectors import dot, normalize
 from menagerie.envs.slots import SLOTS, Slot
 from tests.envs.conftest import RESOLUTION
 
 
-def test_agrees_with_the_direct_renderer(renderer, scenes):
+def test_composed_scenes_agree_with_the_direct_renderer(renderer, scenes):
     images, masks = renderer.render(scenes)
     rows = zip(scenes, images, masks, renderer.areas(scenes), strict=True)
-    results = [compare(*row, renderer.world) for row in rows]
+    results = [compare_with_direct(*row, renderer.world) for row in rows]
     assert np.mean([result.whole for result in results]) >= WHOLE_MEAN
     assert np.mean([result.touched for result in results]) >= TOUCHED_MEAN
     assert min(result.touched for result in results) >= TOUCHED_WORST
     assert max(result.masks_differ for result in results) < 0.01
 
 
-def test_objects_are_lit_as_the_ground_is():
+def test_compiled_shader_agrees_with_its_formulas():
     """The compiled shader has the formulas of `Light` and `tonemap`."""
     random = np.random.default_rng(0)
     albedo, (specular, highlight, ambient) = random.random((99, 3), np.float32), random.random((3, 99), np.float32)
-    sun, normals = VIEWS[0].sun, unit(random.standard_normal((99, 3), np.float32))
+    sun, normals = VIEWS[0].sun, normalize(random.standard_normal((99, 3), np.float32))
     samples = Samples(*[None] * 5, normals, None, ambient, None)
     lights = [load_background(name).light for name in ("desert", "city")]
     for colors, light in zip(shade(samples, Skin(albedo, specular, highlight), lights, sun), lights, strict=True):
@@ -43,7 +43,7 @@ def test_objects_are_lit_as_the_ground_is():
         np.testing.assert_allclose(colors, np.concatenate([lit, unlit], 1).T, atol=1e-6)
 
 
-def test_left_is_left(renderer, scenes):
+def test_left_object_is_left_in_the_image(renderer, scenes):
     _, masks = renderer.render(scenes[:4])
     for mask in masks:
         left, right = (np.nonzero(mask == instance)[1].mean() for instance in (1, 2))
@@ -74,7 +74,7 @@ def _without_shadows_on_objects(renderer: Renderer, scene: Scene) -> np.ndarray:
     return image
 
 
-def test_an_object_darkens_the_object_behind_it(near_slots, world):
+def test_object_shades_the_object_behind_it(near_slots, world):
     scene, renderer = _near_and_far(), Renderer(world, RESOLUTION)
     (image,), (mask,) = renderer.render([scene])
     far = mask == 1 + [obj.slot for obj in scene.objects].index("far")
@@ -89,7 +89,7 @@ def test_an_object_darkens_the_object_behind_it(near_slots, world):
     assert wrong < right - 6
 
 
-def test_the_nearer_object_hides_the_farther(near_slots, world):
+def test_nearer_object_hides_the_farther(near_slots, world):
     scene, renderer = _near_and_far(), Renderer(world, RESOLUTION)
     _, (mask,) = renderer.render([scene])
     near = 1 + [obj.slot for obj in scene.objects].index("near")
@@ -108,12 +108,12 @@ def test_four_objects_in_one_scene(monkeypatch, world):
     scene = Scene("city", objects)
     renderer = Renderer(world, RESOLUTION)
     (image,), (mask,) = renderer.render([scene])
-    result = compare(scene, image, mask, *renderer.areas([scene]), world)
+    result = compare_with_direct(scene, image, mask, *renderer.areas([scene]), world)
     assert set(np.unique(mask)) == {0, 1, 2, 3, 4}
     assert result.touched >= TOUCHED_WORST
 
 
-def test_background_is_untouched_far_from_objects(renderer, scenes):
+def test_background_far_from_objects_stays_as_it_is(renderer, scenes):
     images, _ = renderer.render([scenes[0], Scene("desert", (Object("crocodile", "white", "center"),))])
     assert np.array_equal(images[0, :4], images[1, :4])
     assert EntryKey("elephant", "left", 0) in renderer.atlas.checked

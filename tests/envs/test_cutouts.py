@@ -1,16 +1,18 @@
-"""Cut-outs as animals of a world: how they are drawn, and that nothing else is drawn differently."""
+"""Cut-out photographs as animals of a world: how they are drawn, and that nothing else changes."""
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.checks.against_direct import HIDDEN_APART, TOUCHED_WORST, UNCOVERED, compare
+from menagerie.envs.checks.against_direct import HIDDEN_APART, TOUCHED_WORST, UNCOVERED, compare_with_direct
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.custom.limits import measures
+from menagerie.envs.drawing.billboard import contact, make_billboard
 from menagerie.envs.drawing.camera import VIEWS, view_of
-from menagerie.envs.drawing.card import card_of, contact
-from menagerie.envs.drawing.placement import place
+from menagerie.envs.drawing.placement import pose_in_slot
 from menagerie.envs.render.entry import build_entry
+from menagerie.envs.render.renderables import EntryKey, ground
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS
@@ -33,11 +35,7 @@ def one(folder, entries=LION, animals='["lion", "penguin"]', more=""):
     return load_world(world_of(folder, entries, animals, more))
 
 
-def mean_color(image, mask, obj=1):
-    return image[mask == obj].mean(0)
-
-
-def test_it_stands_in_for_a_built_in_animal_in_its_own_world_only(folder):
+def test_cutout_replaces_a_built_in_animal_in_its_world_only(folder):
     scene = Scene("desert", (Object("lion", "red", "left"), Object("penguin", "white", "right")))
     pug = load_world("pug")
     before = Renderer(pug, SIDE).render([scene])
@@ -49,7 +47,7 @@ def test_it_stands_in_for_a_built_in_animal_in_its_own_world_only(folder):
     assert np.array_equal(ours.masks == 2, before.masks == 2), "the penguin is the modelled one"
 
 
-def test_the_same_bytes_from_workers_and_from_the_cache(folder):
+def test_cutout_has_the_same_bytes_from_workers_and_cache(folder):
     world = one(folder)
     scenes = [Scene(b, (Object("lion", "grass", "center"),), view) for b in world.backgrounds for view in (0, 1)]
     images = Renderer(world, SIDE).render(scenes).images
@@ -59,26 +57,23 @@ def test_the_same_bytes_from_workers_and_from_the_cache(folder):
     assert np.array_equal(Renderer(world, SIDE, folder / "cache").render(scenes[::-1]).images[::-1], images)
 
 
-def entry_of(world, slot="center", view=0, resolution=SIDE):
-    from menagerie.envs.render.stage import EntryKey
-
-    parts = {"textures": world.textures, "backgrounds": world.backgrounds, "resolution": resolution}
-    return build_entry(EntryKey("lion", slot, view), cutouts=dict(world.cutouts), **parts)
+def entry_of(world, slot):
+    return build_entry(EntryKey("lion", slot, 0), world.textures, world.backgrounds, SIDE, dict(world.cutouts))
 
 
-def test_edges_are_soft_and_the_inside_is_solid(folder):
-    alpha = entry_of(one(folder)).alpha
+def test_cutout_has_soft_edges_and_a_solid_inside(folder):
+    alpha = entry_of(one(folder), "center").alpha
     assert (alpha == 255).mean() > 0.15
     soft = (alpha > 25) & (alpha < 230)
     assert 0.05 < soft.mean() < 0.5
     assert not alpha[0, 0]
 
 
-def test_a_texture_is_as_bright_as_the_photograph(folder):
+def test_textured_cutout_keeps_the_photographs_brightness(folder):
     world = one(folder)
     scenes = [Scene("desert", (Object("lion", texture, "left"),)) for texture in world.textures]
     images, masks = Renderer(world, 96).render(scenes)
-    red, white, green = (mean_color(image, mask) for image, mask in zip(images, masks, strict=True))
+    red, white, green = (image[mask == 1].mean(0) for image, mask in zip(images, masks, strict=True))
     assert red[0] > 2 * max(red[1:]), "red"
     assert np.ptp(white) < 40
     assert green[1] > max(green[0], green[2])
@@ -88,30 +83,32 @@ def test_a_texture_is_as_bright_as_the_photograph(folder):
     assert rear.mean() + 40 < front.mean(), "its dark half is darker"
 
 
-def test_own_colors_are_those_of_the_photograph(folder):
+def test_natural_cutout_keeps_the_photographs_colours(folder):
     world = one(folder, '[animal.lion]\ncutouts = ["tall.png"]\ntexture = "own"\n' + DRAWN_CAT, '["lion", "cat"]')
     assert world.textures == ("natural",)
     (image,), (mask,) = Renderer(world, 96).render([Scene("desert", (Object("lion", "natural", "left"),))])
-    color = mean_color(image, mask)
+    color = image[mask == 1].mean(0)
     assert np.abs(color / color.max() - np.array(ORANGE) / max(ORANGE)).max() < 0.15
 
 
 DRAWN_CAT = '[animal.cat]\ncutouts = ["lion.png"]\ntexture = "own"\n'
 
 
-def test_views_share_out_the_photographs(folder):
+def test_views_show_different_photographs(folder):
     world = one(folder, '[animal.lion]\ncutouts = ["lion.png", "tall.png"]\n')
     cutout = load_cutout(dict(world.cutouts)["lion"])
-    shown = [cutout.photographs.index(cutout.shown("lion", view)) for view in range(40)]
+    shown = [cutout.photographs.index(cutout.photograph_for("lion", view)) for view in range(40)]
     assert 10 < sum(shown) < 30
     for slot in ("left", "above"):
-        assert card_of(cutout, "lion", slot, 3).photograph is cutout.photographs[shown[3]], "the same in all slots"
+        assert make_billboard(cutout, "lion", slot, 3).photograph is cutout.photographs[shown[3]], (
+            "the same in all slots"
+        )
     width, height = zip(*(cutout.metres(photograph) for photograph in cutout.photographs), strict=True)
     assert [max(sides) for sides in zip(width, height, strict=True)] == pytest.approx([1.4, 1.4])
 
 
 @pytest.mark.parametrize("mirrored", [True, False])
-def test_what_faces_left_is_mirrored_or_not(folder, mirrored):
+def test_cutout_that_faces_left_is_mirrored_unless_forbidden(folder, mirrored):
     world = one(folder, f"{LION}mirrored = {str(mirrored).lower()}\n")
     scenes = [Scene("desert", (Object("lion", "white", slot),)) for slot in ("left", "left outward")]
     masks = Renderer(world, SIDE).render(scenes).masks
@@ -123,13 +120,13 @@ def test_what_faces_left_is_mirrored_or_not(folder, mirrored):
     assert heads == ([True, False] if mirrored else [True, True])
 
 
-def test_the_ground_is_darker_at_its_feet(folder):
-    from menagerie.envs.render.stage import ground
-
+def test_cutout_darkens_the_ground_at_its_feet(folder):
     world, view = one(folder), view_of(0)
     cutout = load_cutout(dict(world.cutouts)["lion"])
     points = ground("desert", SIDE, view).light_points
-    standing, floating = (contact(card_of(cutout, "lion", slot, 0), points, view.sun) for slot in ("left", "above"))
+    standing, floating = (
+        contact(make_billboard(cutout, "lion", slot, 0), points, view.sun) for slot in ("left", "above")
+    )
     assert standing.min() < 0.6
     assert (standing < 0.9).mean() < 0.03, "near them only"
     assert floating.min() == 1
@@ -138,27 +135,27 @@ def test_the_ground_is_darker_at_its_feet(folder):
 
 
 @pytest.mark.parametrize("slots", [("left", "right"), ("above", "under")])
-def test_the_compositor_agrees_with_the_direct_renderer(folder, slots):
+def test_composed_cutouts_agree_with_the_direct_renderer(folder, slots):
     more = '[animal.cat]\ncutouts = ["tall.png"]\n'
     world = one(folder, LION + more, '["lion", "cat", "rabbit"]')
     for other in ("cat", "rabbit"):
         scene = Scene("city", (Object("lion", "grass", slots[0]), Object(other, "red", slots[1])), 2)
         renderer = Renderer(world, SIDE)
         images, masks = renderer.render([scene])
-        result = compare(scene, images[0], masks[0], *renderer.areas([scene]), world)
+        result = compare_with_direct(scene, images[0], masks[0], *renderer.areas([scene]), world)
         assert result.touched > TOUCHED_WORST
         assert result.masks_differ < 0.05
         assert not result.cut
         assert min(result.uncovered) > UNCOVERED
 
 
-def test_cut_outs_and_bodies_hide_one_another_in_layouts(folder):
+def test_cutouts_and_bodies_hide_one_another_in_layouts(folder):
     world = one(folder, LION + '[animal.cat]\ncutouts = ["tall.png"]\n', '["lion", "cat", "rabbit", "elephant"]')
     places = {"lion": "near left", "rabbit": "front left", "elephant": "near middle right", "cat": "front middle"}
     objects = tuple(Object(animal, "red", place) for animal, place in places.items())
     scene, renderer = Scene("city", objects, 2), Renderer(world, SIDE)
     images, masks = renderer.render([scene])
-    result = compare(scene, images[0], masks[0], *renderer.areas([scene]), world)
+    result = compare_with_direct(scene, images[0], masks[0], *renderer.areas([scene]), world)
     assert result.touched > TOUCHED_WORST
     assert result.hidden_apart < HIDDEN_APART
     assert result.false_relations == 0
@@ -168,7 +165,14 @@ def test_cut_outs_and_bodies_hide_one_another_in_layouts(folder):
     assert shown["rabbit"] == shown["cat"] == 1
 
 
-def test_the_render_checks_hold_on_every_scene(folder):
+def test_photograph_too_small_for_a_resolution_is_refused(folder):
+    draw(folder / "lion.png", width=45, height=40)
+    Renderer(one(folder), 64)
+    with pytest.raises(UserError, match="pixels along its longest side, too few for scenes of 224; it needs 4"):
+        Renderer(one(folder), 224)
+
+
+def test_every_scene_of_cutouts_passes_the_render_checks(folder):
     more = '[animal.cat]\ncutouts = ["tall.png", "lion.png"]\n'
     lists = 'textures = ["red", "white"]\nbackgrounds = ["desert"]\nsizes = ["small", "big"]\n'
     world = one(folder, LION + more, '["lion", "cat"]', lists)
@@ -177,17 +181,17 @@ def test_the_render_checks_hold_on_every_scene(folder):
     assert RenderChecks().problems(scenes, *renderer.render(scenes), renderer.areas(scenes)) == []
 
 
-def test_it_stands_where_others_do_and_faces_the_camera(folder):
+def test_cutout_stands_in_its_slot_and_faces_the_camera(folder):
     cutout = load_cutout(dict(one(folder).cutouts)["lion"])
     for slot in SLOTS:
         for view in range(6):
-            card, pose = card_of(cutout, "lion", slot, view), place("lion cut-out", slot, view)
-            assert card.foot == pytest.approx(pose.position)
-            assert card.across[0] > np.cos(np.radians(21)), "hardly squeezed"
-            assert card.flipped == (abs(pose.yaw) > 90)
+            board, pose = make_billboard(cutout, "lion", slot, view), pose_in_slot("lion cut-out", slot, view)
+            assert board.foot == pytest.approx(pose.position)
+            assert board.across[0] > np.cos(np.radians(21)), "hardly squeezed"
+            assert board.flipped == (abs(pose.yaw) > 90)
 
 
-def test_it_keeps_the_limits_of_animals_by_its_longer_side(folder):
+def test_cutout_keeps_the_limits_by_its_longer_side(folder):
     world = one(folder, '[animal.lion]\ncutouts = ["tall.png"]\n')
     found = measures("lion", load_cutout(dict(world.cutouts)["lion"]))
     assert [measure.name for measure in found if not measure.kept] == []
@@ -195,7 +199,7 @@ def test_it_keeps_the_limits_of_animals_by_its_longer_side(folder):
     assert found[4].value < found[3].value + 10 < 36, "narrow"
 
 
-def test_a_background_of_several_pictures_has_one_in_each_view(folder):
+def test_background_of_several_pictures_shows_one_in_each_view(folder):
     for name, color in {"a": (200, 40, 40), "b": (40, 200, 40)}.items():
         Image.new("RGB", (64, 64), color).save(folder / f"{name}.png")
     path = folder / "park.toml"

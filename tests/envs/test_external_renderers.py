@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from menagerie.envs.checks.against_external import LEAST_OVERLAP, LEAST_WITHIN, compare_with
-from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS
+from menagerie.envs.checks.external_renderers import (
+    EXTERNAL_RENDERERS,
+    LEAST_OVERLAP,
+    LEAST_WITHIN,
+    compare_with_external,
+)
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import random_scenes
@@ -28,21 +32,21 @@ def external(request):
 
 
 def test_silhouettes_and_depth_agree(external, drawn):
-    for result in compare_with(external, *drawn):
+    for result in compare_with_external(external, *drawn):
         assert result.overlap >= LEAST_OVERLAP, result
         assert result.within >= LEAST_WITHIN, result
         assert result.depth < 0.001
 
 
-def test_a_wrong_camera_would_be_noticed(external, drawn):
+def test_shifted_camera_is_noticed(external, drawn):
     scenes, masks = drawn
     shifted = np.roll(masks[:1], 2, axis=2)
-    assert min(result.overlap for result in compare_with(external, scenes[:1], shifted)) < LEAST_OVERLAP
+    assert min(result.overlap for result in compare_with_external(external, scenes[:1], shifted)) < LEAST_OVERLAP
 
 
 def test_swapped_instances_are_noticed(external, drawn):
     scenes, masks = drawn
     swapped = np.where(masks == 1, 2, np.where(masks == 2, 1, masks)).astype(np.uint8)
     pairs = [n for n, scene in enumerate(scenes) if len(scene.objects) == 2][:1]
-    results = compare_with(external, [scenes[n] for n in pairs], swapped[pairs])
+    results = compare_with_external(external, [scenes[n] for n in pairs], swapped[pairs])
     assert max(result.overlap for result in results) < 0.1

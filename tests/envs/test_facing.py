@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.drawing.placement import place
+from menagerie.envs.drawing.placement import pose_in_slot
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import LAYOUT_PLACES, OUTWARD, PAIR_SLOTS, PLACES, RELATIONS, SLOTS, Slot, facings, place_of
@@ -54,7 +54,7 @@ def test_one_place_is_for_one_object():
 @pytest.mark.parametrize("slot", ["left", "right"])
 def test_an_object_faces_the_side_that_its_slot_says(slot):
     for view in range(20):
-        inward, outward = (np.cos(np.radians(place("cat", at, view).yaw)) for at in (slot, slot + OUTWARD))
+        inward, outward = (np.cos(np.radians(pose_in_slot("cat", at, view).yaw)) for at in (slot, slot + OUTWARD))
         assert inward * outward < 0
         assert inward > 0 if slot == "left" else inward < 0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import NUMBA_CACHE, Unwritable, place_compiled, write_csv, write_text
+from menagerie.envs.core.files import NUMBA_CACHE, Unwritable, set_numba_cache, write_csv, write_text
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.machine import system_name
 
@@ -27,7 +27,7 @@ def largest_file(size: int):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_link_planted_at_the_temporary_name_is_not_followed(tmp_path):
+def test_link_at_the_temporary_name_is_not_followed(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / f".a.{system_name()}-{os.getpid()}.tmp.txt").symlink_to(victim)
@@ -38,7 +38,7 @@ def test_a_link_planted_at_the_temporary_name_is_not_followed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "victim"]
 
 
-def test_a_write_that_finds_no_room_names_the_file_and_leaves_the_old_one(tmp_path):
+def test_failed_write_names_the_file_and_keeps_the_old_one(tmp_path):
     """The system's own error of a write has no path."""
     path = tmp_path / "a.csv"
     path.write_text("old")
@@ -51,7 +51,7 @@ def test_a_write_that_finds_no_room_names_the_file_and_leaves_the_old_one(tmp_pa
     assert path.read_text() == "old"
 
 
-def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+def test_missing_locks_are_one_error(tmp_path, monkeypatch):
     def flock(file, how):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -61,20 +61,20 @@ def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
     assert error.value.errno == errno.ENOLCK
 
 
-def test_compiled_code_has_a_place_where_neither_ours_nor_the_users_can_be_written(tmp_path, monkeypatch, capsys):
+def test_numba_gets_a_cache_folder_where_no_default_can_be_written(tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_text("")
     nowhere = tmp_path / "file" / "below"
     monkeypatch.setenv(NUMBA_CACHE, "")  # so that it is put back
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    place_compiled(nowhere)
+    set_numba_cache(nowhere)
     assert not os.environ[NUMBA_CACHE]
     monkeypatch.setenv("XDG_CACHE_HOME", str(nowhere))
-    place_compiled(tmp_path)
+    set_numba_cache(tmp_path)
     assert not os.environ[NUMBA_CACHE]
     with monkeypatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(nowhere))
-        place_compiled(nowhere)
+        set_numba_cache(nowhere)
     assert not os.environ[NUMBA_CACHE], "no place at all: that is no mistake yet"
-    place_compiled(nowhere)
+    set_numba_cache(nowhere)
     assert Path(os.environ[NUMBA_CACHE]).stat().st_mode & 0o077 == 0  # its files are code
     assert NUMBA_CACHE in capsys.readouterr().err

@@ -17,7 +17,7 @@ from PIL import Image
 from menagerie.envs.catalog import names, register, shipped
 from menagerie.envs.drawing.background import Background, Rays, lay_ground
 from menagerie.envs.drawing.camera import VIEWS, view_of
-from menagerie.envs.drawing.cutout import Cutout, trimmed
+from menagerie.envs.drawing.cutout import Cutout, trim
 from menagerie.envs.drawing.mesh_file import MeshAnimal
 from menagerie.envs.drawing.picture_file import OWN_LIGHT, PictureTexture, by_view, picture_background
 from menagerie.envs.render import RENDER_VERSION
@@ -56,7 +56,7 @@ def plain_ingredients() -> None:
     pictures = [picture_background(np.roll(chequered, n, axis=2), 0.45) for n in range(2)]
     register("backgrounds", PICTURE, PICTURE, by_view(pictures))
     for name, natural in ((CUTOUT, False), (NATURAL, True)):
-        cutout = Cutout((trimmed(arrow(), Path("arrow.png")),), size=1.2, natural=natural)
+        cutout = Cutout((trim(arrow(), Path("arrow.png")),), size=1.2, natural=natural)
         register("cutouts", name, name, cutout)
 
 
@@ -139,7 +139,7 @@ def test_pixels_are_those_of_their_version(now):
     assert moved == [], f"raise RENDER_VERSION in envs/render/__init__.py, if any of these is not new, and run {WRITE}"
 
 
-def test_one_pixel_of_one_ingredient_is_enough(now):
+def test_change_of_one_pixel_is_noticed(now):
     spoiled = {name: picture.copy() for name, picture in now.items()}
     spoiled["animal cat"][9, 9, 1] ^= 2
     assert changed(spoiled, now) == ["animal cat"]

@@ -13,27 +13,15 @@ import pytest
 from menagerie.envs.core import machine
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.machine import usable_cores
-from menagerie.envs.core.processes import call
+from menagerie.envs.core.processes import call_in_worker
 from menagerie.studies.runs.command_line import PlaceOptions
-
-FULL = OSError(errno.ENOSPC, "No space left on device")
-LACKS = {
-    "locks": (FULL, "/proc, through which"),
-    "memory that is shared": (
-        RuntimeError("unable to allocate shared memory(shm) for file </torch_1>"),
-        "/proc, through",
-    ),
-    "memory": (MemoryError("Unable to allocate 9 TiB"), "out of memory (Unable to allocate 9 TiB)"),
-    "memory of a GPU": (RuntimeError("CUDA out of memory. Tried to\nallocate 2 GiB"), "Tried to allocate 2 GiB"),
-    "a library": (ImportError("libtorch.so: failed to map segment from shared object"), "can't be loaded (libtorch.so"),
-}
 
 
 def fails(error):
     raise error
 
 
-def test_cores_are_those_that_a_process_may_use(monkeypatch):
+def test_usable_cores_follow_the_processs_affinity(monkeypatch):
     """As in a cluster's task, which has fewer than its machine."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3}, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
@@ -54,56 +42,27 @@ run_command(main)
 
 
 @pytest.mark.parametrize(("number", "out", "errors"), [(1, "", "b\n"), (2, "a\n", "")])
-def test_a_stream_that_is_closed_gets_what_is_printed_and_no_file_has_its_number(number, out, errors, tmp_path):
+def test_closed_stream_is_replaced_by_the_null_device(number, out, errors, tmp_path):
     command = ["sh", "-c", f'"$@" {number}>&-', "sh", sys.executable, "-c", CLOSED.format(number=number)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, out, errors)
     assert (tmp_path / "said").read_text() == "True True"
 
 
-@pytest.fixture
-def without_room(monkeypatch):
-    """A place for shared memory that is full."""
-    monkeypatch.setattr(machine, "SHARED", "/proc")
-    monkeypatch.setattr(machine, "FULL", machine.FULL.replace("/dev/shm", "/proc"))
-
-
-@pytest.mark.parametrize("what", LACKS)
-def test_what_is_lacking_is_one_line(what, without_room, capsys):
-    error, said = LACKS[what]
-    with pytest.raises(SystemExit, match="2"):
-        run_command(lambda: fails(error))
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ")
-    assert said in line
-    with pytest.raises(UserError) as in_a_worker:
-        call(fails, error)
-    assert line == f"error: {in_a_worker.value}"
-
-
-def ask_one_that_has_ended():
+def receive_from_an_ended_process():
     mine, other = multiprocessing.Pipe()
     other.close()
     mine.recv()
 
 
-def tell_one_that_has_ended():
+def send_to_an_ended_process():
     mine, other = multiprocessing.Pipe()
     other.close()
     mine.send(1)
 
 
-def read_from_a_loader():
-    """It has ended with a batch under way."""
-    exec("ask()", {"ask": ask_one_that_has_ended, "__name__": "torch.utils.data.dataloader"})
-
-
-@pytest.mark.parametrize("talk", [ask_one_that_has_ended, tell_one_that_has_ended, read_from_a_loader])
-def test_processes_that_have_ended_are_one_line(talk, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        run_command(talk)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: a process of this command has ended: killed")
+def read_from_an_ended_loader():
+    exec("receive()", {"receive": receive_from_an_ended_process, "__name__": "torch.utils.data.dataloader"})
 
 
 def write_to_a_full_disk():
@@ -111,33 +70,49 @@ def write_to_a_full_disk():
         print("a", file=file)
 
 
-OF_THE_SYSTEM = {
+FULL = OSError(errno.ENOSPC, "No space left on device")
+NO_SHARED_MEMORY = RuntimeError("unable to allocate shared memory(shm) for file </torch_1>")
+# What fails, and what the one line says.
+SHORTAGES = {
+    "locks": (lambda: fails(FULL), "/proc, through which"),
+    "shared memory": (lambda: fails(NO_SHARED_MEMORY), "/proc, through"),
+    "read-only shared memory": (lambda: fails(OSError(errno.EROFS, "Read-only file system")), "/proc, through which"),
+    "memory": (lambda: fails(MemoryError("Unable to allocate 9 TiB")), "out of memory (Unable to allocate 9 TiB)"),
+    "memory of a GPU": (lambda: fails(RuntimeError("CUDA out of memory. Tried\nto get 2 GiB")), "Tried to get 2 GiB"),
+    "a library": (lambda: fails(ImportError("a.so: failed to map segment")), "can't be loaded (a.so"),
+    "a receiver": (receive_from_an_ended_process, "error: a process of this command has ended: killed"),
+    "a sender": (send_to_an_ended_process, "error: a process of this command has ended: killed"),
+    "a loader": (read_from_an_ended_loader, "error: a process of this command has ended: killed"),
     "a full disk": (write_to_a_full_disk, "/dev/full can't be used (No space left on device); make room"),
     "no such place": (lambda: os.mkdir("/proc/x"), "/proc/x can't be used (No such file or directory); choose another"),
     "too many files": (lambda: fails(OSError(errno.EMFILE, "Too many", "/a/b")), "'ulimit -n'"),
+    "too many files of loaders": (lambda: fails(RuntimeError("received 0 items of ancdata")), "'ulimit -n'"),
     "a server's file": (lambda: fails(OSError(errno.ESTALE, "Stale file handle", "/a/b")), "mount that disk again"),
-    "loaders' files": (lambda: fails(RuntimeError("received 0 items of ancdata")), "'ulimit -n'"),
-    "shared memory": (lambda: fails(OSError(errno.EROFS, "Read-only file system")), "through which processes share"),
 }
 
 
-@pytest.mark.parametrize("kind", OF_THE_SYSTEM)
-def test_an_error_of_the_system_names_the_file_and_the_way_out(kind, monkeypatch, capsys):
-    act, said = OF_THE_SYSTEM[kind]
-    if kind == "shared memory":
-        monkeypatch.setattr(os, "access", lambda path, mode: path != machine.SHARED)
+@pytest.mark.parametrize("what", SHORTAGES)
+def test_shortage_of_the_machine_is_one_line_also_from_a_worker(what, monkeypatch, capsys):
+    act, said = SHORTAGES[what]
+    if said.startswith("/proc, through"):
+        monkeypatch.setattr(machine, "SHARED", "/proc")  # a place for shared memory that is full
+        monkeypatch.setattr(machine, "FULL", machine.FULL.replace("/dev/shm", "/proc"))
     with pytest.raises(SystemExit, match="2"):
         run_command(act)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert said in line
     assert "Errno" not in line
+    with pytest.raises((UserError, OSError)) as in_a_worker:
+        call_in_worker(act)
+    if isinstance(in_a_worker.value, UserError):
+        assert line == f"error: {in_a_worker.value}"
 
 
-def test_a_full_disk_is_named_by_a_worker_too():
+def test_worker_names_the_file_on_a_full_disk():
     """The parent doesn't see which files were open there."""
     with pytest.raises(OSError) as error:  # noqa: PT011, as a command reports it
-        call(write_to_a_full_disk)
+        call_in_worker(write_to_a_full_disk)
     assert pickle.loads(pickle.dumps(error.value)).filename == "/dev/full"
 
 
@@ -152,10 +127,10 @@ def test_a_full_disk_is_named_by_a_worker_too():
         FULL,
     ],
 )
-def test_other_errors_are_raised_as_they_are(error):
+def test_faults_of_code_are_raised_as_they_are(error):
     """A full disk is none of these either: shared memory has room here."""
     with pytest.raises(type(error)):
-        call(fails, error)
+        call_in_worker(fails, error)
 
 
 @pytest.mark.parametrize(

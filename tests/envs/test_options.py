@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 import pytest
 import tyro
 
-from menagerie.envs.core.command_help import chosen_command, read_options
+from menagerie.envs.core.command_help import choose_command, read_options
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.options import DATA, FIRST, OTHER, PLACE, Option, options_of
+from menagerie.envs.core.options import DATA, FIRST, OTHER, PLACE, Option, list_options
 from tests.flags import flags_read
 
 
@@ -50,18 +50,18 @@ class Derived(Outer):
 
 def option(name: str, value: object = None) -> Option:
     """The one option of `Derived` called so."""
-    (one,) = (one for one in options_of(Derived, value) if one.usage.split()[0].rstrip(",") == name)
+    (one,) = (one for one in list_options(Derived, value) if one.usage.split()[0].rstrip(",") == name)
     return one
 
 
-def test_every_field_is_written_as_tyro_reads_it():
-    written = " ".join(one.usage for one in options_of(Outer) if one.usage != "FILE")
+def test_options_in_help_are_those_that_tyro_reads():
+    written = " ".join(one.usage for one in list_options(Outer) if one.usage != "FILE")
     flags = set(re.findall(r"--[\w.-]+", written))
     assert flags == flags_read(Outer)
     assert {"--no-open", "--inside.depth", "--inside.direction", "--direction"} < flags
 
 
-def test_values_and_defaults_are_as_they_are_written():
+def test_help_has_placeholders_and_defaults():
     assert option("--shares")[:3] == ("--shares X ...", "", "0.2 0.5")
     assert option("--pair").usage == "--pair N N"
     assert option("--name")[:3] == ("--name TEXT", "", "")
@@ -72,14 +72,14 @@ def test_values_and_defaults_are_as_they_are_written():
     assert option("--size", Derived(Path("a"), size=9)).default == "9"
 
 
-def test_markers_and_texts_hold_for_other_defaults_and_inner_fields():
+def test_subclass_and_inner_fields_keep_their_markers():
     assert option("--size")[1:5] == ("How big; in pixels.", "2", DATA, True)
     assert option("--depth").group is DATA
     assert option("--direction").group is PLACE
     assert (option("--inside.depth").group, option("--inside.depth").first) == (OTHER, False)
 
 
-def test_help_shows_first_options_and_all_of_them_on_request(capsys):
+def test_help_shows_first_options_and_help_all_the_rest(capsys):
     for arguments, shown in ((["--help"], 1), (["--size", "3", "-h"], 1), (["--help-all"], 10)):
         with pytest.raises(SystemExit) as end:
             read_options(Outer, arguments, "python x.py", "About it.\n\n    python x.py FILE\n\nMore of it.")
@@ -94,13 +94,13 @@ def test_help_shows_first_options_and_all_of_them_on_request(capsys):
     assert text.index("data:") < text.index("where it runs:") < text.index("other:")
 
 
-def test_options_are_read():
+def test_arguments_override_defaults():
     assert read_options(Outer, ["f.txt", "--size", "3", "--no-open"], "x") == Outer(Path("f.txt"), 3)
     assert read_options(Outer, ["f.txt"], "x", default=Outer(Path("g"), 7)).size == 7
 
 
 @pytest.mark.parametrize(("unknown", "near"), [("--sizes", "--size"), ("--no-opn", "--no-open"), ("g", "")])
-def test_an_unknown_option_is_refused_with_those_nearest_to_it(unknown, near, capsys):
+def test_unknown_option_is_refused_with_the_nearest(unknown, near, capsys):
     with pytest.raises(SystemExit, match="2"):
         read_options(Outer, ["f.txt", unknown], "x")
     said = capsys.readouterr().err
@@ -108,14 +108,14 @@ def test_an_unknown_option_is_refused_with_those_nearest_to_it(unknown, near, ca
     assert near in said
 
 
-def test_a_command_is_chosen_by_name(monkeypatch, capsys):
+def test_command_is_chosen_by_name(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["x", "good"])
-    assert chosen_command("x", "About it.", ("good",)) == "good"
+    assert choose_command("x", "About it.", ("good",)) == "good"
     monkeypatch.setattr(sys, "argv", ["x", "goof"])
     with pytest.raises(UserError, match="did you mean 'good'"):
-        chosen_command("x", "About it.", ("good",))
+        choose_command("x", "About it.", ("good",))
     monkeypatch.setattr(sys, "argv", ["x"])
     with pytest.raises(SystemExit) as end:
-        chosen_command("x", "About it.", ("good",))
+        choose_command("x", "About it.", ("good",))
     assert not end.value.code
     assert capsys.readouterr().out == "usage: x {good} [OPTIONS]\n\nAbout it.\n"

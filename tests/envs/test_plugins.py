@@ -12,7 +12,7 @@ from menagerie.envs.core.plugins import OWN_MODULES, own_module
 @pytest.mark.parametrize(
     "line", ["1 / 0", "raise SystemExit", "from menagerie.envs.core.errors import choose; choose('a', 'b', ['c'])"]
 )
-def test_a_file_that_fails_leaves_no_module(tmp_path, line):
+def test_failing_file_leaves_no_module(tmp_path, line):
     mine = tmp_path / "fails.py"
     mine.write_text(f"{line}\n")
     with pytest.raises(UserError):
@@ -20,7 +20,7 @@ def test_a_file_that_fails_leaves_no_module(tmp_path, line):
     assert not [name for name in sys.modules if name.startswith(f"{OWN_MODULES}fails")]
 
 
-def test_an_edit_within_a_second_that_keeps_the_size_is_seen(tmp_path, monkeypatch):
+def test_edit_within_a_second_is_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     mine = tmp_path / "quick.py"
     for value in (1, 2):

@@ -67,26 +67,26 @@ def until(reached):
         time.sleep(0.05)
 
 
-def test_a_child_gives_back_what_it_returns_and_raises():
+def test_child_returns_results_and_raises_errors():
     assert in_child(divmod, 7, 2) == (3, 1)
     with pytest.raises(UserError, match="no such object"):
         in_child(refuse)
 
 
-def test_a_child_that_is_killed_is_one_clear_error():
+def test_killed_child_is_one_error():
     with pytest.raises(UserError, match="the process of die has ended: killed, or out of memory"):
         in_child(die)
 
 
 @pytest.mark.parametrize(("how", "expected"), [("serve", "True False"), ("spawn", "False False")])
-def test_the_server_loads_for_its_workers(script, how, expected):
+def test_server_loads_modules_for_its_workers(script, how, expected):
     """And the command itself loads nothing; where there can be no server, workers load for themselves."""
     done = subprocess.run([*script, how], env=WITH_TESTS, capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == (expected, "")
 
 
 @pytest.mark.parametrize("how", ["serve", "spawn"])
-def test_a_worker_ends_with_its_parent_even_if_that_is_killed(script, how, tmp_path):
+def test_worker_ends_with_its_killed_parent(script, how, tmp_path):
     file = tmp_path / "pid"
     parent = subprocess.Popen([*script, how, str(file)], env=WITH_TESTS)
     until(lambda: file.exists() and file.read_text())
@@ -97,7 +97,7 @@ def test_a_worker_ends_with_its_parent_even_if_that_is_killed(script, how, tmp_p
     until(lambda: not exists(pid))
 
 
-def test_ctrl_c_while_the_server_loads_is_the_commands_own(script, tmp_path):
+def test_ctrl_c_does_not_reach_the_loading_server(script, tmp_path):
     """The server gets no SIGINT from the terminal: it prints nothing."""
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(2)\n")
     text = SCRIPT.replace('["colorsys"]', '["slow"]').replace(
@@ -112,7 +112,7 @@ def test_ctrl_c_while_the_server_loads_is_the_commands_own(script, tmp_path):
     assert done.stderr.count("Traceback") == 1
 
 
-def test_a_script_from_standard_input_has_workers_too(tmp_path):
+def test_script_from_standard_input_has_workers(tmp_path):
     script = "import os\nfrom menagerie.envs.core.processes import in_child\nprint(in_child(os.path.basename, 'a/b'))"
     done = subprocess.run([sys.executable, "-"], cwd=tmp_path, input=script, capture_output=True, text=True, check=True)
     assert done.stdout == "b\n"

@@ -4,7 +4,7 @@ from menagerie.envs.core import progress
 from menagerie.envs.core.progress import Sparing
 
 
-def test_costly_reports_wait_until_enough_was_done(monkeypatch):
+def test_slow_reports_take_a_small_share_of_the_time(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     sparing, reports = Sparing(share=0.02, started=0.0), []

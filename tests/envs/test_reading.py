@@ -21,7 +21,7 @@ from menagerie.envs.core.reading import (
     read_toml,
 )
 from menagerie.envs.core.records import (
-    check_file,
+    check_digest,
     file_digest,
     read_record,
     read_records,
@@ -63,7 +63,7 @@ def test_only_regular_files_are_opened(problem, read, tmp_path):
     assert str(tmp_path / "a.json") in found[0]
 
 
-def test_too_much_is_refused_before_it_is_read(tmp_path):
+def test_too_large_files_are_refused_unread(tmp_path):
     with (tmp_path / "a.json").open("wb") as file:
         file.truncate(1 << 40)
     for read in (read_text, read_json, read_toml, read_record):
@@ -73,7 +73,7 @@ def test_too_much_is_refused_before_it_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 5000, 200_000])
-def test_what_nests_deep_is_refused(depth, tmp_path):
+def test_deeply_nested_files_are_refused(depth, tmp_path):
     (tmp_path / "a.json").write_text("[" * depth + "]" * depth)
     (tmp_path / "a.toml").write_text(f"a = {'[' * (depth - 1)}{']' * (depth - 1)}")
     for read, name in ((read_json, "a.json"), (read_toml, "a.toml")):
@@ -95,7 +95,7 @@ def test_what_nests_deep_is_refused(depth, tmp_path):
         ({"name": "a", "sizes": {"b": "\ud800"}}, "surrogates not allowed"),
     ],
 )
-def test_keys_and_types_are_named(content, problem, tmp_path):
+def test_file_of_another_shape_is_refused_with_its_key(content, problem, tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(content))
     with pytest.raises(Unreadable, match=f"a.json is not of its form: .*{problem}"):
         read_json(tmp_path / "a.json", Shape)
@@ -103,7 +103,7 @@ def test_keys_and_types_are_named(content, problem, tmp_path):
 
 @pytest.mark.parametrize("indent", [None, 1])
 @pytest.mark.parametrize("content", [{}, {"a": [1, 2.5, None], "é": "\n", "n": -1e-30}])
-def test_no_flipped_bit_of_a_record_is_read(content, indent, tmp_path):
+def test_record_with_a_flipped_bit_is_refused(content, indent, tmp_path):
     path = tmp_path / "a.json"
     write_record(path, content, indent)
     assert read_record(path) == content
@@ -116,13 +116,13 @@ def test_no_flipped_bit_of_a_record_is_read(content, indent, tmp_path):
             read_record(path)
 
 
-def test_a_record_without_a_digest_is_none_of_ours(tmp_path):
+def test_record_without_a_digest_is_refused(tmp_path):
     (tmp_path / "a.json").write_text('{"a": 1}')
     with pytest.raises(Unreadable, match="has no digest of itself"):
         read_record(tmp_path / "a.json")
 
 
-def test_no_line_of_records_gets_lost(tmp_path):
+def test_lost_line_of_records_is_noticed(tmp_path):
     every = [{"a": k} for k in range(4)]
     write_records(tmp_path / "a.jsonl", every)
     assert read_records(tmp_path / "a.jsonl") == every
@@ -132,17 +132,17 @@ def test_no_line_of_records_gets_lost(tmp_path):
         read_records(tmp_path / "a.jsonl")
 
 
-def test_a_file_is_hashed_once_while_it_stays(tmp_path, monkeypatch):
+def test_file_is_hashed_again_only_after_a_change(tmp_path, monkeypatch):
     path, opened = tmp_path / "a", []
     path.write_bytes(b"abc")
     monkeypatch.setattr(records, "open_file", lambda *args: opened.append(args) or open_file(*args))
     digest = file_digest(path)
-    check_file(path, digest)
+    check_digest(path, digest)
     assert len(opened) == 1
     path.write_bytes(b"abcd")
     with pytest.raises(Unreadable, match="was changed since it was written"):
-        check_file(path, digest)
+        check_digest(path, digest)
     assert len(opened) == 1, "another size says enough"
     path.write_bytes(b"abd")
     with pytest.raises(Unreadable, match="was changed since it was written"):
-        check_file(path, digest)
+        check_digest(path, digest)

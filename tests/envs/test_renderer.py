@@ -21,25 +21,19 @@ def rendered(renderer, scenes):
     return renderer.render(scenes)
 
 
-def test_shapes_and_instances(rendered, scenes):
+def test_mask_has_a_number_for_each_object(renderer, rendered, scenes):
     images, masks = rendered
     assert images.shape == (len(scenes), RESOLUTION, RESOLUTION, 3)
     assert images.dtype == masks.dtype == np.uint8
     for scene, mask in zip(scenes, masks, strict=True):
         assert set(np.unique(mask)) == set(range(len(scene.objects) + 1))
+    assert renderer.render([]).images.shape == (0, RESOLUTION, RESOLUTION, 3)
 
 
-def test_no_scenes_are_no_images(renderer):
-    images, masks = renderer.render([])
-    assert images.shape == (0, RESOLUTION, RESOLUTION, 3)
-    assert len(masks) == 0
-
-
-def test_batch_and_order_do_not_matter(renderer, rendered, scenes):
+def test_image_depends_neither_on_batch_nor_on_order(renderer, rendered, scenes):
     images, masks = rendered
     backward = renderer.render(scenes[::-1])
-    assert np.array_equal(backward[0][::-1], images)
-    assert np.array_equal(backward[1][::-1], masks)
+    assert all(np.array_equal(part[::-1], whole) for part, whole in zip(backward, (images, masks), strict=True))
     for index, scene in enumerate(scenes):
         assert np.array_equal(renderer.render([scene])[0][0], images[index])
 
@@ -69,7 +63,7 @@ def test_identity_depends_on_what_determines_pixels():
     assert entry_identity(64, replace(world, name="another", animals=("dog",))) == entry_identity(64, world)
 
 
-def test_a_mask_is_where_its_object_is_drawn(renderer, rendered, scenes):
+def test_mask_covers_the_pixels_of_its_object(renderer, rendered, scenes):
     """Another texture changes every pixel of an object's mask, and none beyond its soft edge."""
     for scene, mask in zip(scenes[:4], rendered.masks, strict=False):
         for number, obj in enumerate(scene.objects, start=1):
@@ -82,7 +76,7 @@ def test_a_mask_is_where_its_object_is_drawn(renderer, rendered, scenes):
             assert not (moved & ~near).any()
 
 
-def test_turned_round_in_the_mirrored_place_it_is_its_mirror_image(world, monkeypatch):
+def test_animal_that_faces_left_mirrors_one_that_faces_right(world, monkeypatch):
     """Bodies are symmetric, and so is the first camera: only light tells left from right."""
     still = {"yaw_range": 0.0, "shift_range": (0.0, 0.0), "scale_range": 0.0}
     monkeypatch.setitem(SLOTS, "here", Slot((-0.6, 0.2, 0.0), 0.9, (-27.0,), **still))
@@ -95,15 +89,14 @@ def test_turned_round_in_the_mirrored_place_it_is_its_mirror_image(world, monkey
     assert (masks[::2] != masks[1::2, :, ::-1]).mean() < 0.002
 
 
-def test_memory_given_is_used(renderer, rendered, scenes):
+def test_given_memory_is_filled(renderer, rendered, scenes):
     out = Pictures(*(np.full_like(part, 7) for part in rendered))
     pictures = renderer.render(scenes, out)
     assert pictures.images is out.images
-    assert np.array_equal(pictures.images, rendered[0])
-    assert np.array_equal(pictures.masks, rendered[1])
+    assert all(map(np.array_equal, pictures, rendered))
 
 
-def test_world_and_scene_stay_light():
+def test_world_and_scene_import_no_numpy():
     program = (
         "import sys, menagerie.envs.world, menagerie.envs.scene\nprint({'numpy', 'numba', 'torch'} & {*sys.modules})"
     )

@@ -5,7 +5,7 @@ import pytest
 
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.renderer import Pictures
-from menagerie.envs.render.row import NOISE, RowRenderer, columns_of, pattern, renderer_of
+from menagerie.envs.render.row import NOISE, RowRenderer, name_pattern, object_columns, renderer_of
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import WORLDS
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
@@ -19,12 +19,12 @@ def pair(view: int = 0, first: str = "cat", second: str = "bear", slots: tuple[s
 
 
 @pytest.mark.parametrize("name", [name for name, world in WORLDS.items() if world.row])
-def test_objects_stand_in_the_row_as_their_slots_say(name):
+def test_objects_stand_in_columns_in_the_order_of_their_slots(name):
     world = WORLDS[name]
     animals, (texture, *_), (background, *_) = world.animals[:2], world.textures, world.backgrounds
     objects = tuple(Object(animal, texture, slot) for animal, slot in zip(animals, ("left", "right"), strict=True))
     scenes = [Scene(background, objects, view) for view in range(300)]
-    columns = [columns_of(scene, world.row) for scene in scenes]
+    columns = [object_columns(scene, world.row) for scene in scenes]
     assert all(left < right for left, right in columns)
     assert {column for both in columns for column in both} == set(world.row.places)
     masks = renderer_of(world, SIDE).render(scenes[:20]).masks
@@ -37,18 +37,18 @@ def test_objects_stand_in_the_row_as_their_slots_say(name):
         assert not (mask[:, -1].any())
 
 
-def test_a_column_has_the_mean_of_two_patterns_and_the_rest_the_background():
+def test_column_is_the_mean_of_two_patterns():
     scene = pair()
     (image,), (mask,) = RowRenderer(WORLD, SIDE).render([scene])
     for number, obj in enumerate(scene.objects, start=1):
-        mean = (pattern("animal", obj.animal, SIDE) + pattern("texture", obj.texture, SIDE)) / 2
+        mean = (name_pattern("animal", obj.animal, SIDE) + name_pattern("texture", obj.texture, SIDE)) / 2
         shown = np.broadcast_to(mean[:, None], image.shape)[mask == number]
         assert np.abs(image[mask == number] - shown).max() <= NOISE + 0.5
-    ground = np.broadcast_to(pattern("background", "city", SIDE)[:, None], image.shape)[mask == 0]
+    ground = np.broadcast_to(name_pattern("background", "city", SIDE)[:, None], image.shape)[mask == 0]
     assert np.abs(image[mask == 0] - ground).max() <= NOISE + 0.5
 
 
-def test_a_swap_exchanges_what_two_columns_show():
+def test_swap_exchanges_two_columns():
     scene, swap = pair(5), SWAPS["spatial"](pair(5))
     renderer = RowRenderer(WORLD, SIDE)
     (image, other), (mask, mirrored) = renderer.render([scene, swap])
@@ -59,7 +59,7 @@ def test_a_swap_exchanges_what_two_columns_show():
     assert renderer.areas([scene]) == [[(mask == number).sum() for number in (1, 2)]]
 
 
-def test_a_picture_depends_on_its_scene_alone():
+def test_row_image_depends_on_its_scene_alone():
     scenes = [pair(view) for view in range(30)]
     images = RowRenderer(WORLD, SIDE).render(scenes).images
     assert len({image.tobytes() for image in images}) == 30, "views in one layout differ"
@@ -69,6 +69,6 @@ def test_a_picture_depends_on_its_scene_alone():
     assert not out.masks[0, 0].any()
 
 
-def test_worlds_in_a_row_have_names_of_their_own():
+def test_every_world_has_its_own_identity():
     names = {image_identity(world, SIDE) for world in WORLDS.values()}
     assert len(names) == len(WORLDS)

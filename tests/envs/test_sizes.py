@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.custom.world_file import load_own_world
-from menagerie.envs.drawing.placement import place
+from menagerie.envs.drawing.placement import pose_in_slot
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import PAIR_SLOTS, SIZES, SLOTS
@@ -38,7 +38,7 @@ def test_no_view_makes_a_small_object_as_large_as_a_big_one():
 
 def test_sizes_share_a_pose(renderer):
     for animal, slot in (("rabbit", "left"), ("penguin", "above"), ("crocodile", "center")):
-        small, big = (place(animal, slot, 3, size) for size in ("small", "big"))
+        small, big = (pose_in_slot(animal, slot, 3, size) for size in ("small", "big"))
         assert (small.yaw, small.position[:2]) == (big.yaw, big.position[:2])
         assert small.scale == SIZES["small"] * big.scale
         scenes = [alone(animal, slot, size, 3) for size in ("small", "big")]

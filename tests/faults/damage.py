@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
-from menagerie.envs.core.records import KEY, sealed
+from menagerie.envs.core.records import KEY, seal
 
 PAGE = b"<!DOCTYPE html><html><body>404 Not Found</body></html>\n"
 HUGE = 1 << 40  # bytes of a file of zeros that takes no space, and more rows than any memory has
@@ -121,7 +121,7 @@ def other_value(path: Path, damage: Damage) -> bool:
     inner, key = places[damage.amount // len(CHANGES) % len(places)]
     CHANGES[damage.amount % len(CHANGES)](inner, key)
     salt = f"{len(contents)} " if path.name == "cells.jsonl" else ""
-    write = (lambda its: sealed(its, salt=salt)) if sealed_before else json.dumps
+    write = (lambda its: seal(its, context=salt)) if sealed_before else json.dumps
     path.write_text("\n".join(map(write, contents)) + ("\n" if path.suffix != ".json" else ""))
     return True
 

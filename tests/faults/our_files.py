@@ -10,7 +10,7 @@ import torch
 
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.reading import read_json
-from menagerie.envs.core.records import check_file, write_record, write_records
+from menagerie.envs.core.records import check_digest, write_record, write_records
 from menagerie.envs.render.atlas import Atlas
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.frozen.benchmark import frozen
@@ -71,7 +71,7 @@ def make_card(folder: Path) -> Path:
 
 def read_scores_of_card(path: Path) -> list[Any]:
     """The scores beside a card, which has their digest."""
-    check_file(path, read_card(path.with_suffix(".json"))[0].predictions.digest)
+    check_digest(path, read_card(path.with_suffix(".json"))[0].predictions.digest)
     return [(*item[:5], item.scores.tolist()) for item in read_card_scores(path)]
 
 

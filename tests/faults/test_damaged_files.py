@@ -23,11 +23,12 @@ EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "130"))
 ROOT = Path(__file__).parents[2]
 FLOORS = ("envs", "generators", "models", "studies")
 # What opens a file, or is handed its text.
-OPENERS = {"open_file", "read_bytes", "read_text", "read_lines", "read_json", "read_toml", "parse_json", "unsealed"}
-OPENERS |= {"read_record", "read_records", "check_file", "checked_file", "open_hdf5", "check_regular"}
-OPENERS |= {"read_json_list", "read_json_lines", "read_json_rows", "read_csv", "stream_json", "decode_json"}
+OPENERS = {"open_file", "read_bytes", "read_text", "read_lines", "read_json", "read_toml", "parse_json", "unseal"}
+OPENERS |= {"read_record", "read_records", "check_file", "check_digest", "checked_file", "open_hdf5", "check_regular"}
+OPENERS |= {"read_entries", "read_lists", "read_json_lines", "read_json_object", "read_csv", "decode_json"}
+OPENERS |= {"read_foreign_text", "read_foreign_bytes"}
 # Modules that open files and have no entry, and why. Benchmarks and sources are damaged one by one, every file of
-# theirs, in tests/generators/test_damaged_benchmarks.py and test_damaged_sources.py.
+# theirs, in tests/generators/test_foreign_files.py.
 ELSEWHERE = ("menagerie.generators.benchmarks", "menagerie.generators.sources")
 EXEMPT = {
     "menagerie.envs.checks.physics": "writes to the null device",
@@ -38,8 +39,7 @@ EXEMPT = {
     "menagerie.envs.custom.python_file": "runs a user's code",
     "menagerie.envs.drawing.mesh_file": "behind menagerie.envs.custom.ingredients, which looks at the file first",
     "menagerie.envs.core.machine": "what the kernel says of processes",
-    "menagerie.envs.custom.photo_sources": "an installed package of Debian's: tests/envs/test_stamps.py",
-    "menagerie.envs.custom.photos": "pictures that menagerie.envs.drawing.cutout reads",
+    "menagerie.envs.custom.photos": "an installed package of Debian's and pictures: tests/envs/test_photos.py",
     "menagerie.envs.drawing.placement": "a table that is part of the source",
     "menagerie.generators.audit.regeneration": "reads a split that was read before",
     "menagerie.generators.audit.run": "splits by their own reader",

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from menagerie.envs.core.files import clear_leftovers, scratch_folder, whole_file
-from menagerie.envs.core.machine import Process, is_running, system_name
+from menagerie.envs.core.machine import is_running, system_name
+from menagerie.studies.cluster.process import Process
 from tests.command import ROOT
 from tests.faults.kills import COMMANDS, MARK, WHOM, Kill, attack, contents, differences, kill, processes, victims
 

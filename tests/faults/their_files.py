@@ -13,13 +13,13 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.exported import audit_export
-from menagerie.generators.benchmarks.registry import load as load_benchmark
-from menagerie.generators.export.write import MARK, SUMS, export
+from menagerie.generators.benchmarks.registry import load_benchmark
+from menagerie.generators.export.write import MARK, SUMS, export_split
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.raw_images import LAYOUTS, RawImages, labels_in, names_in
-from menagerie.generators.sources.registry import load as load_source
+from menagerie.generators.sources.raw_images import LAYOUTS, RawImages, raw_image_names, raw_labels
+from menagerie.generators.sources.registry import load_source
 from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
 from menagerie.models.library.judged import kind_of_hugging_face
 from tests.faults.file_kinds import FileKind
@@ -147,13 +147,13 @@ def make_raw(folder: Path) -> Path:
 
 def read_raw(path: Path) -> Any:
     root = path.parents[1]
-    names = names_in(root, RAW)
-    return labels_in(root, RAW), RawImages(root, names, RESOLUTION).read(range(len(names)))
+    names = raw_image_names(root, RAW)
+    return raw_labels(root, RAW), RawImages(root, names, RESOLUTION).read(range(len(names)))
 
 
 def make_export(folder: Path, file: str) -> Path:
     split = make_split(folder / "store", RECIPE, RESOLUTION)
-    export(split, "coco", folder / "out", ["unseen_pairs"])
+    export_split(split, "coco", folder / "out", ["unseen_pairs"])
     shutil.copy(split, folder / "split.h5")
     return folder / "out" / file
 

@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit.run import audit
 from menagerie.generators.export import formats
 from menagerie.generators.export.formats import FORMATS
-from menagerie.generators.export.write import SUMS, export
+from menagerie.generators.export.write import SUMS, export_split
 from menagerie.generators.splits.binding import BindingRecipe
 from tests.command import run_here
 from tests.helpers.splits import RECIPE, make_split
@@ -33,14 +33,14 @@ def exported(request, split, tmp_path_factory):
     out = tmp_path_factory.mktemp("exports") / request.param
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(formats, "SHARD_SAMPLES", 50)
-        export(split, request.param, out, ("validation", "unseen_pairs"))
+        export_split(split, request.param, out, ("validation", "unseen_pairs"))
     return out
 
 
 @pytest.fixture
 def coco(split, tmp_path):
     """An export to be damaged."""
-    export(split, "coco", tmp_path / "coco", ("train", "unseen_pairs"))
+    export_split(split, "coco", tmp_path / "coco", ("train", "unseen_pairs"))
     return tmp_path / "coco"
 
 
@@ -63,7 +63,7 @@ def test_tests_of_several_rules_are_exported_too(tmp_path):
     rules = ("animal=rabbit & texture=red", "animal=penguin & texture=white")
     recipe = BindingRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10, hold_out=rules)
     made = make_split(tmp_path, recipe, 16)
-    export(made, "coco", tmp_path / "out")
+    export_split(made, "coco", tmp_path / "out")
     assert (tmp_path / "out/held_out-1.json").exists()
     assert faults(tmp_path / "out", made) == {}
 
@@ -106,7 +106,7 @@ def test_a_missing_file_is_named_and_many_are_counted(coco, split):
 
 def test_an_export_of_another_split_is_said(coco, split, tmp_path):
     other = make_split(tmp_path, replace(RECIPE, seed=1))
-    export(other, "coco", tmp_path / "other", ("train", "unseen_pairs"))
+    export_split(other, "coco", tmp_path / "other", ("train", "unseen_pairs"))
     assert faults(tmp_path / "other", other) == {}
     assert list(faults(tmp_path / "other", split)) == [OTHER]
 

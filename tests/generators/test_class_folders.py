@@ -8,14 +8,14 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_json
-from menagerie.generators.benchmarks.class_folders import class_names
-from menagerie.generators.benchmarks.known_classes import DATA, key_of, known, known_classes, known_templates
-from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.class_folders import folder_classes
+from menagerie.generators.benchmarks.known_classes import DATA, clip_names, known_classes, known_templates, set_name
+from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.benchmarks.zero_shot import set_in
-from menagerie.studies.scoring.check import differing
+from menagerie.studies.scoring.check import wrong_counts
 
 LISTED = read_json(DATA / "folders.json")
-CLASSES = known()["classes"]
+CLASSES = clip_names()["classes"]
 
 
 def make(root, name, folders, **files):
@@ -28,7 +28,7 @@ def make(root, name, folders, **files):
 
 
 def names_in(root, name, folders, **files):
-    return class_names(make(root, name, folders, **files))
+    return folder_classes(make(root, name, folders, **files))
 
 
 def refusal(root, name, folders, **files):
@@ -46,7 +46,7 @@ def test_listed_folders_are_their_classes(tmp_path, name):
     assert len(set(folders)) == len(folders) == len(expected)
     made = make(tmp_path, name.replace("-", "_").upper(), [*folders, "__MACOSX", ".cache"])
     (made / ".DS_Store").touch()
-    assert class_names(made) == dict(zip(folders, expected, strict=True))
+    assert folder_classes(made) == dict(zip(folders, expected, strict=True))
 
 
 def test_variants_of_imagenet_have_its_names_and_templates(tmp_path):
@@ -77,7 +77,7 @@ def test_numbers_are_places_among_the_names_or_the_sets_own(tmp_path):
     assert "there is no class left for '10'" in refusal(tmp_path, "svhn", map(str, range(1, 11)))
 
 
-def test_what_matches_is_matched_and_the_rest_is_named(tmp_path):
+def test_folders_without_a_class_are_named(tmp_path):
     """None of four folders of words is the class that stands in its place; one misspelt name spoils no other."""
     problem = refusal(tmp_path, "kitti_closest_vehicle_distance", ["above_20", "below_20", "below_8", "no_vehicle"])
     assert (
@@ -121,16 +121,16 @@ def test_lines_of_classes_txt(tmp_path, folders, lines, expected):
         (("a", "b"), "\u2028\n", "has an empty line, none at all"),
     ],
 )
-def test_lines_that_say_no_class_are_refused(tmp_path, folders, lines, problem):
+def test_lines_of_classes_txt_that_match_no_folder_are_refused(tmp_path, folders, lines, problem):
     assert problem in refusal(tmp_path, "own", folders, classes=lines)
 
 
 @pytest.mark.parametrize("name", ["imagenetv2", "ImageNetV2", "imagenet_v2", "imagenet-a", "ImageNet_A", "Pets"])
 def test_the_size_of_a_set_is_known_in_whatever_spelling(name):
-    spec = load("zero-shot-torchvision" if name == "Pets" else "zero-shot")
-    ((task, official, found),) = differing(spec, Counter({name: 5, "all": 5}))
-    assert (task, official, found) == (name, spec.sets[key_of(name)], 5)
-    assert not list(differing(spec, Counter({name: official, "all": official})))
+    spec = load_benchmark("zero-shot-torchvision" if name == "Pets" else "zero-shot")
+    ((task, official, found),) = wrong_counts(spec, Counter({name: 5, "all": 5}))
+    assert (task, official, found) == (name, spec.sets[set_name(name)], 5)
+    assert not list(wrong_counts(spec, Counter({name: official, "all": official})))
 
 
 def test_names_of_folders_are_clip_benchmarks_words(tmp_path):

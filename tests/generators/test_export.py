@@ -4,7 +4,6 @@ import io
 import json
 import sys
 import tarfile
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -15,7 +14,7 @@ from menagerie import SplitDataset
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.export import formats
 from menagerie.generators.export.formats import FORMATS, File
-from menagerie.generators.export.write import export
+from menagerie.generators.export.write import export_split
 from menagerie.generators.storage.hdf5 import read_attribute, write_attribute
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import SETTINGS, digest_of, read_split
@@ -61,7 +60,7 @@ def assert_same_facts(data, facts):
 
 
 def test_webdataset_round_trip(split, tmp_path):
-    export(split, "webdataset", tmp_path / "out")
+    export_split(split, "webdataset", tmp_path / "out")
     sizes = json.loads((tmp_path / "out/sizes.json").read_text())
     for name in ("train", *TESTS):
         files, members = {}, []
@@ -82,7 +81,7 @@ def test_webdataset_round_trip(split, tmp_path):
 
 
 def test_coco_round_trip(split, tmp_path):
-    export(split, "coco", tmp_path / "out")
+    export_split(split, "coco", tmp_path / "out")
     for name in ("train", *TESTS):
         content_of, data = json.loads((tmp_path / f"out/{name}.json").read_text()), SplitDataset(split, name)
         annotations = content_of["annotations"]
@@ -94,7 +93,7 @@ def test_coco_round_trip(split, tmp_path):
 
 
 def test_sugarcrepe_round_trip(split, tmp_path):
-    counts = export(split, "sugarcrepe", tmp_path / "out")
+    counts = export_split(split, "sugarcrepe", tmp_path / "out")
     assert not (tmp_path / "out/train.json").exists()
     assert counts["train"] == (0, len(SplitDataset(split, "train")))
     for name in TESTS:
@@ -111,8 +110,8 @@ def test_sugarcrepe_round_trip(split, tmp_path):
 def test_same_bytes_twice_and_from_a_packed_split(split, copied, tmp_path, form):
     (tmp_path / "other").mkdir()
     pack(copied)
-    export(split, form, tmp_path / "out")
-    export(copied, form, tmp_path / "other/out")
+    export_split(split, form, tmp_path / "out")
+    export_split(copied, form, tmp_path / "other/out")
     assert content(tmp_path / "out") == content(tmp_path / "other/out")
 
 
@@ -123,30 +122,30 @@ def test_stopped_it_leaves_nothing(split, tmp_path, form):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        export(split, form, tmp_path / "out", TESTS, stop)
+        export_split(split, form, tmp_path / "out", TESTS, stop)
     assert list(tmp_path.iterdir()) == []
     reports = []
-    export(split, form, tmp_path / "out", TESTS, lambda *report: reports.append(report))
+    export_split(split, form, tmp_path / "out", TESTS, lambda *report: reports.append(report))
     assert reports[-1][1] == reports[-1][2] > 0
     whole = {path: (tmp_path / "out" / path).stat().st_mtime_ns for path in content(tmp_path / "out")}
-    export(split, form, tmp_path / "out", TESTS)
+    export_split(split, form, tmp_path / "out", TESTS)
     assert {path: (tmp_path / "out" / path).stat().st_mtime_ns for path in content(tmp_path / "out")} == whole
 
 
 def test_a_full_disk_is_named_and_an_empty_folder_is_filled(split, tmp_path):
     (tmp_path / "out").mkdir()
-    what, said = with_largest_file(100, lambda: export(split, "coco", tmp_path / "out", ["train"]), tmp_path)
+    what, said = with_largest_file(100, lambda: export_split(split, "coco", tmp_path / "out", ["train"]), tmp_path)
     assert what == "error"
     assert said.startswith(f"{tmp_path}/out can't be written (File too large); raise the limit"), said
     (tmp_path / "link").symlink_to("out")
-    export(split, "coco", tmp_path / "link", ["seen_pairs"])
+    export_split(split, "coco", tmp_path / "link", ["seen_pairs"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "out"]
     assert (tmp_path / "out").stat().st_mode == (tmp_path / "out/images").stat().st_mode
     assert (tmp_path / "out/SHA256SUMS").exists()
 
 
 def test_data_sheet_is_complete(split, tmp_path):
-    export(split, "sugarcrepe", tmp_path / "out", ["validation", "train"])
+    export_split(split, "sugarcrepe", tmp_path / "out", ["validation", "train"])
     sheet, data = (tmp_path / "out/README.md").read_text(), read_split(split)
     for text in (
         "`SUBSET.json` has the captions and hard negatives",
@@ -170,7 +169,7 @@ def test_a_new_format_is_one_entry(split, tmp_path, monkeypatch):
             yield File(f"{part.name}.txt", part.name, len(part.records), lambda path, text=text: path.write_text(text))
 
     monkeypatch.setitem(FORMATS, "captions", captions)
-    export(split, "captions", tmp_path / "out", ["seen_pairs"])
+    export_split(split, "captions", tmp_path / "out", ["seen_pairs"])
     assert (tmp_path / "out/seen_pairs.txt").read_text().splitlines() == SplitDataset(
         split, "seen_pairs"
     ).records.captions
@@ -179,57 +178,56 @@ def test_a_new_format_is_one_entry(split, tmp_path, monkeypatch):
 
 def test_misspelt_names(split, tmp_path):
     with pytest.raises(UserError, match="unknown format 'webdatset'; did you mean 'webdataset'"):
-        export(split, "webdatset", tmp_path / "out")
+        export_split(split, "webdatset", tmp_path / "out")
     with pytest.raises(UserError, match=r"unknown subset .* did you mean 'seen_pairs'"):
-        export(split, "coco", tmp_path / "out", ["seen_pair"])
+        export_split(split, "coco", tmp_path / "out", ["seen_pair"])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_to_export(split, tmp_path):
     with pytest.raises(UserError, match=r"nothing in train of .* can be exported as sugarcrepe"):
-        export(split, "sugarcrepe", tmp_path / "out", ["train"])
+        export_split(split, "sugarcrepe", tmp_path / "out", ["train"])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_folders_of_others_are_refused(split, tmp_path):
     out = tmp_path / "out"
     with pytest.raises(UserError, match="there is no folder"):
-        export(split, "coco", tmp_path / "none/out", ["seen_pairs"])
+        export_split(split, "coco", tmp_path / "none/out", ["seen_pairs"])
     out.write_text("a file")
     with pytest.raises(UserError, match="is a file; choose another --out"):
-        export(split, "coco", out, ["seen_pairs"])
+        export_split(split, "coco", out, ["seen_pairs"])
     out.unlink()
     out.mkdir()
     (out / "seen_pairs.json").write_text("mine")
     with pytest.raises(UserError, match="has files but is not this export"):
-        export(split, "coco", out, ["seen_pairs"])
+        export_split(split, "coco", out, ["seen_pairs"])
     assert content(out) == {"seen_pairs.json": b"mine"}
     (out / "seen_pairs.json").rename(tmp_path / "other.json")
     (out / "empty").mkdir()
-    for place, problem in ((out, "has files but is not this export"), (Path("/proc"), "is a disk of its own")):
-        with pytest.raises(UserError, match=problem):
-            export(split, "coco", place, ["seen_pairs"])
+    with pytest.raises(UserError, match="has files but is not this export"):
+        export_split(split, "coco", out, ["seen_pairs"])
 
 
 def test_another_export_and_foreign_files_are_refused(split, tmp_path):
     out = tmp_path / "out"
-    export(split, "coco", out, ["seen_pairs"])
+    export_split(split, "coco", out, ["seen_pairs"])
     before = content(out)
     for form, subsets in (("coco", ["unseen_pairs"]), ("sugarcrepe", ["seen_pairs"])):
         with pytest.raises(UserError, match="is not this export of this split"):
-            export(split, form, out, subsets)
+            export_split(split, form, out, subsets)
     assert content(out) == before
     (out / "images/notes.txt").write_text("mine")
     with pytest.raises(UserError, match=r"isn't as it was written, first at images/notes\.txt"):
-        export(split, "coco", out, ["seen_pairs"])
+        export_split(split, "coco", out, ["seen_pairs"])
 
 
 def test_of_two_at_once_the_second_is_refused(split, tmp_path):
     def again(stage, done, total):
-        export(split, "webdataset", tmp_path / "out", ["train"])
+        export_split(split, "webdataset", tmp_path / "out", ["train"])
 
     with pytest.raises(UserError, match=r"out can't be written \(Directory not empty\)"):
-        export(split, "webdataset", tmp_path / "out", ["seen_pairs"], again)
+        export_split(split, "webdataset", tmp_path / "out", ["seen_pairs"], again)
     assert (tmp_path / "out/train-000000.tar").exists()
 
 
@@ -242,7 +240,7 @@ def test_an_untrusted_subset_names_no_path(copied, tmp_path, name):
         settings = {name: read_attribute(file, name) for name in SETTINGS}
         write_attribute(file, "digest", digest_of(settings, subsets))
     with pytest.raises(UserError, match="can't name a file; do not trust"):
-        export(copied, "coco", tmp_path / "out")
+        export_split(copied, "coco", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

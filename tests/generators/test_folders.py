@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.class_folders import class_names
+from menagerie.generators.benchmarks.class_folders import folder_classes
 from menagerie.generators.hub.pictures import PictureFolder
-from menagerie.generators.sources.folders import SearchedFolders, existing, files_in
+from menagerie.generators.sources.folders import SearchedFolders, files_in, find_files
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.rows import Row
+from menagerie.generators.sources.rows import FileRow
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def root(tmp_path):
 def test_files_are_there_or_not(root):
     there = {"1.jpg", "a/2.jpg", "a/b/3.jpg", "link.jpg", "folder/3.jpg", "./1.jpg", "a//2.jpg"}
     absent = {"4.jpg", "a", "a/3.jpg", "nowhere/1.jpg", "1.jpg/2.jpg", "dangling.jpg", "circle.jpg", "folder/2.jpg"}
-    assert set(existing(root, there | absent)) == there
+    assert set(find_files(root, there | absent)) == there
     assert files_in(root) == {"1.jpg", "link.jpg"}
     assert files_in(root / "nowhere") == frozenset()
 
@@ -47,7 +47,7 @@ def test_names_are_found_in_each_normal_form(root, forms, given):
     files = ImageFiles(SearchedFolders(root, folders), [asked], 4)
     assert files.read([0])[0, 0].min() == 255
     assert files.names == [asked]
-    (image, _) = PictureFolder(root, root).read(Row(root, "", {"image": asked}), "image")
+    (image, _) = PictureFolder(root, root).read(FileRow(root, "", {"image": asked}), "image")
     assert image == (root / there).read_bytes()
 
 
@@ -55,16 +55,16 @@ def test_classes_are_found_in_each_normal_form(root):
     for name in (normalize("NFD", "café"), "tea"):
         (root / "set" / name).mkdir(parents=True)
     names = {normalize("NFD", "café"): "café", "tea": "tea"}
-    assert class_names(root / "set") == names
+    assert folder_classes(root / "set") == names
     lines = [f"{normalize('NFC', folder)}\t{name}" for folder, name in names.items()]
     (root / "set/classes.txt").write_text("\n".join(lines))
-    assert class_names(root / "set") == names
+    assert folder_classes(root / "set") == names
 
 
 @pytest.mark.parametrize("name", ["../secret.jpg", "a/../../secret.jpg", "a/../1.jpg", "..", "/etc/passwd", "a\0b.jpg"])
 def test_a_name_that_climbs_raises_whatever_stands_beside_it(root, name):
     with pytest.raises(UserError, match=r"leads out of the folder .* do not trust") as error:
-        existing(root, ["1.jpg", "a/2.jpg", name])
+        find_files(root, ["1.jpg", "a/2.jpg", name])
     assert len(str(error.value).splitlines()) == 1
 
 
@@ -75,5 +75,5 @@ def test_a_folder_is_listed_once(root, monkeypatch):
     listed, scandir = [], os.scandir
     monkeypatch.setattr(os, "scandir", lambda folder: listed.append(folder) or scandir(folder))
     monkeypatch.setattr(os.path, "isfile", lambda path: pytest.fail(f"{path} is looked at by itself"))
-    assert set(existing(root, names)) == set(names)
+    assert set(find_files(root, names)) == set(names)
     assert listed == [root / "a"]

@@ -5,17 +5,15 @@ import pytest
 import torch
 
 from menagerie.envs.worlds import load_world
-from menagerie.generators.benchmarks.registry import load as load_benchmark
-from menagerie.generators.export.write import export
+from menagerie.generators.benchmarks.registry import load_benchmark
+from menagerie.generators.export.write import export_split
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.registry import load as load_source
+from menagerie.generators.sources.registry import load_source
 from tests.faults.their_files import make_table, make_webdataset
-from tests.helpers.benchmark_files import MAKERS, MATRICES, tiny_tags
+from tests.helpers.benchmark_files import MAKERS, tiny_tags
 from tests.helpers.cutout_files import draw, world_of
 from tests.helpers.source_files import MAKERS as SOURCES
-
-BENCHMARKS = MAKERS | MATRICES
 
 
 def laid_elsewhere(folder, files: bool):
@@ -29,9 +27,9 @@ def laid_elsewhere(folder, files: bool):
 
 
 @pytest.mark.parametrize("files", [True, False])
-@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+@pytest.mark.parametrize("name", sorted(MAKERS))
 def test_below_the_data_root_of_a_benchmark(name, files, tmp_path):
-    BENCHMARKS[name](tmp_path / "data")
+    MAKERS[name](tmp_path / "data")
     place = Place(tmp_path / "data", 16, tag=tiny_tags)
     before = list(load_benchmark(name).build(place).content())
     laid_elsewhere(tmp_path / "data", files)
@@ -68,7 +66,7 @@ def test_below_a_folder_of_the_hub(make, files, tmp_path):
 
 @pytest.mark.parametrize("files", [True, False])
 def test_below_an_export(files, split, tmp_path):
-    export(split, "coco", tmp_path / "out", ["train"])
+    export_split(split, "coco", tmp_path / "out", ["train"])
     laid_elsewhere(tmp_path / "out", files)
     folders = {"coco/annotations": (tmp_path / "out",), "coco/train2017": (tmp_path / "out/images",)}
     (tmp_path / "out/captions_train2017.json").symlink_to(tmp_path / "out/train.json")

@@ -3,10 +3,10 @@
 import pytest
 from PIL import Image
 
-from menagerie.envs.core.reading import is_litter
+from menagerie.envs.core.reading import is_system_file
 from menagerie.envs.custom.photo_sources import background_pictures, own_stamps
-from menagerie.generators.benchmarks.registry import load
-from menagerie.generators.benchmarks.shown import images_of_tests
+from menagerie.generators.benchmarks.registry import load_benchmark
+from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.tar_shards import TarShards
 from menagerie.models.library.sources import HuggingFace
@@ -36,8 +36,8 @@ def leave(folder):
         *((name, False) for name in ("a.jpg", "./a.jpg", ".cache/a", "a._b", "MACOSX", "a/..b", "../a", "")),
     ],
 )
-def test_names(path, litter):
-    assert is_litter(path) == litter
+def test_litter_is_recognised_by_its_name(path, litter):
+    assert is_system_file(path) == litter
 
 
 def test_cutouts_and_backgrounds(tmp_path):
@@ -51,9 +51,9 @@ def test_cutouts_and_backgrounds(tmp_path):
 @pytest.mark.parametrize(("name", "make"), [("zero-shot", make_zero_shot), ("imagenet-ao", make_imagenet_ao)])
 def test_folders_of_classes(name, make, tmp_path):
     make(tmp_path)
-    before = [record.name for record in load(name).build(Place(tmp_path)).records]
+    before = [record.name for record in load_benchmark(name).build(Place(tmp_path)).records]
     leave(tmp_path / ("zero_shot" if name == "zero-shot" else "imagenet_ao/images"))
-    assert [record.name for record in load(name).build(Place(tmp_path)).records] == before
+    assert [record.name for record in load_benchmark(name).build(Place(tmp_path)).records] == before
 
 
 def test_shards_and_photographs_of_tests(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from menagerie import SplitDataset
 from menagerie.generators.export import formats
-from menagerie.generators.export.write import export
+from menagerie.generators.export.write import export_split
 
 MODEL = {
     "embed_dim": 16,
@@ -30,7 +30,7 @@ def test_trains_ten_steps(split, tmp_path, monkeypatch):
     for module in ("open_clip_train", "webdataset", "pandas"):
         pytest.importorskip(module, reason="open_clip's trainer is not installed")
     monkeypatch.setattr(formats, "SHARD_SAMPLES", 9)
-    export(split, "webdataset", tmp_path / "out", ["train"])
+    export_split(split, "webdataset", tmp_path / "out", ["train"])
     (tmp_path / "tiny.json").write_text(json.dumps(MODEL))
     shards = sorted(path.name for path in (tmp_path / "out").glob("*.tar"))
     data = f"{tmp_path}/out/train-{{000000..{len(shards) - 1:06d}}}.tar"

@@ -8,7 +8,7 @@ from PIL.PngImagePlugin import PngInfo
 from menagerie.envs.drawing.picture_file import read_picture, read_pixels
 from menagerie.generators.hub.pictures import suffix_of
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.rows import Row
+from menagerie.generators.sources.rows import FileRow
 from menagerie.generators.sources.shard import Member, check_image
 
 SIDE = 16
@@ -36,7 +36,7 @@ def test_what_stands_beside_the_pixels_may_be_damaged_or_large(beside, tmp_path)
     Image.fromarray(NOISE).convert("RGBA").save(path, **beside)
     (image,) = ImageFiles(tmp_path, ["a.png"], SIDE).read([0])
     assert np.array_equal(image.permute(1, 2, 0), NOISE)
-    assert suffix_of(Row(path, "", {}), "image", path.read_bytes()) == ".png"
+    assert suffix_of(FileRow(path, "", {}), "image", path.read_bytes()) == ".png"
     with path.open("rb") as file:
         check_image(file, Member(0, path.stat().st_size))
     assert np.allclose(read_picture(path), (NOISE / 255) ** 2.2, atol=1e-5)

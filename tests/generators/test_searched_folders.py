@@ -7,13 +7,11 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
 from menagerie.studies.real_data import RealTraining
 from menagerie.studies.transfer import Transfer
-from tests.helpers.benchmark_files import MAKERS, MATRICES, tiny_tags
-
-MAKE = MAKERS | MATRICES
+from tests.helpers.benchmark_files import MAKERS, tiny_tags
 
 
 def placed(root, *given):
@@ -39,41 +37,41 @@ def parted(images, root):
 )
 def test_all_folders_of_a_place_are_searched(name, folder, tmp_path):
     """Results are those of one folder, to the last byte of what names them."""
-    MAKE[name](tmp_path)
-    whole = load(name).build(Place(tmp_path, 16))
+    MAKERS[name](tmp_path)
+    whole = load_benchmark(name).build(Place(tmp_path, 16))
     content, prints = list(whole.content()), [whole.fingerprint(k) for k in range(len(whole.numbers))]
     pixels = pickle.loads(pickle.dumps(whole.files)).read(range(len(prints)))
     one, other = parted(tmp_path / folder, tmp_path)
-    bench = load(name).build(placed(tmp_path, f"{folder}={one}", f"{folder}={other}"))
+    bench = load_benchmark(name).build(placed(tmp_path, f"{folder}={one}", f"{folder}={other}"))
     assert list(bench.content()) == content
     assert [bench.fingerprint(k) for k in range(len(prints))] == prints
     assert torch.equal(pickle.loads(pickle.dumps(bench.files)).read(range(len(prints))), pixels)
     with pytest.raises(UserError, match=f"images are missing in {one}, the first is"):
-        load(name).build(placed(tmp_path, f"{folder}={one}"))
+        load_benchmark(name).build(placed(tmp_path, f"{folder}={one}"))
 
 
 def test_a_folder_in_a_benchmarks_folder_may_lie_elsewhere(tmp_path):
     """What'sUp has two, each with a name of its own on the command line."""
-    MAKE["whatsup"](tmp_path)
+    MAKERS["whatsup"](tmp_path)
     (tmp_path / "whatsup/controlled_clevr").rename(tmp_path / "clevr")
     place = placed(tmp_path, f"whatsup/controlled_clevr={tmp_path / 'clevr'}")
-    assert len(load("whatsup").build(place).records) == 12
+    assert len(load_benchmark("whatsup").build(place).records) == 12
     (tmp_path / "clevr/mug_left_of_knife.jpeg").unlink()
     with pytest.raises(UserError, match=f"1 of 12 images are missing in {tmp_path}/clevr, the first is"):
-        load("whatsup").build(place)
+        load_benchmark("whatsup").build(place)
 
 
 def test_a_file_that_two_folders_have(tmp_path):
     """It is one where its bytes are the same, not where its size is."""
-    MAKE["sugarcrepe"](tmp_path)
+    MAKERS["sugarcrepe"](tmp_path)
     shutil.copytree(tmp_path / "coco/val2017", tmp_path / "copy")
     given = [f"coco/val2017={tmp_path / part}" for part in ("coco/val2017", "copy")]
-    assert load("sugarcrepe").build(placed(tmp_path, *given)).records
+    assert load_benchmark("sugarcrepe").build(placed(tmp_path, *given)).records
     copy = tmp_path / "copy/000000000002.jpg"
     for content in (b"another", copy.read_bytes()[:-1] + b"\0"):
         copy.write_bytes(content)
         with pytest.raises(UserError, match=r"'000000000002.jpg' is one file in .*val2017 and another in .*copy"):
-            load("sugarcrepe").build(placed(tmp_path, *given))
+            load_benchmark("sugarcrepe").build(placed(tmp_path, *given))
 
 
 def test_what_several_folders_are_refused_for(tmp_path):
@@ -85,6 +83,6 @@ def test_what_several_folders_are_refused_for(tmp_path):
         placed(tmp_path, f"aro/images={tmp_path / 'a'}", f"aro/images={tmp_path}/b/../a")
     for name, folder in (("zero-shot", "zero_shot"), ("ncd", "ncd/images"), ("zero-shot-torchvision", "torchvision")):
         with pytest.raises(UserError, match=f"--images {folder} is given 2 times"):
-            load(name).build(placed(tmp_path, *(f"{folder}={tmp_path / part}" for part in ("a", "b"))))
+            load_benchmark(name).build(placed(tmp_path, *(f"{folder}={tmp_path / part}" for part in ("a", "b"))))
     with pytest.raises(UserError, match="coco/train2017 is given 2 times; training reads one folder"):
         _ = RealTraining(images=tuple(twice)).folders

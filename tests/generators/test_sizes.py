@@ -12,7 +12,7 @@ from menagerie.generators.audit.texts import words
 from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.incomplete import salient
 from menagerie.generators.captions.templates import caption
-from menagerie.generators.export.write import export
+from menagerie.generators.export.write import export_split
 from menagerie.generators.inspection import facts
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.rules.parser import parse_rule
@@ -97,7 +97,7 @@ def test_inspection_and_exports_report_sizes(tmp_path):
     assert reported["world"] == "tiny-sizes: 4 animals, 3 textures, 2 backgrounds, 2 sizes"
     small = [obj.size == "small" for scene in split.subsets["train"].scenes for obj in scene.objects]
     assert reported["sizes in train"] == f"small {sum(small) / len(small):.1%}, big {1 - sum(small) / len(small):.1%}"
-    export(made, "coco", tmp_path / "out", ["validation"])
+    export_split(made, "coco", tmp_path / "out", ["validation"])
     assert "The animals come in sizes: small, big." in (tmp_path / "out/README.md").read_text()
     first = json.loads((tmp_path / "out/validation.json").read_text())["annotations"][0]
     assert first["scene"]["objects"] == [t._asdict() for t in split.subsets["validation"].scenes[0].objects]

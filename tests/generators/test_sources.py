@@ -1,10 +1,7 @@
 """Training data of all kinds: one contract for all, and what each kind refuses."""
 
-import json
 import os
 import pickle
-import re
-import shutil
 import subprocess
 import sys
 from functools import partial
@@ -21,17 +18,21 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned, pick
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import names_in
-from menagerie.generators.export.write import export
+from menagerie.generators.export.write import export_split
 from menagerie.generators.sources import registry
+from menagerie.generators.sources.annotated import AnnotatedPhotographs
 from menagerie.generators.sources.coco import CocoCaptions
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.mixture import Mixture
-from tests.helpers.source_files import png_header
+from menagerie.generators.sources.place import Place
+from tests.helpers.benchmark_files import write_json
+from tests.helpers.source_files import MAKERS, png_header
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
-MINI = SHARED / "data/coco-mini"
 SIDE = 16
-KINDS = ("split", "tests", "coco", "mixture")
+# Names of sources with their ways of making captions.
+SOURCES = [(name, recipe) for name in registry.names() for recipe in registry.load_source(name).recipes]
+KINDS = ("split", "tests", "mixture", "own COCO", *(" ".join(source).strip() for source in SOURCES))
 FILES = {"a.jpg": (40, 30), "b.png": (20, 50), "c.webp": (17, 16), "below/d.jpg": (16, 16), "e.png": (8, 12)}
 
 
@@ -44,18 +45,13 @@ def parse(text: str) -> SceneGraph:
 def coco_content() -> dict:
     """Five images with three captions each, the last of which has spare white space."""
     images = [{"id": 10 * i, "file_name": name} for i, name in enumerate(FILES)]
-    texts = ["object {} on a mat", "photo of object {}", "  a \n object {}  on\ta chair "]
+    texts = ["object {} on a mat", "photo of object {}", "  an \n object {}  on\ta chair "]
     annotations = [
         {"id": 100 * i + j, "image_id": 10 * i, "caption": text.format(i)}
         for j, text in enumerate(texts)
         for i in range(len(FILES))
     ]
     return {"info": {}, "images": images, "annotations": annotations}
-
-
-def write_coco(folder: Path, content: object) -> Path:
-    (folder / "captions.json").write_text(json.dumps(content))
-    return folder / "captions.json"
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +62,20 @@ def coco_folder(tmp_path_factory) -> Path:
         path = folder / "images" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(random.integers(0, 256, (height, width, 3), np.uint8)).save(path)
-    write_coco(folder, coco_content())
+    write_json(folder / "captions.json", coco_content())
     return folder
 
 
 @pytest.fixture(scope="module")
-def every(split, coco_folder) -> dict[str, Captioned]:
+def every(split, coco_folder, tmp_path_factory) -> dict[str, Captioned]:
     """One data set of each kind."""
+    sources = {}
+    for name, recipe in SOURCES:
+        MAKERS[name](root := tmp_path_factory.mktemp("data"))
+        sources[f"{name} {recipe}".strip()] = registry.load_source(name).open(Place(root, SIDE, caption=recipe))
     train, tests = (SplitDataset(split, subset) for subset in ("train", "seen_pairs"))
     coco = CocoCaptions(coco_folder / "captions.json", coco_folder / "images", SIDE, parse)
-    return {"split": train, "tests": tests, "coco": coco, "mixture": Mixture([train, coco], [0.75, 0.25])}
+    return {"split": train, "tests": tests, "mixture": Mixture([train, coco], [0.75, 0.25]), "own COCO": coco} | sources
 
 
 def items(data: Captioned, indices: list[int], draw: int = 0) -> tuple:
@@ -98,12 +98,16 @@ def refusal(make, *arguments) -> str:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_index_and_draw_give_the_same(every, kind):
+    """Also after it was pickled, in another order, and in whatever company."""
     data, whole = every[kind], list(range(len(every[kind])))
     images, captions, negatives = items(data, whole)
     assert images.dtype == torch.uint8
     assert images.shape == (len(data), 3, SIDE, SIDE)
-    assert len(captions) == len(negatives) == len(data) > 0
-    assert same(items(data, whole), (images, captions, negatives))
+    assert len(captions) == len(negatives) == len(data) > 1
+    several = data.several(whole, whole, 3)
+    for one in (data, pickle.loads(pickle.dumps(data))):
+        assert same(items(one, whole), (images, captions, negatives))
+        assert one.several(whole, whole, 3) == several
     some = [len(data) - 1, 0, len(data) // 2]
     assert same(items(data, some), (images[some], [captions[i] for i in some], [negatives[i] for i in some]))
     assert torch.equal(data.images(np.array(some)), images[some])
@@ -112,13 +116,20 @@ def test_same_index_and_draw_give_the_same(every, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_texts_cover_all_that_is_given(every, kind):
+def test_texts_cover_all_phrases_and_words_and_the_longest_caption(every, kind):
     data, known = every[kind], set(every[kind].texts())
-    for draw in range(10):
+    words, longest = ({word.strip(",") for text in known for word in text.split()}, max(len(t.split()) for t in known))
+    assert "" not in known
+    for draw in range(40 if isinstance(data, AnnotatedPhotographs) else 10):
         _, captions, negatives = items(data, list(range(len(data))), draw)
         for text, graph in [*captions, *filter(None, negatives)]:
-            assert {text, *graph.nodes, *(edge.predicate for edge in graph.edges)} <= known
-    assert "" not in known
+            assert text == " ".join(text.split())
+            assert len(text.split()) <= longest
+            assert {word.strip(",") for word in text.split()} <= words
+            assert text in known or isinstance(data, AnnotatedPhotographs)  # which makes captions of phrases
+            assert graph.nodes
+            assert {*graph.nodes, *(edge.predicate for edge in graph.edges)} <= known
+            assert all(0 <= end < len(graph.nodes) for edge in graph.edges for end in edge[1:])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -142,7 +153,7 @@ def test_counterfactuals_are_there_or_refused(every, kind):
 
 
 def test_travels_to_a_spawned_worker(every):
-    chosen, several = [0, 3, 1], list(every.values())
+    chosen, several = [0, 2, 1], list(every.values())
     collate = partial(given, chosen)
     loader = DataLoader([several], num_workers=1, collate_fn=collate, multiprocessing_context="spawn")
     (batch,) = loader
@@ -169,7 +180,7 @@ def test_split_gives_what_it_holds(every):
 
 
 def test_the_draw_chooses_among_captions(every):
-    data = every["coco"]
+    data = every["own COCO"]
     assert not data.complete_captions
     for index in range(len(data)):
         texts = {data.captions([index], [draw])[0].text for draw in range(30)}
@@ -191,23 +202,12 @@ def test_without_a_parser_a_caption_is_one_node(coco_folder):
 
 
 def test_an_export_comes_back_as_it_was(split, tmp_path):
-    export(split, "coco", tmp_path)
+    export_split(split, "coco", tmp_path)
     for subset in ("train", "validation"):
         data, back = SplitDataset(split, subset), CocoCaptions(tmp_path / f"{subset}.json", tmp_path / "images", SIDE)
         everything = range(len(data))
         assert torch.equal(back.images(everything), data.images(everything))
         assert [caption.text for caption in back.captions(everything, everything)] == data.records.captions
-
-
-@pytest.mark.skipif(not MINI.is_dir(), reason=f"no {MINI}: set MENAGERIE_SHARED to the folder of shared data")
-def test_real_photographs():
-    data = CocoCaptions(MINI / "annotations/captions_train2017.json", MINI / "train2017", 32)
-    images, captions, negatives = items(data, list(range(len(data))))
-    assert images.shape == (26, 3, 32, 32)
-    assert images.float().std(dim=(1, 2, 3)).min() > 10
-    assert {caption.text for caption in captions} < set(data.texts())
-    assert len(set(data.texts())) == 5 * 26
-    assert not any(negatives)
 
 
 # Image files
@@ -223,18 +223,8 @@ def test_images_are_as_clip_reads_them(coco_folder):
             assert np.array_equal(image.permute(1, 2, 0), np.asarray(as_clip(picture.convert("RGB"))))
 
 
-def test_decoded_images_are_kept_where_asked(coco_folder, tmp_path):
-    shutil.copytree(coco_folder / "images", tmp_path / "images")
-    kept, read = (ImageFiles(tmp_path / "images", list(FILES), SIDE, cache) for cache in (None, False))
-    before = kept.read([0, 1])
-    (tmp_path / "images/b.png").unlink()
-    assert torch.equal(kept.read([0, 1]), before)
-    assert "b.png" in refusal(read.read, [1])
-    assert "b.png" in refusal(pickle.loads(pickle.dumps(kept)).read, [1])
-
-
 @pytest.mark.parametrize("name", ["a\0.png", "\ud800.png"])
-def test_what_names_no_file_is_refused(tmp_path, name):
+def test_names_that_no_file_can_have_are_refused(tmp_path, name):
     refusal(ImageFiles, tmp_path, [name], SIDE)
 
 
@@ -272,28 +262,11 @@ def test_foreign_images_are_refused(tmp_path, form, mode):
     refusal(ImageFiles(tmp_path, ["bad.png"], SIDE).read, [0])
 
 
-# COCO files
-
-
-@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[" * 200_000])
-def test_what_is_no_json_is_refused(coco_folder, tmp_path, content):
-    (tmp_path / "bad.json").write_bytes(content)
-    assert re.search(
-        "bad.json is no (JSON|text in UTF-8)",
-        refusal(CocoCaptions, tmp_path / "bad.json", coco_folder / "images", SIDE),
-    )
-
-
-def test_a_missing_file_and_no_resolution_are_refused(coco_folder, tmp_path):
-    assert "nowhere.json" in refusal(CocoCaptions, tmp_path / "nowhere.json", coco_folder / "images", SIDE)
-    assert "resolution" in refusal(CocoCaptions, coco_folder / "captions.json", coco_folder / "images", 0)
-
-
 # Mixtures
 
 
 def test_a_mixture_is_its_parts_one_after_the_other(every):
-    split, coco, mixture = every["split"], every["coco"], every["mixture"]
+    split, coco, mixture = every["split"], every["own COCO"], every["mixture"]
     assert len(mixture) == len(split) + len(coco)
     assert same(items(mixture, [len(split) - 1]), items(split, [len(split) - 1]))
     last = len(mixture) - 1
@@ -319,13 +292,13 @@ def test_a_mixture_of_splits_keeps_what_both_have(every):
 
 @pytest.mark.parametrize("shares", [[0.5], [0.5, 0.4], [1.5, -0.5], [float("nan"), 1.0], []])
 def test_shares_must_sum_to_one(every, shares):
-    assert "shares" in refusal(Mixture, [every["split"], every["coco"]], shares)
+    assert "shares" in refusal(Mixture, [every["split"], every["own COCO"]], shares)
 
 
 def test_parts_must_fit_together(every, coco_folder):
     larger = CocoCaptions(coco_folder / "captions.json", coco_folder / "images", 24)
-    assert "24 x 24" in refusal(Mixture, [every["coco"], larger], [0.5, 0.5])
-    assert "at once" in refusal(Mixture, [every["mixture"], every["coco"]], [0.5, 0.5])
+    assert "24 x 24" in refusal(Mixture, [every["own COCO"], larger], [0.5, 0.5])
+    assert "at once" in refusal(Mixture, [every["mixture"], every["own COCO"]], [0.5, 0.5])
 
 
 # Sources by name
@@ -333,8 +306,8 @@ def test_parts_must_fit_together(every, coco_folder):
 
 def test_sources_by_name():
     assert registry.names() == ("coco", "gqa", "tar shards", "visual genome")
-    assert all(registry.load(name).name == name for name in registry.names())
-    assert "did you mean 'coco'" in refusal(registry.load, "cocoa")
+    assert all(registry.load_source(name).name == name for name in registry.names())
+    assert "did you mean 'coco'" in refusal(registry.load_source, "cocoa")
 
 
 def test_listing_sources_imports_none():

@@ -3,10 +3,8 @@
 import json
 import os
 import tarfile
-from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -18,7 +16,6 @@ from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.shard import BEHIND, DOTTED, HOSTILE, SECOND, TWICE
 from menagerie.generators.sources.tar_shards import TarShards
-from tests.generators.damage import OF_SHARDS, mutated_shard
 from tests.helpers.source_files import make_shards, picture, png_header, write_shard
 
 SIDE = 16
@@ -185,7 +182,7 @@ REFUSED = {
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize("fault", REFUSED)
-def test_what_cannot_be_trained_on_is_counted(tmp_path, fault):
+def test_unusable_samples_are_left_out_and_counted(tmp_path, fault):
     members, reason = REFUSED[fault]
     data = with_members(tmp_path, **members)
     assert list(data.names_of_images) == ["0.tar/good"]
@@ -195,7 +192,7 @@ def test_what_cannot_be_trained_on_is_counted(tmp_path, fault):
 
 
 @pytest.mark.parametrize("text", ["I <3 cats", "a < b > c", "cats & dogs", "5 <6"])
-def test_signs_that_are_no_tags_are_texts(tmp_path, text):
+def test_angle_brackets_that_are_no_tags_are_kept(tmp_path, text):
     data = with_members(tmp_path, x__jpg=picture("x"), x__txt=text.encode())
     assert [caption.text for caption in data.captions([0], [0])] == [text]
 
@@ -250,7 +247,7 @@ def test_compressed_shards_are_refused(tmp_path, mode):
     assert "uncompressed" in refusal(tmp_path)
 
 
-def test_a_size_below_zero_ends(tmp_path):
+def test_a_negative_size_in_a_header_is_refused(tmp_path):
     """Such a header leads `tarfile` back to itself, for ever."""
     write_shard(tmp_path / "shards/0.tar", {"a.jpg": picture("a"), "a.txt": b"cat"})
     path = tmp_path / "shards/0.tar"
@@ -261,7 +258,7 @@ def test_a_size_below_zero_ends(tmp_path):
     assert "uncompressed tar" in refusal(tmp_path)
 
 
-def test_no_shards_are_refused(tmp_path):
+def test_a_folder_without_shards_is_refused(tmp_path):
     (tmp_path / "shards").mkdir()
     assert f"no .tar files in {tmp_path}/shards" in refusal(tmp_path)
 
@@ -291,35 +288,3 @@ def test_photographs_of_tests_are_known_by_their_address(root):
     data = opened(root, kept_out=held)
     assert data.left_out == {"in retrieval-flickr30k": 1}
     assert len(data) == 4
-
-
-def read_all(root: Path) -> str:
-    """Why shards are refused; empty where all of them can be read."""
-    try:
-        data = opened(root)
-        json.dumps([*data.texts(), dict(data.left_out)])
-        data.images(range(len(data)))
-    except UserError as error:
-        return str(error)
-    return ""
-
-
-def test_damaged_shards_are_read_or_refused_in_one_line(root):
-    """In their bytes, headers, captions, .json and pictures: seeded, 200 in all, more with MENAGERIE_EXAMPLES."""
-    every, refused, rng = Counter(), Counter(), np.random.default_rng(0)
-    paths = [root / f"shards/0000{k}.tar" for k in range(2)]
-    contents = [path.read_bytes() for path in paths]
-    for turn in range(int(os.environ.get("MENAGERIE_EXAMPLES", "200"))):
-        path, content = paths[turn % 2], contents[turn % 2]
-        kind, damaged = mutated_shard(content, rng)
-        path.write_bytes(damaged)
-        reason = read_all(root)
-        every[kind] += 1
-        refused[kind] += bool(reason)
-        assert len(reason.splitlines()) <= 1
-        assert len(reason) < 1500
-        path.write_bytes(content)
-    print("DAMAGED shards: " + ", ".join(f"{kind} {refused[kind]} of {every[kind]}" for kind in sorted(every)))
-    assert every.keys() == set(OF_SHARDS)
-    assert refused.total() > 10
-    assert sorted(path.name for path in root.iterdir()) == ["shards"], "nothing was unpacked"

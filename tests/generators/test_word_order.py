@@ -8,8 +8,8 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import first_of_best
-from menagerie.generators.benchmarks.registry import load
-from menagerie.generators.benchmarks.word_order import clean, options
+from menagerie.generators.benchmarks.registry import load_benchmark
+from menagerie.generators.benchmarks.word_order import caption_and_shuffles, clean
 from menagerie.generators.parsers.spacy_rules import spacy_model, spacy_tags
 from menagerie.generators.sources.place import Place
 from tests.helpers.benchmark_files import IMAGES, MAKERS, captions_of, tiny_tags
@@ -32,7 +32,7 @@ def in_threes(text):
 @pytest.fixture
 def made():
     """Shuffles of a caption that loses no token to cleaning, as the true one does."""
-    return options("a small cat beside two big dogs , on the green grass", "a.jpg 0", tiny_tags)
+    return caption_and_shuffles("a small cat beside two big dogs , on the green grass", "a.jpg 0", tiny_tags)
 
 
 def test_five_options_of_the_same_words(made):
@@ -63,21 +63,25 @@ def test_captions_are_cleaned_as_aro_does():
 
 def test_shuffles_depend_on_the_record_alone(tmp_path):
     MAKERS["coco-order"](tmp_path)
-    bench = load("coco-order").build(Place(tmp_path, 16, tag=tiny_tags))
+    bench = load_benchmark("coco-order").build(Place(tmp_path, 16, tag=tiny_tags))
     assert bench.made_texts
     whole = {clean(caption): caption for k in range(IMAGES) for caption in captions_of(k)}
     for item in bench.items:  # whatever stands before it
         texts = tuple(text.text for text in item.texts)
-        assert texts == options(whole[texts[0]], item.record, tiny_tags)
-    again = options(CAPTION, "another.jpg 0", tiny_tags)
-    assert options(CAPTION, "another.jpg 0", tiny_tags) == again != options(CAPTION, "a.jpg 0", tiny_tags)
+        assert texts == caption_and_shuffles(whole[texts[0]], item.record, tiny_tags)
+    again = caption_and_shuffles(CAPTION, "another.jpg 0", tiny_tags)
+    assert (
+        caption_and_shuffles(CAPTION, "another.jpg 0", tiny_tags)
+        == again
+        != caption_and_shuffles(CAPTION, "a.jpg 0", tiny_tags)
+    )
 
 
 def test_a_shuffle_that_changes_nothing_ties_and_is_officially_right(tmp_path):
     """A caption of one word: all five options are the same."""
     import numpy as np
 
-    assert options("Dogs", "a.jpg 0", tiny_tags) == ("dogs",) * 5
+    assert caption_and_shuffles("Dogs", "a.jpg 0", tiny_tags) == ("dogs",) * 5
     outcome = first_of_best(np.zeros((1, 5)))
     assert (outcome.official, outcome.neutral, outcome.tied) == (1, 0.2, True)
 
@@ -95,7 +99,7 @@ def test_without_spacy_there_is_one_clear_error(tmp_path, monkeypatch):
     spacy_tags.cache_clear()
     MAKERS["coco-order"](tmp_path)
     with pytest.raises(UserError, match=r"spaCy isn't installed; .* pip install spacy") as error:
-        load("coco-order").build(Place(tmp_path))
+        load_benchmark("coco-order").build(Place(tmp_path))
     assert "--benchmarks" in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from menagerie.generators.benchmarks import (
-    clevr_bind,
-    mmvp_vlm,
-    negbench,
-    pug,
-    sugarcrepe,
-    valse,
-    vl_checklist,
-)
+from menagerie.generators.benchmarks import clevr_bind, mmvp_vlm, negbench, pug, sugarcrepe, valse, vl_checklist
+from menagerie.generators.benchmarks.benchmark import Item, Outcome
+from menagerie.generators.benchmarks.matrix import Pool
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
+from menagerie.generators.benchmarks.registry import load_benchmark
+from menagerie.generators.sources.place import Place
 
 # Group -> number of its records.
 Counts = Mapping[str, int]
@@ -476,18 +473,7 @@ def make_torchvision(root: Path) -> Counts:
     return counts
 
 
-# Those that compare all images with all texts; counts are of queries.
-MATRICES: dict[str, Callable[[Path], Counts]] = {
-    "imagenet-ao": make_imagenet_ao,
-    "negbench-retrieval": make_negbench_retrieval,
-    "retrieval-coco": make_karpathy("coco", "dataset_coco.json", "coco/val2014"),
-    "retrieval-coco-val2017": make_coco_val2017,
-    "retrieval-flickr30k": make_karpathy("flickr30k", "dataset_flickr30k.json", "flickr30k/images"),
-    "zero-shot": make_zero_shot,
-    "zero-shot-torchvision": make_torchvision,
-}
-
-
+# Of each benchmark; counts of those that compare all images with all texts are of queries.
 MAKERS: dict[str, Callable[[Path], Counts]] = {
     "bivlc": make_bivlc,
     "clevr-bind": make_clevr_bind,
@@ -498,11 +484,16 @@ MAKERS: dict[str, Callable[[Path], Counts]] = {
     "colorswap": make_colorswap,
     "flickr-order": make_order("flickr30k", "dataset_flickr30k.json", "flickr30k/images"),
     "gqa-spatial": make_questions("vg_qa", "gqa/vg_images", "{}.jpg".format),
+    "imagenet-ao": make_imagenet_ao,
     "mmvp-vlm": make_mmvp_vlm,
     "ncd": make_ncd,
     "negbench": make_negbench,
+    "negbench-retrieval": make_negbench_retrieval,
     "pug-spar": make_pug_spar,
     "pug-spare": make_pug_spare,
+    "retrieval-coco": make_karpathy("coco", "dataset_coco.json", "coco/val2014"),
+    "retrieval-coco-val2017": make_coco_val2017,
+    "retrieval-flickr30k": make_karpathy("flickr30k", "dataset_flickr30k.json", "flickr30k/images"),
     "sugarcrepe": make_sugarcrepe,
     "sugarcrepe-pp": make_sugarcrepe_pp,
     "valse": make_valse,
@@ -511,4 +502,42 @@ MAKERS: dict[str, Callable[[Path], Counts]] = {
     "vl-checklist": make_vl_checklist,
     "whatsup": make_whatsup,
     "winoground": make_winoground,
+    "zero-shot": make_zero_shot,
+    "zero-shot-torchvision": make_torchvision,
 }
+
+
+def build(name: str, root: Path, **options: Any) -> PhotographBenchmark:
+    """A benchmark whose files are below a folder, with small images and a tagger of a few words."""
+    return load_benchmark(name).build(Place(root, **({"resolution": 16, "tag": tiny_tags} | options)))
+
+
+def make(name: str, root: Path, **options: Any) -> PhotographBenchmark:
+    """Make the tiny files of a benchmark below a folder, and build it."""
+    MAKERS[name](root)
+    return build(name, root, **options)
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a file is one of the pictures that are made here."""
+    return path.suffix in (".jpg", ".jpeg", ".JPEG", ".png")
+
+
+def truth(of: Item | Pool) -> np.ndarray:
+    """1 where an image of an item or a pool belongs with a text, else 0."""
+    scores = np.zeros((len(of.images), len(of.texts)), np.float32)
+    for pair in of.pairs if isinstance(of, Pool) else ((k, j) for k in range(len(of.images)) for j in of.own(k)):
+        scores[pair] = 1
+    return scores
+
+
+def outcomes_of(
+    bench: PhotographBenchmark, score: Callable[[np.ndarray], np.ndarray]
+) -> tuple[list[Item], list[Outcome]]:
+    """The items or queries of a benchmark, and their outcomes under the scores that `score` makes of each `truth`."""
+    results = [result for pool in getattr(bench, "pools", ()) for result in bench.results(pool, score(truth(pool)))]
+    items = [*bench.items, *(result.item for result in results)]
+    return items, [
+        *(bench.outcome(item, score(truth(item))) for item in bench.items),
+        *(result.outcome for result in results),
+    ]

@@ -10,7 +10,7 @@ from menagerie.models.checkpoint import build_scorer
 from menagerie.models.texts import RegraphedReader
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, cut_texts
-from menagerie.studies.scoring.splits import texts_of
+from menagerie.studies.scoring.splits import texts_of_tests
 from menagerie.studies.scoring.texts import cut_record
 from tests.helpers.scorers import OPTIONS
 
@@ -66,7 +66,7 @@ def test_short_texts_of_many_tokens_are_reported_as_cut():
 
 def test_cut_texts_of_splits_are_counted(data):
     test = SplitTests(SplitDataset(data.split, "unseen_pairs"))
-    texts = texts_of({"one": test, "same": test})
+    texts = texts_of_tests({"one": test, "same": test})
     short, long = (build_scorer("clip", BYTES, TextSpace((), context), OPTIONS["clip"]) for context in (5, 77))
     assert cut_record(short, texts)["texts"] == cut_record(short, texts)["of"] == len(texts) > 0
     assert cut_record(long, texts) == {"texts": 0, "of": len(texts), "context": 77, "first": ""}

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Place, Record
 from menagerie.models.evaluation.embedding_store import DIGEST, EmbeddingFolder, StoredRows
 from menagerie.models.evaluation.embeddings import Embeddings, find_row_format
 from menagerie.models.evaluation.scoring import BLOCK, score_items
@@ -35,7 +35,7 @@ def bench_of(folder, numbers=range(IMAGES), **more):
     """Records of these pictures, in this order."""
     texts = ("a red cat in the city", "a white dog in the desert")
     records = [Record(f"{k}", "all", (Photograph(f"{k}.png"),), texts) for k in numbers]
-    return Photographs("noise", ".", records, Place(folder, resolution=SIDE, **more))
+    return ItemBenchmark("noise", ".", records, Place(folder, resolution=SIDE, **more))
 
 
 def counting(model, monkeypatch):
@@ -102,7 +102,7 @@ def test_embeddings_are_kept_per_weights_framing_and_part_of_an_image(photograph
         bench.framed(16, False, "bicubic"),
     ]
     boxed = [Record("0", "all", (Photograph("0.png", box),), ("a", "b")) for box in ((0, 0, 9, 9), (0, 0, 9, 8))]
-    parts = [Photographs("part", ".", [record], Place(photographs, resolution=SIDE)) for record in boxed]
+    parts = [ItemBenchmark("part", ".", [record], Place(photographs, resolution=SIDE)) for record in boxed]
     assert len({its.fingerprint(0) for its in (*ways, *parts)}) == len(ways) + len(parts)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.benchmark import group_chosen, images_chosen, judged, texts_chosen
+from menagerie.generators.benchmarks.benchmark import apply_rule, group_chosen, images_chosen, texts_chosen
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.parsers import chat_server
 from menagerie.models.evaluation.scoring import score_items
@@ -33,7 +33,7 @@ def judge_of(service, tmp_path, form="yes", blind=False, **options):
 
 
 def outcomes(scores):
-    return [judged(texts_chosen, each) for each in scores]
+    return [apply_rule(texts_chosen, each) for each in scores]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch.utils.data import Dataset
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.processes import call
+from menagerie.envs.core.processes import call_in_worker
 from menagerie.models.objectives import contrastive_loss
 from menagerie.models.ranks import Share
 from menagerie.models.recipe import Recipe
@@ -160,4 +160,4 @@ class Killed(Dataset):
 def test_killed_loader_process_is_one_error():
     """As a worker calls the training; torch has two tracebacks for it."""
     with pytest.raises(UserError, match=r"a process of this command has ended: killed, .*--loaders"):
-        call(lambda: next(batches(Killed(), 0, 1, torch.device("cpu"), workers=1)))
+        call_in_worker(lambda: next(batches(Killed(), 0, 1, torch.device("cpu"), workers=1)))

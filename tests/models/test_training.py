@@ -10,7 +10,7 @@ import torch
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.sources.mixture import Part
+from menagerie.generators.sources.mixture import CaptionedSubset
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
@@ -173,7 +173,7 @@ def test_training_lowers_the_loss_of_every_scorer(name, data):
 
 def test_data_without_images_are_refused(data):
     with pytest.raises(UserError, match=r"'train' of .* has no images to train on; choose another subset"):
-        Feed(Part(data, []), scorer("clip").reader, Recipe(), 0)
+        Feed(CaptionedSubset(data, []), scorer("clip").reader, Recipe(), 0)
     strata = {"coco": np.ones(9, bool), "own": np.zeros(9, bool)}
     with pytest.raises(
         UserError, match=r"own has a share of 25\.00% of each batch and no images; give it a share of 0"

@@ -1,4 +1,4 @@
-"""Embeddings made by hand, of which it is known what belongs to what and how."""
+"""Constructed embeddings, of which it is known whether and how they bind."""
 
 from itertools import permutations
 
@@ -10,7 +10,7 @@ WIDTH, NOISE = 64, 0.1
 
 
 def axes(animals=20, textures=4, views=2, backgrounds=5, seed=0):
-    """All ordered pairs; a background for each scene, its swap and its mirror in a view."""
+    """All ordered pairs; a scene, its swap and its mirror share a background in a view."""
     p, q = (np.array(list(permutations(range(n), 2))) for n in (animals, textures))
     drawn = np.random.default_rng(seed).integers(backgrounds, size=(views, animals, animals, textures, textures))
     low = [(pairs.min(1), pairs.max(1)) for pairs in (p, q)]
@@ -19,7 +19,7 @@ def axes(animals=20, textures=4, views=2, backgrounds=5, seed=0):
 
 
 def embedding(kind, made, noise=NOISE, width=WIDTH):
-    """Embeddings by name, such as "object": a vector of its own for each composition."""
+    """Embeddings of a kind, such as "object", which has a vector of its own for each composition."""
     random = np.random.default_rng(1)
     animals, textures = made.kinds
     animal, texture = random.normal(size=(animals, 1, width)), random.normal(size=(textures, width))
@@ -61,7 +61,7 @@ def of_share(made, share, random, width=WIDTH):
 
 
 def signs(made, random, width):
-    """For each scene a random vector, less it for the swap: no rule leads from pair to pair."""
+    """For each scene a random vector, and minus that for its swap: no rule carries over between pairs."""
     drawn, vectors = {}, np.zeros((len(made.animals), len(made.textures), width))
     for p, (a, b) in enumerate(made.animals):
         for q, (t, u) in enumerate(made.textures):

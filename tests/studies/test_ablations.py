@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import differences, plain
+from menagerie.envs.core.identity import json_value
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import TextSpace
@@ -19,6 +19,7 @@ from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.frame.adaptive import Imagined
 from menagerie.studies.frame.claims import columns_of
 from menagerie.studies.frame.command import further
+from menagerie.studies.runs.differences import describe_differences
 from tests.command import ROOT, run_here
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
@@ -93,10 +94,10 @@ def test_a_place_says_more_than_tuning():
 
 
 def test_a_folder_goes_on_with_rows_of_other_models_and_not_with_another_cell():
-    before = plain(asdict(study(("layers=2",), "smoke")))
+    before = json_value(asdict(study(("layers=2",), "smoke")))
     more = study(("layers=2", "model=clip-phrases"), "smoke")
-    assert differences(before, more, further(more)) == ""
-    assert differences(before, replace(more, cell="laptop"), further(more)) == "cell (smoke there, laptop now)"
+    assert describe_differences(before, more, further(more)) == ""
+    assert describe_differences(before, replace(more, cell="laptop"), further(more)) == "cell (smoke there, laptop now)"
 
 
 @pytest.mark.parametrize("split", ["binding", "spatial"])

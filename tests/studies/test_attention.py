@@ -1,11 +1,10 @@
 """The attention of a finished run."""
 
-import csv
 import sys
 
 import pytest
 
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 
 ATTENTION = [sys.executable, str(ROOT / "studies" / "attention.py")]
 STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py"), "--preset", "smoke", "--recipe", "binding"]
@@ -28,8 +27,8 @@ class Mine(OCCLIPScorer):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run of a model with attention, one without and one of a user's own, at two places that differ in views alone;
-    and the attention of all but the user's own."""
+    """A run of a model with attention, one without, and one of the user's own, at two places; and the attention of all
+    but the user's own."""
     folder = tmp_path_factory.mktemp("attention")
     (folder / "mine.py").write_text(MINE)
     models = ["--models", "clip", "oc-clip", "mine.py:Mine", "--axes", "views=1,2"]
@@ -41,15 +40,10 @@ def folder(tmp_path_factory):
     return folder
 
 
-def rows_of(run):
-    return list(csv.DictReader((run / "attention.csv").open()))
-
-
-def test_measures_every_test_of_models_that_have_attention_at_every_place(folder):
-    output, rows = (folder / "output.txt").read_text(), rows_of(folder / "runs/a")
+def test_every_test_of_models_with_attention_is_measured_at_every_place(folder):
+    output, rows = (folder / "output.txt").read_text(), read_rows(folder / "runs/a/attention.csv")
     assert "clip has no attention and is left out" in output
-    assert "mine.py:Mine is left out: its file is run only if you add --embedding mine.py:Mine" in output
-    assert "oc-clip 50% pairs 0% negatives views 2 seed 0" in output
+    assert "mine.py:Mine is left out" in output
     assert list(rows[0])[:5] == ["model", "seed", "pairs", "hard_negatives", "views"]
     measured = {(row["model"], row["views"], row["subset"]) for row in rows}
     assert measured >= {("oc-clip", views, name) for views in "12" for name in ("validation", "unseen_pairs")}
@@ -62,24 +56,22 @@ def test_measures_every_test_of_models_that_have_attention_at_every_place(folder
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
 
 
-def test_a_class_of_ones_own_takes_part_once_it_is_named(folder):
-    """On two workers; what was measured before isn't measured again."""
+def test_a_users_class_is_measured_once_named_and_nothing_is_measured_twice(folder):
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("runs/a/cells/*/measures/*")}
-    before = rows_of(folder / "runs/a")
-    command = [*ATTENTION, "runs/a", "--scenes", "2", "--embedding", "mine.py:Mine", "--workers", "2"]
+    before = read_rows(folder / "runs/a/attention.csv")
+    command = [*ATTENTION, "runs/a", "--scenes", "2", "--code", "mine.py:Mine", "--workers", "2"]
     result = run_here(command, folder)
     assert result.returncode == 0, result.stderr
-    rows = rows_of(folder / "runs/a")
+    rows = read_rows(folder / "runs/a/attention.csv")
     assert {row["model"] for row in rows} == {"oc-clip", "mine.py:Mine"}
     assert [row for row in rows if row["model"] == "oc-clip"] == before
     assert len(kept) == 4
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
 
 
-def test_elsewhere_the_way_out_is_told(folder, tmp_path):
+def test_in_another_folder_the_store_has_to_be_given(folder, tmp_path):
     result = run_here([*ATTENTION, str(folder / "runs/a")], tmp_path)
     assert result.returncode == 2
-    assert "start this command where the study was started" in result.stderr
     assert str(tmp_path / "store") in result.stderr
     there = run_here([*ATTENTION, str(folder / "runs/a"), "--scenes", "2", "--store", str(folder / "store")], tmp_path)
     assert there.returncode == 0, there.stderr

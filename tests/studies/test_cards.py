@@ -13,7 +13,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
-from menagerie.envs.core.records import read_record, sealed
+from menagerie.envs.core.records import read_record, seal
 from menagerie.generators.benchmarks.benchmark import Item
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
@@ -29,9 +29,9 @@ from menagerie.studies.cards.scores import COLUMNS, Scored, points, read_scores,
 from menagerie.studies.cards.verify import verified
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import Records
-from menagerie.studies.scoring.frozen import FrozenPiece, portable, write_cards
-from menagerie.studies.scoring.models import Model, models_of
-from menagerie.studies.scoring.splits import piece_of
+from menagerie.studies.scoring.frozen import FrozenPiece, portable_label, write_cards
+from menagerie.studies.scoring.models import Model, parse_models
+from menagerie.studies.scoring.splits import split_piece
 from menagerie.studies.split_study import PRESETS
 from tests.command import ROOT, run_here
 from tests.helpers.chat_service import Sent
@@ -86,7 +86,7 @@ def resealed(path, change):
     """Change a card and seal it anew, as a forger would."""
     content = read_record(path)
     change(content)
-    path.write_text(sealed(content, indent=1) + "\n")
+    path.write_text(seal(content, indent=1) + "\n")
     path.with_suffix(".md").unlink()
 
 
@@ -102,7 +102,7 @@ def resealed(path, change):
     }.items(),
 )
 def test_cards_name_no_folder_of_the_machine(label, called):
-    assert portable(Model(label, HuggingFace(label, ""))) == called
+    assert portable_label(Model(label, HuggingFace(label, ""))) == called
 
 
 def test_a_card_says_what_results_say(folder, card):
@@ -130,15 +130,12 @@ def test_a_card_holds_with_its_scores_and_without(card, capsys):
     assert "numbers not computed anew, its scores aren't there" in done.stdout
 
 
-def test_published_cards_are_of_models_trained_on_the_benchmarks_own_recipe():
+def test_a_study_of_a_frozen_recipe_trains_on_that_recipe():
     """Of which training had nothing that the tests call unseen (tests/generators/test_trained_on.py)."""
     bench = frozen("binding-1").recipe
     study = replace(PRESETS["laptop"].with_recipe(bench), models=("clip",), seeds=1)
     (cell,) = (arm.cell for arm in study.plan(Records((), Path())))
     assert cell.data.recipe == bench
-    for path in (ROOT / "docs/cards").glob("*.json"):
-        trained = verified(path).card.model.trained_on
-        assert trained == f"world pug, 64 px, pairs 40%, hard negatives 0%; {cell.recipe.steps} steps of 64 images"
 
 
 @pytest.fixture
@@ -148,8 +145,8 @@ def leaky(folder, tmp_path, monkeypatch):
     training = Training((RecipeScenes(replace(RECIPE, hard_negatives=1.0)),))
     monkeypatch.setattr("menagerie.studies.scoring.models.training_of", lambda source: training)
     (file,) = folder.glob("store/*/frozen-small-3.h5")
-    (model,) = models_of(["mine.py:Mine"], [], TowerConfig("nano", "", 32))
-    piece = piece_of(model, "small-3", file, FrozenPiece).job(tmp_path)
+    (model,) = parse_models(["mine.py:Mine"], [], TowerConfig("nano", "", 32))
+    piece = split_piece(model, "small-3", file, FrozenPiece).job(tmp_path)
     piece.run(lambda done, text: None, lambda: None)
     assert not piece.problem
     (path,) = write_cards(Records((Arm(piece, {"split": "small-3"}),), tmp_path))
@@ -333,9 +330,3 @@ def test_images_without_a_verdict_count_as_guesses(tmp_path):
     ]
     assert found[6] == ("text score", 0.5)
     assert found[9:] == [("swap", 0.5)]
-
-
-def test_the_leaderboard_is_made_of_the_cards_beside_it(tmp_path):
-    cards = shutil.copytree(ROOT / "docs" / "cards", tmp_path / "cards")
-    write_board(sorted(cards.glob("*.json")), tmp_path / "leaderboard.md")
-    assert (tmp_path / "leaderboard.md").read_text() == (ROOT / "docs" / "leaderboard.md").read_text()

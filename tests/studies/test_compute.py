@@ -29,7 +29,7 @@ from menagerie.studies.frame.costs import run_flops, step_flops
 from menagerie.studies.frame.dry_run import steps_of
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.compute import DASH, Line, Point, verdict
+from menagerie.studies.pages.compute import DASH, BudgetLine, BudgetResult, budget_outcome
 from menagerie.studies.runs import shared
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.results import finished
@@ -313,16 +313,16 @@ OUTCOMES = [
 @pytest.mark.parametrize(("means", "interval", "state", "said"), OUTCOMES)
 def test_verdicts(means, interval, state, said):
     course = Course("a choice", [], means, **state)
-    points = [Point(10, (), means[-1], Estimate(means[-1], *interval, 900, 60, 3, 0.1))] if means else []
-    assert verdict(PRESETS["laptop"], Line("binding", "clip", course, points)) == said
+    points = [BudgetResult(10, (), means[-1], Estimate(means[-1], *interval, 900, 60, 3, 0.1))] if means else []
+    assert budget_outcome(PRESETS["laptop"], BudgetLine("binding", "clip", course, points)) == said
 
 
 def test_one_seed_of_few_pairs_that_are_all_right_leaves_it_undecided():
     """They may be so by chance."""
-    few, many = (Point(10, (), 1.0, Estimate(1.0, 1.0, 1.0, 90, pairs, 1, 0.0)) for pairs in (6, 60))
+    few, many = (BudgetResult(10, (), 1.0, Estimate(1.0, 1.0, 1.0, 90, pairs, 1, 0.0)) for pairs in (6, 60))
     course = Course("a choice", [], (0.6, 1.0), stopped=True)
-    assert verdict(PRESETS["laptop"], Line("binding", "clip", course, [few])) == "undecided"
-    assert verdict(PRESETS["laptop"], Line("binding", "clip", course, [many])) == "binds"
+    assert budget_outcome(PRESETS["laptop"], BudgetLine("binding", "clip", course, [few])) == "undecided"
+    assert budget_outcome(PRESETS["laptop"], BudgetLine("binding", "clip", course, [many])) == "binds"
 
 
 def skill(arm: Arm) -> float:

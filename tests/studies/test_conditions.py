@@ -1,4 +1,4 @@
-"""The conditions on an ideal CLIP: what scorers that are known in advance meet."""
+"""The conditions on an ideal CLIP: in which scenes scorers of known behaviour meet them."""
 
 from types import SimpleNamespace
 
@@ -23,12 +23,12 @@ from menagerie.studies.embeddings.conditions import (
     SAYS,
     by_embeddings,
     by_scores,
-    chance,
-    held,
+    chance_of_parts,
+    holds_in,
 )
 from menagerie.studies.embeddings.ideal import IdealEmbedding, pair_margins
-from menagerie.studies.measures.conditions import texts_of_all
-from menagerie.studies.measures.on_probes import scenes_of
+from menagerie.studies.measures.conditions import named_texts_of_all
+from menagerie.studies.measures.on_probes import probe_axes
 from tests.studies.known_embeddings import axes as known_axes
 from tests.studies.known_embeddings import embedding
 
@@ -37,14 +37,14 @@ TEMPLATE = TEMPLATES["conjunction"]
 
 @pytest.fixture(scope="module")
 def probe_set():
-    """The scenes of a probe set, their axes, the number of each, and their texts."""
+    """The scenes of a probe set, their axes, their numbers and their texts."""
     scenes = ProbeRecipe(world="tiny").planned(load_world("tiny"))["left_first"]
-    made, numbers = scenes_of(SimpleNamespace(records=SimpleNamespace(scenes=scenes)))
-    return scenes, made, numbers, texts_of_all(scenes, TEMPLATE, 0)
+    made, numbers = probe_axes(SimpleNamespace(records=SimpleNamespace(scenes=scenes)))
+    return scenes, made, numbers, named_texts_of_all(scenes, TEMPLATE, 0)
 
 
 def found_of(score, probe_set, unsaid=()):
-    """What a scorer that gives a scene and a caption a number meets."""
+    """How often a scorer meets the conditions; `score` gives a number for a scene and a caption."""
     scenes, made, numbers, texts = probe_set
     scores = {
         name: np.array([score(scene, its[name]) for scene, its in zip(scenes, texts, strict=True)], float)[numbers]
@@ -55,7 +55,7 @@ def found_of(score, probe_set, unsaid=()):
 
 
 def knowing(scene, caption):
-    """One more for each statement that is true, one less for each that isn't."""
+    """The number of true statements minus that of false ones."""
     shown = {f"{obj.texture} {obj.animal}" for obj in scene.objects}
     objects = [node for node in caption.graph.nodes if node != scene.background]
     true = [(node.removeprefix("no ") in shown) != node.startswith("no ") for node in objects]
@@ -64,33 +64,26 @@ def knowing(scene, caption):
 
 
 def bag(scene, caption):
-    """The number of words that name something shown, less those that name something else; "no" tells it nothing."""
+    """The number of words that name something shown minus that of other words; "no" is ignored."""
     shown = {word for obj in scene.objects for word in (obj.animal, obj.texture)}
     named = [word for node in caption.graph.nodes if node != scene.background for word in node.split() if word != "no"]
     return sum(1 if word in shown else -1 for word in named)
 
 
-def test_a_scorer_that_knows_meets_every_condition_in_every_scene(probe_set):
-    found = found_of(knowing, probe_set)
-    assert {its.value for its in found.values()} == {1.0}
-    assert {condition for condition, _ in found} == {*CONDITIONS, ALL}
+def unplaced(scene, caption):
+    """As `knowing`, without relations."""
+    return knowing(scene, caption._replace(graph=caption.graph._replace(edges=())))
 
 
-def test_a_bag_of_words_categorises_and_does_nothing_else(probe_set):
-    found = {condition: its.value for (condition, part), its in found_of(bag, probe_set).items() if part == EVERY}
-    assert found == {CATEGORISATION: 1, BINDING: 0, PLACE: 0, NEGATION: 0, ALL: 0}
+@pytest.mark.parametrize(("scorer", "held"), [(knowing, (1, 1, 1, 1)), (bag, (1, 0, 0, 0)), (unplaced, (1, 1, 0, 1))])
+def test_scorers_meet_the_conditions_that_they_know_in_every_scene(scorer, held, probe_set):
+    found = found_of(scorer, probe_set)
+    assert {name: found[name, EVERY].value for name in CONDITIONS} == dict(zip(CONDITIONS, held, strict=True))
+    assert found[ALL, EVERY].value == found[ALL, INDEPENDENT].value == min(held)
+    assert scorer is not knowing or {its.value for its in found.values()} == {1.0}
 
 
-def test_who_knows_attributes_and_not_places_meets_but_those(probe_set):
-    def unplaced(scene, caption):
-        return knowing(scene, caption._replace(graph=caption.graph._replace(edges=())))
-
-    found = found_of(unplaced, probe_set)
-    assert [found[name, EVERY].value for name in CONDITIONS] == [1, 1, 0, 1]
-    assert found[ALL, INDEPENDENT].value == 0
-
-
-def test_random_scores_meet_as_many_as_chance_says(probe_set):
+def test_random_scores_meet_conditions_at_chance(probe_set):
     made = known_axes(animals=20, views=4)
     random = np.random.default_rng(0)
     scores = {name: random.random((4, len(made.animals), len(made.textures))) for name in SAYS}
@@ -98,23 +91,22 @@ def test_random_scores_meet_as_many_as_chance_says(probe_set):
         if its.measure == "holds" and its.part != INDEPENDENT:
             spread = np.sqrt(its.measured.chance / 4 / len(made.animals) / len(made.textures))
             assert its.measured.value == pytest.approx(its.measured.chance, abs=6 * spread + 1e-9), its
-    assert chance(PARTS[:1]) == 1 / 4
-    assert chance(PARTS[:2]) == 1 / 9, "a text that is above two is the highest of three"
+    assert chance_of_parts(PARTS[:1]) == 1 / 4
+    assert chance_of_parts(PARTS[:2]) == 1 / 9, "a text that is above two is the highest of three"
 
 
-def test_both_a_scene_and_its_counterfactual_have_to_be_right():
+def test_a_part_holds_only_if_scene_and_counterfactual_are_right():
     made = known_axes(animals=4, textures=3)
-    swap = next(part for part in PARTS if part.counterfactual == "swap")
-    mirror = next(part for part in PARTS if part.counterfactual == "mirror")
-    for part in (swap, mirror):
-        right = np.random.default_rng(1).random((2, 12, 6)) < 0.5
+    right = np.random.default_rng(1).random((2, 12, 6)) < 0.5
+    others = {"swap": right[:, :, made.swaps], "mirror": right[:, made.mirrors][:, :, made.swaps]}
+    for part in (part for part in PARTS if part.counterfactual):
         names = part.above[0]
-        found = held({names[0]: right.astype(float), names[1]: 0.5 + 0 * right}, part, made)
-        turned = right[:, :, made.swaps] if part is swap else right[:, made.mirrors][:, :, made.swaps]
-        assert (found == (right & turned)).all()
+        found = holds_in({names[0]: right.astype(float), names[1]: 0.5 + 0 * right}, part, made)
+        assert (found == (right & others.pop(part.counterfactual))).all()
+    assert not others
 
 
-def test_embeddings_of_objects_tell_a_swap_from_another_view_and_those_of_concepts_do_not():
+def test_only_embeddings_of_objects_are_nearer_to_another_view_than_to_the_swap():
     made = known_axes()
     told = {}
     for kind in ("object", "concept", "place"):
@@ -129,7 +121,7 @@ def test_embeddings_of_objects_tell_a_swap_from_another_view_and_those_of_concep
     assert told["place"][PLACE] > 0.95
 
 
-def test_texts_that_deny_are_near_what_they_do_not_name():
+def test_negation_holds_only_for_texts_near_what_they_do_not_deny():
     made, random = known_axes(animals=6, views=2), np.random.default_rng(0)
     shape = (2, len(made.animals), len(made.textures), 64)
     one, two, common = (random.normal(size=shape) for _ in range(3))
@@ -137,16 +129,12 @@ def test_texts_that_deny_are_near_what_they_do_not_name():
     bad = dict(zip(NEGATED, (one, two, one, two), strict=True))
     images = random.normal(size=shape)
     for texts, right in ((good, (0.9, 1)), (bad, (0, 0.1))):
-        rows = [
-            its.measured.value
-            for its in by_embeddings(images, texts, made)
-            if (its.condition, its.measure) == (NEGATION, "holds")
-        ]
-        assert len(rows) == 2
-        assert right[0] <= rows[0] <= right[1]
+        rows = by_embeddings(images, texts, made)
+        first, _ = (its.measured.value for its in rows if (its.condition, its.measure) == (NEGATION, "holds"))
+        assert right[0] <= first <= right[1]
 
 
-def test_the_margins_of_a_pair_trade_categorisation_for_binding():
+def test_weight_of_conjunctions_trades_categorisation_for_binding():
     both = np.array([pair_margins(IdealEmbedding(weight)) for weight in (0.0, 0.3, 1.0, 3.0)])
     assert both[0, 1] == pytest.approx(0)
     assert (np.diff(both[:, 1]) > 0).all()

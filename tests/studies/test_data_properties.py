@@ -1,4 +1,4 @@
-"""Two-level designs, the runs of the study of data properties, and what its page says of finished ones."""
+"""Two-level designs, the runs of the study of data properties, and the effects on its page."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -21,7 +21,7 @@ NONE = Records((), ROOT)
 
 
 @pytest.mark.parametrize("factors", range(1, 7))
-def test_designs_are_balanced_and_keep_effects_apart(factors):
+def test_designs_are_balanced_and_orthogonal(factors):
     runs = design(factors)
     assert len({*runs}) == len(runs) == 2 ** (factors if factors < 5 else factors - 1)
     names = "abcdef"[:factors]
@@ -32,7 +32,7 @@ def test_designs_are_balanced_and_keep_effects_apart(factors):
         assert sum(a * b for a, b in zip(one, other, strict=True)) == 0
 
 
-def test_runs_differ_in_factors_alone_and_are_tested_by_the_same_scenes():
+def test_runs_differ_in_factors_alone_and_share_their_tests():
     arms = list(replace(STUDY, seeds=1).plan(NONE))
     assert len({arm.id for arm in arms}) == len(arms) == 32
     alike = [replace(arm.cell.data.recipe, **recipe_fields(arms[0])) for arm in arms]
@@ -55,13 +55,13 @@ def recipe_fields(arm):
     return {name: value for name, value in arm.labels.items() if name != "batch"}
 
 
-def test_what_is_not_varied_stays_as_in_the_recipe():
+def test_factors_that_are_not_varied_stay_as_in_the_recipe():
     arms = list(replace(STUDY, seeds=1, factors=("salient",)).plan(NONE))
     rest = {"attributes": 1, "objects": (1, 2), "mentioned": 1, "batch": 64, "hard_negatives": 0}
     assert [arm.labels for arm in arms] == [rest | {"salient": 0}, rest | {"salient": 0.5}]
 
 
-def test_images_seen_can_be_held():
+def test_images_seen_can_be_held_constant():
     arms = list(replace(STUDY, seeds=1, factors=("batch",), held="images").plan(NONE))
     assert [(arm.cell.recipe.batch, arm.cell.recipe.steps) for arm in arms] == [(32, 2400), (128, 600)]
     with pytest.raises(UserError, match="no whole batches of 36"):
@@ -69,13 +69,13 @@ def test_images_seen_can_be_held():
 
 
 @pytest.mark.parametrize("arm", [0, 5, 12, 31])
-def test_the_share_of_captions_that_bind(arm):
+def test_the_expected_share_of_captions_that_bind_is_the_counted_one(arm):
     recipe = list(replace(STUDY, seeds=1).plan(NONE))[arm].cell.data.recipe
     recipe = replace(recipe, train_scenes=4000, test_scenes=1, hard_negatives=0.0)
     scenes = [scene for scene in recipe.trained(load_world("eight-textures")) if len(scene.objects) > 1]
     telling = Telling(vars(recipe))
-    told = [trained_objects(scene, telling) for scene in scenes]
-    counted = sum(sum(bool(obj.texture) for obj in objects) > 1 for objects in told) / len(scenes)
+    mentioned = [trained_objects(scene, telling) for scene in scenes]
+    counted = sum(sum(bool(obj.texture) for obj in objects) > 1 for objects in mentioned) / len(scenes)
     assert share_bound(vars(recipe)) == pytest.approx(counted, abs=0.03)
 
 
@@ -115,6 +115,6 @@ def test_effects_are_differences_of_means(records):
     assert found[("batch",)].low < 0 < found[("batch",)].high
 
 
-def test_a_seed_with_a_run_that_has_not_ended_is_left_out(records):
+def test_seeds_with_a_missing_run_are_left_out(records):
     fewer = replace(records, arms=records.arms[1:]).where(subset="seen_2", task="swap")
     assert {its.seeds for its in contrasts(fewer, SMALL.levels)["clip"].values()} == {2}

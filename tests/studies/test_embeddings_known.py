@@ -1,4 +1,4 @@
-"""Embeddings made by hand, of 20 animals and 4 textures, and what each measure must say of them."""
+"""Constructed embeddings of 20 animals and 4 textures, and the value that each measure must have for them."""
 
 from functools import cache
 
@@ -11,9 +11,9 @@ from menagerie.studies.embeddings.bits import bits
 from menagerie.studies.embeddings.edits import edits
 from menagerie.studies.embeddings.geometry import geometry
 from menagerie.studies.embeddings.ideal import IdealEmbedding, least_margins
-from menagerie.studies.embeddings.measured import rows
-from menagerie.studies.embeddings.probes import bound, control
-from menagerie.studies.embeddings.products import products
+from menagerie.studies.embeddings.measured import rows_of_result
+from menagerie.studies.embeddings.probes import control_task, probe_binding
+from menagerie.studies.embeddings.products import product_fits
 from menagerie.studies.embeddings.unbound import unbound
 from tests.studies.known_embeddings import axes, embedding, shown
 
@@ -32,16 +32,20 @@ MADE = cache(axes)
         ("scene", 0.47, 0.00, 0.00, 0.25, -0.07, -0.07),
     ],
 )
-def test_the_table(kind, scene, of_bits, by_place, share, compositions, placed):
-    """A linear probe at chance is no embedding without binding: by place the fourth has all."""
+def test_measures_of_constructed_embeddings_have_known_values(
+    kind, scene, of_bits, by_place, share, compositions, placed
+):
+    """A linear probe may be at chance though an embedding binds: by place the fourth has the whole bit."""
     z = embedding(kind, MADE())
-    probed, shaped = bound(z, MADE()), geometry(z, MADE())
+    probed, shaped = probe_binding(z, MADE()), geometry(z, MADE())
     said = (probed.scene, probed.bits, probed.place_bits, shaped.share, shaped.compositions, shaped.placed_compositions)
     for measured, known in zip(said, (scene, of_bits, by_place, share, compositions, placed), strict=True):
         assert measured.value == (None if known is None else pytest.approx(known, abs=DIGITS))
         assert (REFUSED in measured.refused) == (known is None)
     assert (probed.scene.chance, probed.right.chance, probed.bits.chance) == (0.5, 0.25, 0)
     assert bool(shaped.components.refused) == (kind == "concept")
+    rows = {row["measure"]: (row["value"], row["refused"]) for row in rows_of_result(shaped)}
+    assert rows["compositions"] == (shaped.compositions.value, shaped.compositions.refused)
     if kind in ("product", "place"):  # 3 vectors, and the differences of 4 textures
         assert shaped.components.value == 3
     assert shaped.components.chance == 61
@@ -55,7 +59,7 @@ def test_the_table(kind, scene, of_bits, by_place, share, compositions, placed):
     ("kind", "animals", "textures", "compositions", "placed", "components"),
     [("object", 8, 4, 1, 1, 18), ("place", 8, 4, 0, 1, 3), ("place", 8, 3, 0, 1, 2), ("object", 6, 3, 1, 1, 9)],
 )
-def test_noise_changes_no_fit_of_a_small_set(kind, animals, textures, compositions, placed, components):
+def test_noise_biases_no_fit_on_a_small_probe_set(kind, animals, textures, compositions, placed, components):
     """Noise twice as large as what compositions add to an embedding; without it the numbers are the true ones."""
     made = MADE(animals, textures)
     for noise, near, few in ((0, 0.02, 0), (2, 0.06, 2)):
@@ -69,18 +73,17 @@ def test_noise_changes_no_fit_of_a_small_set(kind, animals, textures, compositio
     ("animals", "textures", "width", "noise", "read"),
     [(8, 3, 64, 4.8, 0.61), (20, 4, 64, 4.3, 0.78), (8, 3, 256, 9.2, 0.33)],
 )
-def test_bits_in_noise_are_a_loose_bound(animals, textures, width, noise, read):
-    """The page says how loose."""
+def test_probes_read_as_many_bits_in_noise_as_the_page_says(animals, textures, width, noise, read):
     made = MADE(animals, textures)
     z = embedding("object", made, 0, width)
     half = (z - z[:, :, made.swaps]) / 2
     drawn = noise * np.random.default_rng(2).normal(size=z.shape)
     assert bits(((half + drawn) * half).sum(-1)).value == pytest.approx(0.87, abs=0.01)  # by the likelihood ratio
-    assert bound(z + drawn, made).bits.value == pytest.approx(read, abs=0.05)
+    assert probe_binding(z + drawn, made).bits.value == pytest.approx(read, abs=0.05)
 
 
-def test_products_on_compositions_that_the_fit_lacks():
-    found = products(composition_means(embedding("product", MADE()), MADE()).mean(0), (1, 3))
+def test_product_fits_predict_held_out_compositions():
+    found = product_fits(composition_means(embedding("product", MADE()), MADE()).mean(0), (1, 3))
     assert found.sum.value == pytest.approx(0.19, abs=DIGITS)
     assert found.ranks[3].value == pytest.approx(1.00, abs=DIGITS)
     assert found.sum.value < found.ranks[1].value < 0.9
@@ -89,8 +92,7 @@ def test_products_on_compositions_that_the_fit_lacks():
 @pytest.mark.parametrize(
     ("snr", "known", "capacity"), [(0.1, 0.0686, 0.0687), (1, 0.4850, 0.4859), (10, 0.9964, 0.9968)]
 )
-def test_bits_of_gaussian_margins(snr, known, capacity):
-    """Beside the capacity of a coin in Gaussian noise, whatever the scale of the margins."""
+def test_bits_of_gaussian_margins_are_near_capacity_at_any_scale(snr, known, capacity):
     found = []
     for seed in range(3):
         margins = snr**0.5 + np.random.default_rng(seed).normal(size=100_000)
@@ -100,16 +102,16 @@ def test_bits_of_gaussian_margins(snr, known, capacity):
     assert np.mean(found) == pytest.approx(capacity, abs=0.002)
 
 
-def test_bits_at_the_ends():
+def test_bits_are_between_0_and_1():
     assert bits(np.ones(9)).value == 1
     assert bits(np.zeros(9)).value == 0
     assert bits(-np.ones(9)).value == 0, "b is at least 0"
-    assert bits(np.append(np.ones(99), 0)).value == pytest.approx(0.99, abs=1e-3), "a tie tells nothing"
+    assert bits(np.append(np.ones(99), 0)).value == pytest.approx(0.99, abs=1e-3), "a tie has no bit"
 
 
 @cache
 def spaces(animals):
-    """Images and texts of concepts beside compositions, and the directions of compositions turned in some texts."""
+    """Images and texts of concepts and compositions, and texts in which those of compositions are rotated."""
     made, random = axes(animals), np.random.default_rng(3)
     animal, texture = random.normal(size=(animals, 64)), random.normal(size=(4, 64))
     whole = random.normal(size=(animals, 4, 64))
@@ -125,15 +127,12 @@ def spaces(animals):
     return made, embedded(whole), embedded(whole), embedded(whole @ turn)
 
 
-def test_a_matrix_turns_the_texts_back():
-    made, images, _, turned = spaces(20)
-    found = alignment(images, turned, made)
+def test_a_matrix_repairs_rotated_texts_and_changes_no_others():
+    made, images, _, rotated = spaces(20)
+    found = alignment(images, rotated, made)
     assert found.before.value == pytest.approx(0.32, abs=0.01)
     assert found.after.value == pytest.approx(0.91, abs=0.01)
     assert abs(found.cosine.value) < 0.2
-
-
-def test_texts_that_are_not_turned_need_no_matrix():
     made, images, texts, _ = spaces(8)
     found = alignment(images, texts, made)
     assert (found.before.value, found.after.value, found.bits.value) == (1, 1, 1)
@@ -141,7 +140,7 @@ def test_texts_that_are_not_turned_need_no_matrix():
     assert found.gap.value < 0.01 < found.gap.chance
 
 
-def test_edits_by_compositions_alone_flip():
+def test_only_edits_by_compositions_change_the_preferred_caption():
     made, images, texts, _ = spaces(20)
 
     def margins(embeddings):
@@ -150,11 +149,10 @@ def test_edits_by_compositions_alone_flip():
     found = edits(images, made, margins)
     assert [measured.value for measured in found] == [1, 0, 0]
     assert found.compositions.chance == 0
-    refused = edits(images, made, lambda embeddings: -1 - 0 * margins(embeddings))
-    assert "no scene is judged rightly" in refused.compositions.refused
+    assert edits(images, made, lambda embeddings: -1 - 0 * margins(embeddings)).compositions.refused
 
 
-def test_what_is_in_a_scene_is_known_without_what_belongs_to_what():
+def test_unbound_bits_need_no_binding():
     made = axes(8)
     found = unbound(embedding("concept", made), made)
     assert found.entropy.value == pytest.approx(np.log2(28 * 6))
@@ -166,14 +164,13 @@ def test_what_is_in_a_scene_is_known_without_what_belongs_to_what():
     assert unbound(textures, made).textures.value == pytest.approx(np.log2(6), abs=DIGITS)
 
 
-def test_a_probe_that_learns_scenes_by_heart_has_no_selectivity():
+def test_a_probe_that_memorises_scenes_has_no_selectivity():
     made = axes(8)
-    by_heart = np.random.default_rng(0).normal(size=(1, 56, 12, 256)).repeat(2, 0)
-    found = control(by_heart, made)
+    found = control_task(np.random.default_rng(0).normal(size=(1, 56, 12, 256)).repeat(2, 0), made)
     assert found.true.value > 0.9
-    assert found.dealt.value > 0.9
+    assert found.random.value > 0.9
     assert found.selectivity.value == pytest.approx(0, abs=0.05)
-    assert control(embedding("object", made), made).selectivity.value > 0.3
+    assert control_task(embedding("object", made), made).selectivity.value > 0.3
 
 
 @pytest.mark.parametrize(
@@ -187,17 +184,8 @@ def test_a_probe_that_learns_scenes_by_heart_has_no_selectivity():
         (2.0, (0.17, 0.41, 0.40, 0.33)),
     ],
 )
-def test_categorisation_against_binding(weight, known):
-    """All conditions hold at once as soon as conjunctions have any weight."""
+def test_the_ideal_embedding_meets_all_conditions_once_conjunctions_have_weight(weight, known):
     margins = least_margins(IdealEmbedding(weight))
     assert tuple(margins.values()) == pytest.approx(known, abs=DIGITS)
     assert margins["attribute binding"] == pytest.approx(known[1], abs=0.0005 if weight == 0.1 else DIGITS)
     assert (min(margins.values()) > 1e-9) == (weight > 0)
-
-
-def test_rows_of_a_table():
-    z = embedding("concept", MADE())
-    found = {row["measure"]: row for row in rows(geometry(z, MADE()))}
-    assert found["compositions"]["value"] is None
-    assert REFUSED in found["compositions"]["refused"]
-    assert found["concepts"]["refused"] == ""

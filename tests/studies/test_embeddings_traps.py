@@ -1,4 +1,5 @@
-"""Traps of measures of embeddings: each has an embedding that falls into it without the remedy."""
+"""Traps of measures of embeddings, each with an embedding that a naive measure gets wrong; and ties, which count one
+half wherever chance is one half."""
 
 import re
 
@@ -6,27 +7,30 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.studies.embeddings.alignment import alignment
 from menagerie.studies.embeddings.axes import ProbeAxes, axes_of, in_both_orders
+from menagerie.studies.embeddings.conditions import by_embeddings
 from menagerie.studies.embeddings.geometry import geometry
-from menagerie.studies.embeddings.linear import held_out, readable
-from menagerie.studies.embeddings.objects import mask_means, same_composition, shares
-from menagerie.studies.embeddings.probes import bound, control, shared
+from menagerie.studies.embeddings.linear import held_out_logits, standardise
+from menagerie.studies.embeddings.measured import share_right
+from menagerie.studies.embeddings.objects import mask_means, patch_shares, same_object
+from menagerie.studies.embeddings.probes import control_task, probe_binding, probe_shared
+from menagerie.studies.measures.related import which_is_left
 from tests.studies.known_embeddings import WIDTH, axes, embedding, of_share, shown
 
-MADE = axes(10)
+MADE, SIX = axes(10), axes(6)
 
 
-def test_what_does_not_carry_over_to_other_pairs_is_not_counted():
-    """An embedding without noise has the bit of each scene that it was made of, and so has every text's."""
+def test_vectors_of_single_scenes_count_for_no_probe():
     z = embedding("scene", MADE, noise=0)
-    assert control(z, MADE).true.value > 0.95, "on the pairs of its training"
-    found = bound(z, MADE)
+    assert control_task(z, MADE).true.value > 0.95, "on the pairs of its training"
+    found = probe_binding(z, MADE)
     assert found.bits.value < 0.01
     assert found.place_bits.value < 0.01
 
 
-def test_random_splits_of_scenes_leak():
-    z = readable(embedding("scene", MADE, width=128)).reshape(-1, 128)
+def test_random_folds_of_scenes_leak_and_folds_of_pairs_do_not():
+    z = standardise(embedding("scene", MADE, width=128)).reshape(-1, 128)
     shape = MADE.backgrounds.shape
     left, texture, fold = (
         np.broadcast_to(x, shape).reshape(-1)
@@ -35,21 +39,21 @@ def test_random_splits_of_scenes_leak():
     by_scene = np.random.default_rng(0).integers(3, size=len(left))
     first, right = left == 0, []
     for folds in (by_scene, fold):
-        told = held_out(z[first], texture[first], folds[first], 4).argmax(1)
+        told = held_out_logits(z[first], texture[first], folds[first], 4).argmax(1)
         right.append((told == texture[first]).mean())
     assert right[0] > 0.8
     assert right[1] < 0.6
 
 
-def test_a_scene_its_swap_its_mirror_and_their_views_are_held_out_together():
+def test_folds_hold_out_a_scene_its_swap_its_mirror_and_their_views_together():
     folds = MADE.folds(3)
     assert folds.shape == (90,), "of pairs of animals, so that swaps and views share it"
     assert (folds == folds[MADE.mirrors]).all()
     assert np.bincount(folds).tolist() == [30, 30, 30]
 
 
-def test_what_one_view_does_to_all_pairs_is_no_signal():
-    """What views agree on is a sum over compositions. Judged in the view of the fit, R2 is 2 here."""
+def test_noise_that_all_pairs_of_a_view_share_is_no_signal():
+    """Tested in the view of the fit, R2 would be 2 here."""
     random = np.random.default_rng(0)
     whole, of_view = random.normal(size=(10, 4, 64)), random.normal(size=(2, 10, 4, 64))
     z = np.stack([shown(MADE, *[whole + 0.7 * noise] * 2) for noise in of_view])
@@ -59,7 +63,7 @@ def test_what_one_view_does_to_all_pairs_is_no_signal():
     assert found.share.value == pytest.approx(0.5, abs=0.05)
 
 
-def test_backgrounds_are_no_part_of_what_views_agree_on():
+def test_backgrounds_add_nothing_to_the_variance_that_views_share():
     """Two backgrounds that exchange in the other view: with them the variance that views share is negative."""
     drawn = axes(10, views=1, backgrounds=2).backgrounds
     made = ProbeAxes(MADE.animals, MADE.textures, np.concatenate([drawn, 1 - drawn]))
@@ -75,9 +79,7 @@ def test_backgrounds_are_no_part_of_what_views_agree_on():
 )
 @pytest.mark.parametrize("orders", [1, 2])
 @pytest.mark.parametrize("moved", [0.0, 1.5])
-def test_backgrounds_take_no_variance_of_few_quartets_away(animals, textures, backgrounds, orders, moved):
-    """The mean of a background holds part of what its few quartets show. Views of both orders of mention have the same
-    backgrounds."""
+def test_the_binding_share_is_unbiased_with_few_quartets_a_background(animals, textures, backgrounds, orders, moved):
     found = []
     for seed in range(30):
         random, made = np.random.default_rng(seed), axes(animals, textures, backgrounds=backgrounds, seed=seed)
@@ -87,7 +89,7 @@ def test_backgrounds_take_no_variance_of_few_quartets_away(animals, textures, ba
     assert np.mean(found) == pytest.approx(0.3, abs=0.006)
 
 
-def test_embeddings_without_noise_differ_by_rounding_alone():
+def test_rounding_is_no_effect_of_swaps():
     z = embedding("concept", MADE, noise=0)[:1].repeat(2, 0)
     scaled = z * 1e3 + 1e-4 * np.random.default_rng(0).normal(size=z.shape[1:])
     for embeddings in (z, scaled):
@@ -116,55 +118,52 @@ def patches(anywhere):
     return made, masks, tokens + 0.1 * random.normal(size=tokens.shape)
 
 
-def test_left_and_right_objects_are_told_apart_by_places_alone():
+def test_same_object_is_refused_where_places_tell_it():
     made, masks, tokens = patches(anywhere=False)
-    found = same_composition(tokens, masks, made)
+    found = same_object(tokens, masks, made)
     assert "places of patches alone tell 100 %" in found.tokens.refused
     assert found.less_places.value is None
     assert found.tokens.chance == 1
 
 
-def test_the_same_object_where_objects_stand_anywhere():
+def test_same_object_is_told_where_objects_stand_anywhere():
     made, masks, tokens = patches(anywhere=True)
-    found = same_composition(tokens, masks, made)
+    found = same_object(tokens, masks, made)
     assert found.tokens.value > 0.9  # not 1: a reader of rank 16 hasn't seen these animals as a pair
     assert found.less_places.value > 0.9
     assert found.tokens.chance == pytest.approx(0.5, abs=0.05)
     noise = np.random.default_rng(1).normal(size=tokens.shape)
-    assert same_composition(noise, masks, made).tokens.value == pytest.approx(0.5, abs=0.05)
+    assert same_object(noise, masks, made).tokens.value == pytest.approx(0.5, abs=0.05)
 
 
-def test_probes_of_texts_read_the_order_of_mention():
+def test_probes_of_texts_in_both_orders_do_not_read_the_order_of_mention():
     """Words of the first object in some coordinates, of the second in others: in both orders left is not the first."""
     z = embedding("place", MADE)
-    assert bound(z, MADE).place_bits.value > 0.99
+    assert probe_binding(z, MADE).place_bits.value > 0.99
     both, made = in_both_orders(z, MADE)
     assert both.shape == (4, 90, 12, 64)
-    found = bound(both, made)
+    found = probe_binding(both, made)
     assert found.place_bits.value == pytest.approx(0, abs=0.01)
     assert found.animal_left.value < 0.55
-    whole = bound(in_both_orders(embedding("object", MADE), MADE)[0], made)
+    whole = probe_binding(in_both_orders(embedding("object", MADE), MADE)[0], made)
     assert whole.bits.value == pytest.approx(1, abs=0.01), "what belongs to what is told in both"
 
 
-def test_shared_probes_of_embeddings_for_each_object():
-    """Textures that all animals share carry over to other compositions; a vector of its own for each composition
-    doesn't."""
+def test_shared_probes_carry_over_to_compositions_only_if_animals_share_textures():
     made, random = axes(8), np.random.default_rng(0)
     alone = random.normal(size=(8, 1, 32)) + random.normal(size=(4, 32))
     for compositions, right in ((alone, True), (random.normal(size=(8, 4, 32)), False)):
         (a, b), (t, u) = made.animals.T, made.textures.T
-        z = np.stack(np.broadcast_arrays(compositions[a[:, None], t], compositions[b[:, None], u]), 2)[None].repeat(
-            2, 0
-        )
-        found = shared(z + 0.1 * random.normal(size=z.shape), made)
+        z = np.stack(np.broadcast_arrays(compositions[a[:, None], t], compositions[b[:, None], u]), 2)
+        z = np.stack([z, z])
+        found = probe_shared(z + 0.1 * random.normal(size=z.shape), made)
         assert found.right.value == pytest.approx(1, abs=0.05)
         assert (found.right_compositions.value > 0.95) == right
         assert right or found.right_of_two_compositions.value < 0.6
         assert (found.right.chance, found.right_of_two.chance) == (0.25, 0.5)
 
 
-def test_a_list_of_scenes_in_any_order():
+def test_axes_are_found_for_scenes_in_any_order():
     made = axes(4, 3)
     names = np.array(["cat", "dog", "fox", "owl"])
     index = np.indices(made.backgrounds.shape).reshape(3, -1)
@@ -176,16 +175,63 @@ def test_a_list_of_scenes_in_any_order():
     assert (order[numbers] == np.arange(len(order)).reshape(numbers.shape)).all()
     assert (found.backgrounds == made.backgrounds).all()
     for broken in (1, len(order) - 1):
-        with pytest.raises(UserError, match=r"holds each scene once|in both orders|another background"):
+        with pytest.raises(UserError, match=r"has each scene once|in both orders|different backgrounds"):
             axes_of(*(part[:broken] for part in listed))
 
 
-def test_mask_means_weigh_patches_by_their_share():
+def test_mask_means_weight_patches_by_what_the_object_covers():
     _, masks, tokens = patches(anywhere=True)
     masks[0, 0, 0, 0, 0] = 1
-    weights = shares(masks, 36)[0, 0, 0, :, 0]
+    weights = patch_shares(masks, 36)[0, 0, 0, :, 0]
     assert mask_means(tokens, masks)[0, 0, 0, 0] == pytest.approx(weights @ tokens[0, 0, 0] / weights.sum())
     with pytest.raises(UserError, match=re.escape("60 patches don't divide masks of 12 x 12")):
-        shares(masks, 60)
+        patch_shares(masks, 60)
     with pytest.raises(UserError, match="no pixel in its mask"):
         mask_means(tokens, 0 * masks)
+
+
+SHAPE = (*SIX.backgrounds.shape, 8)
+
+
+def of_two(found):
+    """The shares whose chance is one half."""
+    return {name: its.value for name, its in found._asdict().items() if its.chance == 0.5}
+
+
+def test_a_margin_of_0_counts_one_half():
+    found = share_right(np.array([[-1.0, 0.0], [0.0, 2.0]]))
+    assert (found.value, found.chance) == (0.5, 0.5)
+    assert share_right(np.array([1.0, 2.0, 0.0, 1e-30])).value == 0.875
+
+
+def test_probes_of_equal_embeddings_are_at_chance():
+    found = of_two(probe_binding(np.ones(SHAPE), SIX))
+    assert found == dict.fromkeys(("right_of_two", "scene", "place_scene", "animal_left", "texture_left"), 0.5)
+    few = axes(4)  # each fold of compositions has all textures equally often
+    found = of_two(probe_shared(np.ones((*few.backgrounds.shape, 2, 8)), few))
+    assert found == dict.fromkeys(("right_of_two", "right_of_two_compositions"), 0.5)
+    rows = {row["measure"]: row for row in which_is_left("text", "embedding", "mean", np.ones(SHAPE), SIX)}
+    assert (rows["scene"]["value"], rows["scene"]["chance"], rows["bits"]["value"]) == (0.5, 0.5, 0)
+
+
+def test_embeddings_that_a_swap_does_not_change_are_at_chance():
+    found = probe_binding(embedding("concept", SIX, noise=0), SIX)
+    assert (found.scene.value, found.right_of_two.value) == (0.5, 0.5)
+    images, random = embedding("object", SIX), np.random.default_rng(0)
+    texts = np.broadcast_to(random.normal(size=(2, len(SIX.animals), 1, 64)), images.shape)
+    assert of_two(alignment(images, texts, SIX)) == {"before": 0.5, "after": 0.5}
+
+
+def test_texts_equal_to_those_of_their_swap_count_one_half():
+    """Images and texts are equal, and the texts of the first pair of textures are those of its swap."""
+    images = embedding("object", SIX, noise=0)
+    texts = images.copy()
+    pair = SIX.half[0]
+    texts[:, :, SIX.swaps[pair]] = texts[:, :, pair]
+    found = alignment(images, texts, SIX)
+    assert found.before.value == pytest.approx(1 - 0.5 * 2 / len(SIX.textures))
+
+
+def test_equal_embeddings_meet_conditions_between_images_at_chance():
+    rows = list(by_embeddings(np.ones(SHAPE), {}, SIX))
+    assert [(its.measured.value, its.measured.chance) for its in rows if its.measure == "holds"] == [(0.5, 0.5)] * 4

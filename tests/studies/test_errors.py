@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from menagerie.envs.core.records import RESULT, write_record
+from menagerie.envs.core.records import write_record
 from menagerie.envs.slots import place_of
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.tasks import TASKS
@@ -18,6 +18,7 @@ from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pictures import SplitPictures
+from menagerie.models.cell_results import RESULT
 from menagerie.studies.analysis.errors import COLUMNS, FACTORS, SHOWN, Source, breakdown, factors, surest, table
 from menagerie.studies.analysis.two_levels import FEWEST
 from menagerie.studies.frame.arm import Arm

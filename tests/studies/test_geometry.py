@@ -1,4 +1,4 @@
-"""The study of geometry: what it runs, and what its page concludes of measures that are planted in stored runs."""
+"""The study of geometry: its runs, and what its page concludes from planted measures."""
 
 import csv
 import sys
@@ -22,7 +22,13 @@ from menagerie.studies.embeddings.conditions import (
 from menagerie.studies.frame.measure import write_rows
 from menagerie.studies.frame.records import Records
 from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
-from menagerie.studies.pages.geometry_cells import NAMED, NEXT, cells, predicted, took_part
+from menagerie.studies.pages.geometry_cells import (
+    NAMED,
+    NEXT,
+    cells_with_predictors,
+    correlate_predictors,
+    was_chosen_on,
+)
 from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
 
@@ -34,7 +40,7 @@ def arms(tmp_path_factory):
     return list(STUDY.plan(Records((), tmp_path_factory.mktemp("none"))))
 
 
-def test_laptop_has_enough_cells_for_the_prediction_and_all_scorers_for_the_conditions(arms):
+def test_laptop_plans_enough_cells_and_every_scorer_at_the_first_place(arms):
     assert len({arm.id for arm in arms}) == len(arms)
     assert sum(arm.cell.model in VECTORS for arm in arms) >= 60
     first = [arm for arm in arms if dict(arm.labels) == STUDY.first_place]
@@ -46,7 +52,7 @@ def test_laptop_has_enough_cells_for_the_prediction_and_all_scorers_for_the_cond
     assert tuned == {"broad"}, "who is trained once is tuned too"
 
 
-def test_captions_of_spatial_splits_state_places_and_negate_nothing(tmp_path):
+def test_options_that_do_not_fit_a_split_are_refused(tmp_path):
     study = PRESETS["spatial"]
     assert {arm.cell.data.recipe.kind for arm in study.plan(Records((), tmp_path))} == {"spatial"}
     study.check()
@@ -58,15 +64,17 @@ def test_captions_of_spatial_splits_state_places_and_negate_nothing(tmp_path):
         replace(STUDY, probe_animals=load_world("eight").animals[:3]).check()
 
 
-def test_only_cells_among_which_the_measure_was_chosen_took_part():
+@pytest.mark.parametrize(
+    ("world", "side", "changed", "chosen"),
+    [
+        *(("pug", 64, {}, True), ("eight", 64, {}, False), ("pug", 32, {}, False), ("pug", 64, {"seed": 5}, False)),
+        *(("pug", 64, {"model": "sparo"}, False), ("pug", 64, {"hard_negatives": 1.0}, False)),
+        ("pug", 64, {"seed": 0, "hard_negatives": 1.0}, True),
+    ],
+)
+def test_cells_on_which_the_measure_was_chosen_are_known(world, side, changed, chosen):
     cell = {"model": "clip", "seed": 3, "pairs": 0.2, "hard_negatives": 0.0}
-    assert took_part("pug", 64, cell)
-    assert not took_part("eight", 64, cell)
-    assert not took_part("pug", 32, cell)
-    assert not took_part("pug", 64, cell | {"seed": 5})
-    assert not took_part("pug", 64, cell | {"model": "sparo"})
-    assert not took_part("pug", 64, cell | {"hard_negatives": 1.0})
-    assert took_part("pug", 64, cell | {"seed": 0, "hard_negatives": 1.0})
+    assert was_chosen_on(world, side, cell | changed) == chosen
 
 
 def geometry_rows(share, others):
@@ -89,7 +97,7 @@ def condition_rows(shares):
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    """Runs of which the better ones have more binding share; the next three measures are drawn at random."""
+    """Runs whose binding share grows with their accuracy; the next three measures are random."""
     out, random, found = tmp_path_factory.mktemp("stored"), np.random.default_rng(0), []
     models = ("clip", "sparo", "dcsm")
     for seed in range(4):
@@ -108,17 +116,17 @@ def stored(tmp_path_factory):
     return Records(tuple(found), out)
 
 
-def test_a_correlation_that_is_planted_is_found_and_others_are_not(stored):
-    found = cells(stored, stored.measured(STUDY.geometry))
+def test_only_the_planted_correlation_is_confirmed(stored):
+    found = cells_with_predictors(stored, stored.measured(STUDY.geometry))
     assert len(found) == 24, "DCSM has no text embedding"
-    first, *others = predicted(found)
+    first, *others = correlate_predictors(found)
     assert first.over_all.value > 0.8
     assert first.over_all.clusters == 8, "a model with a seed"
     assert first.outcome == "confirmed"
     assert first.by_place.value > 0.5
     assert {its.outcome for its in others} == {"undecided"}
     assert all(its.p >= its.over_all.p for its in others), "corrected for their number"
-    turned = predicted(found.assign(**{NAMED.name: -found[NAMED.name]}))[0]
+    turned = correlate_predictors(found.assign(**{NAMED.name: -found[NAMED.name]}))[0]
     assert turned.outcome == "contradicted"
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from menagerie.console import COMMANDS
-from menagerie.envs.core.options import Group, documentation, options_of
+from menagerie.envs.core.options import Group, documentation, list_options
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import KINDS, SHIPPED
 from menagerie.models.registry import specs
@@ -70,7 +70,7 @@ def test_help_is_one_screen_in_groups(shown, name, preset):
 @pytest.mark.parametrize(("name", "preset"), EVERY)
 def test_help_all_has_every_option_that_is_read(shown, name, preset):
     config = STUDIES[name].PRESETS[preset]
-    own = {flag for option in options_of(type(config), config) for flag in re.findall(FLAGS, option.usage)}
+    own = {flag for option in list_options(type(config), config) for flag in re.findall(FLAGS, option.usage)}
     assert own == flags_read(type(config), config)
     text = shown(name, "--preset", preset, "--help-all")
     assert own <= set(re.findall(rf"(?:^  |, )({FLAGS})", text, re.MULTILINE))
@@ -85,7 +85,7 @@ def test_a_field_of_a_study_says_what_the_recipe_says(name):
 def test_every_option_has_a_text():
     for study in STUDIES.values():
         config = study.PRESETS["laptop"]
-        assert not [option.usage for option in options_of(type(config), config) if not option.text]
+        assert not [option.usage for option in list_options(type(config), config) if not option.text]
 
 
 def printed(*command: str) -> str:
@@ -103,7 +103,7 @@ def test_make_shows_its_recipes_and_the_options_of_every_kind():
         assert f"\nkind {kind}:\n" in text
     assert {"--negated", "--relations", "--information", "--pairs", "--dry-run"} <= set(re.findall(FLAGS, text))
     everything = set(re.findall(FLAGS, printed("make", "--help-all")))
-    own = [option.usage for kind in KINDS.values() for option in options_of(kind)]
+    own = [option.usage for kind in KINDS.values() for option in list_options(kind)]
     assert {flag for usage in own for flag in re.findall(FLAGS, usage)} < everything
 
 

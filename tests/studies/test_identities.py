@@ -9,7 +9,7 @@ import pytest
 
 from menagerie.envs.core import identity
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import completed, differences, differing, digest, identity_of, plain
+from menagerie.envs.core.identity import changed_fields, digest, identity_of, json_value
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import split_name
 from menagerie.models.recipe import Recipe
@@ -19,6 +19,7 @@ from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.runs.command_line import EXECUTION
+from menagerie.studies.runs.differences import describe_differences, with_defaults
 from menagerie.studies.runs.folder import claim
 from tests.grid_cells import cells, chosen_alone, splits
 
@@ -68,17 +69,17 @@ def test_a_new_field_of_a_grid_refuses_no_folder(tmp_path):
 
 
 def test_only_what_differs_counts():
-    assert differing(Recipe()) == {}
-    assert differing(Recipe(steps=7, betas=(0.5, 0.6))) == {"steps": 7, "betas": [0.5, 0.6]}
+    assert changed_fields(Recipe()) == {}
+    assert changed_fields(Recipe(steps=7, betas=(0.5, 0.6))) == {"steps": 7, "betas": [0.5, 0.6]}
 
     @dataclass(frozen=True)
     class Outer:
         inner: Recipe = field(default_factory=Recipe)
         given: int = 1
 
-    assert differing(Outer(Recipe(steps=7))) == {"inner": {"steps": 7}}
-    assert completed({"given": 2, "old": 5}, Outer())["inner"]["steps"] == Recipe().steps
-    assert differences(plain(asdict(Outer())), Outer(given=4)) == "given (1 there, 4 now)"
+    assert changed_fields(Outer(Recipe(steps=7))) == {"inner": {"steps": 7}}
+    assert with_defaults({"given": 2, "old": 5}, Outer())["inner"]["steps"] == Recipe().steps
+    assert describe_differences(json_value(asdict(Outer())), Outer(given=4)) == "given (1 there, 4 now)"
 
 
 def test_defaults_that_changed_have_a_new_version():
@@ -86,7 +87,7 @@ def test_defaults_that_changed_have_a_new_version():
     no entry until they are released: `python -m tests.studies.test_identities` writes the file anew."""
     recorded = json.loads(SNAPSHOT.read_text())
     for kind in NAMED:
-        before, now = recorded[kind.__name__], plain(asdict(kind()))
+        before, now = recorded[kind.__name__], json_value(asdict(kind()))
         changed = [name for name, value in before["defaults"].items() if name not in now or now[name] != value]
         version = identity.VERSIONS.get(kind.__name__, 1)
         assert not changed or version > before["version"], f"{kind.__name__}: raise its version, {changed} changed"
@@ -112,7 +113,7 @@ def test_a_raised_version_counts_for_classes_that_inherit_it(monkeypatch):
 
 if __name__ == "__main__":
     table = {
-        kind.__name__: {"version": identity.VERSIONS.get(kind.__name__, 1), "defaults": plain(asdict(kind()))}
+        kind.__name__: {"version": identity.VERSIONS.get(kind.__name__, 1), "defaults": json_value(asdict(kind()))}
         for kind in NAMED
     }
     SNAPSHOT.write_text(json.dumps(table, indent=1) + "\n")

@@ -17,16 +17,15 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.registry import load, names
+from menagerie.generators.benchmarks.registry import load_benchmark, names
 from menagerie.generators.benchmarks.sugarcrepe import COUNTS
 from menagerie.generators.hub.forms import FORMS
-from menagerie.generators.hub.put import Made, put_below
+from menagerie.generators.hub.put import ImportSummary, put_below
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.registry import load as load_source
-from menagerie.generators.sources.registry import state
+from menagerie.generators.sources.registry import load_source, state
 from menagerie.models.checkpoint import save_checkpoint
-from menagerie.studies.scoring.check import state_of
+from menagerie.studies.scoring.check import problem_and_count
 from tests.command import ROOT, run_here
 from tests.disks import with_largest_file
 from tests.helpers.benchmark_files import make_sugarcrepe, make_winoground, write_json
@@ -130,7 +129,9 @@ def test_a_folder_that_datasets_saved(tmp_path):
     )
     (tmp_path / "000000000007.jpg").unlink()
     made = import_folder(saved, tmp_path / "data")
-    assert made == Made("sugarcrepe", "coco/val2017", {"swap_obj": 2}, 2, ["test"], ["train"], warning=made.warning)
+    assert made == ImportSummary(
+        "sugarcrepe", "coco/val2017", {"swap_obj": 2}, 2, ["test"], ["train"], warning=made.warning
+    )
     assert "real_data.py refuses to train" in made.warning  # a picture of PIL's has no name
     records = json.loads((tmp_path / "data/sugarcrepe/swap_obj.json").read_text())
     assert [its["caption"] for its in records.values()] == ["a cat on a dog", "a cup"]
@@ -140,14 +141,29 @@ def test_a_folder_that_datasets_saved(tmp_path):
     assert Image.open(tmp_path / "data/coco/val2017" / records["1"]["filename"]).format == "PNG"
 
 
-BOX = {"x": 4.0, "y": 2.0, "w": 30.0, "h": 20.0}
-TEXTS = {"true_caption": "the cat is on the dog", "false_caption": "the dog is on the cat"}
 SWAPS = {"caption": "a cat", "negative_caption": "a dog"}
+
+
+def bivlc_row(number: int, path: str | None) -> dict:
+    """A row of BiVLC."""
+    images = {"image": held(picture(number), path), "negative_image": held(picture(9), None)}
+    return images | SWAPS | {"type": "swap", "subtype": "obj"}
+
+
+JPEG, PNG = picture(1), picture(2, "PNG")
+BOX = {"x": 4.0, "y": 2.0, "w": 30.0, "h": 20.0}
+SIDES = {f"bbox_{key}": side for key, side in BOX.items()}
+TEXTS = {"true_caption": "the cat is on the dog", "false_caption": "the dog is on the cat"}
+PAIR = {"caption_0": "a cat on a dog", "caption_1": "a dog on a cat", "collapsed_tag": "Object", "secondary_tag": ""}
+COLOURS = {"caption_1": "a", "caption_2": "b"}
+ROW = {"id": 3, "filename": "000000000001.jpg", "caption2": "one cat"} | SWAPS
+IMAGE = {"image": held(JPEG, "2317.jpg"), "bbox": BOX} | TEXTS
+BOXED = {"image_path": "2317.jpg"} | TEXTS | SIDES
 # Of a form: its rows, and where its annotations say what.
 FORMED = {
     "yjkimstats/SUGARCREPE_fmt": (
         [
-            {"images": held(picture(1)), "filename": "000000000001.jpg", "Negative_type": part} | SWAPS
+            {"images": held(JPEG), "filename": "000000000001.jpg", "Negative_type": part} | SWAPS
             for part in ("swap_obj", "add-att")
         ],
         {
@@ -155,58 +171,25 @@ FORMED = {
             for part in ("swap_obj", "add_att")
         },
     ),
-    "Aman-J/SugarCrepe_pp": (
-        [{"id": 3, "filename": "000000000001.jpg", "caption2": "one cat"} | SWAPS],
-        {"sugarcrepe_pp/swap_att.json": [{"id": 3, "filename": "000000000001.jpg", "caption2": "one cat"} | SWAPS]},
-    ),
+    "Aman-J/SugarCrepe_pp": ([ROW], {"sugarcrepe_pp/swap_att.json": [ROW]}),
     "facebook/winoground": (
-        [
-            {"id": 5, "image_0": held(picture(1)), "image_1": held(picture(2, "PNG")), "collapsed_tag": "Object"}
-            | {"caption_0": "a cat on a dog", "caption_1": "a dog on a cat", "secondary_tag": ""}
-        ],
-        {
-            "winoground/examples.jsonl": {"id": 5, "image_0": "ex_5_img_0", "image_1": "ex_5_img_1"}
-            | {
-                "caption_0": "a cat on a dog",
-                "caption_1": "a dog on a cat",
-                "collapsed_tag": "Object",
-                "secondary_tag": "",
-            }
-        },
+        [{"id": 5, "image_0": held(JPEG), "image_1": held(PNG)} | PAIR],
+        {"winoground/examples.jsonl": {"id": 5, "image_0": "ex_5_img_0", "image_1": "ex_5_img_1"} | PAIR},
     ),
     "gowitheflow/ARO-Visual-Relation": (
-        [{"image": held(picture(1), "2317.jpg"), "relation_name": "on", "bbox": BOX} | TEXTS],
-        {
-            "aro/visual_genome_relation.json": [
-                {"image_path": "2317.jpg", "relation_name": "on"} | TEXTS | {f"bbox_{key}": v for key, v in BOX.items()}
-            ]
-        },
+        [IMAGE | {"relation_name": "on"}],
+        {"aro/visual_genome_relation.json": [BOXED | {"relation_name": "on"}]},
     ),
     "gowitheflow/ARO-Visual-Attribution": (
-        [{"image": held(picture(1), "2317.jpg"), "attributes": ["red", "big"], "bbox": BOX} | TEXTS],
-        {
-            "aro/visual_genome_attribution.json": [
-                {"image_path": "2317.jpg", "attributes": ["red", "big"]}
-                | TEXTS
-                | {f"bbox_{key}": v for key, v in BOX.items()}
-            ]
-        },
+        [IMAGE | {"attributes": ["red", "big"]}],
+        {"aro/visual_genome_attribution.json": [BOXED | {"attributes": ["red", "big"]}]},
     ),
     "stanfordnlp/colorswap": (
-        [{"id": 0, "image_1": held(picture(1)), "image_2": held(picture(2)), "caption_1": "a", "caption_2": "b"}],
-        {
-            "colorswap/test.json": [
-                {"id": 0, "image_1": "images/img_0_1.png", "image_2": "images/img_0_2.png"}
-                | {"caption_1": "a", "caption_2": "b"}
-            ]
-        },
+        [{"id": 0, "image_1": held(JPEG), "image_2": held(picture(2))} | COLOURS],
+        {"colorswap/test.json": [{f"image_{k}": f"images/img_0_{k}.png" for k in (1, 2)} | {"id": 0} | COLOURS]},
     ),
     "imirandam/BiVLC": (
-        [
-            {"image": held(picture(1), "000000000001.jpg"), "negative_image": held(picture(2), "x/1.png")}
-            | SWAPS
-            | {"type": "swap", "subtype": "obj"}
-        ],
+        [bivlc_row(1, "000000000001.jpg") | {"negative_image": held(PNG, "x/1.png")}],
         {
             "bivlc/test.jsonl": {"image": "000000000001.jpg", "negative_image": "1.png", "type": "swap"}
             | SWAPS
@@ -215,7 +198,7 @@ FORMED = {
     ),
     "AsphyXIA/valse": (
         [
-            {"images": [held(picture(1))], "original_file_name": "v7w_1.jpg", "linguistic_phenomena": "plurals"}
+            {"images": [held(JPEG)], "original_file_name": "v7w_1.jpg", "linguistic_phenomena": "plurals"}
             | {"positive_caption": ["a cat"], "negative_caption": ["cats"]}
         ],
         {},
@@ -236,8 +219,8 @@ def test_a_form_gives_what_its_loader_reads(tmp_path, source):
     assert len(files) == len(expected) + made.images
     import_folder(folder, tmp_path / "data")  # again: nothing is another
     assert contents(tmp_path / "data") == files
-    if made.benchmark in names() and len(load(made.benchmark).files) <= 1:
-        bench = load(made.benchmark).build(Place(tmp_path / "data", resolution=16))
+    if made.benchmark in names() and len(load_benchmark(made.benchmark).files) <= 1:
+        bench = load_benchmark(made.benchmark).build(Place(tmp_path / "data", resolution=16))
         assert bench.images(range(len(bench.numbers))).shape[2:] == (16, 16)
         assert {len(item.images) for item in bench.items} == {made.images}
 
@@ -247,12 +230,6 @@ def test_every_form_is_tried_and_in_the_docs():
     assert {form.source for form in FORMS} == tried
     page = (ROOT / "docs/transfer.md").read_text()
     assert [form.source for form in FORMS if f"\n| {form.source}" not in page] == []
-
-
-def bivlc_row(number: int, path: str | None) -> dict:
-    """A row of BiVLC."""
-    images = {"image": held(picture(number), path), "negative_image": held(picture(9), None)}
-    return images | SWAPS | {"type": "swap", "subtype": "obj"}
 
 
 def test_pictures_of_one_name_stay_apart_and_one_picture_is_one_file(tmp_path):
@@ -316,14 +293,17 @@ def garbled(folder: Path) -> None:
     (folder / "swap_obj.arrow").write_bytes(b"ARROW1\0\0" + bytes(range(200)))
 
 
-def classes_without_names(folder: Path) -> None:
-    in_swap_obj(folder, {"image": held(picture(1)), "tested_labels": ["a", "b"], "true_label": 1})
+def rows(*made: dict, **options: object):
+    """What writes a table of some rows into a folder."""
+    return lambda folder: in_swap_obj(folder, *made, **options)
 
 
-def as_features(features: object) -> dict[str, str]:
-    return {"huggingface": json.dumps({"info": {"features": features}})}
+def files(*names: str):
+    """What writes tables of these names, each with a row of its own, into a folder."""
+    return lambda folder: [in_swap_obj(folder, crepe_row(k), name=name) for k, name in enumerate(names, start=1)]
 
 
+INCOMPLETE = "files of its table are missing, or others lie among"
 # What is wrong with a folder, and what the error says.
 BAD = {
     "nothing": (lambda folder: None, "there are no parquet or arrow files"),
@@ -332,67 +312,44 @@ BAD = {
     "torn between rows": (between_rows, "swap_obj.arrow is no whole arrow file (it has no end mark"),
     "garbled": (garbled, "swap_obj.arrow is no whole arrow file"),
     "a pointer": (lambda folder: (folder / "swap_obj.parquet").write_text(POINTER), "is a git-lfs pointer"),
-    "half of it": (
-        lambda f: in_swap_obj(f, crepe_row(), name="swap_obj-00001-of-00002.parquet"),
-        "files of its table are missing, or others lie among",
-    ),
-    "two revisions": (
-        lambda f: [in_swap_obj(f, crepe_row(), name=f"test-00000-of-00001-{c * 16}.parquet") for c in "ab"],
-        "files of its table are missing, or others lie among",
-    ),
-    "another count": (
-        lambda f: [in_swap_obj(f, crepe_row(), name=f"test-0000{k}-of-0000{k + 1}.parquet") for k in range(2)],
-        "files of its table are missing, or others lie among",
-    ),
-    "a gap between numbers": (
-        lambda f: [in_swap_obj(f, crepe_row(k), name=f"swap_obj/test/000{k}.parquet") for k in (0, 2)],
-        "files of its table are missing, or others lie among",
-    ),
-    "no first number": (
-        lambda f: in_swap_obj(f, crepe_row(), name="swap_obj/test/0001.parquet"),
-        "files of its table are missing, or others lie among",
-    ),
-    "one split in two places": (
-        lambda f: [
-            in_swap_obj(f, crepe_row(k), name=name) for k, name in enumerate(("test.parquet", "data/test.parquet"))
-        ],
-        "files of its table are missing, or others lie among",
-    ),
+    "half of it": (files("swap_obj-00001-of-00002.parquet"), INCOMPLETE),
+    "two revisions": (files(*(f"test-00000-of-00001-{c * 16}.parquet" for c in "ab")), INCOMPLETE),
+    "another count": (files(*(f"test-0000{k}-of-0000{k + 1}.parquet" for k in range(2))), INCOMPLETE),
+    "a gap between numbers": (files("swap_obj/test/0000.parquet", "swap_obj/test/0002.parquet"), INCOMPLETE),
+    "no first number": (files("swap_obj/test/0001.parquet"), INCOMPLETE),
+    "one split in two places": (files("test.parquet", "data/test.parquet"), INCOMPLETE),
     "a split to train on": (
-        lambda f: write_table(f / "data/train-00000-of-00001.parquet", FORMED["stanfordnlp/colorswap"][0]),
+        rows(*FORMED["stanfordnlp/colorswap"][0], name="data/train-00000-of-00001.parquet"),
         "has train; name one with --split",
     ),
     "no rows": (
         lambda f: pq.write_table(pa.Table.from_pylist([crepe_row()])[:0], f / "swap_obj.parquet"),
         "has no rows",
     ),
-    "other columns": (lambda f: in_swap_obj(f, {"a": 1}), "has the columns a; known are"),
-    "no part": (lambda f: in_swap_obj(f, crepe_row(), name="test.parquet"), "name it with --part"),
-    "two splits": (
-        lambda f: [in_swap_obj(f, crepe_row(), name=f"{name}.parquet") for name in ("train", "dev")],
-        "name one with --split",
-    ),
-    "a part of two tables": (
-        lambda f: [in_swap_obj(f, crepe_row(), name=f"{name}/swap_obj.parquet") for name in ("x", "y")],
-        "as another table",
-    ),
-    "no text": (lambda f: in_swap_obj(f, crepe_row(caption=None)), "row 0 has a 'caption' that is no str"),
-    "no picture": (lambda f: in_swap_obj(f, crepe_row(image=held(None))), "row 0 has no picture in 'image'"),
-    "text for a picture": (lambda f: in_swap_obj(f, crepe_row(image=held(b"<html>404"))), "no JPEG, PNG or WEBP"),
-    "a number for a picture": (lambda f: in_swap_obj(f, crepe_row(image=7)), "row 0 has no picture in 'image'"),
-    "a missing picture": (lambda f: in_swap_obj(f, crepe_row(image="a.jpg")), "a picture in 'image' that isn't in"),
-    "a climbing path": (lambda f: in_swap_obj(f, crepe_row(image="../out.jpg")), "leads out of"),
+    "other columns": (rows({"a": 1}), "has the columns a; known are"),
+    "no part": (files("test.parquet"), "name it with --part"),
+    "two splits": (files("train.parquet", "dev.parquet"), "name one with --split"),
+    "a part of two tables": (files("x/swap_obj.parquet", "y/swap_obj.parquet"), "as another table"),
+    "no text": (rows(crepe_row(caption=None)), "row 0 has a 'caption' that is no str"),
+    "no picture": (rows(crepe_row(image=held(None))), "row 0 has no picture in 'image'"),
+    "text for a picture": (rows(crepe_row(image=held(b"<html>404"))), "no JPEG, PNG or WEBP"),
+    "a number for a picture": (rows(crepe_row(image=7)), "row 0 has no picture in 'image'"),
+    "a missing picture": (rows(crepe_row(image="a.jpg")), "a picture in 'image' that isn't in"),
+    "a climbing path": (rows(crepe_row(image="../out.jpg")), "leads out of"),
     "an absolute path": (lambda f: in_swap_obj(f, crepe_row(image=str(f.parent / "out.jpg"))), "leads out of"),
     "a second picture of a name": (
-        lambda f: in_swap_obj(f, *(crepe_row(k, filename="000000000001.jpg") for k in (1, 2))),
+        rows(*(crepe_row(k, filename="000000000001.jpg") for k in (1, 2))),
         "row 1 calls its picture in 'image' as another one is called: '000000000001.jpg'",
     ),
     "a picture that is called like no file": (
-        lambda f: in_swap_obj(f, crepe_row(filename="con:1.jpg")),
+        rows(crepe_row(filename="con:1.jpg")),
         "row 0 calls its picture in 'image' as no file can be called: 'con:1.jpg'",
     ),
-    "a class without a name": (classes_without_names, "has a 'true_label' that is none of its 'tested_labels'"),
-    "strange notes": (lambda f: in_swap_obj(f, crepe_row(), metadata={"huggingface": "[" * 999}), "is no JSON"),
+    "a class without a name": (
+        rows({"image": held(picture(1)), "tested_labels": ["a", "b"], "true_label": 1}),
+        "has a 'true_label' that is none of its 'tested_labels'",
+    ),
+    "strange notes": (rows(crepe_row(), metadata={"huggingface": "[" * 999}), "is no JSON"),
 }
 
 
@@ -411,11 +368,11 @@ def test_a_bad_folder_is_one_error_and_makes_nothing(tmp_path, fault):
 
 @pytest.mark.parametrize("features", [7, {"image": 7}, {"caption": {"names": "ab"}}, {"image": {"_type": "Image"}}])
 def test_notes_on_columns_may_say_anything(tmp_path, features):
-    in_swap_obj(tmp_path / "hub", crepe_row(), metadata=as_features(features))
+    in_swap_obj(tmp_path / "hub", crepe_row(), metadata={"huggingface": json.dumps({"info": {"features": features}})})
     assert import_folder(tmp_path / "hub", tmp_path / "data").records == {"swap_obj": 1}
 
 
-def test_what_is_there_stays(tmp_path):
+def test_an_import_leaves_existing_files_as_they_are(tmp_path):
     """Another file of the same name is an error before anything is moved."""
     in_swap_obj(tmp_path / "hub", crepe_row(1), crepe_row(2))
     (tmp_path / "data/coco/val2017").mkdir(parents=True)
@@ -495,12 +452,12 @@ def write_webdataset(folder: Path, labels: Sequence[Sequence[str]]) -> Path:
 def test_a_webdataset_of_classes_is_read_by_zero_shot(tmp_path):
     folder = write_webdataset(tmp_path / "wds_pair", [["0", "1\n"], ["1"]])
     made = import_folder(folder, tmp_path / "data")
-    assert made == Made("zero-shot", "zero_shot/pair", {"pair": 3}, 3, ["test"], [])
-    bench = load("zero-shot").build(Place(tmp_path / "data", resolution=16))
+    assert made == ImportSummary("zero-shot", "zero_shot/pair", {"pair": 3}, 3, ["test"], [])
+    bench = load_benchmark("zero-shot").build(Place(tmp_path / "data", resolution=16))
     (pool,) = bench.pools
     assert pool.pairs == ((0, 0), (1, 1), (2, 1))
     assert [text.text for text in pool.texts[0]] == ["a photo of a cat.", "a cat"]
-    first = load("zero-shot").build(Place(tmp_path / "data", resolution=16)).records[0]
+    first = load_benchmark("zero-shot").build(Place(tmp_path / "data", resolution=16)).records[0]
     assert (tmp_path / "data/zero_shot" / first.images[0].file).read_bytes() == picture(0, "WEBP")
     with pytest.raises(UserError, match="is there already"):
         import_folder(folder, tmp_path / "data")
@@ -519,7 +476,7 @@ def test_a_cached_webdataset_of_numbers_keeps_its_name_and_its_classes(tmp_path)
     shutil.copy(commit / "test/0.tar", commit / "train")
     made = import_folder(commit, tmp_path / "data", "zero-shot")
     assert (made.folder, made.read, made.left_out) == ("zero_shot/vtab-pair", ["test"], ["train"])
-    (pool,) = load("zero-shot").build(Place(tmp_path / "data", resolution=16)).pools
+    (pool,) = load_benchmark("zero-shot").build(Place(tmp_path / "data", resolution=16)).pools
     assert pool.pairs == ((0, 0), (1, 1), (2, 2))
     assert [texts[1].text for texts in pool.texts] == ["a 2", "a 0", "a 1"]
 
@@ -550,9 +507,9 @@ def test_a_bad_webdataset_is_one_error_and_makes_nothing(tmp_path, change, reaso
 
 def problem(name: str, root: Path) -> str:
     """What `--check` says of a benchmark, and what opening it says."""
-    said = state_of(load(name), Place(root))[0]
+    said = problem_and_count(load_benchmark(name), Place(root))[0]
     with pytest.raises(UserError) as error:
-        load(name).build(Place(root))
+        load_benchmark(name).build(Place(root))
     assert len(f"{said}{error.value}".splitlines()) == 1
     assert ("import-hf" in said) == ("import-hf" in str(error.value))
     return said
@@ -590,7 +547,7 @@ def test_pointers_of_git_lfs_are_named(tmp_path):
     make_winoground(tmp_path / "data")
     image = tmp_path / "data/winoground/images/ex_1_img_0.png"
     image.write_text(POINTER)
-    bench = load("winoground").build(Place(tmp_path / "data", resolution=16))
+    bench = load_benchmark("winoground").build(Place(tmp_path / "data", resolution=16))
     with pytest.raises(UserError, match=r"ex_1_img_0\.png is a git-lfs pointer and not the file"):
         bench.images(range(len(bench.numbers)))
     (tmp_path / "data/winoground/examples.jsonl").write_text(POINTER)

@@ -9,19 +9,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, Outcome, Result
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, Outcome, ScoredItem
 from menagerie.generators.benchmarks.matrix import Pool
-from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.sources.place import Place
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.library.judged import find_judges
-from menagerie.studies.scoring.benchmark_piece import guessed
+from menagerie.studies.scoring.benchmark_piece import mark_guessed
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.scoring.judged import questions_in
 from tests.command import ROOT, run_here
-from tests.helpers.benchmark_files import MAKERS, MATRICES
+from tests.helpers.benchmark_files import MAKERS
 from tests.helpers.chat_service import Sent
 from tests.helpers.hugging_face import make_llava
 from tests.helpers.splits import RECIPE, make_split
@@ -30,6 +30,7 @@ from tests.studies.browser import plain
 
 EVALUATE, TRANSFER = ([sys.executable, str(ROOT / "studies" / name)] for name in ("evaluate.py", "transfer.py"))
 BENCHMARKS = ("sugarcrepe", "winoground", "zero-shot")
+FORMS = (("yes", {}), ("likelihood", {"prior": 0.5}))
 
 
 def rows_of(out):
@@ -44,14 +45,9 @@ def rows_of(out):
 
 @pytest.mark.parametrize(
     ("form", "options"),
-    [
-        ("yes", {}),
-        ("yes", {"blind": True}),
-        ("likelihood", {"prior": 0.5}),
-        ("likelihood", {"prior": 0.5, "blind": True}),
-    ],
+    [(form, its | blind) for form, its in FORMS for blind in ({}, {"blind": True})],
 )
-def test_a_pool_has_as_many_questions_as_are_counted(form, options, tmp_path):
+def test_questions_of_a_pool_are_counted_rightly(form, options, tmp_path):
     pool = Pool("", (), (0, 1, 2, 1), ((RED,), (GREEN, BLUE), (BLUE, BLUE)), ())
     with VisionService(truth(BENCH)) as service:
         given = JudgeOptions(forms=(form,), answers=tmp_path / "answers", **options)
@@ -68,7 +64,7 @@ def split(tmp_path_factory):
     return file, [SplitTests(SplitDataset(file, name)) for name in names]
 
 
-def test_a_split_is_judged_in_every_form_and_blind(split, tmp_path):
+def test_a_split_is_judged_in_every_form_and_blind_and_nothing_is_asked_twice(split, tmp_path):
     """By two commands: the second continues the folder of the first with other questions."""
     file, tests = split
     with VisionService(truth(*tests)) as service:
@@ -89,31 +85,23 @@ def test_a_split_is_judged_in_every_form_and_blind(split, tmp_path):
     assert "0 of 140 items without a verdict (0.0%)" in plain(tmp_path / "runs/a/report.html")
 
 
-def test_one_that_always_says_a_has_half(split, tmp_path):
+def test_a_judge_that_always_says_a_is_at_chance(split, tmp_path):
     file, _ = split
     with VisionService(lambda image, text: 0.0, place=9.0, logprobs=False) as service:
-        command = [
-            *EVALUATE,
-            f"chat:{service.url}#a",
-            "--splits",
-            str(file),
-            "--judge.forms",
-            "choice",
-            "--out",
-            "runs/a",
-        ]
-        done = run_here(command, tmp_path)
+        command = [*EVALUATE, f"chat:{service.url}#a", "--splits", str(file), "--judge.forms", "choice"]
+        done = run_here([*command, "--out", "runs/a"], tmp_path)
     assert done.returncode == 0, done.stderr
     rows = rows_of(tmp_path / "runs/a")["choice"]
-    assert {float(row["accuracy"]) for (task, _), row in rows.items() if not task.startswith("four-way")} == {0.5}
-    assert {float(row["accuracy"]) for (task, _), row in rows.items() if task.startswith("four-way")} == {0.25}
+    for four_way, chance in ((False, 0.5), (True, 0.25)):
+        found = {float(row["accuracy"]) for (task, _), row in rows.items() if (task == "text score") == four_way}
+        assert found == {chance}
     assert "(100.0%)" in plain(tmp_path / "runs/a/report.html"), "the share that the place decided"
 
 
-def test_benchmarks_of_photographs_and_pools_are_judged_whole(tmp_path):
+def test_benchmarks_are_judged_in_the_forms_that_fit_them(tmp_path):
     for name in BENCHMARKS:
-        (MAKERS | MATRICES)[name](tmp_path / "data")
-    benches = [load(name).build(Place(tmp_path / "data")) for name in BENCHMARKS]
+        MAKERS[name](tmp_path / "data")
+    benches = [load_benchmark(name).build(Place(tmp_path / "data")) for name in BENCHMARKS]
     with VisionService(truth(*benches)) as service:
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *BENCHMARKS]
         done = run_here([*command, "--judge.forms", "yes", "choice", "--out", "runs/a"], tmp_path, page=False)
@@ -124,13 +112,11 @@ def test_benchmarks_of_photographs_and_pools_are_judged_whole(tmp_path):
     assert {name for (name, _), _ in found["yes"]} == set(BENCHMARKS)
     assert {name for (name, _), _ in found["choice"]} == {"sugarcrepe"}
     assert done.stdout.count("left out: ") == 2
-    assert "ask --judge.forms yes" in done.stdout
 
 
-def test_a_row_without_verdicts_is_marked(tmp_path):
-    """Its items tie, which isn't a measurement of the model."""
+def test_items_without_a_verdict_are_counted_and_the_row_is_marked(tmp_path):
     MAKERS["sugarcrepe"](tmp_path / "data")
-    bench = load("sugarcrepe").build(Place(tmp_path / "data"))
+    bench = load_benchmark("sugarcrepe").build(Place(tmp_path / "data"))
 
     def prudish(request):
         return Sent(status=400, body=b"against our policy") if "dog, 1" in request.caption else GOES_ON
@@ -140,12 +126,9 @@ def test_a_row_without_verdicts_is_marked(tmp_path):
         done = run_here([*command, "--out", "runs/a"], tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
     (result,) = (json.loads(line) for line in (tmp_path / "runs/a/results.jsonl").open())
-    assert (result["judged"]["items"], result["judged"]["undecided"], result["judged"]["refused"]) == (14, 2, 2)
-    assert result["headlines"]["micro"]["neutral"] == pytest.approx(13 / 14)
-    assert result["headlines"]["micro"]["official"] == pytest.approx(13 / 14)
-    report = plain(tmp_path / "runs/a/report.html")
-    assert "(yes), 14% without a verdict" in report
-    assert "2 refused" in report
+    assert [result["judged"][name] for name in ("items", "undecided", "refused")] == [14, 2, 2]
+    assert [result["headlines"]["micro"][rule] for rule in ("neutral", "official")] == pytest.approx([13 / 14] * 2)
+    assert "(yes), 14% without a verdict" in plain(tmp_path / "runs/a/report.html")
 
 
 CHAT, OTHER = "chat:http://127.0.0.1:9/v1#m", "chat:http://127.0.0.1:8/v1#n"
@@ -160,7 +143,9 @@ CHAT, OTHER = "chat:http://127.0.0.1:9/v1#m", "chat:http://127.0.0.1:8/v1#n"
         ([CHAT, "chat:https://127.0.0.1:9/v1#n"], ["key", "MY_KEY"], "http://127.0.0.1:9 and https://127.0.0.1:9"),
     ],
 )
-def test_options_that_change_nothing_or_tell_a_key_are_refused(models, options, says, split, tmp_path, monkeypatch):
+def test_options_that_change_nothing_or_would_send_a_key_to_two_servers_are_refused(
+    models, options, says, split, tmp_path, monkeypatch
+):
     monkeypatch.setenv("MY_KEY", "secret")
     make_llava(tmp_path / "tiny")
     first, *more = options
@@ -176,11 +161,11 @@ def refusing(request):
 
 
 @pytest.mark.parametrize(("form", "fault"), [("yes", refusing), ("choice", None)])
-def test_without_a_verdict_everything_is_at_chance_by_every_rule(form, fault, tmp_path):
-    """Of two judges: of one all questions are refused, the other always says A."""
+def test_without_verdicts_all_benchmarks_are_at_chance_by_every_rule(form, fault, tmp_path):
+    """One judge's questions are all refused; the other always says A."""
     names = ("whatsup", "sugarcrepe", "negbench", *(["winoground", "zero-shot"] if form == "yes" else []))
     for name in names:
-        (MAKERS | MATRICES)[name](tmp_path / "data")
+        MAKERS[name](tmp_path / "data")
     with VisionService(lambda image, text: 0.0, place=9.0, logprobs=False, fault=fault) as service:
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *names]
         done = run_here([*command, "--judge.forms", form, "--out", "runs/a"], tmp_path, page=False)
@@ -189,19 +174,19 @@ def test_without_a_verdict_everything_is_at_chance_by_every_rule(form, fault, tm
     results = [json.loads(line) for line in (tmp_path / "runs/a/results.jsonl").open()]
     assert [result["benchmark"] for result in results] == list(names)
     for result in results:
-        bench = load(result["benchmark"]).build(Place(tmp_path / "data"))
+        bench = load_benchmark(result["benchmark"]).build(Place(tmp_path / "data"))
         assert result["wrong"] == [], "no text was preferred"
         assert (result["judged"]["undecided"] == result["judged"]["items"]) == (fault is not None)
         for name, numbers in result["headlines"].items():
             assert numbers["official"] == pytest.approx(chances_in(bench)["headline", name])
 
 
-def test_only_ties_for_want_of_a_verdict_are_shared_in_pools():
-    tied = Result(BENCH.items[0], np.float32([[2, 2]]), Outcome(1.0, 0.5, True))
-    assert guessed(tied, np.float32(2)).outcome.official == 0.5
-    assert np.isnan(guessed(tied, np.float32(2)).scores).all()
-    assert guessed(tied, np.float32(1)).outcome == tied.outcome
-    lower = guessed(tied._replace(scores=np.float32([[3, 2]])), np.float32(2))
+def test_only_ties_without_a_verdict_are_broken_at_random_in_pools():
+    tied = ScoredItem(BENCH.items[0], np.float32([[2, 2]]), Outcome(1.0, 0.5, True))
+    assert mark_guessed(tied, np.float32(2)).outcome.official == 0.5
+    assert np.isnan(mark_guessed(tied, np.float32(2)).scores).all()
+    assert mark_guessed(tied, np.float32(1)).outcome == tied.outcome
+    lower = mark_guessed(tied._replace(scores=np.float32([[3, 2]])), np.float32(2))
     assert lower.outcome == tied.outcome
     assert np.isnan(lower.scores).tolist() == [[False, True]]
 
@@ -215,9 +200,6 @@ def test_four_way_items_without_a_verdict_are_at_chance(split, tmp_path):
     found = defaultdict(set)
     for (task, _), row in next(iter(rows_of(tmp_path / "runs/a").values())).items():
         found[task].add(round(float(row["accuracy"]), 4))
-    assert {task: found[f"{task} score"] for task in FOUR_WAY_RULES} == {
-        "text": {0.25},
-        "image": {0.25},
-        "group": {0.1667},
-    }
+    scores = {task: found[f"{task} score"] for task in FOUR_WAY_RULES}
+    assert scores == {"text": {0.25}, "image": {0.25}, "group": {0.1667}}
     assert found["swap"] == {0.5}

@@ -15,7 +15,7 @@ from menagerie.studies.frame.contrasts import contrasts, helps
 from menagerie.studies.frame.costs import run_flops
 from menagerie.studies.frame.records import Records
 from menagerie.studies.loss_or_architecture import LEVELS, PRESETS
-from menagerie.studies.pages.loss_or_architecture_effects import alone, clear_alone
+from menagerie.studies.pages.loss_or_architecture_effects import clear_single_effects, single_effects
 from tests.command import ROOT
 from tests.helpers.scorers import TOWERS, images, scorer
 from tests.studies.stored import stored_run
@@ -25,7 +25,7 @@ NONE = Records((), ROOT)
 
 
 @pytest.mark.parametrize("kind", STUDY.kinds, ids=lambda kind: "-".join(kind[:3]))
-def test_every_combination_keeps_to_the_contract(kind):
+def test_every_combination_keeps_the_contract(kind):
     check_contract(kind.model, TOWERS, kind.options(16, 1.0), negatives=kind.loss == "contrastive")
 
 
@@ -38,13 +38,11 @@ def test_pooled_late_interaction_is_clip():
     one, other = (model.similarity(*embedding) for model, embedding in zip((clip, pooled), embeddings, strict=True))
     assert torch.allclose(one, other, atol=1e-6)
     targets = Targets(torch.eye(4, dtype=torch.bool), None, 4)
-    losses = [
-        model.loss(*embedding, targets, Recipe()) for model, embedding in zip((clip, pooled), embeddings, strict=True)
-    ]
-    assert torch.allclose(*losses, atol=1e-6)
+    both = zip((clip, pooled), embeddings, strict=True)
+    assert torch.allclose(*(model.loss(*embedding, targets, Recipe()) for model, embedding in both), atol=1e-6)
 
 
-def test_towers_are_the_same_and_parameters_nearly():
+def test_combinations_share_towers_and_are_of_similar_size():
     cells = {arm.cell.trained_as.id: arm.cell for arm in STUDY.plan(NONE)}.values()
     assert len({(cell.towers, cell.recipe, cell.data) for cell in cells if cell.seed == 0}) == 1
     built = [build_for_contract(cell.model, cell.towers, cell.options) for cell in cells if cell.seed == 0]
@@ -52,12 +50,10 @@ def test_towers_are_the_same_and_parameters_nearly():
     assert max(sizes) < 1.25 * min(sizes)
 
 
-def test_contrastive_ones_have_equally_many_negatives_and_priors_train_nothing():
+def test_contrastive_runs_have_equal_negatives_and_priors_train_nothing():
     arms = all_arms(replace(STUDY, seeds=1, negatives=(3, 15)))
-    assert [arm.cell.options.get("negatives", 0) for arm in arms if arm.labels["loss"] == "contrastive"] == [
-        *(3, 3, 3, 3),
-        *(0, 0, 0, 0),  # 15 are all of a batch of 16: an option that is 0
-    ]
+    negatives = [arm.cell.options.get("negatives", 0) for arm in arms if arm.labels["loss"] == "contrastive"]
+    assert negatives == [3] * 4 + [0] * 4, "15 are all of a batch of 16: the option is 0"
     trained = {arm.cell.trained_as.id for arm in arms if arm.labels["loss"] == "generative"}
     assert len(trained) == 4
     assert sum(arm.labels["alpha"] == 1 for arm in arms) == 4
@@ -75,9 +71,8 @@ def test_equal_operations_are_those_of_clip():
 
 def test_only_combinations_that_read_all_pairs_move_to_their_own_device():
     arms = replace(STUDY, fused_device="cuda").plan(NONE)
-    assert {(arm.labels["loss"], arm.labels["fusion"]) for arm in arms if arm.cell.device == "cuda"} == {
-        ("contrastive", "early")
-    }
+    moved = {(arm.labels["loss"], arm.labels["fusion"]) for arm in arms if arm.cell.device == "cuda"}
+    assert moved == {("contrastive", "early")}
 
 
 @pytest.fixture(scope="module")
@@ -93,30 +88,28 @@ def records(tmp_path_factory):
     return Records(tuple(arms), out)
 
 
-def test_effects_of_runs(records):
+def test_planted_effects_are_estimated(records):
     swaps = records.where(subset="unseen_pairs", task="swap", alpha=0.0)
     points = contrasts(swaps, LEVELS, "split")["binding"]
     assert points["tokens",].value == pytest.approx(0.3 * 0.95, abs=0.04)
     assert points["loss", "tokens"].value == pytest.approx(-0.1 * 0.95, abs=0.04)
 
 
-def test_one_factor_alone_may_do_what_its_mean_effect_hides(records):
-    """Here a loss matters only with patches: then the contrastive one brings 20 points."""
+def test_effects_of_a_factor_alone_are_estimated_at_each_level_of_the_others(records):
     swaps = records.where(subset="unseen_pairs", task="swap", alpha=0.0)
-    found = alone(swaps, LEVELS, "loss")
-    assert {key: helps(its) for key, its in found.items()} == {
-        ("binding", fusion, tokens): -(tokens == "patches")
-        for fusion, tokens in product(LEVELS["fusion"], LEVELS["tokens"])
+    found = single_effects(swaps, LEVELS, "loss")
+    assert {key[1:]: helps(its) for key, its in found.items()} == {
+        places: -(places[1] == "patches") for places in product(LEVELS["fusion"], LEVELS["tokens"])
     }
     assert found["binding", "late", "patches"].value == pytest.approx(-0.2 * 0.95, abs=0.06)
-    (texts,) = clear_alone(swaps, LEVELS).values()
+    (texts,) = clear_single_effects(swaps, LEVELS).values()
     assert sum("contrastive → generative" in text for text in texts) == 2
     assert {f"(contrastive, {fusion})" for fusion in LEVELS["fusion"]} <= {
         text[text.index("(") :] for text in texts if text.startswith("pooled → patches")
     }
 
 
-def test_runs_without_counterfactual_images_have_no_four_way_items(records):
+def test_runs_without_counterfactual_images_have_no_image_score(records):
     """Nor do they get the accuracy of swaps in their place."""
     four_way_items = records.where(subset="unseen_pairs").four_way_items("image")
     assert len(four_way_items.scores)

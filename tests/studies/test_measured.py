@@ -37,7 +37,7 @@ def measured_tables(page):
 
 
 def all_tables():
-    """Those of all pages. README has models side by side, and below each other what they are tested in."""
+    """The tables of all pages. README has a column for each model."""
     for page in ("results", "archive"):
         for header, rows, files in measured_tables(DOCS / f"{page}.md"):
             yield pytest.param(header, rows, files, id=f"{page} {files[0]} {header[1]}")
@@ -83,62 +83,46 @@ TRAINED = {"one object": "1", "up to two": "1+2", "up to three": "1+2+3"}
 MENDED = ", mended"  # behind the name of a model
 
 
-def tables(start=""):
-    """Those whose files begin so; without a start, all others."""
-    starts = (start,) if start else (BITS, CAPACITY, PRINTED)
-    return [param for param in all_tables() if param.values[2][0].startswith(starts) == bool(start)]
+def capacity_cell(results, names, title, column, _):
+    """Swaps by the number of objects in images, of a model trained on so many."""
+    model, _, trained = title.rpartition(", ")
+    name = names[model.removesuffix(MENDED)] + (MENDED if model.endswith(MENDED) else "")
+    its = results[(results["model"] == name) & (results["objects"] == TRAINED[trained]) & (results["task"] == "swap")]
+    values = (100 * its[its["subset"] == f"seen_{column.partition(' ')[0]}"]["accuracy"]).tolist()
+    return f"{mean(values):.1f} ± {stdev(values):.1f}"
 
 
-@pytest.mark.parametrize(("header", "rows", "files"), tables(CAPACITY))
-def test_swaps_by_number_of_objects_are_those_of_the_results_they_name(header, rows, files):
+def bits_cell(results, names, title, column, _):
+    part, layer = STAGES[column]
+    found = results[(results["model"] == names[title]) & (results["part"] == part) & (results["layer"] == layer)]
+    values = found["value"].tolist()
+    return f"{mean(values):.2f} ± {stdev(values):.2f}" if values else "–"
+
+
+def accuracy_cell(results, names, title, column, relation):
+    """That of a model's tests, or of a row of an ablation, which has the lowest test of a task."""
+    ablation = "row" in results
+    scores = results[results["row"] == title] if ablation else results[results["model"] == names[title]]
+    lowest_of = ablation and column in set(results["task"])
+    return lowest(scores, column) if lowest_of else expected(scores, column, relation)
+
+
+@pytest.mark.parametrize(("header", "rows", "files"), all_tables())
+def test_tables_of_docs_are_those_of_the_results_they_name(header, rows, files):
+    if files[0].startswith(PRINTED):
+        printed = pd.read_csv(DOCS / "measured" / files[0], dtype=str, keep_default_na=False)[header]
+        assert [[cell.replace("−", "-") for cell in row] for row in rows] == printed.to_numpy().tolist()
+        return
     results = pd.concat(pd.read_csv(DOCS / "measured" / file, dtype={"objects": str}) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
-    for title, *cells in rows:
-        model, _, trained = title.rpartition(", ")
-        name = names[model.removesuffix(MENDED)] + (MENDED if model.endswith(MENDED) else "")
-        its = results[(results["model"] == name) & (results["objects"] == TRAINED[trained])]
-        for column, cell in zip(header[1:], cells, strict=True):
-            test = its[(its["task"] == "swap") & (its["subset"] == f"seen_{column.partition(' ')[0]}")]
-            values = (100 * test["accuracy"]).tolist()
-            assert cell == f"{mean(values):.1f} ± {stdev(values):.1f}", f"{title}, {column}"
-
-
-@pytest.mark.parametrize(("header", "rows", "files"), tables(PRINTED))
-def test_printed_tables_are_those_of_the_files_they_name(header, rows, files):
-    (file,) = files
-    printed = pd.read_csv(DOCS / "measured" / file, dtype=str, keep_default_na=False)[header]
-    assert [[cell.replace("−", "-") for cell in row] for row in rows] == printed.to_numpy().tolist()
-
-
-@pytest.mark.parametrize(("header", "rows", "files"), tables(BITS))
-def test_bits_are_those_of_the_results_they_name(header, rows, files):
-    results = pd.concat(pd.read_csv(DOCS / "measured" / file) for file in files)
-    names = {spec.title: name for name, spec in specs().items()}
-    for title, *cells in rows:
-        for column, cell in zip(header[1:], cells, strict=True):
-            part, layer = STAGES[column]
-            found = results[
-                (results["model"] == names[title]) & (results["part"] == part) & (results["layer"] == layer)
-            ]
-            values = found["value"].tolist()
-            assert cell == (f"{mean(values):.2f} ± {stdev(values):.2f}" if values else "–"), f"{title}, {column}"
-
-
-@pytest.mark.parametrize(("header", "rows", "files"), tables())
-def test_tables_are_those_of_the_results_they_name(header, rows, files):
-    results = pd.concat(pd.read_csv(DOCS / "measured" / file) for file in files)
-    names = {spec.title: name for name, spec in specs().items()}
-    ablation = "row" in results
+    cell_of = {CAPACITY: capacity_cell, BITS: bits_cell}
+    cell_of = next((its for start, its in cell_of.items() if files[0].startswith(start)), accuracy_cell)
     for title, *cells in (row for row in rows if row[0] not in OTHER_ROWS):
-        scores = results[results["row"] == title] if ablation else results[results["model"] == names[title]]
         relation = ""
         for column, cell in zip(header[1:], cells, strict=True):
-            if column.startswith(OTHER):
-                continue
-            relation = column.partition(", ")[0] if "/" in column else relation
-            lowest_of = ablation and column in set(results["task"])
-            right = lowest(scores, column) if lowest_of else expected(scores, column, relation)
-            assert cell == right, f"{title}, {column}"
+            if not column.startswith(OTHER):
+                relation = column.partition(", ")[0] if "/" in column else relation
+                assert cell == cell_of(results, names, title, column, relation), f"{title}, {column}"
 
 
 NUMBER = re.compile(r"[+−]?\d+(?:\.\d+)?")

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.figures import line_style
-from menagerie.envs.core.records import RESULT, write_record
+from menagerie.envs.core.records import write_record
+from menagerie.models.cell_results import RESULT
 from menagerie.studies.analysis.tables import DASH, FLAG, WAITING, numbers_apart
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.bars import bars, heat_map
@@ -34,6 +34,7 @@ from menagerie.studies.frame.parts import (
 )
 from menagerie.studies.frame.records import Records, StoredCell
 from menagerie.studies.frame.study import SplitStudy
+from menagerie.studies.report.figures import line_style
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 

@@ -1,6 +1,5 @@
-"""Synthetic training on photographs: what is trained on what, what is kept apart, what is measured, and a whole run."""
+"""Training on rendered animals and photographs: the runs, disjoint photographs, measures, and a whole study."""
 
-import csv
 import re
 import sys
 from collections import Counter
@@ -20,13 +19,13 @@ from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.estimate import compared
+from menagerie.studies.frame.estimate import compared, or_dash
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.photo_transfer import said, table
+from menagerie.studies.pages.photo_transfer import question_table
 from menagerie.studies.photo_transfer import PRESETS
 from menagerie.studies.photographs import answers
 from menagerie.studies.photographs.answers import KNOWN, RECOGNITION, SWAPS
-from menagerie.studies.photographs.cells import prepared, steps_of
+from menagerie.studies.photographs.cells import prepare_worlds, run_recipe
 from menagerie.studies.photographs.data import BareTests
 from menagerie.studies.photographs.trainings import (
     HELD_OUT,
@@ -35,21 +34,17 @@ from menagerie.studies.photographs.trainings import (
     PHOTOGRAPHS,
     SPATIAL,
     SYNTHETIC,
-    Material,
-    Training,
-    all_trainings,
-    held_out,
-    kept,
-    material_of,
-    trainings,
+    PhotographCounts,
+    TransferRun,
+    all_runs,
+    count_photographs,
+    held_out_file,
+    runs_of_question,
+    training_files,
 )
-from menagerie.studies.photographs.worlds import (
-    photographs_of,
-    shared_photographs,
-    write_worlds,
-)
+from menagerie.studies.photographs.worlds import photographs_of, shared_photographs, write_worlds
 from menagerie.studies.runs.split_file import make_splits
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "photo_transfer.py")]
@@ -74,13 +69,14 @@ def photos(tmp_path_factory):
 
 
 def runs_of(config, material, part):
-    return [its._replace(model="", seed=0) for its in trainings(replace(config, models=("clip",)), material, part)]
+    runs = runs_of_question(replace(config, models=("clip",)), material, part)
+    return [run._replace(model="", seed=0) for run in runs]
 
 
-def test_what_each_question_trains():
+def test_each_question_has_its_runs_once():
     config = replace(SMOKE, photographs=(1, 2, 5), other_animals=(8, 24), images=(16, 64), factor_models=("clip",))
-    material = Material(2, 10, ("views", "textures"))
-    base = Training("", 0)
+    material = PhotographCounts(2, 10, ("views", "textures"))
+    base = TransferRun("", 0)
     assert runs_of(config, material, "zero-shot") == [base, base._replace(kind=SPATIAL)]
     own, others = base._replace(world=OWN), base._replace(world=OTHERS, tuned=True)
     assert runs_of(config, material, "fine-tuning") == [
@@ -93,50 +89,47 @@ def test_what_each_question_trains():
     assert runs_of(config, material, "factors") == [base]  # augmentation isn't among those that can be changed
     chosen = replace(config, factors=("views", "backgrounds"))
     assert [its.factor for its in runs_of(chosen, material, "factors")] == ["", "views"]
-    assert not runs_of(config, Material(0, 0, ()), "worth")
-    every = all_trainings(replace(config, seeds=2), material)
+    assert not runs_of(config, PhotographCounts(0, 0, ()), "worth")
+    every = all_runs(replace(config, seeds=2), material)
     assert max(Counter(every).values()) == 1
     assert {its.start for its in every if its.tuned} <= set(every)
 
 
-def test_a_run_after_another_is_shorter_and_slower():
+def test_runs_after_synthetic_training_have_fewer_steps_and_lower_rates():
     recipe = replace(SMOKE.recipe, warmup=50, single_object_phase=0.5, text_learning_rate=1e-3)
-    plain = steps_of(SMOKE, Training("clip", 0), recipe)
-    tuned = steps_of(SMOKE, Training("clip", 0, world=OWN, count=1, tuned=True), recipe)
+    plain = run_recipe(SMOKE, TransferRun("clip", 0), recipe)
+    tuned = run_recipe(SMOKE, TransferRun("clip", 0, world=OWN, count=1, tuned=True), recipe)
     assert plain == recipe
     assert (tuned.steps, tuned.warmup, tuned.single_object_phase) == (20, 4, 0)
     assert tuned.learning_rate == pytest.approx(0.3 * recipe.learning_rate)
     assert tuned.text_learning_rate == pytest.approx(3e-4)
     assert tuned.vision_learning_rate is None
-    assert steps_of(SMOKE, Training("clip", 0, factor="augmentation"), recipe) == replace(recipe, augment=False)
+    assert run_recipe(SMOKE, TransferRun("clip", 0, factor="augmentation"), recipe) == replace(recipe, augment=False)
 
 
 @pytest.mark.parametrize(("count", "seed"), list(product((1, 2, 3, 7), range(4))))
-def test_a_held_out_photograph_is_never_kept(count, seed):
+def test_a_held_out_photograph_is_never_trained_on(count, seed):
     files = [Path(f"{k}.png") for k in range(count)]
-    (tested,) = held_out(files, seed)
-    assert {tested, *kept(files, seed, count)} == set(files)
-    assert tested not in kept(files, seed, count)
-    assert set(kept(files, seed, 1)) <= set(kept(files, seed, 2))
-    assert {held_out(files, its)[0] for its in range(count)} == set(files)
+    (tested,) = held_out_file(files, seed)
+    assert {tested, *training_files(files, seed, count)} == set(files)
+    assert tested not in training_files(files, seed, count)
+    assert set(training_files(files, seed, 1)) <= set(training_files(files, seed, 2))
+    assert {held_out_file(files, its)[0] for its in range(count)} == set(files)
 
 
-def test_worlds_of_training_and_of_tests_have_no_photograph_in_common(photos, tmp_path):
+def test_training_worlds_and_test_worlds_share_no_photograph(photos, tmp_path):
     config = replace(SMOKE, photos=photos, photographs=(1, 2), seeds=2)
     photographs = photographs_of(config, tmp_path)
     assert set(photographs.tested) == set(photographs.several) == set(TESTED)
     assert set(photographs.others) == {"camel", "lion", "pig", "zebra"}
     files = write_worlds(config, photographs, tmp_path / "worlds")
-    audit = shared_photographs(config, material_of(config, photographs), files)
+    audit = shared_photographs(config, count_photographs(config, photographs), files)
     assert {row.both for row in audit} == {0}
-    assert {(row.training, row.trained, row.test, row.tested) for row in audit} == {
-        *((f"own-{n}-{seed}", 4 * n, f"{HELD_OUT}-{seed}", 4) for n in (1, 2) for seed in range(2)),
-        *(
-            (f"others-4-{seed}", 4, test, n)
-            for seed in range(2)
-            for test, n in ((PHOTOGRAPHS, 12), (f"{HELD_OUT}-{seed}", 4))
-        ),
-    }
+    expected = set()
+    for seed in range(2):
+        expected |= {(f"own-{n}-{seed}", 4 * n, f"{HELD_OUT}-{seed}", 4) for n in (1, 2)}
+        expected |= {(f"others-4-{seed}", 4, test, n) for test, n in ((PHOTOGRAPHS, 12), (f"{HELD_OUT}-{seed}", 4))}
+    assert {(row.training, row.trained, row.test, row.tested) for row in audit} == expected
     sources = {path.read_bytes() for path in photos.glob("cutouts/*")}
     assert {path.read_bytes() for path in (tmp_path / "worlds/cutouts").iterdir()} == sources
     assert load_world(str(files[SYNTHETIC])).animals == TESTED
@@ -152,15 +145,15 @@ def test_a_photograph_under_two_names_is_refused(tmp_path, one, other):
     write_photos(PhotosConfig(tmp_path / "photos", cutouts=pictures, resolution=32))
     config = replace(SMOKE, photos=tmp_path / "photos", photographs=(1, 2), seeds=2)
     with pytest.raises(UserError, match="are the same photograph") as error:
-        prepared(config, tmp_path)
+        prepare_worlds(config, tmp_path)
     assert {one, other} <= set(re.findall(r"[a-z]+-?\d?(?=-[0-9a-f]{12}\.png)", str(error.value)))
 
 
-def test_captions_of_natural_colours_name_none(photos, tmp_path):
+def test_captions_of_photographs_in_their_own_colours_mention_no_texture(photos, tmp_path):
     world = load_world(str(photos / "photos-natural.toml"))
-    recipe = SpatialRecipe(world=str(photos / "photos-natural.toml"), views=1, test_views=1, pairs=0.0, test_pairs=0.4)
-    store = SplitFolder(tmp_path / "store", world, 32)
-    split = make_splits(store, [replace(recipe, test_scenes=8)], 1)[replace(recipe, test_scenes=8)]
+    counts = {"views": 1, "test_views": 1, "pairs": 0.0, "test_pairs": 0.4, "test_scenes": 8}
+    recipe = SpatialRecipe(world=str(photos / "photos-natural.toml"), **counts)
+    split = make_splits(SplitFolder(tmp_path / "store", world, 32), [recipe], 1)[recipe]
     data = SplitDataset(split, "left_right_unseen_pairs")
     bare, full = BareTests(data), SplitTests(data)
     assert bare.groups == ["swap", "replace animal", "replace relation", "four-way"]
@@ -175,7 +168,7 @@ def test_captions_of_natural_colours_name_none(photos, tmp_path):
 
 
 def points_of(values, seed=0, task="swap"):
-    """Records, three a pair."""
+    """Records, three for each animal pair."""
     rows = [
         {"seed": seed, "subset": "unseen", "task": task, "scene": k, "animals": f"pair {k // 3}", "value": float(value)}
         for k, value in enumerate(values)
@@ -187,13 +180,10 @@ def of_seeds(values):
     return pd.concat([points_of(values[seed:] + values[:seed], seed) for seed in range(3)])
 
 
-def test_what_is_measured():
-    known = [
-        points_of([1, 0, 1, 1, 1, 1], task="replace animal"),
-        points_of([1, 1, 1, 1, 1, 0.5], task="replace texture"),
-    ]
-    mine = pd.concat([points_of([1, 1, 0, 0, 1, 0]), *known])
-    values = {measure: answers.measured(mine, measure).value for measure in answers.MEASURES}
+def test_measures_take_their_records():
+    tasks = {"swap": [1, 1, 0, 0, 1, 0], "replace animal": [1, 0, 1, 1, 1, 1], "replace texture": [1, 1, 1, 1, 1, 0.5]}
+    mine = pd.concat([points_of(its, task=task) for task, its in tasks.items()])
+    values = {measure: answers.measured_records(mine, measure).value for measure in answers.MEASURES}
     assert {measure: (found.sum(), len(found)) for measure, found in values.items()} == {
         SWAPS: (3, 6),
         RECOGNITION: (10.5, 12),
@@ -201,17 +191,14 @@ def test_what_is_measured():
     }
 
 
-def test_intervals_of_differences():
-    few = compared(points_of([0, 0, 0]), points_of([1, 1, 1]))[2]
-    assert said(few) == "+100.0 [one animal pair: no interval]"
+def test_differences_of_two_groups_are_paired():
     one, more = of_seeds([0, 1] * 15), of_seeds([1, 1, 0] * 10)
-    same = compared(one, one)[2]
-    assert same[:3] == (0, 0, 0)
+    assert compared(one, one)[2][:3] == (0, 0, 0)
     first, second, gap = compared(one, more)
     assert (first.value, second.value, gap.value) == pytest.approx((1 / 2, 2 / 3, 1 / 6))
     assert gap.low < gap.value < gap.high
     nothing, level, none = compared(answers.NO_POINTS, one)
-    assert (said(nothing), said(none)) == ("–", "–")
+    assert (or_dash(nothing), or_dash(none)) == ("–", "–")
     assert level == first
 
 
@@ -225,19 +212,19 @@ def test_intervals_of_differences():
         ((0.5, 0.5), (0.5, 0.5), 0.5, ["> 64", "> 64"], "–"),
     ],
 )
-def test_what_an_image_is_worth(scratch, tuned, synthetic, images, ratio):
+def test_worth_is_a_ratio_of_images_or_a_bound(scratch, tuned, synthetic, images, ratio):
     def of(share):
         return of_seeds([1] * round(9 * share) + [0] * (9 - round(9 * share)))
 
     ladder = answers.Ladder("clip", "swaps", [16, 64], list(map(of, scratch)), list(map(of, tuned)), of(synthetic))
-    (row,) = table("worth", [ladder], replace(SMOKE, targets=(0.8,))).rows
+    (row,) = question_table("worth", [ladder], replace(SMOKE, targets=(0.8,))).rows
     assert list(row[:6]) == ["clip", "swaps", "80", *images, ratio]
 
 
-def test_runs_follow_from_those_that_they_start_with(photos, tmp_path):
+def test_runs_are_planned_once_the_runs_they_start_from_have_ended(photos, tmp_path):
     study = replace(SMOKE, photos=photos, factors=("views", "textures", "vocabulary"), store=tmp_path / "store")
-    study = prepared(study, tmp_path)
-    every = all_trainings(study, study.prepared.material)
+    study = prepare_worlds(study, tmp_path)
+    every = all_runs(study, study.prepared.material)
     first = study.runs(Records((), tmp_path))
     assert list(first) == [run for run in every if not run.tuned]
     arms = all_arms(study)
@@ -255,7 +242,7 @@ def test_runs_follow_from_those_that_they_start_with(photos, tmp_path):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """The smoke preset of one model, first one question of few images and then, in the same folder, all of it."""
+    """The smoke preset of one model: first one question with few images, then all of it in the same folder."""
     folder = tmp_path_factory.mktemp("study")
     command = [*COMMAND, "--preset", "smoke", "--models", "clip", "--steps", "6", "--tuning-steps", "3"]
     command += ["--test-scenes", "16"]
@@ -270,12 +257,8 @@ def study(tmp_path_factory):
     return out
 
 
-def rows_of(file):
-    return list(csv.DictReader(file.open()))
-
-
-def test_a_whole_study(study):
-    rows = rows_of(study / "results.csv")
+def test_a_whole_study_has_every_cell_test_and_table(study):
+    rows = read_rows(study / "results.csv")
     assert len({(row["kind"], row["trained_on"], row["images"], row["factor"], row["start"]) for row in rows}) == 10
     tuned = {row["trained_on"] for row in rows if row["start"]}
     assert tuned == {"1 photographs each", "4 other animals"}
@@ -283,16 +266,16 @@ def test_a_whole_study(study):
     assert {its.partition("/")[0] for its in subsets} == {
         *("validation", "synthetic", "photographs", "held-out", "natural", "synthetic, bare")
     }
-    had = {(row["split"], row["trained on"], row["test"]): row for row in rows_of(study / "trained-on.csv")}
+    had = {(row["split"], row["trained on"], row["test"]): row for row in read_rows(study / "trained-on.csv")}
     assert had["binding", SYNTHETIC, "photographs/unseen_pairs"]["pairs"].startswith("0 of ")
     spatial = [row for (split, *_), row in had.items() if split == "spatial"]
     assert all(row["pairs"].startswith("0 of ") for row in spatial), "whose records are all counted"
     both = "1 photographs each, after synthetic"
     assert not had["binding", both, "held-out/unseen_pairs"]["compositions"].startswith("0 of ")
-    gaps = rows_of(study / "zero-shot.csv")
+    gaps = read_rows(study / "zero-shot.csv")
     assert len(gaps) == 9
     assert all(re.match(r"\d", row["photographed (%)"]) for row in gaps if row["measure"] != KNOWN)
-    steps = rows_of(study / "fine-tuning.csv")
+    steps = read_rows(study / "fine-tuning.csv")
     assert {row["photographs in training"] for row in steps} == {"none", "1 of each animal", "of 4 other animals"}
-    assert {row["target (%)"] for row in rows_of(study / "worth.csv")} == {"55", "70"}
-    assert {row["changed"] for row in rows_of(study / "factors.csv")} == {"augmentation"}
+    assert {row["target (%)"] for row in read_rows(study / "worth.csv")} == {"55", "70"}
+    assert {row["changed"] for row in read_rows(study / "factors.csv")} == {"augmentation"}

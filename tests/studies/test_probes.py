@@ -1,7 +1,8 @@
-"""The study of probes: what is read of which layer, and what its page says of it."""
+"""The study of probes: what is read of which layer, and what its page shows."""
 
 import csv
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,13 @@ import torch
 from menagerie.envs.core.identity import digest
 from menagerie.envs.worlds import load_world
 from menagerie.studies.geometry import PRESETS as geometry_presets
-from menagerie.studies.measures.bits import Bits, score_rows
-from menagerie.studies.pages.probes import BitLines, by_layer, by_step, mean_of, table
+from menagerie.studies.measures.bits import Bits, score_bits_rows
+from menagerie.studies.pages.probes import BitLines, by_layer, by_step, layer_rows, mean_of
 from menagerie.studies.probes import PRESETS
 from tests.command import ROOT, run_here
 
 
-def test_the_mean_of_seeds_has_an_interval_of_students_t():
+def test_means_over_seeds_have_students_interval():
     its = mean_of([0.5, 0.6, 0.7])
     assert its.value == pytest.approx(0.6)
     assert (its.low, its.high) == pytest.approx((0.6 - 4.3027 * 0.1 / 3**0.5, 0.6 + 4.3027 * 0.1 / 3**0.5), abs=1e-4)
@@ -33,7 +34,7 @@ PLACES = {
 
 @pytest.fixture
 def rows():
-    """Bits of CLIP in two seeds, with 0.02 more in the second, after half of the steps and at the end."""
+    """Bits of CLIP for two seeds, 0.02 more for the second, after half of the steps and at the end."""
     return pd.DataFrame(
         {"model": "clip", "seed": seed, "part": part, "layer": layer, "read": read, "step": step, "measure": "bits",
          "value": value * step / 20 + 0.02 * seed}
@@ -41,7 +42,7 @@ def rows():
     )  # fmt: skip
 
 
-def test_figures_and_the_table_hold_the_means_over_seeds(rows):
+def test_figures_and_table_have_the_means_over_seeds(rows):
     last = rows[rows["step"] == 20]
     layers = BitLines("layers", by_layer(last), ("of", "layer"), {}).numbers()
     assert [(row["of"], row["layer"], round(row["value"], 3)) for row in layers] == [
@@ -52,7 +53,7 @@ def test_figures_and_the_table_hold_the_means_over_seeds(rows):
         ("all patches", 10, 0.46), ("all patches", 20, 0.91),
         ("image embedding", 10, 0.41), ("image embedding", 20, 0.81),
     ]  # fmt: skip
-    assert len(table(last, {"clip": "CLIP"})) == len(PLACES)
+    assert len(layer_rows(last, {"clip": "CLIP"})) == len(PLACES)
 
 
 @pytest.mark.parametrize(("preset", "scenes"), [("smoke", 144), ("laptop", 672), ("pug", 3168)])
@@ -61,47 +62,16 @@ def test_presets_probe_all_pairs_of_their_animals_and_textures_in_two_views(pres
     assert len(study.probe_set.planned(load_world(study.probe_set.world))["left_first"]) == scenes
 
 
-def test_the_measure_is_of_what_is_shown_wherever_it_lies(tmp_path):
-    bits = PRESETS["smoke"].bits
+def test_files_of_measures_are_named_by_images_and_version_wherever_they_are_stored(tmp_path):
+    bits, geometry = PRESETS["smoke"].bits, geometry_presets["smoke"]
     assert bits.file() == Bits(bits.recipe, tmp_path, bits.resolution).file()
     assert bits.file() != Bits(bits.recipe, bits.store, 64).file()
-
-
-def test_what_was_measured_by_other_rules_is_measured_anew():
-    geometry = geometry_presets["smoke"]
-    for measure in (PRESETS["smoke"].bits, geometry.geometry, geometry.conditions):
+    for measure in (bits, geometry.geometry, geometry.conditions):
         assert digest(measure.settings | {"version": 1}) not in measure.file()
 
 
-class Knowing:
-    """Scores as one that knows what the captions say of an image would give them."""
-
-    device = "cpu"
-
-    def __init__(self, sign):
-        self.sign = sign
-
-    def pixel_scale(self, images):
-        return images
-
-    def encode_images(self, images):
-        return images
-
-    def read(self, captions, graphs):
-        return captions
-
-    def encode_texts(self, texts):
-        return texts
-
-    def pair_similarity(self, images, texts):
-        return torch.tensor([self.sign * (text == "true") for text in texts])
-
-
-class Data:
-    """Records with a true and a false caption."""
-
-    def __len__(self):
-        return 100
+class Data(list):
+    """Numbers of records, each with a true and a false caption."""
 
     def images(self, some):
         return torch.zeros(len(some), 3, 2, 2)
@@ -114,12 +84,18 @@ class Data:
 
 
 @pytest.mark.parametrize(("sign", "bits", "right"), [(1.0, 1, 1), (-1.0, 0, 0), (0.0, 0, 0.5)])
-def test_scores_that_know_have_a_bit_and_others_none(sign, bits, right):
-    found = {row["measure"]: row["value"] for row in score_rows(Knowing(sign), (Data(), Data()))}
+def test_scores_have_a_bit_only_if_true_captions_are_above_false_ones(sign, bits, right):
+    def same(given, graphs=None):
+        return given
+
+    scorer = SimpleNamespace(device="cpu", pixel_scale=same, encode_images=same, read=same, encode_texts=same)
+    scorer.paired = lambda images, texts: torch.tensor([sign * (text == "true") for text in texts])
+    data = Data(range(100))
+    found = {row["measure"]: row["value"] for row in score_bits_rows(scorer, (data, data))}
     assert found == {"bits": pytest.approx(bits), "scene": right}
 
 
-def test_each_layer_is_read_at_each_state(tmp_path):
+def test_each_layer_is_read_at_each_kept_state_once(tmp_path):
     command = [sys.executable, str(ROOT / "studies/probes.py"), "--preset", "smoke", "--out", "out", "--workers", "1"]
     done = run_here(command, tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
@@ -130,9 +106,7 @@ def test_each_layer_is_read_at_each_state(tmp_path):
         bits = found[(found["model"] == model) & (found["measure"] == "bits") & (found["step"] == "")]
         read = set(zip(bits["part"], bits["layer"], bits["read"], strict=True))
         assert {("image", "stem", "mean"), ("text", "tokens", "mean"), ("image", "tokens", "all tokens")} <= read
-        assert (("image", "embedding", "mean") in read) == (model == "clip"), (
-            "OC-CLIP scores pairs, and has no one vector"
-        )
+        assert (("image", "embedding", "mean") in read) == (model == "clip"), "OC-CLIP has no single vector"
         assert bits["value"].astype(float).between(0, 1).all()
     words = found[(found["model"] == "clip") & (found["layer"] == "stem") & (found["part"] == "text")]
     held = words[words["measure"] == "bits"]["value"].astype(float)

@@ -1,5 +1,4 @@
-"""Training on photographs whose command is killed twice: it ends as one that nobody disturbed, byte by byte. That one
-is a copy in a folder of one's own, as users begin theirs."""
+"""A training on photographs that is killed twice ends byte for byte as an undisturbed one, which is a copied study."""
 
 import csv
 import json
@@ -8,22 +7,22 @@ import sys
 
 from tests.command import ROOT, run_here
 from tests.forked import kill_when
-from tests.helpers.benchmark_files import MATRICES
+from tests.helpers.benchmark_files import MAKERS
 from tests.studies.test_real_data import make_photographs
 
 COMMAND = [sys.executable, str(ROOT / "studies/real_data.py"), "--data-root", "data", "--models", "clip"]
 COMMAND += ["--architecture", "nano", "--resolution", "32", "--epochs", "0", "--steps", "150", "--batch", "8"]
 COMMAND += ["--benchmarks", "sugarcrepe", "retrieval-coco-val2017", "--unknown-words", "skip", "--workers", "1"]
-UNTIMED = ("seconds", "provenance", "digest")  # a digest is of these too
+TIMED = ("seconds", "provenance", "digest")  # the digest covers the others
 
 
 def outcome(out):
-    """All that must not depend on how a run came about: everything but timing."""
+    """Everything but timing."""
     cells = [json.loads(line) for line in (out / "cells.jsonl").read_text().splitlines()]
     pieces = [json.loads(line) for line in (out / "benchmarks/results.jsonl").read_text().splitlines()]
     logs = [csv.DictReader((out / "cells" / cell["id"] / "training.csv").open()) for cell in cells]
     return {
-        "cells": [{name: value for name, value in cell.items() if name not in UNTIMED} for cell in cells],
+        "cells": [{name: value for name, value in cell.items() if name not in TIMED} for cell in cells],
         "weights": [(out / "cells" / cell["id"] / "checkpoint/model.safetensors").read_bytes() for cell in cells],
         "losses": [[(row["step"], row["loss"]) for row in log] for log in logs],
         "scores": [(out / "benchmarks/pieces" / piece["id"] / "scores.csv").read_bytes() for piece in pieces],
@@ -31,9 +30,9 @@ def outcome(out):
     }
 
 
-def test_killed_while_training_and_while_scoring(tmp_path):
+def test_a_run_killed_while_training_and_while_scoring_ends_the_same(tmp_path):
     make_photographs(tmp_path / "data")
-    MATRICES["retrieval-coco-val2017"](tmp_path / "data")
+    MAKERS["retrieval-coco-val2017"](tmp_path / "data")
     copy = shutil.copy(COMMAND[1], tmp_path / "mine.py")
     whole = run_here([COMMAND[0], str(copy), *COMMAND[2:], "--out", "runs/whole"], tmp_path, page=False)
     assert whole.returncode == 0, whole.stderr

@@ -2,7 +2,7 @@
 
 import pytest
 
-from menagerie.envs.core.pages import write_page
+from menagerie.studies.report.pages import write_page
 from tests.command import GRID, QUICK, run_here
 from tests.studies.browser import CHROMIUM, TORN, after, assert_readable, verdict
 

@@ -4,10 +4,10 @@ import ast
 
 import pandas as pd
 
-from menagerie.envs.core.pages import shade
 from menagerie.envs.core.records import write_record
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
 from menagerie.studies.analysis.words import records_in
+from menagerie.studies.report.pages import accuracy_style
 from menagerie.studies.runs.folder import where_it_ran
 from tests.command import ROOT
 
@@ -35,9 +35,9 @@ def test_a_caption_that_is_liked_whatever_the_image_is_no_skill():
     """Flagged in words, and without the colour of skill."""
     assert "whatever they show" in meaning_of_flags(pd.DataFrame({"swap": [f"100.0{FLAG}", "40.0"]}))
     assert meaning_of_flags(pd.DataFrame({"swap": ["100.0", "40.0"]})) == ""
-    assert shade(f"100.0{FLAG}") == ""
-    assert "background" in shade("100.0")
-    assert "background" in shade("100.0 ± 0.5")
+    assert accuracy_style(f"100.0{FLAG}") == ""
+    assert "background" in accuracy_style("100.0")
+    assert "background" in accuracy_style("100.0 ± 0.5")
 
 
 def test_where_it_ran_is_where_the_runs_were_made(tmp_path):

@@ -1,4 +1,4 @@
-"""Retrieval by a model that reads pairs: refused where it takes too long, or behind a first pass of another model."""
+"""Retrieval by a model that reads pairs: refused for too many pairs, or after a first pass of another model."""
 
 import json
 
@@ -11,7 +11,7 @@ from menagerie.models.library.load import load_scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.studies.scoring.rerank import reranked_pools
 from menagerie.studies.transfer import Transfer
-from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of
+from tests.helpers.benchmark_files import IMAGES, MAKERS, captions_of
 from tests.helpers.scorers import OPTIONS
 
 TOP = 2
@@ -21,7 +21,7 @@ TOWERS = TowerConfig("nano", resolution=32, tokenizer="open_clip")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rerank")
-    MATRICES["retrieval-coco"](folder / "data")
+    MAKERS["retrieval-coco"](folder / "data")
     for seed, name in enumerate(("clip", "fusion")):
         torch.manual_seed(seed)
         model = build_scorer(name, TOWERS, TextSpace((), 77), OPTIONS[name])
@@ -46,7 +46,7 @@ def run(one):
 
 
 def recalls(first, second, k):
-    """The recall of rows whose own candidates are given, by a loop; the first of equal ones comes first."""
+    """The recall of rows with given own candidates, by a loop; of equal scores the first comes first."""
     (scores, own), right = second, 0
     for row, mine in enumerate(own):
         last = sorted(first[row])[-TOP]  # some captions are of several images: they tie
@@ -57,13 +57,12 @@ def recalls(first, second, k):
     return right / len(own)
 
 
-def test_the_best_of_a_first_pass_are_ranked_again(folder, monkeypatch):
+def test_the_best_candidates_of_a_first_pass_are_ranked_again(folder, monkeypatch):
     kept = {"embeddings_limit": 0.0, "rerank_top": TOP}
     plain, behind = piece(folder, **kept), piece(folder, rerank=str(folder / "clip"), **kept)
     assert plain.id == behind.id, "as no pool has too many pairs"
     monkeypatch.setattr(scoring, "MOST_PAIRS", IMAGES * 2)
     assert run(plain) is None
-    assert "reads each image together with each text" in plain.problem
     assert "--rerank MODEL" in plain.problem
     behind = piece(folder, rerank=str(folder / "clip"), **kept)
     assert behind.id != plain.id
@@ -83,5 +82,4 @@ def test_the_best_of_a_first_pass_are_ranked_again(folder, monkeypatch):
     (record,) = result["reranked"].values()
     assert (record["top"], record["of"]) == (TOP, passes)
     assert TOP * IMAGES <= record["pairs"] < record["of"]
-    assert reranked_pools({"it": result})["it"].startswith(f"only the best {TOP} candidates of each query by")
-    assert reranked_pools({"other": {}}) == {}
+    assert reranked_pools({"it": result, "other": {}}).keys() == {"it"}

@@ -9,7 +9,7 @@ import pytest
 
 from menagerie.studies.runs.results import finished
 from menagerie.studies.sample_search.points import FEWEST
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 from tests.forked import kill_when
 from tests.studies.browser import plain
 
@@ -27,7 +27,7 @@ def study(tmp_path_factory):
 
 
 def test_a_run_ends_with_its_report(study):
-    rows = list(csv.DictReader((study / "trials.csv").open()))
+    rows = read_rows(study / "trials.csv")
     for model in ("clip", "oc-clip"):
         for question in ("front", "target"):
             mine = [row for row in rows if (row["model"], row["question"]) == (model, question)]

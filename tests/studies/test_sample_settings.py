@@ -1,8 +1,9 @@
-"""Sample efficiency without its runs: what counts as an image, what searches draw, when a setting is done."""
+"""Sample efficiency without its runs: counts of images, draws of searches, and when a setting is finished."""
 
 import json
 import statistics
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,12 +21,12 @@ from menagerie.studies.sample_efficiency import PRESETS, fewest_to_miss, out_of_
 from menagerie.studies.sample_search.page import importance_table, ratio_table
 from menagerie.studies.sample_search.points import (
     FEWEST,
-    Judged,
-    Point,
+    SearchTrial,
     Setting,
+    SettingRuns,
     capped_of,
     importances,
-    on_the_test,
+    sentences_on_test,
 )
 from tests.helpers.splits import failed, make_split
 
@@ -34,7 +35,7 @@ CONVERGED = replace(PRESETS["laptop"], budgets=(500, 1000, 2000, 4000))
 
 
 @pytest.mark.parametrize("params", [(0.5, 0.5, 1, 0.5), (1.0, 1.0, 2, 0.5), (0.0, 0.5, 2, 0.3)], ids=str)
-def test_images_are_counted_as_the_split_file_has_them(params, tmp_path):
+def test_counted_images_are_those_of_the_split_file(params, tmp_path):
     study = replace(SMOKE, test_scenes=4)
     setting = study.setting_of(dict(zip(Setting._fields, params, strict=True)))
     recipe = study.cell_of("clip", setting, 1).data.recipe
@@ -46,16 +47,14 @@ def test_images_are_counted_as_the_split_file_has_them(params, tmp_path):
     assert failed(path) == []
 
 
-def test_the_same_data_has_one_name():
-    few, same = (
-        {"pairs": pairs, "hard_negatives": 0.1, "singles_views": 1, "singles_share": 0.5} for pairs in (0.1, 0.15)
-    )
+def test_settings_with_the_same_data_are_equal():
+    few = {"pairs": 0.1, "hard_negatives": 0.1, "singles_views": 1, "singles_share": 0.5}
+    same = few | {"pairs": 0.15}
     assert FIXED.setting_of(few) == FIXED.setting_of(same) == Setting(2 / 16, 0.0, 1, 0.5)
     assert FIXED.setting_of(few | {"pairs": 0.0, "hard_negatives": 1.0}).hard_negatives == 0
 
 
-def test_every_setting_trains_alike_and_is_tested_alike():
-    """As many steps; the same tests and validation, whatever the data."""
+def test_settings_share_training_recipe_tests_and_validation():
     cells = [FIXED.cell_of("clip", setting, 0) for setting in (FIXED.least, FIXED.everything)]
     assert {cell.recipe for cell in cells} == {cells[0].recipe}
     assert (cells[0].recipe.steps, cells[0].recipe.warmup) == (700, round(389 * 700 / 2000))
@@ -65,12 +64,11 @@ def test_every_setting_trains_alike_and_is_tested_alike():
     assert set(subsets[0]["train"]) < set(subsets[1]["train"])
 
 
-def test_points_of_the_cube_are_settings():
+def test_points_of_the_unit_cube_are_settings_and_back():
     for point in ([0.0] * 4, [1.0] * 4, [0.25, 0.5, 1.0, 0.5]):
         assert to_cube(from_cube(point, FIXED.space), FIXED.space) == pytest.approx(point)
-    assert from_cube([0.33, 0.4, 0.5, 0.1], FIXED.space) == {
-        **{"pairs": 0.35, "hard_negatives": 0.5, "singles_views": 3, "singles_share": 0.3},
-    }
+    found = {"pairs": 0.35, "hard_negatives": 0.5, "singles_views": 3, "singles_share": 0.3}
+    assert from_cube([0.33, 0.4, 0.5, 0.1], FIXED.space) == found
 
 
 def learnt(setting):
@@ -96,7 +94,7 @@ class Untrained(Records):
         return self.ended.get(arm.id) == 0.0
 
     def run(self, study, accuracy=lambda setting, seed, steps: learnt(setting), most=10**6):
-        """Run what a study's plan asks for, but no more than that."""
+        """Run what a study's plan asks for, at most `most` runs."""
         for _ in range(most):
             waiting = [arm for arm in study.plan(self) if arm.id not in self.ended]
             if not waiting:
@@ -115,7 +113,7 @@ def drawn(points):
     return [(p.question, p.trial.params, p.trial.values, p.trial.state) for p in points]
 
 
-def test_the_same_is_tried_however_often_it_is_stopped(tmp_path):
+def test_a_stopped_search_draws_the_same_settings(tmp_path):
     study = replace(FIXED, models=("clip",), trials=9, seeds=1)
     once, stopped = folder(tmp_path / "a"), folder(tmp_path / "b")
     for most in (1, 4, 5):
@@ -125,22 +123,18 @@ def test_the_same_is_tried_however_often_it_is_stopped(tmp_path):
     assert len({json.dumps(params) for question, params, *_ in found if question == "front"}) >= 8
 
 
-def test_the_boundary_is_found_and_trials_are_spent_there(tmp_path):
+def test_the_second_search_finds_the_fewest_images_and_stays_near_the_target(tmp_path):
     study = replace(FIXED, models=("clip",), trials=16, target=0.9, seeds=1)
     points = [p for p in folder(tmp_path / "a").run(study) if p.question == "target"]
     reached = min(p.images for p in points if p.accuracy >= 0.9)
-    grid = [
-        study.setting_of(from_cube([p / 20, h / 4, v / 8, 2 / 3], study.space))
-        for p in range(21)
-        for h in range(5)
-        for v in range(9)
-    ]
+    cube = product(np.linspace(0, 1, 21), np.linspace(0, 1, 5), np.linspace(0, 1, 9), [2 / 3])
+    grid = [study.setting_of(from_cube(list(map(float, point)), study.space)) for point in cube]
     fewest = min(study.images_of(setting) for setting in grid if learnt(setting) >= 0.9)
     assert fewest <= reached <= 1.3 * fewest
     assert statistics.median(abs(p.accuracy - 0.9) for p in points[5:]) < 0.05
 
 
-def test_a_setting_that_diverges_is_pruned_and_the_search_goes_on(tmp_path):
+def test_diverging_settings_are_pruned_and_the_search_goes_on(tmp_path):
     study = replace(FIXED, models=("clip",), trials=5, seeds=1)
     points = folder(tmp_path / "a").run(study, lambda setting, seed, steps: learnt(setting) * (setting.pairs < 1))
     gone = [p for p in points if p.setting.pairs == 1]
@@ -149,15 +143,14 @@ def test_a_setting_that_diverges_is_pruned_and_the_search_goes_on(tmp_path):
     assert len(points) == 10
 
 
-def test_a_dry_run_sees_the_most_that_is_trained(tmp_path, monkeypatch):
+def test_a_dry_run_plans_all_budgets_and_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study = replace(CONVERGED, models=("clip",), trials=2, seeds=2)
     assert {arm.cell.recipe.steps for arm in all_arms(study)} == set(CONVERGED.budgets)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_target_out_of_reach_needs_no_further_seed(tmp_path):
-    """Each seed that says nothing yet runs with those before it."""
+def test_seeds_run_one_by_one_until_the_target_is_out_of_reach(tmp_path):
     study = replace(FIXED, models=("clip",), trials=1, target=0.9)
     assert fewest_to_miss(study) == 2
     known = folder(tmp_path / "a")
@@ -172,8 +165,7 @@ def test_a_target_out_of_reach_needs_no_further_seed(tmp_path):
     assert len(study.judged(known, "clip", "target", setting).arms) == 3
 
 
-def test_budgets_of_a_setting_share_their_first_steps():
-    """So that a longer run goes on from a shorter one; the first is the study's own."""
+def test_longer_runs_continue_shorter_ones():
     cells = [CONVERGED.cell_of("oc-clip", CONVERGED.everything, 0, steps) for steps in (500, 2000)]
     recipes = [cell.recipe for cell in cells]
     assert [recipe.steps for recipe in recipes] == [500, 2000]
@@ -194,8 +186,8 @@ def test_budgets_of_a_setting_share_their_first_steps():
         ({500: 0.995, 1000: 0.995, 2000: 1.0, 4000: 1.0}, 2, 500, False),
     ],
 )
-def test_a_setting_gets_budgets_until_the_mean_of_its_seeds_stops_rising(rises, trained, best, capped, tmp_path):
-    """A single seed's course, here up or down by 5 points at every second budget, decides nothing."""
+def test_a_setting_gets_budgets_until_the_mean_over_seeds_stops_rising(rises, trained, best, capped, tmp_path):
+    """Single seeds, here up or down by up to 10 points, decide nothing."""
     known, setting = folder(tmp_path / "a"), CONVERGED.everything
     for number in range(1, trained + 1):
         judged = CONVERGED.judged(known, "clip", "front", setting)
@@ -213,7 +205,7 @@ def test_a_setting_gets_budgets_until_the_mean_of_its_seeds_stops_rising(rises, 
     assert judged.capped == capped
 
 
-def test_the_test_of_converged_settings_has_twenty_pairs():
+def test_the_test_has_at_least_twenty_pairs():
     for setting in (CONVERGED.least, CONVERGED.everything):
         subsets = CONVERGED.cell_of("clip", setting, 0).data.recipe.subsets()
         pairs = {frozenset(obj.animal for obj in scene.objects) for scene in subsets["unseen_pairs"]}
@@ -229,20 +221,19 @@ def test_the_test_of_converged_settings_has_twenty_pairs():
         (replace(FIXED, target=0.9), [0.8, 0.8], True),
     ],
 )
-def test_a_target_is_out_of_reach_when_no_seed_to_come_can_change_it(study, values, lost):
+def test_a_target_is_out_of_reach_if_no_further_seed_can_reach_it(study, values, lost):
     assert out_of_reach(study, values) == lost
 
 
 @pytest.mark.parametrize("study", [FIXED, CONVERGED, SMOKE, replace(FIXED, singles_shares=(0.2, 0.7))])
-def test_the_first_setting_is_all_data_where_the_space_has_it(study):
-    """Of a range that is no whole number of steps its nearest."""
+def test_the_first_setting_is_the_one_with_all_data(study):
     first = study.search("front", "clip").first[0]
     assert all(study.space[name]._contains(study.space[name].to_internal_repr(value)) for name, value in first.items())
     assert first == pytest.approx(study.everything._asdict(), abs=0.06 if study.singles_shares == (0.2, 0.7) else 1e-9)
 
 
-class Made(Point):
-    """A setting whose runs had these scores, on every test."""
+class Made(SearchTrial):
+    """A trial with given scores, on every test."""
 
     def tallies(self, study, tests=()):
         return [{f"pair {p}": [10 * value, 10] for p in range(20)} for value in self.judged.validations]
@@ -254,35 +245,34 @@ class Made(Point):
 
 
 def made(model, number, images, validations, equals):
-    """A setting whose runs had these scores on validation in the end, and at equal compute."""
+    """A trial with given scores on validation at convergence and at equal compute."""
     cell = SimpleNamespace(recipe=SimpleNamespace(steps=2000))
     arms = [SimpleNamespace(id=f"{images} {k} {validations}", cell=cell, value=v) for k, v in enumerate(equals)]
     accuracy = statistics.mean(validations)
     trial = optuna.trial.create_trial(values=[float(images), accuracy])
-    judged = Judged(arms, arms, validations, accuracy, equal=arms, capped=images > 100)
+    judged = SettingRuns(arms, arms, validations, accuracy, equal=arms, capped=images > 100)
     return Made("front", model, trial, CONVERGED.least, images, judged, Records((), Path()))
 
 
-def test_a_lucky_seed_does_not_win():
-    """Of settings that are trained until they stop rising the mean counts, which has an interval."""
+def test_converged_settings_are_judged_by_mean_and_others_by_median():
     point = made("clip", 0, 100, [0.5, 1.0, 0.6], [0.5] * 3)
     assert point.test(FIXED) == pytest.approx(0.6)
     assert point.test(CONVERGED) == pytest.approx(0.7)
 
 
 def searched(accuracy, number, seed=0):
-    """Settings that are drawn evenly from the space; `accuracy` gives that of one, of its parameters and a normal
-    number."""
+    """Settings drawn evenly from the space; `accuracy` is a function of parameters and a normal number."""
     rng, points = np.random.default_rng(seed), []
     for _ in range(number):
         params = from_cube(list(rng.random(4)), FIXED.space)
         values = [100.0, accuracy(params, rng.normal())]
         trial = optuna.trial.create_trial(values=values, params=params, distributions=FIXED.space)
-        points.append(Point("front", "clip", trial, Setting(**params), 100, None, None))
+        points.append(SearchTrial("front", "clip", trial, Setting(**params), 100, None, None))
     return points
 
 
-def test_what_two_parameters_explain_only_together_is_the_share_of_neither():
+def test_importance_is_the_share_that_a_parameter_explains_alone():
+    assert importances(searched(lambda its, _: its["pairs"], FEWEST), "clip")["pairs"] > 0.9
     points = searched(lambda its, _: 0.9 if (its["pairs"] > 0.5) == (its["hard_negatives"] > 0.4) else 0.55, 160)
     assert max(importances(points, "clip").values()) < 0.25
     *alone, (_, together) = importance_table(replace(FIXED, models=("clip",)), points).rows
@@ -290,12 +280,7 @@ def test_what_two_parameters_explain_only_together_is_the_share_of_neither():
     assert sum(float(share) for _, share in [*alone, ("", together)]) == pytest.approx(1, abs=0.03)
 
 
-def test_a_parameter_that_decides_alone_has_nearly_all():
-    assert importances(searched(lambda its, _: its["pairs"], FEWEST), "clip")["pairs"] > 0.9
-
-
-def test_noise_gives_no_parameter_much():
-    """With as few settings as have shares at all; see `FEWEST`."""
+def test_noise_gives_no_parameter_a_large_share():
     most = [max(importances(searched(lambda _, noise: noise, FEWEST, seed), "clip").values()) for seed in range(5)]
     assert max(most) < 0.4
     few = searched(lambda _, noise: noise, FEWEST - 1)
@@ -303,21 +288,19 @@ def test_noise_gives_no_parameter_much():
     assert {row[1] for row in importance_table(replace(FIXED, models=("clip",)), few).rows} == {"–"}
 
 
-def test_both_ratios_of_images_are_reported():
+def test_ratios_at_convergence_and_at_equal_compute_are_reported():
     """With enough steps CLIP needs twice the images; at equal compute four times as many."""
     study = replace(CONVERGED, seeds=3, models=("clip", "oc-clip"))
     high, low = [0.95, 0.96, 0.97], [0.7, 0.7, 0.7]
-    of = {
-        "clip": [(100, low, low), (200, high, low), (400, high, high)],
-        "oc-clip": [(100, high, high), (200, high, high)],
-    }
+    of = {"clip": [(100, low, low), (200, high, low), (400, high, high)]}
+    of["oc-clip"] = [(100, high, high), (200, high, high)]
     points = [made(model, k, *each) for model, rows in of.items() for k, each in enumerate(rows)]
     table = ratio_table(study, points)
     columns = dict(zip(table.header, zip(*table.rows, strict=True), strict=True))
     assert columns["images of clip / images of the other"] == ("2.00", "4.00")
     assert columns["compared"] == ("at convergence", "at equal compute, 1000 steps")
     assert columns["95 % interval of the ratio"] == ("no spread: no interval",) * 2
-    better = on_the_test(study, points)
+    better = sentences_on_test(study, points)
     assert [line.split(", has ")[1].split(" %")[0] for line in better] == ["96.0", "96.0"]
     assert capped_of(study, points) == {"clip": (2, 3), "oc-clip": (1, 2)}
     both = [*points, *(point._replace(question="target") for point in points)]

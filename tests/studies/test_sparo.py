@@ -1,4 +1,4 @@
-"""The study of slots: selection, masks and pictures on known vectors, and a small run as a user starts it."""
+"""The study of slots: selection, masks and pictures on known vectors, and a small run."""
 
 import csv
 import json
@@ -17,11 +17,12 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.embeddings import (
     ALL,
     BEST,
+    ITEM,
     RANDOM,
     WORST,
-    Embedded,
-    Record,
-    selected,
+    EmbeddedItems,
+    ItemKey,
+    selected_rows,
     selection_points,
     selection_table,
     selection_verdicts,
@@ -30,19 +31,19 @@ from menagerie.studies.measures.embeddings import (
 from menagerie.studies.measures.masks import (
     LEAST_SCALE,
     MaskRow,
+    inverse_temperature,
     mask_loss,
     mask_of,
     mask_table,
     mask_verdicts,
-    masked,
+    masked_values,
     masks_in,
-    scale_of,
-    trained_mask,
+    train_mask,
 )
-from menagerie.studies.pages.slot_pictures import Seen, chosen_slots, words_and_shares
-from menagerie.studies.pages.sparo import Page
+from menagerie.studies.pages.slot_pictures import SlotAttention, choose_slots, words_and_shares
+from menagerie.studies.pages.sparo import SlotPage
 from menagerie.studies.sparo import PRESETS
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 from tests.studies.browser import plain
 from tests.studies.stored import stored_run
 
@@ -51,21 +52,21 @@ SMALL = ["--steps", "6", "--parts", "selection", "masks", "sweeps", "pictures", 
 
 
 def items(products, task="swap", subset="validation", squares=None):
-    """Items of known products (n, 2, parts), each of an animal pair of its own."""
+    """Items with given products (n, 2, parts), each of an animal pair of its own."""
     products = np.asarray(products, np.float32)
-    records = [Record(subset, task, f"scene {k}", "a caption", f"pair {k}") for k in range(len(products))]
+    records = [ItemKey(subset, task, f"scene {k}", "a caption", f"pair {k}") for k in range(len(products))]
     squares = np.ones((len(products), products.shape[-1]), np.float32) if squares is None else squares
-    return Embedded(records, products, squares)
+    return EmbeddedItems(records, products, squares)
 
 
 def joined(*parts):
     """Several items as one."""
     records = [record for part in parts for record in part.records]
-    return Embedded(records, *(np.concatenate([part[k] for part in parts]) for k in (1, 2)))
+    return EmbeddedItems(records, *(np.concatenate([part[k] for part in parts]) for k in (1, 2)))
 
 
 def slots_that_are_right(right, n=40, seed=0):
-    """Products in which slot s by itself is right in a share `right[s]` of n items, by wide or narrow margins."""
+    """Products in which slot s alone is right in a share `right[s]` of n items."""
     rng = np.random.default_rng(seed)
     true = np.array([[1.0 if k < share * n else -1.0 for share in right] for k in range(n)])
     true = np.stack([rng.permutation(column) for column in true.T], 1)
@@ -77,57 +78,51 @@ def measured(rows):
     return pd.DataFrame([{"seed": 0, **row} for row in rows])
 
 
-def test_slots_are_judged_one_by_one():
+def test_slots_are_ranked_by_the_accuracy_of_each_alone():
     right = (1.0, 0.5, 0.25, 0.0)
     assert slot_accuracies(items(slots_that_are_right(right)), ["swap"]).tolist() == list(right)
-    ties = items(np.zeros((4, 2, 3)))
-    assert slot_accuracies(ties, ["swap"]).tolist() == [0.5] * 3
+    assert slot_accuracies(items(np.zeros((4, 2, 3))), ["swap"]).tolist() == [0.5] * 3, "ties"
 
 
 def test_the_best_half_is_chosen_on_validation_alone():
-    """Slots 0 and 1 recognise on validation; on the test others do, and nobody looks there."""
+    """Slots 0 and 1 recognise on validation, and slots 2 and 3 on the test."""
     good, bad = slots_that_are_right((1, 1, 0, 0)), slots_that_are_right((0, 0, 1, 1))
     validation = joined(items(good, "replace animal"), items(bad, "swap"))
     tests = joined(*(items(products, "swap", subset="unseen") for products in [good]))
-    points = selection_points(measured(selected(validation, tests, 8, seed=0)))
+    points = selection_points(measured(selected_rows(validation, tests, 8, seed=0)))
     mean = points.groupby(["ranked", "kept"])["value"].mean()
     assert mean["recognition", BEST] == 1
     assert mean["recognition", WORST] == 0
     assert mean["binding", BEST] == 0
     assert mean["", ALL] == 0.5  # ties
     assert 0 < mean["", RANDOM] < 1
-    table = selection_table(points)
-    assert [row[0] for row in table.rows] == ["–", "–", "recognition", "recognition", "binding", "binding"]
-    assert "so that a task with more of them counts more" in table.says
+    rows = selection_table(points).rows
+    assert [row[0] for row in rows] == ["–", "–", "recognition", "recognition", "binding", "binding"]
     assert [its.outcome for its in selection_verdicts(points)] == ["confirmed"] * 3
-    others = measured(selected(validation, items(bad, "swap", subset="unseen"), 8, seed=0))
+    others = measured(selected_rows(validation, items(bad, "swap", subset="unseen"), 8, seed=0))
     assert {its.outcome for its in selection_verdicts(selection_points(others))} == {"contradicted"}
 
 
-def test_a_mask_learns_which_parts_to_trust():
+def test_a_mask_learns_which_parts_are_right():
     """One part is right by a narrow margin, one wrong by a wide one."""
     products = np.stack([np.tile([0.2, -0.5], (50, 1)), np.zeros((50, 2))], 1)
     its = items(products)
     assert its.values(np.ones((2, 1))).mean() == 0
-    mask = trained_mask(its, seed=0)
+    mask = train_mask(its, seed=0)
     assert mask.shape == (2,)
     assert ((mask >= 0) & (mask <= 1)).all()
     assert its.values(mask[:, None]).mean() == 1
-    assert (trained_mask(its, seed=0) == mask).all()
-
-
-def test_a_mask_that_nothing_improves_stays_as_it_was():
+    assert (train_mask(its, seed=0) == mask).all()
     its = items(np.stack([np.ones((9, 3)), np.zeros((9, 3))], 1))
-    assert trained_mask(its, seed=0).tolist() == [0.5] * 3
+    assert train_mask(its, seed=0).tolist() == [0.5] * 3, "nothing improves it"
 
 
-def test_the_loss_of_masks_is_appendix_c_1():
-    """Item by item in plain numbers."""
+def test_the_loss_of_masks_is_that_of_appendix_c_1():
     generator = torch.Generator().manual_seed(0)
     image, texts = (torch.randn(*shape, 4, generator=generator, dtype=torch.float64) for shape in ((3,), (3, 2)))
     texts = torch.nn.functional.normalize(texts, dim=-1)
     theta, alpha = torch.tensor([0.1, -0.2, 0.0, 0.3]).double(), torch.tensor(5.0).double()
-    assert scale_of(torch.tensor(0.0)) == LEAST_SCALE
+    assert inverse_temperature(torch.tensor(0.0)) == LEAST_SCALE
     mask = 1 / (1 + torch.exp(-alpha.exp() * theta / 4))
     torch.testing.assert_close(mask_of(theta, alpha), mask)
     expected = 0.0
@@ -139,8 +134,8 @@ def test_the_loss_of_masks_is_appendix_c_1():
     assert float(loss) == pytest.approx(expected, rel=1e-9)
 
 
-def test_masks_are_tested_on_other_tasks():
-    """Of a model whose first slot binds and misleads elsewhere: what the mask gains there it loses here."""
+def test_masks_are_tested_on_other_tasks_and_left_out_without_equal_parts():
+    """The first slot is right on swaps and wrong elsewhere: what the mask gains there it loses here."""
     binds = np.stack([np.tile([0.2, -0.5], (30, 1)), np.zeros((30, 2))], 1)
     validation = items(binds)
     tests = joined(items(binds, "swap", subset="unseen"), items(-binds, "replace animal", subset="unseen"))
@@ -150,16 +145,13 @@ def test_masks_are_tested_on_other_tasks():
     assert row[:5] == ["SPARO", "slots", "swap", "0.0 → 100.0", "0.0 → 100.0"]
     assert row[5] == "100.0 → 0.0"
     assert row[6] == "-100.0 [no spread: no interval]"
-
-
-def test_vectors_that_have_no_such_parts_are_left_out():
     its = items(np.ones((5, 2, 6)))
     assert set(masks_of(its, its, 4)) == {MaskRow("sparo", "numbers", "swap")}
 
 
 def masks_of(validation, tests, slots):
-    """The masks for swaps that are trained and tested on known items."""
-    both = zip((validation, tests), masked(validation, tests, slots, ("swap",), seed=0), strict=True)
+    """The masks for swaps, trained and tested on known items."""
+    both = zip((validation, tests), masked_values(validation, tests, slots, ("swap",), seed=0), strict=True)
     return masks_in("sparo", measured(row for its, columns in both for row in its.rows(columns)), ["swap"])
 
 
@@ -169,7 +161,7 @@ def test_parts_are_contiguous():
     assert its.squares.tolist() == [[2, 2]]
 
 
-def test_shares_of_words_are_those_of_their_tokens():
+def test_attention_to_a_word_is_that_to_its_tokens():
     words = WordTokenizer(("a", "cat", "red"))
     tokens = np.array([[0.1, 0.2, 0.3, 0.4, 0.0]])  # a red cat END
     assert words_and_shares(words, "a red cat", tokens)[1].tolist() == [[0.1, 0.2, 0.3]]
@@ -179,16 +171,18 @@ def test_shares_of_words_are_those_of_their_tokens():
     assert shares.tolist() == [[0.1, 0.2, 0.1]]
 
 
-def test_slots_are_chosen_sharp_and_apart():
-    """Slots 0 and 2 look at the same word; 1 is blurred; 3 disagrees with its image."""
+def test_chosen_slots_are_sharp_and_have_different_words():
+    """Slots 0 and 2 attend to the same word; 1 is blurred; 3 disagrees with its image."""
     shares = np.array([[0.9, 0.0, 0.1], [0.3, 0.35, 0.3], [0.8, 0.1, 0.1], [0.0, 0.0, 1.0]])
     cosines = np.array([[0.9, 0.9, 0.9, 0.1]] * 2)
-    scenes = Seen(np.zeros((2, 4, 4, 3), np.uint8), np.ones((2, 4, 4, 4)), [["a", "b", "c"]] * 2, [shares] * 2, cosines)
-    assert chosen_slots(scenes) == [0, 1]
-    assert chosen_slots(scenes._replace(cosines=0 * cosines)) == [3, 0, 1]
+    scenes = SlotAttention(
+        np.zeros((2, 4, 4, 3), np.uint8), np.ones((2, 4, 4, 4)), [["a", "b", "c"]] * 2, [shares] * 2, cosines
+    )
+    assert choose_slots(scenes) == [0, 1]
+    assert choose_slots(scenes._replace(cosines=0 * cosines)) == [3, 0, 1]
 
 
-def test_every_row_is_another_cell():
+def test_rows_of_the_ladder_and_of_sweeps_are_different_cells():
     study = replace(PRESETS["laptop"], seeds=1, models=("sparo",))
     ids = {arm.labels["row"]: arm.id for arm in study.arms}
     assert len({ids[row] for row in study.ladder}) == len(study.ladder) == 9
@@ -206,20 +200,15 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_a_run_ends_with_its_tables(folder):
+def test_a_run_writes_its_tables_and_figures(folder):
     out = folder / "runs/sparo-smoke"
     assert "3 runs, 0 of them finished before" in (folder / "output.txt").read_text()  # SPARO is slots=8 and dim=8 too
-    report = plain(out / "report.html")
-    assert "3 of 3 runs are finished" in report
-    assert "nothing here trains images without texts" in report
-    assert "<td>one animal</td><td>both captions mention one of the two animals" in report
-    assert "<td>unseen pairs</td><td>animal pairs that no cell trains on</td>" in report
-    assert "<td>clip-gap</td><td>CLIP with average pooling: " in report
-    selection = list(csv.DictReader((out / "selection.csv").open()))
+    assert "3 of 3 runs are finished" in plain(out / "report.html")
+    selection = read_rows(out / "selection.csv")
     assert [row["slots"] for row in selection][:2] == [ALL, RANDOM]
-    masks = list(csv.DictReader((out / "masks.csv").open()))
+    masks = read_rows(out / "masks.csv")
     assert {row["a weight for each"] for row in masks} == {"slots", "numbers"}
-    sweeps = list(csv.DictReader((out / "sweeps.csv").open()))
+    sweeps = read_rows(out / "sweeps.csv")
     assert {"number of slots: 4", "number of slots: 8", "width of slots: 8", "CLIP with average pooling"} <= {
         next(iter(row.values())) for row in sweeps
     }
@@ -228,8 +217,7 @@ def test_a_run_ends_with_its_tables(folder):
     assert r"\bottomrule" in (out / "tables.tex").read_text()
 
 
-def test_all_slots_score_as_the_model_does(folder):
-    """What is reported of all slots is what every run's own test found."""
+def test_all_slots_together_score_as_the_model(folder):
     out = folder / "runs/sparo-smoke"
     (all_slots,) = (row for row in csv.DictReader((out / "selection.csv").open()) if row["slots"] == ALL)
     results = [json.loads(file.read_text()) for file in out.glob("cells/*/result.json")]
@@ -241,56 +229,50 @@ def test_all_slots_score_as_the_model_does(folder):
 
 
 def changed(before, after, task, subset="unseen", n=12):
-    """n records of a task, all with the same value before a mask and all after."""
+    """n records of a task with the same values before and after a mask."""
     records = [(0, subset, task, f"scene {k}", "a caption", f"pair {k}") for k in range(n)]
-    names = ["seed", "subset", "task", "scene", "caption", "animals"]
-    return pd.DataFrame(records, columns=names).assign(before=float(before), after=float(after))
+    return pd.DataFrame(records, columns=ITEM).assign(before=float(before), after=float(after))
 
 
-@pytest.mark.parametrize(("slots", "said"), [(1.0, "confirmed"), (0.0, "contradicted"), (0.5, "undecided")])
-def test_masks_are_compared_by_what_they_change_elsewhere(slots, said):
-    """The trained task has no part in it."""
+def masked(before, gained, left):
+    """Records of a mask trained on swaps: their values, and what is left on another task."""
+    tests = changed(before, gained, "swap"), changed(1, left, "add animal")
+    return pd.concat([changed(before, gained, "swap", "validation"), *tests])
 
-    def result(after):
-        tests = changed(0, 1, "swap"), changed(1, after, "add animal")
-        return pd.concat([changed(0, 1, "swap", "validation"), *tests])
 
+@pytest.mark.parametrize(("slots", "outcome"), [(1.0, "confirmed"), (0.0, "contradicted"), (0.5, "undecided")])
+def test_masks_are_compared_on_other_tasks_alone(slots, outcome):
     places = {("sparo", "slots"): slots, ("sparo", "numbers"): 0.5, ("clip-gap", "slots"): 0.5}
-    results = {MaskRow(*place, "swap"): result(after) for place, after in places.items()}
+    results = {MaskRow(*place, "swap"): masked(0, 1, after) for place, after in places.items()}
     verdicts = list(mask_verdicts(results, "swap"))
-    assert [verdict.outcome for verdict in verdicts] == [said, said]
+    assert [verdict.outcome for verdict in verdicts] == [outcome, outcome]
     assert {verdict.tests for verdict in verdicts} == {"all tests: add animal"}
     assert verdicts[1].row == "SPARO − CLIP with average pooling, a weight for each slot"
 
 
-def test_a_claim_on_masks_is_undecided_where_the_papers_measure_says_otherwise():
+def test_a_claim_on_masks_is_undecided_if_the_papers_measure_has_the_other_sign():
     """In points the mask of slots harms less, but it gains far less too."""
-
-    def result(gained, left):
-        tests = changed(1, 1, "swap"), changed(1, left, "add animal")
-        return pd.concat([changed(0.5, gained, "swap", "validation"), *tests])
-
     slots, numbers = MaskRow("sparo", "slots", "swap"), MaskRow("sparo", "numbers", "swap")
-    results = {slots: result(0.55, 0.95), numbers: result(1, 0.9)}
+    results = {slots: masked(0.5, 0.55, 0.95), numbers: masked(0.5, 1, 0.9)}
     ours, theirs = mask_verdicts(results, "swap")
     assert ours.difference.endswith("the paper's measure, % for each % gained: -0.500 against -0.100")
     assert ours.difference.startswith("+5.0")
     assert (ours.outcome, theirs.outcome) == ("undecided", "not tested")
-    row, _ = mask_table(results | {slots: result(0.505, 0.95)}).rows
+    row, _ = mask_table(results | {slots: masked(0.5, 0.505, 0.95)}).rows
     assert row[-1] == "–", "half a point is no gain to divide by"
 
 
-def test_sweeps_are_judged_by_their_ends(tmp_path):
-    """Right more often with more slots; with wider ones first more, then less often."""
+def test_sweeps_are_judged_by_their_first_and_last_values(tmp_path):
+    """More slots are better; wider ones first better, then worse."""
     skills = {"slots=4": 0.1, "slots=8": 0.1, "slots=16": 0.9, "dim=2": 0.1, "dim=4": 0.9, "dim=8": 0.1}
     widths = {"slot_counts": (4, 8, 16), "slot_widths": (2, 4, 8)}
     study = replace(PRESETS["smoke"], parts=("sweeps",), models=("sparo",), seeds=3, **widths)
     arms = [arm for arm in study.arms if arm.labels["row"] in skills]
-    later = Page(study, Records(tuple(arms), tmp_path))
+    later = SlotPage(study, Records(tuple(arms), tmp_path))
     assert [its.outcome for its in later.sweep_verdicts()] == ["not tested"] * 3
     for arm in {arm.id: arm for arm in arms}.values():
         stored_run(tmp_path, "sparo", arm.cell.seed, dict(arm.labels), skills[arm.labels["row"]], name=arm.id)
-    found = Page(study, Records(tuple(arms), tmp_path))
+    found = SlotPage(study, Records(tuple(arms), tmp_path))
     assert [its.outcome for its in found.sweep_verdicts()] == ["confirmed"] * 3
     table = Sheet(found.rows_table("sweeps", list(skills))).frame.set_index("row")
     assert {*table.index} == {f"{study.swept[row.partition('=')[0]]}: {row.partition('=')[2]}" for row in skills}

@@ -1,4 +1,4 @@
-"""Benchmarks of photographs for models that read scene graphs: their texts parsed, and what results say of it."""
+"""Benchmarks of photographs for models that read scene graphs: parsed texts, and their record in results."""
 
 import csv
 import json
@@ -8,13 +8,13 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks import sugarcrepe
-from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.checks import check
 from menagerie.studies.frame.run import run as run_study
-from menagerie.studies.scoring.benchmark_piece import VERSION, piece_of, subject_of
-from menagerie.studies.scoring.models import models_of
+from menagerie.studies.scoring.benchmark_piece import VERSION, benchmark_piece, subject_of
+from menagerie.studies.scoring.models import parse_models
 from menagerie.studies.transfer import Transfer
 from tests.helpers.benchmark_files import make_sugarcrepe, write_json
 from tests.helpers.chat_service import ChatService, Request, Sent, written
@@ -46,14 +46,14 @@ def run(folder, **options):
 
 
 def objects(request: Request) -> Sent:
-    """The graph of "a red cat above a white lion"; of other texts no answer that can be used."""
+    """The graph of "a red cat above a white lion"; useless answers for other texts."""
     if request.caption != TEXTS[0]:
         return Sent("I can't")
     nodes = request.caption.split(" above ")
     return Sent(written(nodes, [("above", 0, 1)]))
 
 
-def test_graphs_of_a_parser_are_scored_and_kept(folder, capsys):
+def test_graphs_of_a_parser_change_scores_and_are_kept(folder, capsys):
     whole, before = run(folder)
     assert "parser" not in before
     with ChatService(objects) as service:
@@ -73,25 +73,18 @@ def test_graphs_of_a_parser_are_scored_and_kept(folder, capsys):
     assert run(folder)[0] == whole
 
 
-def test_texts_without_an_answer_are_no_scores(folder):
+def test_texts_without_an_answer_are_refused(folder):
     with ChatService(lambda request: Sent("", 400)) as service, pytest.raises(UserError) as error:
         run(folder, parser=f"llm:model=m,url={service.url}")
     assert "2 of 2 captions have no answer" in str(error.value)
     assert not (folder / "out").exists()
 
 
-def test_the_default_is_no_part_of_an_identity(folder):
-    models = models_of(["ViT-B-32"], (), TowerConfig())
-    spec = load("sugarcrepe")
+def test_the_default_parser_changes_no_id(folder):
+    models = parse_models(["ViT-B-32"], (), TowerConfig())
+    spec = load_benchmark("sugarcrepe")
     assert Transfer().parser == "one-node"
     subject = subject_of(spec, spec.build(Place(folder / "data")))
-    piece = piece_of(models[0], subject, False)
-    weights = models[0].source.identity()
-    plain = {
-        "model": weights,
-        "benchmark": "sugarcrepe",
-        "records": subject.content["records"],
-        "skip": False,
-        "version": VERSION,
-    }
-    assert piece.id == digest(plain)
+    piece = benchmark_piece(models[0], subject, False)
+    plain = {"model": models[0].source.identity(), "benchmark": "sugarcrepe", "records": subject.content["records"]}
+    assert piece.id == digest(plain | {"skip": False, "version": VERSION})

@@ -11,13 +11,13 @@ import optuna
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import completed
 from menagerie.envs.core.records import read_record
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, tune
 from menagerie.studies.frame.cells import SEARCHED, SHIPPED, read_tuned
-from menagerie.studies.pages.tune import Searched, sentence
+from menagerie.studies.pages.tune import Searched, chosen_sentence
+from menagerie.studies.runs.differences import with_defaults
 from tests.command import GRID, ROOT, run_here
 from tests.forked import kill_when
 
@@ -95,9 +95,9 @@ def test_a_grid_takes_each_models_own_recipe(tuned):
     assert result.returncode == 0, result.stderr
     for line in (tuned / "runs/g/cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
-        recipe = completed(cell["settings"]["recipe"], Recipe())
+        recipe = with_defaults(cell["settings"]["recipe"], Recipe())
         assert {name: recipe[name] for name in SEARCHED} == {n: best[cell["model"]]["recipe"][n] for n in SEARCHED}
-        towers = completed(cell["settings"]["towers"], TowerConfig())
+        towers = with_defaults(cell["settings"]["towers"], TowerConfig())
         assert towers["architecture"] == best[cell["model"]]["architecture"]
 
 
@@ -163,7 +163,7 @@ def test_a_chosen_trial_that_nothing_was_compared_with_is_not_called_best():
     trial = optuna.trial.create_trial(value=0.6)
 
     def said(means):
-        return sentence(Searched("clip", [trial], means, {}, 0, over=True), seeds=2).text
+        return chosen_sentence(Searched("clip", [trial], means, {}, 0, over=True), seeds=2).text
 
     assert "best" in said({trial.number: 0.6, 8: 0.5})
     assert not re.search("best|validation|chance", said({trial.number: 0.6}))

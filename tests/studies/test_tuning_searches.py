@@ -19,7 +19,7 @@ from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.parts import Facts, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_figures import ByModel
-from menagerie.studies.pages.tune import Searched, rows_of
+from menagerie.studies.pages.tune import Searched, search_rows
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.tune import Tune
 
@@ -274,5 +274,5 @@ def test_columns_are_those_of_all_models():
 
     plain, own = Trial(learning_rate=0.1), Trial(learning_rate=0.2, **{"option width": 3})
     both = [Searched(name, [trial], {}, {}, 0, True) for name, trial in (("a", plain), ("b", own))]
-    assert [row["options"] for row in rows_of(both)] == [{}, {"width": 3}]
-    assert "options" not in rows_of(both[:1])[0]
+    assert [row["options"] for row in search_rows(both)] == [{}, {"width": 3}]
+    assert "options" not in search_rows(both[:1])[0]

@@ -1,4 +1,4 @@
-"""Texts that a model cuts are counted and named, by model and benchmark, in results and reports."""
+"""Texts that a model cuts are counted in results and named in reports."""
 
 import json
 import sys
@@ -15,8 +15,7 @@ BYTES = TowerConfig("nano", resolution=32, tokenizer="open_clip")
 FAR = " ".join(["a red cat"] * 26)  # 78 words
 
 
-def test_texts_that_differ_behind_the_context_are_named_in_results_and_report(tmp_path):
-    """SugarCrepe's rule has 0 % of them, all ties."""
+def test_texts_that_differ_after_the_context_tie_and_are_counted_and_named(tmp_path):
     MAKERS["sugarcrepe"](tmp_path / "data")
     (path, *others) = sorted((tmp_path / "data/sugarcrepe").glob("*.json"))
     records = json.loads(path.read_text())
@@ -31,6 +30,4 @@ def test_texts_that_differ_behind_the_context_are_named_in_results_and_report(tm
     assert (result["tasks"][path.stem]["official"], result["tasks"][path.stem]["tie_rate"]) == (0, 1)
     texts = {its[key] for file in (path, *others) for its in json.loads(file.read_text()).values() for key in long}
     assert result["cut"] == {"texts": 2, "of": len(texts), "context": 77, "first": long["caption"]}
-    report = (tmp_path / "out/report.html").read_text()
-    assert f"2 of {len(texts)} texts are longer than its 77 tokens, &#39;{FAR[:60]}…&#39; first" in report
-    assert result["model"] in report
+    assert f"2 of {len(texts)} texts are longer than its 77 tokens" in (tmp_path / "out/report.html").read_text()

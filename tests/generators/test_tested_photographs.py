@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks import registry, shown
-from menagerie.generators.benchmarks.photographs import images_of
-from menagerie.generators.benchmarks.shown import images_of_tests
+from menagerie.generators.benchmarks import registry, tested_photographs
+from menagerie.generators.benchmarks.photographs import image_names
+from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.sources import registry as sources
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId, coco_number, flickr_number
 from menagerie.generators.sources.place import Place
 from tests.helpers.benchmark_files import (
     IMAGES,
     MAKERS,
-    MATRICES,
+    boxed,
     make_coco_val2017,
     make_karpathy_test,
     tiny_tags,
@@ -27,8 +27,8 @@ from tests.helpers.benchmark_files import (
 from tests.helpers.source_files import make_coco, make_image_data, make_visual_genome
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
-MAKE = MAKERS | MATRICES
-OTHERS = [name for name in registry.names() if registry.load(name).photographs is not None]
+
+OTHERS = [name for name in registry.names() if registry.load_benchmark(name).photographs is not None]
 
 
 def of_tests(root: Path, **options: object):
@@ -64,11 +64,11 @@ def test_whose_images_benchmarks_have():
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_all_images_of_a_benchmark_are_known(tmp_path, name):
-    MAKE[name](tmp_path)
+    MAKERS[name](tmp_path)
     place = Place(tmp_path, 16, tag=tiny_tags)
-    bench = registry.load(name).build(place)
-    found = set(shown.shown(name, Place(tmp_path, 16)))
-    numbers = {int(re.search(r"(\d+)\.jpg$", file)[1]) for file in images_of(bench.records)}
+    bench = registry.load_benchmark(name).build(place)
+    found = set(tested_photographs.photographs_of_benchmark(name, Place(tmp_path, 16)))
+    numbers = {int(re.search(r"(\d+)\.jpg$", file)[1]) for file in image_names(bench.records)}
     assert {number.number for number in found} == numbers
     assert {number.collection for number in found} <= {COCO, VISUAL_GENOME, FLICKR}
     kept = of_tests(tmp_path)
@@ -79,7 +79,7 @@ def test_all_images_of_a_benchmark_are_known(tmp_path, name):
 
 def test_images_of_benchmarks_needn_t_be_there(tmp_path):
     for name in ("sugarcrepe", "retrieval-coco"):
-        MAKE[name](tmp_path)
+        MAKERS[name](tmp_path)
     whole = of_tests(tmp_path)
     for image in tmp_path.rglob("*.jpg"):
         image.unlink()
@@ -87,16 +87,16 @@ def test_images_of_benchmarks_needn_t_be_there(tmp_path):
     assert "COCO val2017" in set(whole.images.values()) - set(of_tests(tmp_path).images.values())
 
 
-def test_part_of_a_benchmark_counts(tmp_path):
-    MAKE["sugarcrepe"](tmp_path)
+def test_photographs_of_a_part_of_a_benchmark_are_left_out(tmp_path):
+    MAKERS["sugarcrepe"](tmp_path)
     for path in (tmp_path / "sugarcrepe").glob("add*"):
         path.unlink()
     assert PhotographId(COCO, 2) in of_tests(tmp_path).images
 
 
 def test_a_damaged_benchmark_is_an_error(tmp_path):
-    MAKE["sugarcrepe"](tmp_path)
-    (tmp_path / "sugarcrepe/swap_att.json").write_text("[")
+    MAKERS["sugarcrepe"](tmp_path)
+    (tmp_path / "sugarcrepe/swap_att.json").write_text("{")
     assert "swap_att.json is no JSON" in refusal(of_tests, tmp_path)
     write_json(
         tmp_path / "sugarcrepe/swap_att.json", {"0": {"filename": "a.jpg", "caption": "a", "negative_caption": "b"}}
@@ -104,7 +104,7 @@ def test_a_damaged_benchmark_is_an_error(tmp_path):
     assert "'a.jpg', which isn't called as COCO calls images" in refusal(of_tests, tmp_path)
 
 
-def test_nothing_on_disk_is_nothing_left_out(tmp_path):
+def test_without_benchmarks_no_photograph_is_left_out(tmp_path):
     kept = of_tests(tmp_path)
     assert not kept.images
     assert "0 of the 5000 of COCO val2017 are known" in kept.unknown[VISUAL_GENOME]
@@ -112,7 +112,7 @@ def test_nothing_on_disk_is_nothing_left_out(tmp_path):
 
 
 def test_cocos_validation_set_by_annotations_or_images(tmp_path, monkeypatch):
-    monkeypatch.setattr(shown, "VALIDATION", {"val2017": 7, "val2014": 2})
+    monkeypatch.setattr(tested_photographs, "VALIDATION", {"val2017": 7, "val2014": 2})
     make_coco_val2017(tmp_path)
     kept = of_tests(tmp_path)
     assert Counter(kept.images.values()) == {"COCO val2017": 7}
@@ -129,38 +129,37 @@ def test_cocos_validation_set_by_annotations_or_images(tmp_path, monkeypatch):
 
 def test_visual_genome_and_coco_by_each_others_numbers(tmp_path, monkeypatch):
     """COCO's image 9 is Visual Genome's image 3, which ARO shows."""
-    monkeypatch.setattr(shown, "VALIDATION", {"val2017": 1})
+    monkeypatch.setattr(tested_photographs, "VALIDATION", {"val2017": 1})
     make_visual_genome(tmp_path)
     make_coco(tmp_path)
     write_images(tmp_path / "coco/val2017", ["000000007000.jpg"])  # Visual Genome's image 2318
-    record = {"image_path": "vg/3.jpg", "relation_name": "on", "true_caption": "a", "false_caption": "b"}
-    write_json(tmp_path / "aro/visual_genome_relation.json", [record])
+    write_json(tmp_path / "aro/visual_genome_relation.json", [boxed("3.jpg", "a", "b", relation_name="on")])
     kept = of_tests(tmp_path)
     assert Counter(kept.images.values()) == {"COCO val2017": 3, "in vg-relation": 3}
     place = Place(tmp_path, 16, kept_out=kept)
-    coco, genome = (sources.load(name).open(place) for name in ("coco", "visual genome"))
+    coco, genome = (sources.load_source(name).open(place) for name in ("coco", "visual genome"))
     assert coco.left_out == {"in vg-relation": 1}
     assert "COCO 9" not in coco.names_of_images
     assert genome.left_out == {"in vg-relation": 1, "COCO val2017": 1, "nothing in region_descriptions.json": 1}
     assert list(genome.names_of_images) == ["Visual Genome 1", "Visual Genome 2317"]
     (tmp_path / "vg/image_data.json").unlink()
     place = Place(tmp_path, 16, kept_out=of_tests(tmp_path))
-    assert "photographs in vg-relation are Visual Genome's" in refusal(sources.load("coco").open, place)
+    assert "photographs in vg-relation are Visual Genome's" in refusal(sources.load_source("coco").open, place)
     allowed = Place(tmp_path, 16, kept_out=of_tests(tmp_path, allow_unknown=True))
-    assert len(sources.load("coco").open(allowed)) == 4
+    assert len(sources.load_source("coco").open(allowed)) == 4
 
 
 def test_an_incomplete_validation_set_is_an_error_for_visual_genome(tmp_path):
     make_visual_genome(tmp_path)
     place = Place(tmp_path, 16, kept_out=of_tests(tmp_path))
-    text = refusal(sources.load("visual genome").open, place)
+    text = refusal(sources.load_source("visual genome").open, place)
     assert "0 of the 5000 of COCO val2017" in text
     assert f"{tmp_path}/coco/annotations/captions_val2017.json" in text
 
 
 def test_numbers_are_linked(tmp_path, monkeypatch):
     """A test photograph is known by the number that Flickr gives it, too."""
-    monkeypatch.setattr(shown, "VALIDATION", {"val2017": 1})
+    monkeypatch.setattr(tested_photographs, "VALIDATION", {"val2017": 1})
     make_image_data(tmp_path)
     image = {"id": 9, "file_name": "000000000009.jpg", "flickr_url": "http://farm4.staticflickr.com/3153/55_0a_z.jpg"}
     write_json(tmp_path / "coco/annotations/instances_val2017.json", {"images": [image]})
@@ -181,7 +180,7 @@ def test_real_sugarcrepe():
     kept = images_of_tests(place)
     assert sum(n.collection == COCO and why == "COCO val2017" for n, why in kept.images.items()) == 25
     assert sum(number.collection == COCO for number in kept.images) >= 1560
-    data = sources.load("coco").open(Place(place.root, 16, folders=place.folders, kept_out=kept))
+    data = sources.load_source("coco").open(Place(place.root, 16, folders=place.folders, kept_out=kept))
     assert data.left_out == {}
 
 

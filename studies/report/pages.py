@@ -8,8 +8,8 @@ import jinja2
 import numpy as np
 from markupsafe import Markup, escape
 
-from menagerie.envs.core.figures import ACCURACY, colour_at, ink
 from menagerie.envs.core.files import write_text
+from menagerie.studies.report.figures import ACCURACY, colour_at, ink
 
 # Characters in paths and field names after which a line may be broken, and hyphenated words that must not be.
 JOINT = re.compile(r"(?<=[\w.])=?[/_:]+(?=\w)")
@@ -24,12 +24,12 @@ def write_page(out: Path, template: Path, **values: object) -> Path:
     """Fill `template` and write the page, whole or not at all; raises if a value is missing."""
     loader = jinja2.FileSystemLoader([template.parent, Path(__file__).parent])
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters |= {"shade": shade, "unbroken": unbroken, "foldable": foldable, "used": used}
+    environment.filters |= {"shade": accuracy_style, "unbroken": unbroken, "foldable": foldable, "used": terms_in}
     write_text(out, environment.get_template(template.name).render(values))
     return out
 
 
-def shade(cell: str, chance: float = 50.0) -> Markup:
+def accuracy_style(cell: str, chance: float | int = 50) -> Markup:
     """The style of a table cell that begins with an accuracy in percent: a colour on the scale of figures, with
     `chance` in the middle. A cell in which a comma follows the number (a remark such as "no skill") gets no colour."""
     number = re.match(r"\d+(\.\d+)?(?![\d.,])", cell)
@@ -58,7 +58,7 @@ def foldable(cell: str) -> Markup:
     return Markup(INTERVAL.sub(r'<span class="whole">\g<0></span>', str(unbroken(cell))))
 
 
-def used(page: str, terms: Mapping[str, str]) -> dict[str, str]:
+def terms_in(page: str, terms: Mapping[str, str]) -> dict[str, str]:
     """Choose the terms that occur in the text of a page, in singular or plural, or with underscores as a field's name;
     returns them with their meanings."""
     text = TAG.sub(" ", page)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from menagerie.envs.core.figures import (
+from menagerie.studies.report.figures import (
     ACCURACY,
     DOTS_PER_INCH,
     colour_at,
@@ -17,7 +17,7 @@ from menagerie.envs.core.figures import (
     svg,
     write_figure,
 )
-from menagerie.envs.core.pages import foldable, shade, used
+from menagerie.studies.report.pages import accuracy_style, foldable, terms_in
 
 
 def drawn():
@@ -29,7 +29,7 @@ def drawn():
     return figure
 
 
-def test_an_svg_is_the_same_bytes_each_time(tmp_path):
+def test_figure_has_the_same_bytes_each_time(tmp_path):
     assert svg(drawn()) == svg(drawn())
     assert b"<dc:date>" not in svg(drawn())
     uri = write_figure(tmp_path / "figures" / "a.png", drawn())
@@ -49,44 +49,44 @@ def colour_of(accuracy):
     return colour_at(accuracy, ACCURACY)
 
 
-def test_numbers_can_be_read_on_every_colour():
+def test_numbers_contrast_with_every_colour():
     for accuracy in range(101):
         light, dark = sorted((luminance(colour_of(accuracy)), luminance(ink(colour_of(accuracy)))), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, accuracy
 
 
-def test_below_chance_looks_different_from_chance():
+def test_accuracies_below_chance_look_different_from_chance():
     steps = [luminance(colour_of(accuracy)) for accuracy in (0, 25, 50, 75, 100)]
     assert steps == sorted(steps)
     assert np.diff(steps).min() > 0.02
     assert np.linalg.norm(np.subtract(to_rgb(colour_of(25)), to_rgb(colour_of(50)))) > 0.2
 
 
-def test_a_dozen_models_look_different():
+def test_56_models_have_different_line_styles():
     assert len({tuple(line_style(k).items()) for k in range(56)}) == 56
 
 
 @pytest.mark.parametrize(
     ("text", "accuracy"), [("71.2", 71.2), ("0.0 [0.0, 12.5] n 8", 0), ("100.0", 100), ("–", None), ("clip 50", None)]
 )
-def test_cells_have_the_colour_of_figures(text, accuracy):
+def test_table_cells_have_the_colours_of_figures(text, accuracy):
     colour = "" if accuracy is None else colour_of(accuracy)
     expected = f' style="background: {colour}; color: {ink(colour)}"' if colour else ""
-    assert str(shade(text)) == expected
+    assert str(accuracy_style(text)) == expected
 
 
 @pytest.mark.parametrize("chance", [25.0, 100 / 6, 50.0])
 def test_chance_has_the_same_colour_in_every_task(chance):
-    assert str(shade(f"{chance:.10f}", chance)) == str(shade("50.0"))
-    assert str(shade("100.0", chance)) == str(shade("100.0"))
-    assert str(shade("0.0", chance)) == str(shade("0.0"))
-    assert str(shade("100.0", 100.0)) == str(shade("50.0"))
+    assert str(accuracy_style(f"{chance:.10f}", chance)) == str(accuracy_style("50.0"))
+    assert str(accuracy_style("100.0", chance)) == str(accuracy_style("100.0"))
+    assert str(accuracy_style("0.0", chance)) == str(accuracy_style("0.0"))
+    assert str(accuracy_style("100.0", 100.0)) == str(accuracy_style("50.0"))
 
 
 @pytest.mark.parametrize(
     "names", [["clip", "oc-clip"], ["a model of a rather long name"] * 2, [f"name {k}" for k in range(14)]]
 )
-def test_a_legend_is_seen_in_a_narrow_window(names):
+def test_legend_fits_a_narrow_window(names):
     """Which shows the left end of a wide figure; the axes are as high as without it."""
     figure = Figure((9.4, 4.0), layout="constrained")
     figure.subplots().plot([0, 1])
@@ -109,18 +109,18 @@ def test_a_legend_is_seen_in_a_narrow_window(names):
         ("a & b_c", ["a &amp; b_", "c"]),
     ],
 )
-def test_names_are_folded_at_their_joints(name, parts):
+def test_long_names_break_after_separators(name, parts):
     assert foldable(name).split("<wbr>") == parts
 
 
-def test_short_names_are_kept_whole_and_intervals_apart_from_their_numbers():
+def test_short_names_and_intervals_are_not_broken():
     assert foldable("ViT-B-32") == '<span class="whole">ViT-B-32</span>'
     assert "span" not in foldable("a-name-of-many-parts")
     assert foldable("+1.0 [-2.0, <b>]") == '+1.0 <span class="whole">[-2.0, &lt;b&gt;]</span>'
     assert foldable("+1.0 [no interval]; its sign") == '+1.0 <span class="whole">[no interval]</span>; its sign'
 
 
-def test_a_page_explains_the_terms_that_it_uses():
+def test_page_lists_only_the_terms_in_its_text():
     terms = {"hard negative": "a", "cell": "b", "tower": "c", "world": "d"}
     page = '<p class="tower">hard_negatives of 2 <b>cells</b>; worldly</p>'
-    assert used(page, terms) == {"hard negative": "a", "cell": "b"}
+    assert terms_in(page, terms) == {"hard negative": "a", "cell": "b"}

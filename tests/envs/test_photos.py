@@ -2,18 +2,16 @@
 
 import re
 import shutil
-import sys
 
 import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.photo_sources import OF_PUG, stamps, stamps_folder
+from menagerie.envs.custom.photos import OF_PUG, stamps, stamps_folder
 from menagerie.envs.custom.photos import Config as PhotosConfig
 from menagerie.envs.custom.photos import run as main
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import load_world, random_scenes
-from tests.command import run_here
 from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
 
 TEXTS = {
@@ -57,18 +55,19 @@ def names(folder):
     return {stamp.name for stamp in stamps(folder)}
 
 
-def test_names_are_those_of_the_texts_without_drawings(package):
+def test_drawings_and_pictures_without_names_are_left_out(package):
     found = names(stamps_folder(package))
     animals = {"lion", "tiger", "sea lion", "rhinoceros", "peacock", "spiny lobster", "penguin", "wren", "square bird"}
     assert found == {*animals, "yellow pear"}
 
 
-def test_the_worlds_that_it_writes(package, tmp_path, capsys):
+def test_worlds_are_written_with_pugs_animals_and_with_all(package, tmp_path, capsys):
     out = tmp_path / "out"
     main(PhotosConfig(out, package))
     printed = capsys.readouterr().out
     assert re.search(r"left out: wren \(.* has 3\d pixels along .*; it needs 47", printed)
     assert "left out: square bird" in printed
+    assert "photos.toml: 3 objects, 4 photographs" in printed
     shutil.rmtree(package)
     shared = load_world(str(out / "photos.toml"))
     assert shared.animals == ("lion", "penguin", "rhinoceros")
@@ -81,7 +80,7 @@ def test_the_worlds_that_it_writes(package, tmp_path, capsys):
     assert masks.max() == 2
 
 
-def test_objects_besides_animals_and_backgrounds_of_ones_own(package, tmp_path, capsys):
+def test_objects_and_own_backgrounds_are_added(package, tmp_path, capsys):
     scenery = tmp_path / "scenery"
     for name in ("old wood/a.png", "old wood/b.jpg", "lake.png", "000123.jpg"):
         (scenery / name).parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +94,7 @@ def test_objects_besides_animals_and_backgrounds_of_ones_own(package, tmp_path, 
         main(PhotosConfig(tmp_path / "out", package, backgrounds=tmp_path / "none"))
 
 
-def test_it_is_found_where_it_is_installed(package, tmp_path, monkeypatch):
+def test_installed_package_is_found(package, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_DIRS", f"{tmp_path}/none:{package}/usr/share")
     assert stamps_folder(None) == package / "usr/share/tuxpaint/stamps"
     monkeypatch.setenv("XDG_DATA_DIRS", f"{tmp_path}/none")
@@ -105,7 +104,7 @@ def test_it_is_found_where_it_is_installed(package, tmp_path, monkeypatch):
         stamps_folder(tmp_path)
 
 
-def test_a_folder_of_ones_own(tmp_path, capsys):
+def test_own_cutouts_take_the_place_of_the_package(tmp_path, capsys):
     pictures = tmp_path / "pictures"
     for place in ("lion.png", "lion-2.png", "snow_leopard.webp", "dodo/front view.png"):
         draw(pictures / place, GREY)
@@ -116,14 +115,7 @@ def test_a_folder_of_ones_own(tmp_path, capsys):
         assert "GPL" not in (tmp_path / "out" / f"{name}.toml").read_text(), "that is the package's licence"
 
 
-def test_the_command(package, tmp_path):
-    command = [sys.executable, "-m", "menagerie", "photos", str(tmp_path / "out"), "--package", str(package)]
-    result = run_here(command, tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "photos.toml: 3 objects, 4 photographs" in result.stdout
-
-
-def test_debians_package_has_pugs_animals(tmp_path):
+def test_debians_package_has_all_animals_of_pug(tmp_path):
     try:
         folder = stamps_folder(None)
     except UserError as error:

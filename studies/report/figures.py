@@ -40,7 +40,7 @@ def line_style(number: int) -> dict[str, str]:
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
-def short(model: str) -> str:
+def model_label(model: str) -> str:
     """A model's name as figures show it: a user's class mine/file.py:Class is shown without its folder."""
     return model.rpartition("/")[2]
 
@@ -52,7 +52,7 @@ def ink(colour: ColorType) -> str:
     return "black" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "white"
 
 
-def colour_at(value: float, scale: dict[str, Any]) -> str:
+def colour_at(value: float | int, scale: dict[str, Any]) -> str:
     """The colour of a value, such as #440154."""
     share = (value - scale["vmin"]) / (scale["vmax"] - scale["vmin"])
     return to_hex(colormaps[scale["cmap"]](share))
@@ -84,12 +84,12 @@ def model_panels(figure: Figure | SubFigure, models: Sequence[str]) -> list[tupl
         axis.axis("off")
     panels = list(zip(axes.flat, models, strict=False))
     for axis, model in panels:
-        axis.set_title(short(model), fontsize=9, parse_math=False)
+        axis.set_title(model_label(model), fontsize=9, parse_math=False)
         axis.tick_params(labelsize=8)
     return [(axis, [model]) for axis, model in panels]
 
 
-def chance_line(axes: Axes, name: str = "y", percent: float = 50.0, stretch: bool = True, **style: Any) -> None:
+def chance_line(axes: Axes, name: str = "y", percent: float | int = 50, stretch: bool = True, **style: Any) -> None:
     """Draw a line at chance across the axis "x" or "y"; without `stretch`, only if chance is within the axis's
     limits."""
     low, high = sorted(getattr(axes, f"get_{name}lim")())
@@ -126,10 +126,10 @@ SALT = "menagerie"
 def svg(figure: Figure) -> bytes:
     """The figure as an SVG file, for papers; its text is drawn as paths, so that it needs no font."""
     with rc_context({"svg.hashsalt": SALT}):
-        return saved(figure, format="svg", metadata={"Date": None})
+        return figure_bytes(figure, format="svg", metadata={"Date": None})
 
 
-def saved(figure: Figure, **options: Any) -> bytes:
+def figure_bytes(figure: Figure, **options: Any) -> bytes:
     """Save a figure to bytes; `options` go to `Figure.savefig`."""
     buffer = io.BytesIO()
     figure.savefig(buffer, facecolor="white", **options)
@@ -143,7 +143,7 @@ def data_uri(content: bytes, kind: str = "png") -> str:
 
 def write_png(path: Path, figure: Figure) -> str:
     """Write a figure made of pictures to `path`; returns it as a data URI for a page that needs no other file."""
-    content = saved(figure, format="png", dpi=DOTS_PER_INCH)
+    content = figure_bytes(figure, format="png", dpi=DOTS_PER_INCH)
     with whole_file(path) as temporary:
         temporary.write_bytes(content)
     return data_uri(content)
@@ -158,7 +158,7 @@ def write_figure(path: Path, figure: Figure) -> str:
     return uri
 
 
-def picture(image: UInt8[np.ndarray, "h w 3"], most: int = 0, kind: str = "png") -> str:
+def image_uri(image: UInt8[np.ndarray, "h w 3"], most: int = 0, kind: str = "png") -> str:
     """An image as a data URI; if its longer side has more than `most` pixels, it is scaled down to that (0: never).
     Photographs take a tenth as the `kind` "jpeg"."""
     from PIL import Image

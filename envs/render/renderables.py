@@ -12,16 +12,23 @@ from jaxtyping import Float32
 from menagerie.envs.catalog import load_animal, load_background, load_texture
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.drawing.background import Backdrop, Rays
+from menagerie.envs.drawing.billboard import (
+    billboard_shadow,
+    brightness,
+    contact,
+    make_billboard,
+    matte_skin,
+    trace_billboard,
+)
 from menagerie.envs.drawing.camera import Camera, View, supersampling, view_of
-from menagerie.envs.drawing.card import brightness, card_of, card_shadow, card_skin, contact, painted, seen_by
 from menagerie.envs.drawing.cutout import Cutout
-from menagerie.envs.drawing.placement import Pose, place
+from menagerie.envs.drawing.placement import Pose, pose_in_slot
 from menagerie.envs.drawing.raster import trace
 from menagerie.envs.drawing.shading import Skin, albedo, skin, tonemap
 from menagerie.envs.drawing.shadows import light_space, reach_of, receiving_points, shadow_map
 from menagerie.envs.scene import Object
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
-from menagerie.envs.shapes.vectors import dot, unit
+from menagerie.envs.shapes.vectors import dot, normalize
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +79,7 @@ class EntryKey(NamedTuple):
         return cls(obj.animal, obj.slot, view, obj.size)
 
 
-class Body:
+class BodyObject:
     """A modelled animal, whose shadow begins at its feet."""
 
     shades_itself = True
@@ -85,7 +92,7 @@ class Body:
         self.light_points = receiving_points(self.samples.world, self.samples.normals, self.sun)
         self.shadows = shadow_map(*placed, self.sun)
         self.tags = self.animal.tags(self.samples.body, 0.4 * self.mesh.cell)
-        self.mirrored = np.clip(dot(self.samples.normals, unit(self.sun + self.samples.to_eye)), 0, 1)
+        self.mirrored = np.clip(dot(self.samples.normals, normalize(self.sun + self.samples.to_eye)), 0, 1)
 
     def skin(self, texture: str) -> Skin:
         """Return the animal's surface at the samples, in the texture of that name."""
@@ -97,42 +104,42 @@ class Body:
         return np.ones((1, 1), np.float32)
 
 
-class StandingCard:
-    """A cut-out in a slot of a view: a photograph on a flat card, which throws no shadow on itself."""
+class BillboardObject:
+    """A cut-out in a slot of a view: a photograph on a flat board, which throws no shadow on itself."""
 
     shades_itself = False
 
     def __init__(self, key: EntryKey, resolution: int, cutout: Cutout) -> None:
         view = view_of(key.view)
-        self.card, self.natural, self.sun = card_of(cutout, *key), cutout.natural, view.sun
-        self.samples, self.colors = seen_by(camera(resolution, view), self.card, supersampling(resolution))
-        self.brightness = brightness(self.card, self.colors)
-        normals = np.broadcast_to(self.card.normal, self.samples.world.shape)
+        self.board, self.natural, self.sun = make_billboard(cutout, *key), cutout.natural, view.sun
+        self.samples, self.colors = trace_billboard(camera(resolution, view), self.board, supersampling(resolution))
+        self.brightness = brightness(self.board, self.colors)
+        normals = np.broadcast_to(self.board.normal, self.samples.world.shape)
         self.light_points = receiving_points(self.samples.world, normals, self.sun)
-        self.shadows = card_shadow(self.card, self.sun)
+        self.shadows = billboard_shadow(self.board, self.sun)
 
     def skin(self, texture: str) -> Skin:
         """Return the photograph's own colours if the cut-out is natural, else the texture's colours with the
         photograph's brightness."""
         if self.natural:
-            return card_skin(self.colors)
-        return card_skin(painted(load_texture(texture), self.samples.body, self.brightness))
+            return matte_skin(self.colors)
+        return matte_skin(np.clip(load_texture(texture).colors(self.samples.body) * self.brightness[:, None], 0, 1))
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """Return the share of the sun that the card's feet leave on ground points (in light space)."""
-        return contact(self.card, points, self.sun)
+        """Return the share of the sun that the board's feet leave on ground points (in light space)."""
+        return contact(self.board, points, self.sun)
 
 
-Standing = Body | StandingCard
+Renderable = BodyObject | BillboardObject
 
 
-def standing(key: EntryKey, resolution: int, cutouts: Mapping[str, str]) -> Standing:
+def renderable(key: EntryKey, resolution: int, cutouts: Mapping[str, str]) -> Renderable:
     """Make the body or cut-out that `key` describes. `cutouts` maps the world's cut-outs to their hashes."""
     if key.animal in cutouts:
-        return StandingCard(key, resolution, load_cutout(cutouts[key.animal]))
-    return Body(key, resolution)
+        return BillboardObject(key, resolution, load_cutout(cutouts[key.animal]))
+    return BodyObject(key, resolution)
 
 
 def mesh_in_slot(key: EntryKey) -> tuple[Mesh, Pose]:
     """Return the mesh and pose of the modelled animal that `key` describes."""
-    return animal_mesh(load_animal(key.animal)), place(*key)
+    return animal_mesh(load_animal(key.animal)), pose_in_slot(*key)
