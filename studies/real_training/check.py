@@ -165,6 +165,8 @@ def report_states(study: Any) -> int:
     for name in dict.fromkeys(name for together in study.sources for name in split_sources(together)):
         place = opening_of(study, name, DEFAULT, KeptOut()).place(name, one_node)
         there.append(print_state(f"source {name}", state(sources.load_source(name), place)))
-    for bench in benchmark_states(benchmarks.load_benchmarks(study.benchmarks), Place(study.data_root, folders=study.folders)):
+    for bench in benchmark_states(
+        benchmarks.load_benchmarks(study.benchmarks), Place(study.data_root, folders=study.folders)
+    ):
         there.append(print_state(f"benchmark {bench.name}", bench, f", {bench.records} records"))
     return int(not all(there))
