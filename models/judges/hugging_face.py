@@ -36,7 +36,7 @@ class HuggingFaceModel:
     ) -> Iterator[tuple[Question, Answer]]:
         """Yield each question with its answer. Raises `UserError` if the model can't be loaded or asked."""
         if self.loaded is None:
-            self.loaded = load_model(self.place, self.device)
+            self.loaded = load_judge_model(self.place, self.device)
         for question in questions:
             image = None if question.image is None else Image.fromarray(picture(question.image))
             ask = self.likelihood if question.reply else self.word_likelihoods
@@ -106,7 +106,7 @@ def append_reply(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tenso
 
 
 @quiet()
-def load_model(place: str, device: str) -> tuple[Any, Any]:
+def load_judge_model(place: str, device: str) -> tuple[Any, Any]:
     """Load the model and its processor; raises for a model with a separate decoder."""
     try:
         from transformers import AutoModelForImageTextToText, AutoProcessor

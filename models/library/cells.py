@@ -31,7 +31,7 @@ def cell_result(cell: Path) -> dict[str, Any]:
     return result_in(cell, CellFile) or {}
 
 
-def cell_place(cell: Path) -> dict[str, Any]:
+def place_of_cell(cell: Path) -> dict[str, Any]:
     """The place of a cell in its study: axes and seed, by their names in its result."""
     result = cell_result(cell)
     return {axis: result[axis] for axis in (*result.get("axes", ()), "seed") if axis in result}
@@ -40,7 +40,7 @@ def cell_place(cell: Path) -> dict[str, Any]:
 def find_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> Path:
     """The checkpoint of the one cell that has the wanted model, axes, seed or settings (such as `options.dim`); raises
     if no cell or several match."""
-    places = {f: {"model": short_name(scorer_config(f).model), **cell_place(f.parent)} for f in folders}
+    places = {f: {"model": short_name(scorer_config(f).model), **place_of_cell(f.parent)} for f in folders}
     known = places if all_in(wanted, places) else with_settings(places)
     for axis, value in wanted.items():
         choose(f"axis of {name}", axis, list(dict.fromkeys(axis for place in known.values() for axis in place)))

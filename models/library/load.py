@@ -18,7 +18,7 @@ from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, ScorerSource
 from menagerie.models.library.trainings import find_training
 from menagerie.models.registry import check_scorer, is_own, same_scorer, spec_of
-from menagerie.models.towers.build import check_pretrained, check_towers, open_clip_architectures
+from menagerie.models.towers.build import check_pretrained_weights, check_towers, open_clip_architectures
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.models.towers.preparation import tags_of
 from menagerie.models.towers.weight_file import check_no_adapter
@@ -155,5 +155,5 @@ def open_clip_source(name: str) -> OpenCLIP:
     if weights and not Path(file_and_tag(weights)[0]).is_file() and weights not in tags:
         raise UserError(f"{weights!r} is no file and no weights of {architecture}{nearest(weights, tags)}")
     if weights:
-        check_pretrained(TowerConfig(architecture, weights))
+        check_pretrained_weights(TowerConfig(architecture, weights))
     return OpenCLIP(name, architecture, weights)

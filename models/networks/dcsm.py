@@ -163,7 +163,7 @@ class DCSMScorer(Scorer):
         if len(self.functional):
             vectors = F.pad(self.functional, (0, 0, 1, 0))[texts.words].transpose(1, 2)
             cosines = torch.where(texts.words[:, None] > 0, vectors, cosines)
-        maps = standardise(cosines, texts.present[:, None])
+        maps = standardise_maps(cosines, texts.present[:, None])
         return self.network(maps.flatten(0, -3)[:, None]).reshape(maps.shape[:-2])
 
     def image_parts(self, embedding: Float[Tensor, "n i d"], tokens: Layer | None) -> dict[str, Layer]:
@@ -197,7 +197,7 @@ def map_network(rows: int, columns: int, channels: int, hidden: int) -> nn.Seque
     return layers.to(memory_format=torch.channels_last)
 
 
-def standardise(maps: Float[Tensor, "*b i t"], present: Bool[Tensor, "m 1 t"]) -> Float[Tensor, "*b i t"]:
+def standardise_maps(maps: Float[Tensor, "*b i t"], present: Bool[Tensor, "m 1 t"]) -> Float[Tensor, "*b i t"]:
     """Scale each map to mean 0 and deviation 1 over its present columns; all others become 0."""
     count = present.sum((-2, -1), keepdim=True) * maps.shape[-2]
     centred = (maps - (maps * present).sum((-2, -1), keepdim=True) / count) * present

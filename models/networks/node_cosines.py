@@ -64,7 +64,7 @@ class NodeCosines(torch.autograd.Function):
         wanted = phrases[nodes.flatten()]
         cosines = keys.new_empty(len(keys), *nodes.shape)
         for some, k, v in zip(*(part.split(chunk) for part in (cosines, keys, values)), strict=True):
-            slots, _ = unit_slots(patch_shares(queries, defaults, k, nodes, present).of_nodes, v)
+            slots, _ = unit_slots(compete_for_patches(queries, defaults, k, nodes, present).of_nodes, v)
             some.copy_(torch.einsum("ijd,jd->ij", slots, wanted).view_as(some))
         return cosines
 
@@ -78,7 +78,7 @@ class NodeCosines(torch.autograd.Function):
         for g, k, v, gk, gv in zip(
             *(part.split(ctx.chunk) for part in (gradient, keys, values, of_keys, of_values)), strict=True
         ):
-            share = patch_shares(queries, defaults, k, nodes, present)
+            share = compete_for_patches(queries, defaults, k, nodes, present)
             slots, norm = unit_slots(share.of_nodes, v)
             g = g.flatten(1)[..., None]
             of_phrases.index_add_(0, rows, (g * slots).sum(0))
@@ -97,7 +97,7 @@ class NodeCosines(torch.autograd.Function):
         return *grads, None, None, None
 
 
-def patch_shares(
+def compete_for_patches(
     queries: Float[Tensor, "u d"],
     defaults: Float[Tensor, "t d"],
     keys: Float[Tensor, "i p d"],

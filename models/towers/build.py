@@ -60,10 +60,10 @@ def check_towers(config: TowerConfig) -> None:
                 f"resolution {config.resolution} is not a multiple of {config.architecture}'s {what} {step}"
             )
     elif config.pretrained and config.load:
-        check_pretrained(config)
+        check_pretrained_weights(config)
 
 
-def check_pretrained(config: TowerConfig) -> None:
+def check_pretrained_weights(config: TowerConfig) -> None:
     """Raise for weights that aren't available or can't be read, and for a file without known preparation."""
     weights, _ = file_and_tag(config.pretrained)
     if config.architecture in paired.TEXTS_OF:

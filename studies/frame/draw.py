@@ -187,7 +187,7 @@ def named(part: Named) -> dict[str, Any]:
 def marked(text: str) -> Markup:
     """Escape a text for pages; what stands in backticks becomes embedding."""
     pieces = (
-        Markup("<embedding>{}</embedding>").format(its) if k % 2 else escape(its)
+        Markup("<code>{}</code>").format(its) if k % 2 else escape(its)
         for k, its in enumerate(text.split("`"))
     )
     return Markup("").join(pieces)

@@ -13,7 +13,7 @@ from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.carry_over import check_carry_over
 from menagerie.models.checkpoint import scorer_config
-from menagerie.models.library.cells import cell_place
+from menagerie.models.library.cells import place_of_cell
 from menagerie.models.library.load import find_checkpoints
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import negatives_of
@@ -82,7 +82,7 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
     if not of_model:
         there = ", ".join(sorted(set(models.values())))
         raise UserError(f"--from {name}: it has no {model}, only {there}; leave {model} out of --models")
-    seeds = {folder: str(cell_place(folder.parent).get("seed")) for folder in of_model}
+    seeds = {folder: str(place_of_cell(folder.parent).get("seed")) for folder in of_model}
     same = of_model if len({*seeds.values()}) == 1 else [folder for folder in of_model if seeds[folder] == str(seed)]
     if not same:
         there = ", ".join(sorted({*seeds.values()}))
@@ -97,7 +97,7 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
 
 def cell_place_text(folder: Path) -> str:
     """Describe the place of a checkpoint's cell in its study."""
-    return ", ".join(f"{axis} {value}" for axis, value in cell_place(folder.parent).items()) or "a lone checkpoint"
+    return ", ".join(f"{axis} {value}" for axis, value in place_of_cell(folder.parent).items()) or "a lone checkpoint"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.trained_on import Training
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.library.cells import cell_place
+from menagerie.models.library.cells import place_of_cell
 from menagerie.models.library.judged import JudgeSource, check_key, find_judges
 from menagerie.models.library.load import checkpoint, find_checkpoints, find_source
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, ScorerSource
@@ -86,10 +86,10 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
     if len(folders) < 2:
         source = find_source(name, code, towers)
         if isinstance(source, Checkpoint):
-            return [cell_model(name, source, cell_place(source.folder.parent))]
+            return [cell_model(name, source, place_of_cell(source.folder.parent))]
         return [Model(name, source)]
     sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
-    places = [cell_place(folder.parent) for folder in folders]
+    places = [place_of_cell(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
     differing = [dict(item for item in place.items() if item not in same) for place in places]
     labels = [cell_model(name, source, place).label for source, place in zip(sources, differing, strict=True)]

@@ -19,7 +19,7 @@ from menagerie.envs.core.pictures import read_upright
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.models.kept_states import keep_state
-from menagerie.models.library.cells import cell_place
+from menagerie.models.library.cells import place_of_cell
 from menagerie.models.library.load import find_source
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.pictures import FramedBenchmark, frame_images, picture_of
@@ -268,12 +268,12 @@ def test_renamed_cell_is_refused(tmp_path):
     """By whoever reads its result."""
     write_cell(tmp_path, "abc", "clip", {"pairs": 0.2}, {})
     cell = (tmp_path / "cells/abc").rename(tmp_path / "cells/best")
-    for read in (read_result, cell_place):
+    for read in (read_result, place_of_cell):
         with pytest.raises(UserError, match=r"is the result of cell abc; put it back there, or move .* out of 'cells'"):
             read(cell)
     moved = cell.rename(tmp_path / "best")
     assert read_result(moved)["id"] == "abc"
-    assert cell_place(moved) == {"pairs": 0.2}
+    assert place_of_cell(moved) == {"pairs": 0.2}
 
 
 def test_step_loads_a_kept_state_of_the_cell(tmp_path):

@@ -21,7 +21,7 @@ from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.library.load import find_source
-from menagerie.models.towers.build import check_pretrained
+from menagerie.models.towers.build import check_pretrained_weights
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.preparation import preparation_of, towers_to_record
 from menagerie.models.towers.weight_file import check_weight_file
@@ -70,7 +70,7 @@ def test_weight_files_are_prepared_like_the_tags_of_their_architecture(file):
             continue
         refused.add(name)
         with pytest.raises(UserError, match=f"the weights of {name} aren't all prepared alike.*FILE@TAG.*FILE@default"):
-            check_pretrained(TowerConfig(name, str(file)))
+            check_pretrained_weights(TowerConfig(name, str(file)))
     assert refused == DIFFERENT
     assert agree > 90
 
@@ -82,9 +82,9 @@ def test_weights_with_either_activation_need_a_tag_or_another_architecture(archi
     assert preparation_of(TowerConfig(f"{architecture}-quickgelu", str(file))).quick_gelu
     assert not preparation_of(TowerConfig(architecture, f"{file}@default")).quick_gelu
     with pytest.raises(UserError, match="did you mean 'openai'"):
-        check_pretrained(TowerConfig(architecture, f"{file}@opnai"))
+        check_pretrained_weights(TowerConfig(architecture, f"{file}@opnai"))
     with pytest.raises(UserError, match="unknown pretrained weights 'openai@default'"):
-        check_pretrained(TowerConfig(architecture, "openai@default"))
+        check_pretrained_weights(TowerConfig(architecture, "openai@default"))
 
 
 def test_open_clip_is_pinned_below_untried_versions():
@@ -153,7 +153,7 @@ def test_weight_files_without_tensors_at_the_top_are_refused(kind, tmp_path):
     content, reason = WRONG[kind]
     torch.save(content, tmp_path / "weights.pt")
     with pytest.raises(UserError, match=reason) as error:
-        check_pretrained(TowerConfig("ViT-B-32-quickgelu", str(tmp_path / "weights.pt")))
+        check_pretrained_weights(TowerConfig("ViT-B-32-quickgelu", str(tmp_path / "weights.pt")))
     text = str(error.value)
     assert text.startswith(f"the weights {tmp_path}/weights.pt ")
     assert "\n" not in text
