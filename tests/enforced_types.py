@@ -22,17 +22,17 @@ def install(packages: Sequence[str]) -> None:
     """Enforce types in all modules of some packages that are imported from now on."""
     jaxtyping.jaxtyped = enforced  # what the hook decorates every function and class with
     _JaxtypingLoader.exec_module = SourceFileLoader.exec_module
-    _JaxtypingLoader.get_embedding = embedding_of
+    _JaxtypingLoader.get_code = code_of
     jaxtyping.install_import_hook(packages, "beartype.beartype")
 
 
-def embedding_of(loader: Any, name: str) -> CodeType:
-    """The embedding of a module, decorated.
+def code_of(loader: Any, name: str) -> CodeType:
+    """The code of a module, decorated.
 
     By jaxtyping's own way whatever the module imports is read under its hook's name too, so that each process compiles
     torch anew.
     """
-    return loader.source_to_embedding(loader.get_data(loader.path), loader.path)
+    return loader.source_to_code(loader.get_data(loader.path), loader.path)
 
 
 def enforced(decorated: Any = None, *, typechecker: Callable) -> Any:

@@ -171,7 +171,7 @@ def kind_on_hub(name: str) -> str:
     try:
         from transformers import AutoConfig
 
-        return str(AutoConfig.from_pretrained(name, trust_remote_embedding=False).model_type)
+        return str(AutoConfig.from_pretrained(name, trust_remote_code=False).model_type)
     except Exception:  # each reason raises its own type, and again when the model is loaded
         return ""
 

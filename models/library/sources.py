@@ -80,7 +80,7 @@ class Checkpoint(Source):
 
 @dataclass(frozen=True)
 class OpenCLIP(Source):
-    """An architecture of open_clip with its weights: a tag, a local file (FILE, FILEthingAG), or "" for random ones."""
+    """An architecture of open_clip with its weights: a tag, a local file (FILE, FILE@TAG), or "" for random ones."""
 
     name: str
     architecture: str

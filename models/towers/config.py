@@ -15,7 +15,7 @@ class TowerConfig:
     architecture: str = "mini"
     """Name in `SMALL_TOWERS`, or any open_clip architecture, such as ViT-B-16."""
     pretrained: str = ""
-    """open_clip's tag of pretrained weights, or a local file of them, FILE or FILEthingAG
+    """open_clip's tag of pretrained weights, or a local file of them, FILE or FILE@TAG
     (models/towers/preparation.py); empty trains from scratch."""
     resolution: int = 64
     """Side of the square images, in pixels."""
@@ -38,7 +38,7 @@ class TextSpace:
 
 
 def file_and_tag(pretrained: str) -> tuple[str, str]:
-    """Split FILEthingAG; the second part is empty for a tag or a file alone."""
+    """Split FILE@TAG; the second part is empty for a tag or a file alone."""
     given = None if Path(pretrained).is_file() else FILE_AND_TAG.fullmatch(pretrained)
     return (given[1], given[2]) if given else (pretrained, "")
 

@@ -109,19 +109,19 @@ class Parts(NamedTuple):
 
 @quiet()
 def load_parts(name: str) -> Parts:
-    """Load model, tokenizer and image processor from a folder or a name on the hub; no embedding found there is run."""
+    """Load model, tokenizer and image processor from a folder or a name on the hub; no code found there is run."""
     try:
         from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
     except ImportError as error:
         raise UserError(f"{name} needs transformers: pip install 'binding-menagerie[huggingface]'") from error
     try:
-        kind = AutoConfig.from_pretrained(name, trust_remote_embedding=False).model_type
+        kind = AutoConfig.from_pretrained(name, trust_remote_code=False).model_type
         if kind not in MASKED:
             raise UserError(f"{name} is a {kind!r} of Hugging Face; this reads {' and '.join(MASKED)}")
-        model, read = AutoModel.from_pretrained(name, trust_remote_embedding=False, output_loading_info=True)
+        model, read = AutoModel.from_pretrained(name, trust_remote_code=False, output_loading_info=True)
         check_whole(name, read["missing_keys"], read["unexpected_keys"])
         loaders = (AutoTokenizer, AutoImageProcessor)
-        tokenizer, pictures = (loader.from_pretrained(name, trust_remote_embedding=False) for loader in loaders)
+        tokenizer, pictures = (loader.from_pretrained(name, trust_remote_code=False) for loader in loaders)
     except UserError:
         raise
     except Exception as error:  # a missing file, another version, no network: each raises its own type

@@ -1,7 +1,7 @@
 """Architectures of ours in open_clip's format: an image tower of timm beside the text tower of an open_clip
 architecture. OC-CLIP's larger model has DINOv2's ViT-B/14 and the text tower of a ViT-B/16 (section 4.2).
 
-Weights are named TEXT+IMAGE. TEXT is open_clip's tag or a file (FILEthingAG: images are prepared as for TAG); IMAGE is
+Weights are named TEXT+IMAGE. TEXT is open_clip's tag or a file (FILE@TAG: images are prepared as for TAG); IMAGE is
 timm's tag or a file. Without +IMAGE timm's default weights are taken.
 """
 
@@ -31,7 +31,7 @@ class Weights(NamedTuple):
     """The weights of both towers, as tags or files."""
 
     text: str
-    """open_clip's tag, or a file, FILE or FILEthingAG."""
+    """open_clip's tag, or a file, FILE or FILE@TAG."""
     image: str
     """timm's tag, or a file."""
 

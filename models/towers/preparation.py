@@ -2,7 +2,7 @@
 
 open_clip knows this for its own weights, by tag, but treats files like OpenAI's weights. Here a file is treated like
 open_clip's weights of the same architecture, if all of these are prepared alike. If they aren't, the user writes
-FILEthingAG, the tag of the weights that the file resembles, or FILE@default for open_clip's default.
+FILE@TAG, the tag of the weights that the file resembles, or FILE@default for open_clip's default.
 """
 
 from dataclasses import replace
@@ -54,7 +54,7 @@ def recorded(towers: TowerConfig, elsewhere: bool = False) -> TowerConfig:
     is the default.
 
     With `elsewhere`, for a place where the file may not exist, a file that is prepared by default gets @default if its
-    own name looks like FILEthingAG.
+    own name looks like FILE@TAG.
     """
     if towers.architecture in paired.TEXTS_OF:
         texts, separator, image = towers.pretrained.partition(paired.SEPARATOR)

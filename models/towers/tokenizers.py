@@ -151,7 +151,7 @@ def hugging_face_tokenizer(name: str) -> Any:
     try:
         from transformers import AutoTokenizer
 
-        return AutoTokenizer.from_pretrained(name, trust_remote_embedding=False)
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except ImportError as error:
         raise UserError(f"tokenizer 'hf:{name}' needs transformers: pip install transformers") from error
     except (OSError, ValueError) as error:

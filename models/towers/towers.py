@@ -1,6 +1,6 @@
 """Image and text towers as scorers use them: tokens, pooled vectors, projections.
 
-Embedding that depends on the internals of open_clip's and timm's towers is mostly here, and in `build`, `fused` and
+Code that depends on the internals of open_clip's and timm's towers is mostly here, and in `build`, `fused` and
 `places` beside this module.
 """
 

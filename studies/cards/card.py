@@ -60,7 +60,7 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     name: str
     weights: str
-    """Hash of all that decides the model's scores: weights, settings, embedding."""
+    """Hash of all that decides the model's scores: weights, settings, source code."""
     about: str
     trained_on: str
     """What a study here trained the model on, and for how long; empty for other models."""

@@ -39,7 +39,7 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
 def is_started() -> bool:
     """Whether the file whose top level led to this call was started as a script; True if there is no such file."""
     frame = inspect.currentframe()
-    while frame and frame.f_embedding.co_name != "<module>":
+    while frame and frame.f_code.co_name != "<module>":
         frame = frame.f_back
     return frame is None or frame.f_globals["__name__"] == "__main__"
 

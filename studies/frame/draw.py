@@ -185,9 +185,9 @@ def named(part: Named) -> dict[str, Any]:
 
 
 def marked(text: str) -> Markup:
-    """Escape a text for pages; what stands in backticks becomes embedding."""
+    """Escape a text for pages; what stands in backticks becomes code."""
     pieces = (
-        Markup("<embedding>{}</embedding>").format(its) if k % 2 else escape(its)
+        Markup("<code>{}</code>").format(its) if k % 2 else escape(its)
         for k, its in enumerate(text.split("`"))
     )
     return Markup("").join(pieces)

@@ -5,7 +5,7 @@ A part gets the records that it shows, already narrowed, and the names of the la
 and so on. It doesn't know the study. A study that needs more than a part's options allow makes its own `OwnFigure` or
 `Rows`.
 
-Texts outside tables may have `embedding` in backticks. Files of tables are NAME.csv, with each number in a cell of its
+Texts outside tables may have `code` in backticks. Files of tables are NAME.csv, with each number in a cell of its
 own, and NAME.tex in the study's folder, those of figures figures/NAME.png, .svg and .csv."""
 
 import re

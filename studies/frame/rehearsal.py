@@ -35,7 +35,7 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
     """Make a user's page once from invented results of all arms, and raise for names or labels in it that don't exist.
     Do nothing for studies that ship, for more than `MOST` arms, if some arms aren't training runs, and for studies that
     `prepare` what their plan needs: the arms known before aren't those of the page."""
-    file = getattr(getattr(type(study).page, "__embedding__", None), "co_filename", "")
+    file = getattr(getattr(type(study).page, "__code__", None), "co_filename", "")
     ships = not file or Path(file).resolve().is_relative_to(OURS)
     prepares = type(study).prepare is not AnyStudy.prepare
     if ships or prepares or len(arms) > MOST or not all(isinstance(arm.cell, Cell) for arm in arms):

@@ -26,7 +26,7 @@ from menagerie.envs.core.records import KEY, MARK, text_digest
 
 Place = str | BaseStorage
 """Where trials are kept: a journal file, a URL, or a storage of Optuna's."""
-JOURNAL = b'{"op_embedding"'  # how Optuna's journals begin
+JOURNAL = b'{"op_code"'  # how Optuna's journals begin
 
 
 def opened(place: Place) -> BaseStorage:
@@ -219,7 +219,7 @@ class Journal(BaseJournalBackend):
         """Read the log in a line; returns it without its digest."""
         try:
             log = parse_json(line, self)
-            if not isinstance(log, dict) or "op_embedding" not in log:
+            if not isinstance(log, dict) or "op_code" not in log:
                 raise Unreadable(f"{self} is no line of a journal")
             digest = log.pop(KEY, None)
             spoilt = any(isinstance(value, str) and value.startswith(MARK) for value in log.values())

@@ -244,7 +244,7 @@ class ModelOptions(ScorersOption):
     architecture: Annotated[str, MODEL, FIRST] = "micro"
     """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
     pretrained: Annotated[str, MODEL] = ""
-    """open_clip's tag of pretrained weights, or a local FILE of them; FILEthingAG where the architecture's
+    """open_clip's tag of pretrained weights, or a local FILE of them; FILE@TAG where the architecture's
     weights expect differently prepared images (docs/api.md). Empty trains from scratch."""
     tokenizer: Annotated[str, MODEL] = ""
     """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""

@@ -84,7 +84,7 @@ def test_no_room_for_weights_is_one_line(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_checkpoint_never_decides_what_embedding_runs(tmp_path):
+def test_a_checkpoint_never_decides_what_code_runs(tmp_path):
     save_checkpoint(tmp_path, "clip", scorer("clip"))
     (tmp_path / "evil.py").write_text("raise SystemExit('ran')")
     rewrite_config(tmp_path, model=f"{tmp_path}/evil.py:X")

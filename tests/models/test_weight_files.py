@@ -70,7 +70,7 @@ def test_a_file_of_any_architecture_is_read_as_its_tags_are(file):
             continue
         refused.add(name)
         with pytest.raises(
-            UserError, match=f"the weights of {name} aren't all prepared alike.*FILEthingAG.*FILE@default"
+            UserError, match=f"the weights of {name} aren't all prepared alike.*FILE@TAG.*FILE@default"
         ):
             check_weights(TowerConfig(name, str(file)))
     assert refused == DIFFERENT

@@ -261,7 +261,7 @@ def test_a_front_goes_through_what_no_other_beats_and_is_judged_elsewhere(record
 
 
 def test_texts_are_escaped_and_have_embedding():
-    assert marked("a < b: `x<y>`") == "a &lt; b: <embedding>x&lt;y&gt;</embedding>"
+    assert marked("a < b: `x<y>`") == "a &lt; b: <code>x&lt;y&gt;</code>"
 
 
 def test_a_page_begins_with_its_sentences_and_one_figure(swaps):
@@ -303,7 +303,7 @@ def test_a_page_says_what_all_pages_say(records, tmp_path):
         "One of them binds.",
         'alt="All."',
         "15 of 19 runs",
-        "Said <embedding>here</embedding>.",
+        "Said <code>here</code>.",
     ]
     assert [text.index(its) for its in order] == sorted(text.index(its) for its in order)
     for said in ("its loss at step 7 is nan", "seed 3", "OC-CLIP", "unseen pairs", "text score"):

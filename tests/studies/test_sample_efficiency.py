@@ -39,7 +39,7 @@ def test_a_run_ends_with_its_report(study):
     report = (study / "report.html").read_text()
     figures = {path.stem for path in (study / "figures").glob("*.png")}
     assert {"fronts", "map", "history", "parallel-1", "parallel-2"} <= figures
-    assert "<embedding>validation</embedding>" in report
+    assert "<code>validation</code>" in report
     assert f"fewer than {FEWEST} finished settings" in report, "three trials say nothing of what mattered"
     for name in ("pareto_fronts", "hypervolumes", "targets"):
         assert r"\begin{table}" in (study / f"{name}.tex").read_text()

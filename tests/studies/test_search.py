@@ -215,11 +215,11 @@ def test_a_line_that_a_dying_writer_left_is_cut_off(tmp_path):
     journal, runs = tmp_path / "j.log", Runs(tmp_path / "a")
     cheap().follow(runs, str(journal), runs.judge)
     whole = journal.read_bytes()
-    journal.write_bytes(whole + b'{"op_embedding": 6, "wor')
+    journal.write_bytes(whole + b'{"op_code": 6, "wor')
     opened_anew(journal)
     runs.step(cheap(), str(journal), 100)
     runs.step(cheap(), str(journal), 100)
-    assert journal.read_bytes().startswith(whole + b'{"op_embedding"')
+    assert journal.read_bytes().startswith(whole + b'{"op_code"')
 
 
 def opened_anew(journal):
