@@ -30,7 +30,14 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes, matters, model_of, rows_of
+from menagerie.studies.analysis.ablation_rows import (
+    ablation_spec,
+    base_row,
+    matters,
+    model_in_line,
+    parse_line,
+    requested_rows,
+)
 from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, recipe_line, without_recipe
@@ -84,7 +91,7 @@ class AblationStudy(Study):
 
     @property
     def spec(self) -> ScorerSpec:
-        return ablated(self.model)
+        return ablation_spec(self.model)
 
     @property
     def title(self) -> str:
@@ -93,7 +100,7 @@ class AblationStudy(Study):
     @property
     def lines(self) -> Mapping[str, str]:
         """The options that each row changes, by the row's name."""
-        return rows_of(self.model, self.rows).lines
+        return requested_rows(self.model, self.rows).lines
 
     @cached_property
     def grids(self) -> dict[str, SplitStudy]:
@@ -130,7 +137,7 @@ class AblationStudy(Study):
 
     @property
     def models_of_rows(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(model_of(self.spec, line) for line in self.lines.values()))
+        return tuple(dict.fromkeys(model_in_line(self.spec, line) for line in self.lines.values()))
 
     def with_recipe(self, recipe: SplitRecipe) -> "AblationStudy":
         return replace(self, base=recipe, hold_out=recipe.hold_out)
@@ -175,7 +182,7 @@ class AblationStudy(Study):
         """Return a run of a row. If the row changes the training recipe, a stage that is trained before the model
         itself keeps its own recipe."""
         grid, line = self.grids[split], self.lines[row]
-        model, values = model_of(self.spec, line), changes(self.spec, line)
+        model, values = model_in_line(self.spec, line), parse_line(self.spec, line)
         training = {item.name: values.pop(item.name) for item in fields(Recipe) if item.name in values}
         try:
             place = {name: getattr(grid, name)[0] for name in FRACTIONS} | values
@@ -195,7 +202,9 @@ class AblationStudy(Study):
             axes = next(arm.cell.axes for arm in self.arms if arm.labels["split"] == split)
             notes[f"{split} cell"] = f"{place_line(grid, axes)}; {recipe_line(grid, self.model)}"
             notes[f"{split} recipes"] = self.grid(split)[1]
-        notes |= {f"row {row}": f"left out: {why}" for row, why in rows_of(self.model, self.rows).left_out.items()}
+        notes |= {
+            f"row {row}": f"left out: {why}" for row, why in requested_rows(self.model, self.rows).left_out.items()
+        }
         return {name: text for name, text in notes.items() if text}
 
     def page(self, records: "Records") -> "Iterable[Part]":

@@ -57,7 +57,7 @@ class Config:
     """Where cells are measured."""
 
 
-def read_config(run: Path) -> tuple[Path, list[Path]]:
+def read_run_config(run: Path) -> tuple[Path, list[Path]]:
     """Return the `--store` that a run was given, and its split files, if any. Raise if its config.json
     can't be read."""
     try:
@@ -92,7 +92,7 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
     return paths[0]
 
 
-def name_of(model: str, code: Sequence[str]) -> str:
+def loadable_name(model: str, code: Sequence[str]) -> str:
     """Return the name by which a cell's model can be loaded here; empty for a user's class that isn't among `code`."""
     from menagerie.models.registry import is_own, same_scorer
 
@@ -103,9 +103,9 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Looking]
     """Yield each finished cell whose code may be run, with its measuring job; print which are left out."""
     from menagerie.studies.measures.attention import Attention, Looking
 
-    store, given = read_config(config.run)
+    store, given = read_run_config(config.run)
     for arm, result in records.results:
-        if not (model := name_of(result["model"], config.code)):
+        if not (model := loadable_name(result["model"], config.code)):
             added = f"its file is run only if you add --code {result['model']}"
             print(f"{result['model']} is left out: {added}", flush=True)
             continue
@@ -121,7 +121,7 @@ def place_text(place: Mapping[str, Any]) -> str:
     return " ".join([str(place["model"]), *words, f"seed {place['seed']}"])
 
 
-def picture(path: Path, split: Path, row: Mapping[str, Any]) -> None:
+def draw_cell(path: Path, split: Path, row: Mapping[str, Any]) -> None:
     """Draw, for each scene whose maps `row` has, its image, the map of each query, and the attention to the default
     tokens. Write the picture to `path`."""
     from menagerie.envs.core.figures import write_png
@@ -161,19 +161,19 @@ def attention_sheet(
     return figure
 
 
-def run(config: Config) -> None:
+def measure_run(config: Config) -> None:
     """Measure all cells, print their results, and write the table."""
     from menagerie.studies.frame.records import read
     from menagerie.studies.measures.attention import MEASURED
     from menagerie.studies.runs.dispatch import run_jobs
 
-    read_config(config.run)  # raises for what is no run
+    read_run_config(config.run)  # raises for what is no run
     check_cluster(config.cluster, config.run)
     records = read(config.run)
     jobs = list(jobs_of(config, records))
     workers = config.workers or usable_cores()
     run_jobs([job for _, job in jobs], config.cluster, workers, config.run, lambda _: None)
-    table = [row for arm, job in jobs for row in rows_of(arm, job)]
+    table = [row for arm, job in jobs for row in measured_rows(arm, job)]
     if not table:
         print(f"nothing to measure: no finished cell of {config.run} has a model with attention that may be loaded")
         return
@@ -182,11 +182,11 @@ def run(config: Config) -> None:
     print(config.run / "attention.csv")
 
 
-def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
+def measured_rows(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
     """Print a cell's measurements and yield them as rows, each with the cell's place; then draw the cell's picture."""
-    from menagerie.studies.frame.measure import measured
+    from menagerie.studies.frame.measure import read_measured
 
-    rows = measured(job.cell, job.measure)
+    rows = read_measured(job.cell, job.measure)
     if not rows:
         print(f"{arm.cell.model} has no attention and is left out", flush=True)
         return
@@ -198,12 +198,12 @@ def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
         print(f"({row['n']} scenes{left})", flush=True)
         yield arm.place | row
     (shown,) = (row for row in rows if row["shown"])
-    picture(job.cell / "attention.png", job.split, shown)
+    draw_cell(job.cell / "attention.png", job.split, shown)
     print(f"picture: {job.cell / 'attention.png'}")
 
 
 def main() -> None:
-    run(read_options(Config, sys.argv[1:], started_as(), docstring(sys.modules[__name__])))
+    measure_run(read_options(Config, sys.argv[1:], started_as(), docstring(sys.modules[__name__])))
 
 
 if __name__ == "__main__":

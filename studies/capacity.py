@@ -86,7 +86,7 @@ class Capacity(SplitStudy):
             as_column(objects): f"training: {'one object' if objects[-1] == 1 else f'up to {objects[-1]} objects'}"
             for objects in self.trained
         }
-        names = {model: name_of(model) for model in records.labels("model")}
+        names = {model: model_title(model) for model in records.labels("model")}
         words = {"subset": tests | shared, "objects": shown, "model": names}
         swaps = records.where(task="swap", subset=tuple(tests))
         yield from self.answer(swaps)
@@ -138,12 +138,13 @@ class Capacity(SplitStudy):
             says = f"binds up to {bound[-1]} objects" if bound else "doesn't bind even two objects"
             parts = ", ".join(f"{n}: {100 * its.value:.1f} [{its.bounds}]" for n, its in rising.items())
             yield Sentence(
-                f"Trained on up to {max(self.most)} objects, {name_of(model)} {says} (at least {self.enough:.0%} of "
+                f"Trained on up to {max(self.most)} objects, {model_title(model)} {says} (at least {self.enough:.0%} "
+                f"of "
                 f"swaps right). Accuracy (%, chance 50) by number of objects: {parts}."
             )
 
 
-def name_of(model: str) -> str:
+def model_title(model: str) -> str:
     """A model's name in sentences."""
     return f"{title_of('oc-clip')} with our mends" if model == MENDED else title_of(model)
 

@@ -33,17 +33,17 @@ from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Rang
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.frame.adaptive import Course, halved, until_flat
+from menagerie.studies.frame.adaptive import Course, successive_halving, until_flat
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.costs import cost_of
+from menagerie.studies.frame.costs import run_cost
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import Study
 from menagerie.studies.pages.compute import page
-from menagerie.studies.runs.command_line import only, scorer_options
+from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.data import FRACTIONS
 
 GRIDS: Mapping[str, Mapping[str, Grid]] = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
@@ -123,7 +123,7 @@ class Compute(Study):
     def course(self, known: Known, split: str, model: Any) -> Course:
         """Return the runs of a model on a split so far, and what they chose. After each budget the better half of the
         setups goes on, with the first seed. Then the last setup is trained with rising budgets and all seeds."""
-        choosing = halved(
+        choosing = successive_halving(
             known, self.setups, self.budgets, lambda setup, steps: self.run(split, model, setup, 0, steps)
         )
         if choosing.waiting:
@@ -141,7 +141,7 @@ class Compute(Study):
 
     def run(self, split: str, model: Any, setup: Setup, seed: int, steps: int) -> Arm:
         """Return the run of a model with a setup and a budget."""
-        return run(self, split, model, setup, seed, steps)
+        return budget_arm(self, split, model, setup, seed, steps)
 
     def alike(self, arm: Arm) -> Hashable:
         """A key that is the same for runs whose steps cost the same."""
@@ -183,7 +183,7 @@ class Compute(Study):
 
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         cells = [other.cell for other, _ in records.results if self.alike(other) == self.alike(arm)]
-        return cost_of(arm.cell.trained_as, cells, records.out).columns | arm.cell.data.axes
+        return run_cost(arm.cell.trained_as, cells, records.out).columns | arm.cell.data.axes
 
     def page(self, records: Records) -> Iterator[Part]:
         courses = {
@@ -194,7 +194,7 @@ class Compute(Study):
 
 
 @cache
-def grid_of(study: Compute, split: str) -> Grid:
+def hardest_grid(study: Compute, split: str) -> Grid:
     """Return the grid of a split, reduced to its hardest cell or to the user's recipe."""
     kind = ("spatial" if study.base.relational else "binding") if study.base else choose("split", split, GRIDS)
     preset = GRIDS[kind][choose("preset of the grids", study.cell, GRIDS[kind])]
@@ -203,23 +203,25 @@ def grid_of(study: Compute, split: str) -> Grid:
     else:
         preset = replace(preset, pairs=(min(preset.pairs),), hard_negatives=(0.0,))
     alike = {name: getattr(study, name) for name in ("store", "device", "threads", "models")}
-    return replace(preset, **alike, tuned="", scorers=only(study.scorers, study.models))
+    return replace(preset, **alike, tuned="", scorers=only_models(study.scorers, study.models))
 
 
 def split_of(study: Compute, split: str, seed: int) -> SplitRecipe:
-    grid = grid_of(study, split)
-    return grid.split_of(seed, **place_of(grid))
+    grid = hardest_grid(study, split)
+    return grid.split_of(seed, **hardest_place(grid))
 
 
-def place_of(grid: Grid) -> dict[str, float]:
+def hardest_place(grid: Grid) -> dict[str, float]:
     return {name: getattr(grid, name)[0] for name in FRACTIONS}
 
 
 @cache
-def run(study: Compute, split: str, model: str, setup: Setup, seed: int, steps: int) -> Arm:
-    grid = grid_of(study, split)
+def budget_arm(study: Compute, split: str, model: str, setup: Setup, seed: int, steps: int) -> Arm:
+    grid = hardest_grid(study, split)
     varied = replace(grid, architecture=setup.architecture, recipe=study.recipe_of(setup, steps))
-    return varied.at(model, seed, **place_of(grid))._replace(labels={"split": split, **setup._asdict(), "steps": steps})
+    return varied.at(model, seed, **hardest_place(grid))._replace(
+        labels={"split": split, **setup._asdict(), "steps": steps}
+    )
 
 
 PRESETS: dict[str, Compute] = {

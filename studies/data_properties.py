@@ -110,7 +110,7 @@ class DataProperties(SplitStudy):
             choose("factor", name, OPTIONS)
             given = getattr(self, OPTIONS[name])
             if len(given) != 2 or given[0] > given[1]:
-                raise UserError(f"{flag(name)} must be two rising levels of {name}, got {given}")
+                raise UserError(f"{levels_flag(name)} must be two rising levels of {name}, got {given}")
         if 0 in (*self.attributes, *self.mentioned) or 1 in self.salient:
             raise UserError(
                 "with --attributes 0, --mentioned 0 or --salient 1 no caption of train mentions two objects with their "
@@ -122,7 +122,7 @@ class DataProperties(SplitStudy):
         for seed in range(self.seeds):
             for signs in design(len(self.factors)):
                 for model in self.models:
-                    yield run(self, model, seed, signs)
+                    yield design_arm(self, model, seed, signs)
 
     def place(self, signs: Signs) -> dict[str, Any]:
         """Return the value of every factor in a run of the design. Factors that aren't varied have the recipe's
@@ -146,7 +146,7 @@ class DataProperties(SplitStudy):
         return page(records, self.levels, self.enough)
 
 
-def flag(factor: str) -> str:
+def levels_flag(factor: str) -> str:
     """The option of a factor's levels, as users write it."""
     return f"--{OPTIONS[factor].replace('_', '-')}"
 
@@ -157,7 +157,7 @@ def up_to(most: int) -> tuple[int, ...]:
 
 
 @cache  # a plan is asked for again after every run
-def run(study: DataProperties, model: str, seed: int, signs: Signs) -> Arm:
+def design_arm(study: DataProperties, model: str, seed: int, signs: Signs) -> Arm:
     place = study.place(signs)
     training = {"steps": study.steps_of(place["batch"])}
     training["image_negatives"] = study.recipe.image_negatives or (study.together and place["hard_negatives"] > 0)

@@ -23,7 +23,7 @@ from menagerie.envs.core.validation import Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SEEN, TESTED, SpatialRecipe, subset_name
 from menagerie.models.recipe import Recipe
-from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, changes, met
+from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, opposite_share, rung_fields
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
@@ -72,11 +72,11 @@ class LeftRight(SplitStudy):
         for seed in range(self.seeds):
             for rung in self.rungs:
                 for model in self.models:
-                    yield self.at(model, seed, **changes(rung))._replace(labels={"rung": rung})
+                    yield self.at(model, seed, **rung_fields(rung))._replace(labels={"rung": rung})
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield where the path breaks, a figure of unseen pairs, a table for each group of rungs, and the claims."""
-        from menagerie.studies.frame.claims import claims
+        from menagerie.studies.frame.claims import claims_section
 
         swaps = records.where(task="swap")
         levels = swaps.where(subset=UNSEEN_PAIRS).estimates(("model", "rung"))
@@ -88,15 +88,17 @@ class LeftRight(SplitStudy):
             if chosen := tuple(rung for rung in rungs if rung in self.rungs):
                 yield Heading(title, text)
                 yield self.table(name, swaps, chosen)
-        yield from claims(self.verdicts(swaps), "points above 90 %, or above the other rung", CLAIMS)
+        yield from claims_section(self.verdicts(swaps), "points above 90 %, or above the other rung", CLAIMS)
 
     def table(self, name: str, swaps: Records, rungs: tuple[str, ...]) -> Table:
         """Return a table of rungs: accuracy on orders that training shows, on other orders and on unseen pairs; what
         each rung changes; and how often a batch has the opposite caption."""
-        cells = {(m, rung): self.at(m, 0, **changes(rung)).cell for m in self.models for rung in rungs}
+        cells = {(m, rung): self.at(m, 0, **rung_fields(rung)).cell for m in self.models for rung in rungs}
         beside = {
             "changes": {key: RUNGS[key[1]].says for key in cells},
-            "opposite in the batch": {k: f"{met(cell.data.recipe, cell.recipe):.1%}" for k, cell in cells.items()},
+            "opposite in the batch": {
+                k: f"{opposite_share(cell.data.recipe, cell.recipe):.1%}" for k, cell in cells.items()
+            },
         }
         found = swaps.where(subset=tuple(TESTS), rung=rungs)
         return Table(name, found, ("model", "rung"), intervals=True, beside=beside, words={"subset": TESTS})
@@ -121,19 +123,21 @@ class LeftRight(SplitStudy):
     def verdicts(self, swaps: Records) -> "list[Verdict]":
         """Judge what the paper claims of CLIP: at least 0.9 on unseen pairs, and less with fewer labels or one order of
         each pair."""
-        from menagerie.studies.frame.claims import points_above, verdict
-        from menagerie.studies.frame.estimate import compared
+        from menagerie.studies.frame.claims import make_verdict, points_above
+        from menagerie.studies.frame.estimate import compare_groups
 
         unseen = swaps.where(subset=UNSEEN_PAIRS)
         points = {rung: unseen.where(model="clip", rung=rung).points for rung in (FIRST, *FEWER)}
         if not len(points[FIRST]):
             return []
         level = unseen.where(model="clip", rung=FIRST).estimates(("model",))["clip",]
-        gaps = {rung: compared(points[rung], points[FIRST])[2] if len(points[rung]) else None for rung in FEWER}
-        first = verdict(
+        gaps = {rung: compare_groups(points[rung], points[FIRST])[2] if len(points[rung]) else None for rung in FEWER}
+        first = make_verdict(
             f"at least {CLAIMED:.0%} of unseen pairs right", FIRST, "unseen pairs", points_above(level, CLAIMED), 1
         )
-        others = (verdict(text, f"{FIRST}, not {rung}", "unseen pairs", gaps[rung], 1) for rung, text in FEWER.items())
+        others = (
+            make_verdict(text, f"{FIRST}, not {rung}", "unseen pairs", gaps[rung], 1) for rung, text in FEWER.items()
+        )
         return [first, *others]
 
 

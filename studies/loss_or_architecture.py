@@ -34,7 +34,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, STEPS, Range
 from menagerie.models.registry import spec_of
-from menagerie.studies.compute import Compute, Setup, grid_of, place_of, split_of
+from menagerie.studies.compute import Compute, Setup, hardest_grid, hardest_place, split_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import step_flops
@@ -135,7 +135,7 @@ class LossOrArchitecture(Compute):
                 yield arm
                 if kind.loss == "generative" and known.over(arm) and not known.diverged(arm):
                     at = kind, self.setup_of(arm), arm.cell.seed, arm.labels["steps"]
-                    yield from (run(self, split, *at, alpha) for alpha in self.alphas if alpha)
+                    yield from (combination_arm(self, split, *at, alpha) for alpha in self.alphas if alpha)
 
     def equally_dear(self, split: str, kind: Kind, setup: Setup | None) -> list[Arm]:
         """The runs in which a combination takes as many operations as CLIP takes in `equal_operations` steps."""
@@ -146,14 +146,14 @@ class LossOrArchitecture(Compute):
         return steps_for(self, split, kind, setup, budget)
 
     def run(self, split: str, model: Kind, setup: Setup, seed: int, steps: int) -> Arm:
-        return run(self, split, model, setup, seed, steps)
+        return combination_arm(self, split, model, setup, seed, steps)
 
     def alike(self, arm: Arm) -> Hashable:
         return (*super().alike(arm), *(arm.labels[name] for name in (*LEVELS, "negatives")))
 
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         kind = Kind(*(arm.labels[name] for name in Kind._fields))
-        first = run(self, arm.labels["split"], kind, self.setup_of(arm), 0, arm.labels["steps"])
+        first = combination_arm(self, arm.labels["split"], kind, self.setup_of(arm), 0, arm.labels["steps"])
         return super().measures(arm._replace(cell=first.cell), records)  # of one seed, as counting takes seconds
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
@@ -168,10 +168,10 @@ class LossOrArchitecture(Compute):
 
 
 @cache
-def run(
+def combination_arm(
     study: LossOrArchitecture, split: str, kind: Kind, setup: Setup, seed: int, steps: int, alpha: float = 0.0
 ) -> Arm:
-    grid = grid_of(study, split)
+    grid = hardest_grid(study, split)
     fused = kind.model == "fusion" and study.fused_device
     varied = replace(
         grid,
@@ -179,7 +179,7 @@ def run(
         recipe=study.recipe_of(setup, steps),
         device=study.fused_device if fused else study.device,
     )
-    arm = varied.at(kind.model, seed, **place_of(grid), **kind.options(setup.batch, alpha))
+    arm = varied.at(kind.model, seed, **hardest_place(grid), **kind.options(setup.batch, alpha))
     labels = {"split": split, **kind._asdict(), "alpha": alpha, **setup._asdict(), "steps": steps}
     return arm._replace(labels=labels)
 
@@ -189,7 +189,7 @@ def steps_for(study: LossOrArchitecture, split: str, kind: Kind, setup: Setup, b
     """How many steps of a combination take as many operations as `budget` steps of CLIP; None for too few steps to
     train."""
     clip = Kind("contrastive", "late", "pooled", min(setup.batch - 1, max(study.negatives)))
-    own, its = (step_flops(run(study, split, each, setup, 0, budget).cell) for each in (kind, clip))
+    own, its = (step_flops(combination_arm(study, split, each, setup, 0, budget).cell) for each in (kind, clip))
     first = study.singles_steps
     steps = first + round((first * (its[0] - own[0]) + (budget - first) * its[1]) / own[1])
     enough = steps - round(study.decay * steps) > max(first, study.warmup)

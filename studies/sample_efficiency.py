@@ -76,7 +76,7 @@ class Config(SampleStudy):
         values = [score for score in scores if score is not None]
         over = len(values) == len(scores)
         diverged = any(known.diverged(arm) for arm in chosen)
-        accuracy = over_seeds(self, values) if over and not diverged else None
+        accuracy = judge_accuracy(self, values) if over and not diverged else None
         return Judged(arms, chosen, values, accuracy, diverged, **more)
 
     def converged(self, known: Known, model: str, setting: Setting) -> Judged:
@@ -119,7 +119,7 @@ class Config(SampleStudy):
     def search(self, question: str, model: str) -> "Search":
         """Return one of a model's two searches. Its first trials are the same for all models: the setting of the space
         that is nearest to all data, which says whether the target can be reached, then evenly spread settings."""
-        from menagerie.studies.frame.sampling import BoundarySampler, SpaceSampler, from_cube, spread, to_cube
+        from menagerie.studies.frame.sampling import BoundarySampler, SpaceSampler, from_cube, spread_points, to_cube
         from menagerie.studies.frame.search import Search
 
         space, count = self.space, max(3, self.trials // 3)
@@ -137,7 +137,7 @@ class Config(SampleStudy):
             *(f"{self.study or 'sample_efficiency'} {question} {model}", space, self.trials, self.trials_at_once),
             directions=("minimize", "maximize"),
             sampler=sampler,
-            first=[nearest, *spread(space, count - 1, self.sampler_seed)][:count],
+            first=[nearest, *spread_points(space, count - 1, self.sampler_seed)][:count],
             settings={"question": question} | self.decisive(model),
         )
 
@@ -176,7 +176,7 @@ class Config(SampleStudy):
         return {f"recipe of {m}": recipe_line(self, m, self.training_of(m, None)) for m in self.models}
 
 
-def over_seeds(study: Config, values: Sequence[float]) -> float:
+def judge_accuracy(study: Config, values: Sequence[float]) -> float:
     """Return the accuracy by which a setting is judged: the median over seeds, which one lucky seed of three doesn't
     move. With budgets it's the mean, which has an interval for new seeds."""
     return float((statistics.mean if study.budgets else statistics.median)(values))
@@ -184,7 +184,7 @@ def over_seeds(study: Config, values: Sequence[float]) -> float:
 
 def out_of_reach(study: Config, values: Sequence[float]) -> bool:
     """Whether a setting will miss the target, whatever the remaining seeds reach."""
-    return over_seeds(study, [*values, *[1.0] * (study.seeds - len(values))]) < study.target
+    return judge_accuracy(study, [*values, *[1.0] * (study.seeds - len(values))]) < study.target
 
 
 def fewest_to_miss(study: Config) -> int:

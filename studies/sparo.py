@@ -24,7 +24,7 @@ from menagerie.envs.core.validation import RUNS, SHARE, Range, option
 from menagerie.generators.captions.hard_negatives.tasks import TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes
+from menagerie.studies.analysis.ablation_rows import ablation_spec, base_row, parse_line
 from menagerie.studies.analysis.papers import ablations_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import place_line, title_of
@@ -32,7 +32,7 @@ from menagerie.studies.frame.checks import check_rows
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.records import result_of
+from menagerie.studies.frame.records import cell_result
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS
@@ -81,7 +81,7 @@ class SlotStudy(SplitStudy):
     @property
     def spec(self) -> ScorerSpec:
         """SPARO, whose slots are studied."""
-        return ablated(MODEL)
+        return ablation_spec(MODEL)
 
     @property
     def unchanged(self) -> str:
@@ -110,7 +110,7 @@ class SlotStudy(SplitStudy):
 
     def arm(self, model: str, row: str, seed: int) -> Arm:
         """Return the run of SPARO with the options of a row, or of another model, for which `row` is only the label."""
-        values = changes(self.spec, self.lines[row]) if model == MODEL else {}
+        values = parse_line(self.spec, self.lines[row]) if model == MODEL else {}
         varied = {name: value for name, value in values.items() if row == f"{name}={value}"}
         if self.split:
             arm = self.of_file(model, seed, next(iter(self.files)), **values)
@@ -129,7 +129,7 @@ class SlotStudy(SplitStudy):
         return self.arms
 
     def measures(self, arm: Arm, records: "Records") -> dict[str, int]:
-        return {"parameters": result["parameters"]} if (result := result_of(records.folder(arm))) else {}
+        return {"parameters": result["parameters"]} if (result := cell_result(records.folder(arm))) else {}
 
     def measurements(self, arm: Arm) -> "Sequence[Measure]":
         """Return the measures of a run that `parts` has: selections of slots for SPARO as it is, and masks of vectors

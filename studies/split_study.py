@@ -47,7 +47,7 @@ class Config(Grid):
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
-        given = [axis(type(self.recipe_given), text) for text in self.axes_given]
+        given = [parse_axis(type(self.recipe_given), text) for text in self.axes_given]
         names = [name for name, _ in given]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise UserError(f"--axes names {twice} twice; write all its values as {twice}=A,B")
@@ -57,19 +57,19 @@ class Config(Grid):
         return replace(super().with_recipe(recipe), axes_given=())
 
 
-def axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]]:
+def parse_axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]]:
     """Parse an axis such as "views=2,8" into its field and its values. Raise if recipes of the kind have no such field,
     or if a value has another type."""
     name, _, values = text.partition("=")
     defaults = {item.name: item.default for item in fields(kind) if item.name not in ("seed", "world")}
     default = defaults[choose(f"field of {kind.kind} recipes", name, defaults)]
     try:
-        return name, tuple(value_of(default, value) for value in values.split(","))
+        return name, tuple(convert_value(default, value) for value in values.split(","))
     except ValueError as error:
         raise UserError(f"--axes {text}: {name} has values such as {default!r}; write {name}=A,B ({error})") from error
 
 
-def value_of(default: Any, text: str) -> Any:
+def convert_value(default: Any, text: str) -> Any:
     """Convert `text` to a value of the type of `default`."""
     if isinstance(default, tuple):
         return tuple(filter(None, text.split("+")))

@@ -57,15 +57,15 @@ from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.validation import SIDE, Range
 from menagerie.envs.layouts import MOST
-from menagerie.studies.analysis.growth import growth
+from menagerie.studies.analysis.growth import measure_growth
 from menagerie.studies.analysis.growth_parts import Growth
-from menagerie.studies.analysis.loading import Loading, loading
-from menagerie.studies.analysis.pair_costs import Pairs, pairs
-from menagerie.studies.analysis.part_costs import Parts, parts
-from menagerie.studies.analysis.peers import Peers, peers
-from menagerie.studies.analysis.scale import Scale, scale
-from menagerie.studies.analysis.step_stages import Stages, stages
-from menagerie.studies.analysis.step_timing import Training, training
+from menagerie.studies.analysis.loading import Loading, measure_loading
+from menagerie.studies.analysis.pair_costs import Pairs, measure_pairs
+from menagerie.studies.analysis.part_costs import Parts, measure_parts
+from menagerie.studies.analysis.peers import Peers, measure_peers
+from menagerie.studies.analysis.scale import Scale, measure_scale
+from menagerie.studies.analysis.step_stages import Stages, measure_stages
+from menagerie.studies.analysis.step_timing import StepTiming, measure_training
 from menagerie.studies.frame.report_growth import report_growth
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ FAST = 200  # repeats of what would else be over before it can be timed
 Draw = Callable[[list["Scene"]], Timing | None]
 
 
-def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
+def time_drawing(draw: Callable[[list["Scene"]], object]) -> Draw:
     """Return a function that draws scenes with `draw` and returns the mean time of one scene."""
 
     def measure(scenes: list["Scene"]) -> Timing:
@@ -139,7 +139,7 @@ def composer(config: Rendering, world: "World") -> Draw:
             draw(scenes)
 
     def measure(scenes: list["Scene"]) -> Timing:
-        return Timing(*(seconds / FAST for seconds in timed(rounds)(scenes)))
+        return Timing(*(seconds / FAST for seconds in time_drawing(rounds)(scenes)))
 
     return measure
 
@@ -151,18 +151,20 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
 
     draws: dict[str, Draw] = {
         "menagerie": composer(config, world),
-        "menagerie, direct": timed(lambda scenes: [render_directly(s, config.resolution, world) for s in scenes]),
+        "menagerie, direct": time_drawing(
+            lambda scenes: [render_directly(s, config.resolution, world) for s in scenes]
+        ),
     }
     for name, method in (("pyrender", "picture"), ("tiny", "render")):
         try:
             draw = getattr(EXTERNAL_RENDERERS[name](config.resolution), method)
-            draws[name] = timed(lambda scenes, draw=draw: [draw(scene) for scene in scenes])
+            draws[name] = time_drawing(lambda scenes, draw=draw: [draw(scene) for scene in scenes])
         except UserError as error:
             print(f"left out: {error}")
     return draws
 
 
-def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[str, list[Timing]]:
+def time_rounds(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[str, list[Timing]]:
     """Time every renderer in every round; the first round (compiling, loading) doesn't count."""
     from rich.progress import track
 
@@ -175,7 +177,7 @@ def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[
     return timings
 
 
-def scenes_of(config: Rendering, world: "World") -> list["Scene"]:
+def scenes_to_draw(config: Rendering, world: "World") -> list["Scene"]:
     """The scenes that all renderers draw."""
     from menagerie.envs.worlds import random_in_layout, random_scenes
 
@@ -189,15 +191,15 @@ def scenes_of(config: Rendering, world: "World") -> list["Scene"]:
     return [scene for scene in drawn if len(scene.objects) == config.objects][: config.scenes]
 
 
-def rendering(config: Rendering) -> int:
+def measure_rendering(config: Rendering) -> int:
     from statistics import median
 
     from menagerie.envs.worlds import load_world
     from menagerie.studies.runs.machine import processor
 
     world = load_world(config.world)
-    scenes = scenes_of(config, world)
-    timings = measure(renderers(config, world), scenes, config.rounds)
+    scenes = scenes_to_draw(config, world)
+    timings = time_rounds(renderers(config, world), scenes, config.rounds)
     ours = timings["menagerie"]
     what = f"scenes of {config.objects} animals, {config.layout}" if config.layout else "pairs"
     print(f"{config.resolution} px, {config.scenes} {what}, {config.rounds} rounds, {processor()}")
@@ -210,7 +212,7 @@ def rendering(config: Rendering) -> int:
     return 0
 
 
-def atlas(config: Atlas) -> int:
+def measure_atlas(config: Atlas) -> int:
     from itertools import product
     from tempfile import TemporaryDirectory
 
@@ -273,16 +275,16 @@ def entry_costs(world: "World", scenes: list["Scene"], resolution: int) -> dict[
 
 # By the word that chooses it: its options and what prints it.
 MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
-    "rendering": (Rendering, rendering),
-    "atlas": (Atlas, atlas),
-    "training": (Training, training),
-    "stages": (Stages, stages),
-    "peers": (Peers, peers),
-    "pairs": (Pairs, pairs),
-    "parts": (Parts, parts),
-    "growth": (Growth, partial(growth, report=report_growth)),
-    "loading": (Loading, loading),
-    "scale": (Scale, scale),
+    "rendering": (Rendering, measure_rendering),
+    "atlas": (Atlas, measure_atlas),
+    "training": (StepTiming, measure_training),
+    "stages": (Stages, measure_stages),
+    "peers": (Peers, measure_peers),
+    "pairs": (Pairs, measure_pairs),
+    "parts": (Parts, measure_parts),
+    "growth": (Growth, partial(measure_growth, report=report_growth)),
+    "loading": (Loading, measure_loading),
+    "scale": (Scale, measure_scale),
 }
 
 

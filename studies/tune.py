@@ -34,7 +34,7 @@ from menagerie.models.registry import spec_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.costs import size_of
+from menagerie.studies.frame.costs import model_size
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Part
@@ -117,20 +117,20 @@ class Tune(CaptionOptions, SearchStudy):
     def first_point(self, model: str) -> Row:
         """Return the first trial of a model: the study's own recipe and options, as far as the space holds their
         values."""
-        from menagerie.studies.frame.sampling import holds
+        from menagerie.studies.frame.sampling import can_have
 
         given = asdict(self.recipe) | {"architecture": self.architecture}
         options = asdict(getattr(self.scorers, spec_of(model).flag))
         given |= {f"{OWN}{name}": value for name, value in options.items()}
-        return {n: given[n] for n, values in self.space(model).items() if n in given and holds(values, given[n])}
+        return {n: given[n] for n, values in self.space(model).items() if n in given and can_have(values, given[n])}
 
     def search(self, model: str) -> "Search":
         """A model's search: the study's own values first, then evenly spread points, then TPE."""
-        from menagerie.studies.frame.sampling import SpaceSampler, spread
+        from menagerie.studies.frame.sampling import SpaceSampler, spread_points
         from menagerie.studies.frame.search import Search
 
         space = self.space(model)
-        points = spread(space, max(4, self.trials // 3, self.trials_at_once), self.sampler_seed)
+        points = spread_points(space, max(4, self.trials // 3, self.trials_at_once), self.sampler_seed)
 
         def sampler(number: int) -> "BaseSampler":
             return SpaceSampler(space, seed_of(self.sampler_seed, number))
@@ -165,7 +165,7 @@ class Tune(CaptionOptions, SearchStudy):
         from menagerie.studies.frame.search import Tried
 
         arm = self.arm_of(model, trial, 0)
-        if (count := size_of(arm.cell)) > self.parameters:
+        if (count := model_size(arm.cell)) > self.parameters:
             return Tried((), pruned=f"{count} parameters, more than --parameters {self.parameters}")
         if known.diverged(arm):
             return Tried([arm], pruned="its loss, weights or scores are no numbers")
@@ -202,7 +202,7 @@ class Tune(CaptionOptions, SearchStudy):
         if min(self.learning_rates) <= 0:
             raise UserError(f"--learning-rates are one or two values above 0, got {self.learning_rates}")
         for model, architecture in ((model, each) for model in self.models for each in self.architectures):
-            if (count := size_of(self.run(model, {"architecture": architecture}, 0).cell)) > self.parameters:
+            if (count := model_size(self.run(model, {"architecture": architecture}, 0).cell)) > self.parameters:
                 raise UserError(
                     f"{model} on {architecture} has {count} parameters, more than --parameters {self.parameters}; "
                     "raise it for all models, or choose other --architectures"
@@ -214,7 +214,7 @@ class Tune(CaptionOptions, SearchStudy):
 
     def searched_of(self, model: str, records: Records) -> Searched:
         """The results of a model's search so far. A mean is None until all seeds have ended, and if one diverged."""
-        from menagerie.studies.frame.search import elsewhere
+        from menagerie.studies.frame.search import running_elsewhere
 
         search = self.search(model)
         trials = search.found(records, self.storage)
@@ -223,7 +223,7 @@ class Tune(CaptionOptions, SearchStudy):
         return Searched(
             *(model, trials, {number: self.mean(arms, records) for number, arms in runs.items()}),
             failures={t.number: self.tried(records, model, t).pruned for t in trials if t.state.is_finished()},
-            elsewhere=len(elsewhere(trials, records.owner)),
+            elsewhere=len(running_elsewhere(trials, records.owner)),
             over=search.over(trials) and all(records.over(arm) for arms in runs.values() for arm in arms),
             records={number: replace(records, arms=tuple(arms)) for number, arms in runs.items()},
         )

@@ -9,7 +9,7 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.command_line import only
+from menagerie.studies.runs.command_line import only_models
 from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
 
 AnyGrid = TypeVar("AnyGrid", bound=Grid)
@@ -17,7 +17,7 @@ AnyGrid = TypeVar("AnyGrid", bound=Grid)
 
 def chosen_alone(grid: AnyGrid) -> AnyGrid:
     """The grid with the options of its own models only."""
-    return replace(grid, scorers=only(grid.scorers, grid.models))
+    return replace(grid, scorers=only_models(grid.scorers, grid.models))
 
 
 def splits(grid: Grid) -> list[SplitRecipe]:

@@ -104,7 +104,7 @@ STUDYS_OWN = {"world", "seed"}
 GRAPH_FIELDS = {item.name for item in fields(GraphSource)}
 
 
-def ablated(model: str) -> ScorerSpec:
+def ablation_spec(model: str) -> ScorerSpec:
     """Return the spec of a model. Raise if there is no such model, or no entry for it in `ABLATIONS`."""
     spec = spec_of(choose("model", model, specs()))
     if spec.name not in ABLATIONS:
@@ -141,7 +141,7 @@ def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
             known = all_rows(spec)
             rows[name] = known[choose("row", name, [base_row(spec), *known, *together])]
     for line in rows.values():
-        changes(spec, line)
+        parse_line(spec, line)
     return rows
 
 
@@ -165,19 +165,19 @@ def types_of(spec: ScorerSpec) -> dict[str, type]:
     return {name: type(default) for values in defaults for name, default in values.items()}
 
 
-def model_of(spec: ScorerSpec, line: str) -> str:
+def model_in_line(spec: ScorerSpec, line: str) -> str:
     named = [item.partition("=")[2] for item in line.split() if item.startswith("model=")]
     return choose("model", named[-1], specs()) if named else spec.name
 
 
-def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
+def parse_line(spec: ScorerSpec, line: str) -> dict[str, Any]:
     """The fields that a line sets. Raises for an unknown field, for a value of the wrong type, and for graphs that the
     row's model doesn't read."""
-    model = model_of(spec, line)
+    model = model_in_line(spec, line)
     types = types_of(spec_of(model))
     given = (item.partition("=")[::2] for item in line.split() if not item.startswith("model="))
     values = {
-        name: value_of(line, choose("field of a row", name, [*types, "model"]), text, types) for name, text in given
+        name: parse_value(line, choose("field of a row", name, [*types, "model"]), text, types) for name, text in given
     }
     graphs = GraphSource(**{name: value for name, value in values.items() if name in GRAPH_FIELDS})
     if not graphs.plain and "graphs" not in spec_of(model).reads:
@@ -185,7 +185,7 @@ def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
     return values
 
 
-def value_of(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
+def parse_value(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
     """Return a field's value; raise if it isn't of the field's type."""
     try:
         value = ast.literal_eval(text)
@@ -201,23 +201,25 @@ def value_of(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
 
 def matters(spec: ScorerSpec, line: str, kind: str) -> bool:
     """Whether to train a row on splits of a kind: if it can change something there, or is the unchanged model's."""
-    names, recipe = changes(spec, line).keys(), kinds()[kind]
-    trained_with = {item.name for owner in (Recipe, spec_of(model_of(spec, line)).config) for item in fields(owner)}
+    names, recipe = parse_line(spec, line).keys(), kinds()[kind]
+    trained_with = {
+        item.name for owner in (Recipe, spec_of(model_in_line(spec, line)).config) for item in fields(owner)
+    }
     of_splits = {name for one in kinds().values() for name in split_fields(one)} - trained_with
     if not names & of_splits <= split_fields(recipe).keys():
         return False
-    other = model_of(spec, line) != spec.name
+    other = model_in_line(spec, line) != spec.name
     return not line or other or recipe.relational or not names <= ablations_of(spec).relational
 
 
-def rows_explained(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
+def explain_rows(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
     """Explain what each row changes: in words, if its model has them, and by options. Skip the unchanged model."""
     lines, words = all_rows(spec), ablations_of(spec).says
     texts = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
     return {row: text or "a line of configuration" for row, text in texts.items() if row != base_row(spec)}
 
 
-class Rows(NamedTuple):
+class AblationRows(NamedTuple):
     """The rows of a study."""
 
     lines: Mapping[str, str]
@@ -227,14 +229,14 @@ class Rows(NamedTuple):
 
 
 @lru_cache(maxsize=4)  # opening a parser may take seconds
-def rows_of(model: str, requested: tuple[str, ...]) -> Rows:
+def requested_rows(model: str, requested: tuple[str, ...]) -> AblationRows:
     """Return the requested rows of a model, and why some are left out. Raise for an unknown row."""
-    rows, left_out, spec = {}, {}, ablated(model)
+    rows, left_out, spec = {}, {}, ablation_spec(model)
     for row, line in chosen_rows(spec, requested).items():
         try:
-            parser_digest(changes(spec, line).get("graphs", GENERATOR))
+            parser_digest(parse_line(spec, line).get("graphs", GENERATOR))
         except UserError as error:
             left_out[row] = str(error)
         else:
             rows[row] = line
-    return Rows(rows, left_out)
+    return AblationRows(rows, left_out)

@@ -20,20 +20,20 @@ Row = dict[str, float]
 Measure = Callable[[Growth, Path, int], Iterator[tuple[str, float]]]
 
 
-def growth(config: Growth, report: Measure) -> int:
+def measure_growth(config: Growth, report: Measure) -> int:
     """Measure all parts and print their tables. `report` measures reports, which this folder doesn't import."""
     from menagerie.studies.runs.machine import processor
 
     print(f"processor time; {processor()}")
     for part in config.parts:
         amounts = {"splits": config.scenes, "batches": config.batches, "report": config.runs}.get(part, config.rows)
-        rows = [measured((PARTS | {"report": report})[part], config, amount) for amount in amounts]
+        rows = [measure_amount((PARTS | {"report": report})[part], config, amount) for amount in amounts]
         counted = {"report": "runs", "batches": "images"}.get(part, "scenes")
-        print_table(f"{part}, by number of {counted}", amounts, rows)
+        print_growth(f"{part}, by number of {counted}", amounts, rows)
     return 0
 
 
-def measured(measure: Measure, config: Growth, amount: int) -> Row:
+def measure_amount(measure: Measure, config: Growth, amount: int) -> Row:
     """Measure in a folder that is deleted afterwards."""
     with scratch_folder(config.store) as folder:
         found = {}
@@ -43,7 +43,7 @@ def measured(measure: Measure, config: Growth, amount: int) -> Row:
         return found
 
 
-def print_table(title: str, amounts: Sequence[int], rows: Sequence[Row]) -> None:
+def print_growth(title: str, amounts: Sequence[int], rows: Sequence[Row]) -> None:
     """Print a line for each measure, and its exponent."""
     print(f"\n{title:<42}" + "".join(f"{amount:>12}" for amount in amounts) + f"{'exponent':>10}")
     for name in rows[-1]:

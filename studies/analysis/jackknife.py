@@ -10,7 +10,7 @@ from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST
 PARTS = 20  # more take longer, and change Student's quantile little
 
 
-def intervals(
+def jackknife_intervals(
     clusters: Sequence[Hashable], numbers: Callable[[Sequence[int]], Mapping[str, Summary]]
 ) -> dict[str, tuple[float, float]]:
     """Return intervals, nominally of 95 %, of official accuracies. `numbers` computes these for the records at some

@@ -71,13 +71,13 @@ RUNGS |= {
 MENDS = tuple(name for name in RUNGS if name not in (*PATH, *BESIDE))
 
 
-def changes(name: str) -> dict[str, Any]:
+def rung_fields(name: str) -> dict[str, Any]:
     """All changes that separate a rung from the first rung."""
     rung = RUNGS[name]
-    return (changes(rung.after) if rung.after else {}) | dict(rung.changes)
+    return (rung_fields(rung.after) if rung.after else {}) | dict(rung.changes)
 
 
-def met(split: SpatialRecipe, training: Recipe) -> float:
+def opposite_share(split: SpatialRecipe, training: Recipe) -> float:
     """Return the share of images of pairs whose batch also has the opposite caption, with the same objects exchanged.
 
     Only that caption differs in the order alone; all others name other objects. The share is the expected one if images

@@ -45,17 +45,17 @@ class Turn(NamedTuple):
     memory: float  # GB of this process and its loaders, without files that are mapped
 
 
-def loading(config: Loading) -> int:
+def measure_loading(config: Loading) -> int:
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.split_file import read_split
 
     settle_torch(threads=1)
-    opened = {path: elapsed(partial(read_split, path)) for path in config.splits}
-    ready = {path: elapsed(partial(SplitDataset, split, "train")) for path, (_, split) in opened.items()}
+    opened = {path: time_call(partial(read_split, path)) for path in config.splits}
+    ready = {path: time_call(partial(SplitDataset, split, "train")) for path, (_, split) in opened.items()}
     turns: dict[Path, list[Turn]] = {path: [] for path in config.splits}
     for _ in range(config.rounds):
         for path, (_, data) in ready.items():
-            turns[path].append(turn(config, data))
+            turns[path].append(take_turn(config, data))
     what = f"{config.loaders} loaders, batch {config.batch}, {config.steps} steps, {config.rounds} rounds"
     print(f"{what}, {processor()}")
     print(f"{'scenes':>12}{'opened, s':>12}{'ready, s':>12}{'step, ms':>12}{'over the first':>16}{'memory, GB':>12}")
@@ -66,14 +66,14 @@ def loading(config: Loading) -> int:
     return 0
 
 
-def elapsed(call: Callable[[], Result]) -> tuple[float, Result]:
+def time_call(call: Callable[[], Result]) -> tuple[float, Result]:
     """Return the seconds that pass during a call, and its result."""
     start = time.perf_counter()
     found = call()
     return time.perf_counter() - start, found
 
 
-def turn(config: Loading, data: "SplitDataset") -> Turn:
+def take_turn(config: Loading, data: "SplitDataset") -> Turn:
     """Train a new CLIP for some steps."""
     from menagerie.models.recipe import Recipe
     from menagerie.models.training.loop import Progress, train

@@ -58,16 +58,16 @@ WORDS = {"dim": ("objects", "objects"), "relation_dim": ("relations", "relations
 SMALL = {name: oc_clip.OC_CLIP.small[name] for name in SIZES}
 
 
-def sized(**sizes: int) -> tuple[str, str]:
+def size_row(**sizes: int) -> tuple[str, str]:
     """Return the name and the line of a row with these sizes. Both leave out sizes that small towers have anyway."""
     others = {name: size for name, size in sizes.items() if size != SMALL[name]}
     name = ", ".join(f"{WORDS[name][0]} in {size}" for name, size in others.items())
     return name, " ".join(f"{name}={size}" for name, size in others.items())
 
 
-def of_sizes() -> dict[str, Any]:
+def size_rows() -> dict[str, Any]:
     """Return OC-CLIP's rows that vary one size, and its groups of rows: coefficients, and both sizes together."""
-    alone = {sized(**{name: size})[0]: (name, size) for name, sizes in SIZES.items() for size in sizes}
+    alone = {size_row(**{name: size})[0]: (name, size) for name, sizes in SIZES.items() for size in sizes}
     alone.pop("")  # as it is
     coefficients = [pair for pair in product(INITIAL, INITIAL) if pair != DEFAULTS]
     both = [dict(zip(SIZES, pair, strict=True)) for pair in product(*SIZES.values())]
@@ -76,7 +76,7 @@ def of_sizes() -> dict[str, Any]:
         "says": {row: f"{WORDS[name][1]} have vectors of {size} numbers" for row, (name, size) in alone.items()},
         "more": {
             "coefficients": {f"alpha {a:g}, beta {b:g}": f"alpha={a} beta={b}" for a, b in coefficients},
-            "dimensions": dict(sized(**sizes) for sizes in both if sizes != SMALL),
+            "dimensions": dict(size_row(**sizes) for sizes in both if sizes != SMALL),
         },
     }
 
@@ -99,7 +99,7 @@ def ablations_in(given: Mapping[str, Any], tests: Mapping[str, Any], more: Mappi
 
 def read_ablations() -> dict[str, Ablations]:
     """Read `ablations.toml`; returns each model's ablations by its name."""
-    given, more = read_toml(Path(__file__).with_name("ablations.toml")), {"oc-clip": of_sizes()}
+    given, more = read_toml(Path(__file__).with_name("ablations.toml")), {"oc-clip": size_rows()}
     tests = {name: tuple(map(tuple, columns)) for name, columns in given.pop("tests").items()}
     nothing = {"planes": [], "axes": {}, "relational": [], "ratio": [], "ratio_says": "", "claims": []}
     return {name: ablations_in(nothing | its, tests, more.get(name, {})) for name, its in given.items()}

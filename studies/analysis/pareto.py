@@ -12,10 +12,10 @@ from menagerie.studies.analysis.two_levels import (
     CONFIDENCE,
     Means,
     Statistic,
-    enough,
-    interval_of,
-    intervals,
+    accuracy_intervals,
+    has_interval,
     resampled_means,
+    statistic_interval,
     without_interval,
 )
 
@@ -124,15 +124,16 @@ def volumes(curves: dict[str, Curve], axis: Axis) -> dict[str, Volume]:
     """
     table = clusters_of(list(curves.values()))
     whole, pairs = (table[0].sum(0) / table[1].sum(0))[None], len({*table[3]})
-    above, start = ~(intervals(*table)[0] <= CHANCE), 0
+    above, start = ~(accuracy_intervals(*table)[0] <= CHANCE), 0
     alone: dict[str, Statistic] = {}
     for model, curve in curves.items():
         columns = slice(start, start := start + len(curve.images))
         alone[model] = partial(volume_of, np.array(curve.images, np.float64), above, columns, axis)
     first, *others = curves
-    gaps = {f"{model} − {first}": partial(minus, alone[model], alone[first]) for model in others}
+    gaps = {f"{model} − {first}": partial(subtract, alone[model], alone[first]) for model in others}
     return {
-        name: Volume(float(its(whole)[0]), *interval_of(its, *table), pairs) for name, its in (alone | gaps).items()
+        name: Volume(float(its(whole)[0]), *statistic_interval(its, *table), pairs)
+        for name, its in (alone | gaps).items()
     }
 
 
@@ -143,17 +144,17 @@ def volume_of(
     return hypervolume(images, np.where(above, means, CHANCE)[:, columns], axis)
 
 
-def minus(one: Statistic, other: Statistic, means: Means) -> Float64[np.ndarray, " rows"]:
+def subtract(one: Statistic, other: Statistic, means: Means) -> Float64[np.ndarray, " rows"]:
     return one(means) - other(means)
 
 
-def bound(images: Sequence[int], reached: Sequence[bool]) -> Bound:
+def fewest_images(images: Sequence[int], reached: Sequence[bool]) -> Bound:
     """Fewest images that reached a target; if none did, the most that were tried."""
     enough = [count for count, did in zip(images, reached, strict=True) if did]
     return Bound(min(enough), False) if enough else Bound(max(images), True)
 
 
-def ratio(one: Bound, other: Bound) -> str:
+def bound_ratio(one: Bound, other: Bound) -> str:
     """The ratio of the first bound to the other as text; a dash if neither is known."""
     if one.censored and other.censored:
         return "–"
@@ -161,7 +162,7 @@ def ratio(one: Bound, other: Bound) -> str:
     return f"{sign}{one.images / other.images:.2f}"
 
 
-def compared(one: str, needs: Bound, other: str, rival: Bound) -> str:
+def compare_bounds(one: str, needs: Bound, other: str, rival: Bound) -> str:
     """Say which of two models reached the target, with how many images, and what follows for the ratio of these."""
     mine, theirs = needs.images, rival.images
     if needs.censored and rival.censored:
@@ -210,16 +211,15 @@ def image_ratio(first: Curve, other: Curve, target: float) -> ImageRatio:
 
     The interval is of draws of the means of all settings, of both models together (`resampled_means`). Each draw
     searches again among the settings that were tried, so the interval doesn't cover what settings in between would
-    give. Its bounds are NaN if `enough` is False. Draws without a ratio are left out; above 5 % of them the interval
-    goes from 0 to infinity.
-    """
+    give. Its bounds are NaN if `has_interval` is False. Draws without a ratio are left out; above 5 % of them the
+    interval goes from 0 to infinity."""
     sums, counts, *of = clusters_of([first, other])
     means = (sums.sum(0) / counts.sum(0))[None]
     drawn = resampled_means(sums, counts, *of)
     value = ratios(first, other, means >= target)[0]
     by_draw = ratios(first, other, drawn >= target)
     unknown = float(np.isnan(by_draw).mean())
-    if not enough(counts, *of).all():
+    if not has_interval(counts, *of).all():
         return ImageRatio(float(value), math.nan, math.nan, unknown)
     if unknown > 1 - CONFIDENCE:
         return ImageRatio(float(value), 0.0, math.inf, unknown)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 
-class Row(NamedTuple):
+class TowerRow(NamedTuple):
     """One scorer on its towers."""
 
     scorer: str
@@ -50,7 +50,7 @@ def distinct_captions(nodes: int, count: int) -> list["Caption"]:
     return [Caption(", ".join(graph.nodes), graph) for graph in graphs]
 
 
-def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
+def build_row(row: TowerRow, resolution: int, captions: list["Caption"]) -> "Scorer":
     """Build the row's scorer with its paper's options."""
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -80,7 +80,7 @@ def passes(scorer: "Scorer", captions: list["Caption"], side: int) -> list[Calla
     return [images, read, lambda: scorer.similarity(embeddings["images"], embeddings["texts"])]
 
 
-def parameters(scorer: "Scorer") -> dict[str, int]:
+def parameters_by_part(scorer: "Scorer") -> dict[str, int]:
     """Numbers of weights by part."""
     towers = {name: sum(weight.numel() for weight in part) for name, part in scorer.backbones().items()}
     return towers | {"own": sum(weight.numel() for weight in scorer.parameters()) - sum(towers.values())}
@@ -157,7 +157,7 @@ class Parts:
     """Where passes are timed: cpu (one thread) or cuda."""
 
 
-class Cost(NamedTuple):
+class PartCost(NamedTuple):
     """The cost of a row, by parts: images, texts and their comparison."""
 
     parameters: dict[str, int]
@@ -173,24 +173,24 @@ class Cost(NamedTuple):
         return images + texts + comparison * workers
 
 
-def parsed_row(text: str) -> Row:
+def parse_tower_row(text: str) -> TowerRow:
     """Parse one value of `--rows`; raises if it isn't valid."""
     scorer, _, towers = text.partition("=")
     architecture, _, context = towers.rpartition("/")
     if not (architecture and context.isdecimal() and 2 <= int(context) <= 1000):
         raise UserError(f"--rows {text!r} is not SCORER=TOWERS/CONTEXT, such as clip=ViT-B-16/77")
     check_scorer(scorer)
-    return Row(scorer, architecture, int(context))
+    return TowerRow(scorer, architecture, int(context))
 
 
-def cost_of(row: Row, config: Parts, captions: list["Caption"]) -> Cost:
-    scorer, texts, side = build(row, config.resolution, captions), captions[: config.timed], config.resolution
+def row_cost(row: TowerRow, config: Parts, captions: list["Caption"]) -> PartCost:
+    scorer, texts, side = build_row(row, config.resolution, captions), captions[: config.timed], config.resolution
     counts = multiplications(scorer, captions[: config.batch], side)
     speed = f"{images_per_second(scorer, texts, side, config.repeats, config.device):.2f}" if texts else ""
-    return Cost(parameters(scorer), counts, speed)
+    return PartCost(parameters_by_part(scorer), counts, speed)
 
 
-def check(config: Parts) -> list[Row]:
+def parse_rows(config: Parts) -> list[TowerRow]:
     """Check all options; returns the rows."""
     from menagerie.models.towers.build import check_towers
     from menagerie.models.towers.config import TowerConfig
@@ -200,7 +200,7 @@ def check(config: Parts) -> list[Row]:
     check_device_here(config.device)
     if not config.rows:
         raise UserError("--rows needs one or more, such as clip=ViT-B-16/77")
-    rows = [parsed_row(text) for text in config.rows]
+    rows = [parse_tower_row(text) for text in config.rows]
     for row in rows:
         check_towers(TowerConfig(row.architecture, resolution=config.resolution))
         if spec_of(row.scorer).stage:
@@ -208,17 +208,17 @@ def check(config: Parts) -> list[Row]:
     return rows
 
 
-def parts(config: Parts) -> int:
+def measure_parts(config: Parts) -> int:
     import torch
 
     from menagerie.studies.runs.machine import processor
 
-    rows = check(config)
+    rows = parse_rows(config)
     count = max(config.batch, config.timed)
     captions = distinct_captions(config.nodes, count) if config.nodes else captions_of(config.world, count)
     if config.device == "cpu":
         torch.set_num_threads(1)
-    costs = {row: cost_of(row, config, captions) for row in rows}
+    costs = {row: row_cost(row, config, captions) for row in rows}
     base = next(iter(costs.values()))
     read = f"{config.nodes} phrases each" if config.nodes else f"the world {config.world}"
     print(

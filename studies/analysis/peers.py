@@ -41,7 +41,7 @@ class Peers(Timed):
     """Time reading, a training step and scoring, ours and others', in turns and on one thread."""
 
 
-class Part(NamedTuple):
+class PeerPart(NamedTuple):
     """What is timed; its functions receive the round's number."""
 
     name: str
@@ -62,7 +62,7 @@ class Rates(NamedTuple):
     """Bytes copied a second."""
 
 
-def best(call: Callable[[], object], repeats: int = 10) -> float:
+def best_seconds(call: Callable[[], object], repeats: int = 10) -> float:
     """The shortest processor time of a call, in seconds."""
     spans = []
     for _ in range(repeats):
@@ -72,7 +72,7 @@ def best(call: Callable[[], object], repeats: int = 10) -> float:
     return min(spans)
 
 
-def rates() -> Rates:
+def machine_rates() -> Rates:
     """Measure a large matrix product and a large copy."""
     import torch
 
@@ -80,11 +80,12 @@ def rates() -> Rates:
     source = np.ones(MEGABYTES << 20, np.uint8)
     target = np.zeros_like(source)
     return Rates(
-        2 * SIDE**3 / best(lambda: torch.mm(left, right)), len(source) / best(lambda: np.copyto(target, source))
+        2 * SIDE**3 / best_seconds(lambda: torch.mm(left, right)),
+        len(source) / best_seconds(lambda: np.copyto(target, source)),
     )
 
 
-def reading(config: Peers, data: "SplitDataset", folder: Path, copied: float) -> Iterator[Part]:
+def reading_parts(config: Peers, data: "SplitDataset", folder: Path, copied: float) -> Iterator[PeerPart]:
     """Yield the reading of a batch of images and captions in random order: from memory, and composed from the
     atlas. webdataset reads the same images one after another, as `menagerie export` writes them, and draws from those
     that it holds."""
@@ -99,7 +100,7 @@ def reading(config: Peers, data: "SplitDataset", folder: Path, copied: float) ->
         def read(number: int, source: "SplitDataset" = source) -> object:
             return source.images(drawn[number]), source.captions(drawn[number], drawn[number])
 
-        yield Part(f"read a batch {place}", read, "webdataset", lambda number: next(peer), least)
+        yield PeerPart(f"read a batch {place}", read, "webdataset", lambda number: next(peer), least)
 
 
 def from_tar_files(data: "SplitDataset", folder: Path, batch: int) -> Iterator[object]:
@@ -116,7 +117,7 @@ def from_tar_files(data: "SplitDataset", folder: Path, batch: int) -> Iterator[o
     return iter(samples.decode("rgb8").to_tuple("png", "txt").batched(batch))
 
 
-def clips(config: Peers, data: "SplitDataset") -> tuple["Scorer", "torch.nn.Module"]:
+def paired_clips(config: Peers, data: "SplitDataset") -> tuple["Scorer", "torch.nn.Module"]:
     """Our CLIP, and open_clip's own with the same weights."""
     import torch
 
@@ -165,7 +166,7 @@ def open_clip_step(
     return loss.detach()
 
 
-def training(config: Peers, data: "SplitDataset", operations: float) -> Part:
+def training_part(config: Peers, data: "SplitDataset", operations: float) -> PeerPart:
     """Return a training step from a prepared batch: of images in uint8 for ours, of floats, as its loader gives, for
     open_clip."""
 
@@ -175,7 +176,7 @@ def training(config: Peers, data: "SplitDataset", operations: float) -> Part:
     from menagerie.models.training.loop import build_optimizer, train_step
 
     recipe = Recipe(steps=10_000, batch=config.batch)
-    scorer, peer = clips(config, data)
+    scorer, peer = paired_clips(config, data)
     feed = Feed(data, scorer.reader, recipe, 0, spec_of("clip").negatives)
     batches = [feed[number] for number in range(config.repeats + WARM_UP)]
     floats = [pixels_of(scorer, batch) for batch in batches]
@@ -188,10 +189,10 @@ def training(config: Peers, data: "SplitDataset", operations: float) -> Part:
     def their_step(number: int) -> object:
         return open_clip_step(peer, theirs, floats[number], batches[number].texts)
 
-    return Part("train CLIP, a step", step, "open_clip", their_step, counted(step) / operations)
+    return PeerPart("train CLIP, a step", step, "open_clip", their_step, count_operations(step) / operations)
 
 
-def counted(call: Callable[[int], object]) -> int:
+def count_operations(call: Callable[[int], object]) -> int:
     """Return the floating-point operations of `call(0)`."""
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -200,7 +201,7 @@ def counted(call: Callable[[int], object]) -> int:
     return counter.get_total_flops()
 
 
-def scoring(config: Peers, data: "SplitDataset", operations: float) -> Part:
+def scoring_part(config: Peers, data: "SplitDataset", operations: float) -> PeerPart:
     """Return the scoring of up to `SCORED` images with as many captions, all with all. open_clip's encoders get blocks
     as large as ours."""
     import torch
@@ -208,7 +209,7 @@ def scoring(config: Peers, data: "SplitDataset", operations: float) -> Part:
     from menagerie.generators.benchmarks.matrix import Pool
     from menagerie.models.evaluation.scoring import BLOCK, TEXTS, encoded, score_pool
 
-    scorer, peer = clips(config, data)
+    scorer, peer = paired_clips(config, data)
     peer.eval()
     numbers = tuple(range(min(SCORED, len(data))))
     captions = data.captions(numbers, numbers)
@@ -227,10 +228,10 @@ def scoring(config: Peers, data: "SplitDataset", operations: float) -> Part:
         return (images @ texts.T).numpy()
 
     name = f"score {len(numbers)} images, {len(numbers)} texts"
-    return Part(name, score, "open_clip", their_score, counted(score) / operations)
+    return PeerPart(name, score, "open_clip", their_score, count_operations(score) / operations)
 
 
-def in_turns(part: Part, repeats: int) -> tuple[float, float, float]:
+def in_turns(part: PeerPart, repeats: int) -> tuple[float, float, float]:
     """Median processor times of ours and of the peer, in seconds, and the median of their ratios."""
     rounds = []
     for number in range(repeats + WARM_UP):
@@ -245,19 +246,19 @@ def in_turns(part: Part, repeats: int) -> tuple[float, float, float]:
     return ours, theirs, median(mine / other for mine, other in counted_rounds)
 
 
-def peers(config: Peers) -> int:
+def measure_peers(config: Peers) -> int:
     """Print a row for each part."""
 
     config.check()
     settle_torch(threads=1)
-    data, best_rates = training_data(config), rates()
+    data, best_rates = training_data(config), machine_rates()
     print(f"{config.architecture}, {config.resolution} px, batch {config.batch}, 1 thread, {processor()}; CPU-ms")
     rate, copied = best_rates.operations / 1e9, best_rates.copied / 1e9
     print(f"at best {rate:.0f} billion operations a second, {copied:.1f} GB a second copied")
     print(f"{'':<30}{'ours':>10}{'peer':>10}{'ratio':>8}{'at best':>10}  peer")
     with TemporaryDirectory() as folder:
-        parts = [*reading(config, data, Path(folder), best_rates.copied)]
-        parts += [part(config, data, best_rates.operations) for part in (training, scoring)]
+        parts = [*reading_parts(config, data, Path(folder), best_rates.copied)]
+        parts += [part(config, data, best_rates.operations) for part in (training_part, scoring_part)]
         for part in parts:
             ours, theirs, ratio = in_turns(part, config.repeats)
             times = "".join(f"{1000 * seconds:>10.2f}" for seconds in (ours, theirs))

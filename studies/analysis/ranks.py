@@ -52,15 +52,15 @@ def correlation(
     With groups, ranks are taken within each group, less their mean there, and pooled, so that differences between
     groups don't count.
     """
-    own = numbered(groups) if len(groups) else np.zeros(len(x), int)
-    number = numbered(clusters)
+    own = as_indices(groups) if len(groups) else np.zeros(len(x), int)
+    number = as_indices(clusters)
     kinds = int(number.max()) + 1 if len(x) else 0
     value = float(spearman(x, y, np.ones((1, len(x))), own)[0]) if len(x) else np.nan
     low = high = p = np.nan
     if kinds >= FEWEST and np.isfinite(value):
         drawn = np.random.default_rng(seed).multinomial(kinds, [1 / kinds] * kinds, RESAMPLES)
         low, high, p = student(value, spearman(x, y, drawn[:, number].astype(float), own), kinds)
-        p = permuted(x, y, number, own, seed) if np.isnan(p) else p
+        p = permutation_p(x, y, number, own, seed) if np.isnan(p) else p
     return Correlation(value, low, high, p, len(x), kinds)
 
 
@@ -79,7 +79,7 @@ def student(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -
     return low, high, float(2 * t.sf(abs(centre[0]) / spread, clusters - 1))
 
 
-def permuted(
+def permutation_p(
     x: Num[np.ndarray, " n"],
     y: Num[np.ndarray, " n"],
     clusters: Int[np.ndarray, " n"],
@@ -109,7 +109,7 @@ def fisher(rho: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
     return np.arctanh(np.clip(rho, -MOST, MOST))
 
 
-def numbered(names: Sequence[Any]) -> Int[np.ndarray, " n"]:
+def as_indices(names: Sequence[Any]) -> Int[np.ndarray, " n"]:
     known = {name: k for k, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names], int)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from menagerie.envs.worlds import load_world
 from menagerie.studies.analysis.growth_parts import Growth, Peak, seconds
-from menagerie.studies.analysis.step_timing import Training, recipe_of, step_parts, training_data
+from menagerie.studies.analysis.step_timing import StepTiming, step_parts, step_recipe, training_data
 from menagerie.studies.runs.machine import settle_torch
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[st
 
 def batch_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
     """Measure a training step of CLIP and OC-CLIP at a batch of `amount` images."""
-    timed = Training(world=config.world, resolution=config.resolution, batch=amount, repeats=STEPS, store=folder)
+    timed = StepTiming(world=config.world, resolution=config.resolution, batch=amount, repeats=STEPS, store=folder)
     settle_torch(threads=1)
     data = training_data(timed)
     for model in MODELS:
-        parts = step_parts(timed, model, recipe_of(timed, "float32"), data)
+        parts = step_parts(timed, model, step_recipe(timed, "float32"), data)
         yield f"a step of {model}, ms", parts["whole step"]
 
 

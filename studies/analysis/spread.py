@@ -13,7 +13,7 @@ simulation (docs/reports.md):
 - P - C has a third of those of a normal variance: near a ceiling a few hard pairs decide it.
 
 Few pairs that seeds share tell too little of others. There P - C is left out, and the interval is for these pairs
-(`fixed`). Pairs that have an animal in common count as independent.
+(`is_for_own_pairs`). Pairs that have an animal in common count as independent.
 """
 
 from collections.abc import Hashable, Sequence
@@ -35,19 +35,19 @@ Names = Sequence[Hashable]
 """The seed, or the animal pair, of each cluster."""
 
 
-def fixed(counts: Table, pairs: Names) -> Bool[np.ndarray, " v"]:
+def is_for_own_pairs(counts: Table, pairs: Names) -> Bool[np.ndarray, " v"]:
     """Whether a group's interval is for its own animal pairs alone: they are fewer than `MANY_SHARED`, and on average
     two seeds or more test each."""
-    number = different(counts, pairs)
+    number = count_different(counts, pairs)
     return (number < MANY_SHARED) & ((counts > 0).sum(0) >= 2 * number)
 
 
-def different(counts: Table, names: Names) -> Int64[np.ndarray, " v"]:
+def count_different(counts: Table, names: Names) -> Int64[np.ndarray, " v"]:
     """How many different names the clusters of each group have."""
-    return (member(names) @ (counts > 0).astype(float) > 0).sum(0)
+    return (membership(names) @ (counts > 0).astype(float) > 0).sum(0)
 
 
-def member(names: Names) -> Float64[np.ndarray, "g k"]:
+def membership(names: Names) -> Float64[np.ndarray, "g k"]:
     """Which of k clusters have each of g different names: 1, else 0."""
     of = np.unique([str(name) for name in names], return_inverse=True)[1]
     return (of == np.arange(of.max() + 1)[:, None]).astype(float)
@@ -59,7 +59,7 @@ class Spread(NamedTuple):
     variance: Row
     student: Row
     weights: Float64[np.ndarray, "3 v"]
-    """How often each of the `components` counts."""
+    """How often each of the `variance_components` counts."""
 
     @classmethod
     def of(cls, rest: Table, present: Bool[np.ndarray, "k v"], seeds: Names, pairs: Names) -> "Spread":
@@ -68,9 +68,9 @@ class Spread(NamedTuple):
         from scipy.special import stdtrit
 
         there = present.astype(float)
-        n, g = different(there, seeds) - 1, different(there, pairs) - 1
-        found = by_seed, by_pair, both = components(rest, rest, present, seeds, pairs)
-        count = np.stack([by_seed > both, (by_pair > both) & ~fixed(there, pairs)])
+        n, g = count_different(there, seeds) - 1, count_different(there, pairs) - 1
+        found = by_seed, by_pair, both = variance_components(rest, rest, present, seeds, pairs)
+        count = np.stack([by_seed > both, (by_pair > both) & ~is_for_own_pairs(there, pairs)])
         its = cls(both, both, np.concatenate([count, [1.0 - count.sum(0)]]))
         parts = np.stack([*(count * (found[:2] - both)), both])
         parts[0] += np.where(n > 0, both * np.sqrt(2 / np.maximum(n, 1)), 0)
@@ -85,7 +85,7 @@ class Spread(NamedTuple):
         return (self.weights * found).sum(0)
 
 
-def components(
+def variance_components(
     left: Float64[np.ndarray, "k v"],
     right: Float64[np.ndarray, "k w"],
     present: Bool[np.ndarray, "k w"],
@@ -95,8 +95,8 @@ def components(
     """Covariances of estimates by seeds, by pairs, and by the pairs of single seeds, from what k clusters add to their
     errors. `right` has a column for each of `left`, or one for all. For the third, what several seeds add for a pair is
     taken from its mean over them, so that the pair itself isn't in it."""
-    of_seed, of_pair, there = member(seeds), member(pairs), present.astype(float)
-    n, g, runs = different(there, seeds), different(there, pairs), of_pair @ there
+    of_seed, of_pair, there = membership(seeds), membership(pairs), present.astype(float)
+    n, g, runs = count_different(there, seeds), count_different(there, pairs), of_pair @ there
     apart = [each - of_pair.T @ np.where(runs > 1, of_pair @ each / np.maximum(runs, 1), 0) for each in (left, right)]
     lost = of_pair.T @ np.where(runs > 1, runs / np.maximum(runs - 1, 1), 1)
     few = g / np.maximum(g - 1, 1)

@@ -35,7 +35,7 @@ class Stages(Timed):
     """Scorers by name; ratios are to the first."""
 
 
-def cut(embedding: "Tensors") -> "Tensors":
+def detach_embedding(embedding: "Tensors") -> "Tensors":
     """Detach an embedding from its graph, so that it collects a gradient of its own."""
     from menagerie.models.texts import mapped
 
@@ -53,7 +53,7 @@ def continue_backward(embedding: "Tensors", its_cut: "Tensors") -> None:
     torch.autograd.backward([part for part, _ in ends], [gradient for _, gradient in ends])
 
 
-def staged_step(
+def timed_step(
     scorer: "Scorer", optimizer: "torch.optim.Optimizer", batch: "Batch", recipe: Recipe, step: int
 ) -> dict[str, float]:
     """Take an optimiser step, as `menagerie.models.training.loop.train_step` does; return the processor time (s) of
@@ -70,7 +70,7 @@ def staged_step(
     mark()
     texts = scorer.encode_texts(batch.texts)
     mark()
-    ends = cut(images), cut(texts)
+    ends = detach_embedding(images), detach_embedding(texts)
     scorer.loss(*ends, batch.targets, recipe).backward()
     mark()
     continue_backward(images, ends[0])
@@ -104,12 +104,12 @@ def steps_in_turns(config: Stages, data: "SplitDataset") -> Iterator[tuple[str, 
         trained[model] = scorer, build_optimizer(scorer, recipe), Feed(data, scorer.reader, recipe, 0, spec.negatives)
     for number in range(config.repeats + WARM_UP):
         for model, (scorer, optimizer, feed) in trained.items():
-            times = staged_step(scorer, optimizer, feed[number], recipe, number)
+            times = timed_step(scorer, optimizer, feed[number], recipe, number)
             if number >= WARM_UP:
                 yield model, times
 
 
-def stages(config: Stages) -> int:
+def measure_stages(config: Stages) -> int:
     """Print a row for each model: median times of its stages and whole steps, and a ratio to the first model."""
 
     config.check()

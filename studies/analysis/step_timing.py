@@ -64,7 +64,7 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Training(Timed):
+class StepTiming(Timed):
     """Time the parts of a training step of every model, and the comparison of a batch's texts."""
 
     models: Annotated[tuple[str, ...], Several(1)] = ("clip", "oc-clip")
@@ -114,14 +114,14 @@ def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[]
     return 1000 * median(spans[WARM_UP:])
 
 
-def recipe_of(config: Training, precision: Precision) -> Recipe:
+def step_recipe(config: StepTiming, precision: Precision) -> Recipe:
     """The recipe of the steps; raises for a precision that the device doesn't have."""
     check_precision(precision, config.device)
     steps = {"precision": precision, "accumulate": config.accumulate, "compile": config.compile}
     return Recipe(steps=10_000, batch=config.batch, singles_share=0.5, **steps)
 
 
-def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset") -> dict[str, float]:
+def step_parts(config: StepTiming, model: str, recipe: Recipe, data: "SplitDataset") -> dict[str, float]:
     """Milliseconds of each part of a model's step, and further figures on a GPU. `prepare` always runs on the CPU."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
@@ -177,7 +177,7 @@ def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset
     return parts
 
 
-def target_times(config: Training, data: "SplitDataset") -> Iterator[tuple[int, float]]:
+def target_times(config: StepTiming, data: "SplitDataset") -> Iterator[tuple[int, float]]:
     """Yield the number of texts in a batch, and the CPU milliseconds to compare them."""
     from menagerie.models.training.sampling import with_singles
     from menagerie.models.training.targets import Claims, targets_of
@@ -193,7 +193,7 @@ def target_times(config: Training, data: "SplitDataset") -> Iterator[tuple[int, 
         yield batch, milliseconds(compare, config.repeats)
 
 
-def training(config: Training) -> int:
+def measure_training(config: StepTiming) -> int:
     import torch
 
     from menagerie.studies.runs.machine import processor
@@ -202,7 +202,7 @@ def training(config: Training) -> int:
     for model in config.models:
         check_scorer(model)
     check_device_here(config.device)
-    recipes = [recipe_of(config, precision) for precision in config.precision]
+    recipes = [step_recipe(config, precision) for precision in config.precision]
     settle_torch(threads=1)
     data = training_data(config)
     names = ["prepare", "forward", "whole step"]
@@ -214,13 +214,13 @@ def training(config: Training) -> int:
     print(f"{'':<24}" + "".join(f"{name:>12}" for name in names))
     for model in config.models:
         for recipe in recipes:
-            print(f"{model:<16}{recipe.precision:<8}{line(config, model, recipe, data)}", flush=True)
+            print(f"{model:<16}{recipe.precision:<8}{figures_line(config, model, recipe, data)}", flush=True)
     for batch, cost in target_times(config, data):
         print(f"which texts are right of which images, batch {batch:>5}: {cost:.2f}")
     return 0
 
 
-def line(config: Training, model: str, recipe: Recipe, data: "SplitDataset") -> str:
+def figures_line(config: StepTiming, model: str, recipe: Recipe, data: "SplitDataset") -> str:
     """Return the figures of a model's row as text, or that the device has too little memory."""
     import torch
 

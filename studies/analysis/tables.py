@@ -1,8 +1,7 @@
 """Results as pandas frames: a tidy row for each score, and tables of any columns against any others.
 
-Conversion to text comes last (`described`): compute with frames of numbers, and write frames of texts to CSV, LaTeX and
-pages. Accuracies of models that prefer the same caption whatever the image are flagged (`FLAG`), high or low.
-"""
+Conversion to text comes last (`pivot_texts`): compute with frames of numbers, and write frames of texts to CSV, LaTeX
+and pages. Accuracies of models that prefer the same caption whatever the image are flagged (`FLAG`), high or low."""
 
 import math
 import statistics
@@ -38,23 +37,23 @@ def pivot(frame: pd.DataFrame, index: Sequence[str], columns: Sequence[str], val
     def position(level: pd.Index) -> pd.Index:
         return pd.Index(pd.Index(frame[level.name].unique()).get_indexer(level))
 
-    tables = (groups.agg(function).unstack(list(columns)) for function in (mean, deviation))
+    tables = (groups.agg(function).unstack(list(columns)) for function in (mean_of_defined, deviation_of_defined))
     return Pivot(*(table.sort_index(key=position).sort_index(axis="columns", key=position) for table in tables))
 
 
-def mean(values: pd.Series) -> float:
+def mean_of_defined(values: pd.Series) -> float:
     """Return the mean of the defined values. It is summed as for plots, because pandas may round sums differently."""
     defined = values.dropna().tolist()
     return statistics.mean(defined) if defined else math.nan
 
 
-def deviation(values: pd.Series) -> float:
+def deviation_of_defined(values: pd.Series) -> float:
     """The standard deviation of the defined values; NaN for fewer than two."""
     defined = values.dropna().tolist()
     return statistics.stdev(defined) if len(defined) > 1 else math.nan
 
 
-def described(
+def pivot_texts(
     table: Pivot, index: Labels = None, columns: Labels = None, scale: float = 100.0, deviations: bool = False
 ) -> pd.DataFrame:
     """Turn a pivot into texts with one decimal, by default in percent; `index` and `columns` choose and order its rows
@@ -66,7 +65,7 @@ def described(
     means, spreads = (scale * part.reindex(index=index, columns=columns) for part in table)
     both = zip(means.index, means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
     texts = [
-        list(map(number, *(pair if deviations else pair[:1])))
+        list(map(number_text, *(pair if deviations else pair[:1])))
         if label in table.mean.index
         else [WAITING] * len(means.columns)
         for label, *pair in both
@@ -74,36 +73,36 @@ def described(
     return pd.DataFrame(texts, means.index, means.columns)
 
 
-def number(value: float, deviation: float = math.nan) -> str:
+def number_text(value: float, deviation: float = math.nan) -> str:
     """A number with one decimal, followed by its deviation if that is defined; a dash for an undefined number."""
     if math.isnan(value):
         return DASH
     return f"{value:.1f}" + ("" if math.isnan(deviation) else f" ± {deviation:.1f}")
 
 
-def gap(finished: object) -> str:
+def missing_sign(finished: object) -> str:
     """The sign for a missing number: `DASH` if its run is finished, else `WAITING`."""
     return DASH if finished else WAITING
 
 
-def by_task(task: str) -> tuple[int, str]:
+def task_order(task: str) -> tuple[int, str]:
     """A sort key that puts tasks in the order of `TASKS`, then all others by name."""
     return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
 
 
-def header(frame: pd.DataFrame) -> list[str]:
+def column_names(frame: pd.DataFrame) -> list[str]:
     """The names of columns; names with several levels are joined."""
     return [": ".join(filter(None, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
 
 
 def to_rows(frame: pd.DataFrame) -> list[list[str]]:
     """A header and rows of texts, as page templates take them."""
-    return [header(frame), *frame.astype(str).to_numpy().tolist()]
+    return [column_names(frame), *frame.astype(str).to_numpy().tolist()]
 
 
 def to_csv(path: Path, frame: pd.DataFrame) -> None:
     """Write a frame, whole or not at all; undefined values are empty cells."""
-    write_text(path, frame.to_csv(index=False, header=header(frame), lineterminator="\n"))
+    write_text(path, frame.to_csv(index=False, header=column_names(frame), lineterminator="\n"))
 
 
 def to_latex(frame: pd.DataFrame, caption: str) -> str:
@@ -126,12 +125,12 @@ def escape(text: str) -> str:
     return text.translate(ESCAPES)
 
 
-def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
+def flatten(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
     """Nested fields as dotted names and short texts."""
     texts: dict[str, str] = {}
     for name, value in fields.items():
         if isinstance(value, dict):
-            texts |= flat(value, f"{prefix}{name}.")
+            texts |= flatten(value, f"{prefix}{name}.")
         else:
             texts[prefix + name] = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return texts
@@ -162,15 +161,19 @@ IN_TEXT = (
 """A number as tables show it: "61.5 ± 2.3", "27.0 [12.1, 40.2]", "27.0 [no interval]"."""
 
 
-def numbers_apart(frame: pd.DataFrame) -> pd.DataFrame:
+def separate_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table of texts with its numbers alone in their cells. A column of numbers with intervals, deviations or
     flags is followed by columns with these, called NAME low, NAME high, NAME deviation and NAME note. The note also has
     why there is no number or interval."""
-    parts = [column for k, name in enumerate(header(frame)) for column in parts_of(name, frame.iloc[:, k].astype(str))]
+    parts = [
+        column
+        for k, name in enumerate(column_names(frame))
+        for column in split_column(name, frame.iloc[:, k].astype(str))
+    ]
     return pd.concat(parts, axis=1)
 
 
-def parts_of(name: str, texts: pd.Series) -> list[pd.Series]:
+def split_column(name: str, texts: pd.Series) -> list[pd.Series]:
     """Return a column in parts, or as it is if other texts are among its numbers."""
     found = texts.str.extract(IN_TEXT)
     others, known = texts[found["value"].isna()], found.columns[found.notna().any()]

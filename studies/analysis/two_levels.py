@@ -21,9 +21,9 @@ from menagerie.studies.analysis.spread import (
     Names,
     Spread,
     Table,
-    components,
-    different,
-    member,
+    count_different,
+    membership,
+    variance_components,
 )
 
 COVER = 90  # of 100 intervals so many hold the truth in simulations, or more; a little fewer in the worst cell
@@ -53,7 +53,7 @@ def without_interval(low: float, high: float, pairs: int, seeds: int = 2) -> str
     return "no spread: no interval" if low == high else ""
 
 
-def meaning(seeds: int, shared: bool = False, few: bool = False) -> str:
+def explain_intervals(seeds: int, shared: bool = False, few: bool = False) -> str:
     """Explain in sentences for reports what intervals of so many seeds are for, and how often they hold it in
     simulations. `shared`: all seeds are trained and tested on one split. `few`: a test's intervals are for its own
     pairs (`fixed`)."""
@@ -74,8 +74,9 @@ def meaning(seeds: int, shared: bool = False, few: bool = False) -> str:
     )
 
 
-def intervals(sums: Table, counts: Table, seeds: Names, pairs: Names) -> Float64[np.ndarray, "2 v"]:
-    """Intervals of v accuracies, shares from 0 to 1. NaN where `enough` is False. With one seed they are for that seed.
+def accuracy_intervals(sums: Table, counts: Table, seeds: Names, pairs: Names) -> Float64[np.ndarray, "2 v"]:
+    """Intervals of v accuracies, shares from 0 to 1. NaN where `has_interval` is False. With one seed they are for that
+    seed.
 
     Records are worth no more than independent ones; for this the share has Agresti and Coull's two more right and two
     more wrong. Where all clusters are alike nothing tells how far records of a pair resemble each other: they are worth
@@ -92,15 +93,17 @@ def intervals(sums: Table, counts: Table, seeds: Names, pairs: Names) -> Float64
     right, tail = worth * np.clip(share, 0, 1), (1 - CONFIDENCE) / 2
     low, high = (betaincinv(right + 0.5, worth - right + 0.5, end) for end in (tail, 1 - tail))
     ends = [np.where(share <= 0, 0, np.minimum(low, share)), np.where(share >= 1, 1, np.maximum(high, share))]
-    return np.where(enough(counts, seeds, pairs), ends, np.nan)
+    return np.where(has_interval(counts, seeds, pairs), ends, np.nan)
 
 
-def interval_of(statistic: Statistic, sums: Table, counts: Table, seeds: Names, pairs: Names) -> tuple[float, float]:
+def statistic_interval(
+    statistic: Statistic, sums: Table, counts: Table, seeds: Names, pairs: Names
+) -> tuple[float, float]:
     """The interval of a statistic of the means of v groups. Its variance is to first order in the means (delta method).
 
-    NaN where a group hasn't `enough`. Without width where the statistic doesn't change with the means.
+    NaN where a group has none (`has_interval`). Without width where the statistic doesn't change with the means.
     """
-    if not enough(counts, seeds, pairs).all():
+    if not has_interval(counts, seeds, pairs).all():
         return math.nan, math.nan
     whole, steps = sums.sum(0) / counts.sum(0), STEP * np.eye(sums.shape[1])
     slopes = (statistic(whole + steps) - statistic(whole - steps)) / (2 * STEP)
@@ -111,7 +114,7 @@ def interval_of(statistic: Statistic, sums: Table, counts: Table, seeds: Names, 
     value = float(statistic(whole[None])[0])
     if its.variance[0] < EQUAL:
         return value, value
-    along = its.total(components(rest, own, used, seeds, pairs)) * its.student / np.sqrt(its.variance)
+    along = its.total(variance_components(rest, own, used, seeds, pairs)) * its.student / np.sqrt(its.variance)
     low, high = statistic(np.stack([whole - along, whole + along])).tolist()
     return min(low, value), max(high, value)
 
@@ -124,13 +127,13 @@ def resampled_means(sums: Table, counts: Table, seeds: Names, pairs: Names) -> F
     whole, rng = sums.sum(0) / counts.sum(0), np.random.default_rng(0)
     rest = (sums - counts * whole) / counts.sum(0)
     its = Spread.of(rest, counts > 0, seeds, pairs)
-    parts = np.concatenate([member(names) @ rest for names in (seeds, pairs)])
+    parts = np.concatenate([membership(names) @ rest for names in (seeds, pairs)])
     width, drawn = np.sqrt(its.variance) * its.student / ndtri((1 + CONFIDENCE) / 2), np.sqrt((parts**2).sum(0))
     scale = np.divide(width, drawn, out=np.zeros_like(width), where=drawn > 0)
     return whole + rng.normal(size=(RESAMPLES, len(parts))) @ (parts * scale)
 
 
-def enough(counts: Table, seeds: Names, pairs: Names) -> Bool[np.ndarray, " v"]:
+def has_interval(counts: Table, seeds: Names, pairs: Names) -> Bool[np.ndarray, " v"]:
     """Whether each group gets an interval: it needs at least `FEWEST` different animal pairs, and one seed or more than
     two, because Student's interval of two seeds would reach 13 standard errors to each side."""
-    return (different(counts, pairs) >= FEWEST) & (different(counts, seeds) != 2)
+    return (count_different(counts, pairs) >= FEWEST) & (count_different(counts, seeds) != 2)

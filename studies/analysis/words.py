@@ -35,12 +35,12 @@ TERMS: dict[str, str] = {
 }
 
 
-def models_explained(models: Sequence[str]) -> dict[str, str]:
+def explain_models(models: Sequence[str]) -> dict[str, str]:
     """A line for each model, by its name in tables: what it does, and its paper."""
-    return {short(model): explained_as(model) for model in models}
+    return {short(model): explain_model(model) for model in models}
 
 
-def explained_as(model: str) -> str:
+def explain_model(model: str) -> str:
     """Explain a model in a line, with its paper, as far as its spec gives these."""
     spec = spec_of(model)
     own = (docstring(scorer_class(model)) or "a class of the user's") if is_own(model) else ""
@@ -52,7 +52,7 @@ def explained_as(model: str) -> str:
 LEAST_STEPS, LEAST_RECORDS = 200, 50
 
 
-def smoke_words(steps: Iterable[int], records: Iterable[int] = ()) -> str:
+def smoke_warning(steps: Iterable[int], records: Iterable[int] = ()) -> str:
     """A warning for the head of a smoke run's report; empty for other runs.
 
     `steps` has the steps of its training runs, `records` the number in each test; either may be empty if unknown.
@@ -148,7 +148,7 @@ TITLES = {
 }
 
 
-def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
+def explain_subsets(tests: Sequence[str]) -> dict[str, str]:
     """Return the tests in a report, each with its scenes. Tests that differ only in their relation are listed once;
     tests of single hold-out rules are left out."""
     starts = {test: re.sub(r"_\d+$", "", test) for test in tests}
@@ -157,7 +157,7 @@ def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
     return {name: SUBSETS[name] for name in shown}
 
 
-def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:
+def explain_tasks(tasks: Sequence[str], swap: str) -> dict[str, str]:
     """The tasks in a table, each with its question; `swap` describes this study's hard negative."""
     meanings = {"swap": swap} | MEANINGS
     return {task: meaning for task, meaning in meanings.items() if task in tasks}

@@ -7,8 +7,8 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.generators.splits.recipe_file import FROZEN
-from menagerie.studies.cards.card import interval_of, table
-from menagerie.studies.cards.verify import Verified, verified
+from menagerie.studies.cards.card import interval_text, markdown_table
+from menagerie.studies.cards.verify import Verified, verify_card
 
 HEADER = (
     "model",
@@ -24,7 +24,7 @@ HEADER = (
 
 def write_board(cards: Sequence[Path], out: Path) -> None:
     """Write the leaderboard of cards. Raise if one doesn't hold, or if two are of the same weights and benchmark."""
-    found = [verified(path) for path in cards]
+    found = [verify_card(path) for path in cards]
     keys = [(each.card.benchmark.name, each.card.model.weights) for each in found]
     if again := next((each for each, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):
         raise UserError(f"{again.path}: another card is of the same weights on {again.card.benchmark.name}")
@@ -52,17 +52,17 @@ def of_benchmarks(found: Sequence[Verified], folder: Path) -> Iterator[str]:
             yield from ("", f"## {name}", "")
             yield f"Digest `{bench.digest}`, {bench.resolution} px, {records}. {chance}."
             yield ""
-            yield from table(HEADER, [row_of(each, folder) for each in mine])
+            yield from markdown_table(HEADER, [board_row(each, folder) for each in mine])
 
 
-def row_of(found: Verified, folder: Path) -> list[str]:
+def board_row(found: Verified, folder: Path) -> list[str]:
     """Return a model's row, which says so if its numbers weren't recomputed from scores."""
     card = found.card
     swaps, every = card.means
     link = f"[card]({Path(relpath(found.path, folder)).as_posix()})" + ("" if found.recomputed else ", scores not seen")
     return [
         card.model.marked,
-        *(cell for mean in (swaps, every) for cell in (f"{100 * mean.accuracy:.1f}", interval_of(mean))),
+        *(cell for mean in (swaps, every) for cell in (f"{100 * mean.accuracy:.1f}", interval_text(mean))),
         card.model.trained_on or "not by a study here",
         card.date,
         link,

@@ -17,8 +17,8 @@ from menagerie.envs.core.records import KEY, file_digest, sealed, unsealed
 from menagerie.generators.benchmarks.benchmark import four_way_rules
 from menagerie.generators.frozen.benchmark import Frozen
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.cards.numbers import Number, numbers_of
-from menagerie.studies.cards.scores import points, read_scores
+from menagerie.studies.cards.numbers import Number, compute_numbers
+from menagerie.studies.cards.scores import read_scores, record_results
 
 FORM = 1  # of cards
 
@@ -123,7 +123,7 @@ def write_card(
     """Write a card as `name`.json and `name`.md, with a copy of its scores as `name`.csv; returns the .json file."""
     copy = folder / f"{name}.csv"
     copy_file(scores, copy)
-    tests, means = numbers_of(points(read_scores(copy), model.rules))
+    tests, means = compute_numbers(record_results(read_scores(copy), model.rules))
     kept = Predictions(copy.name, file_digest(copy))
     card = Card(FORM, benchmark_of(frozen), model, program, date, means, tests, kept)
     text = sealed(msgspec.to_builtins(card), indent=1) + "\n"
@@ -168,8 +168,8 @@ def page_of(card: Card, seal: str) -> str:
         "predictions": f"{card.predictions.file}, `{card.predictions.digest}`",
         "seal": f"`{seal}`",
     }
-    means = [[number.task, *cells_of(number)] for number in card.means]
-    tests = [[number.test, number.task, *cells_of(number)] for number in card.tests]
+    means = [[number.task, *number_cells(number)] for number in card.means]
+    tests = [[number.test, number.task, *number_cells(number)] for number in card.tests]
     return "\n".join(
         [
             f"# {model.name} on {bench.name}",
@@ -177,11 +177,11 @@ def page_of(card: Card, seal: str) -> str:
             "How often the true caption is preferred to false ones, with a 95 % interval for new animal pairs. In a",
             "mean all its tasks count alike.",
             "",
-            *table(["", ""], facts.items()),
+            *markdown_table(["", ""], facts.items()),
             "",
-            *table(["mean of", *HEADER], means),
+            *markdown_table(["mean of", *HEADER], means),
             "",
-            *table(["test", "task", *HEADER], tests),
+            *markdown_table(["test", "task", *HEADER], tests),
             "",
         ]
     )
@@ -190,25 +190,25 @@ def page_of(card: Card, seal: str) -> str:
 HEADER = ("accuracy, %", "95 % interval", "chance, %", "records", "animal pairs")
 
 
-def cells_of(number: Number) -> list[str]:
+def number_cells(number: Number) -> list[str]:
     """A number as cells of a table, in percent."""
     return [
         f"{100 * number.accuracy:.1f}",
-        interval_of(number),
+        interval_text(number),
         f"{100 * number.chance:.1f}",
         str(number.records),
         str(number.pairs),
     ]
 
 
-def interval_of(number: Number) -> str:
+def interval_text(number: Number) -> str:
     """The interval in percent; a dash where there is none."""
     if number.low is None or number.high is None:
         return DASH
     return f"{100 * number.low:.1f} to {100 * number.high:.1f}"
 
 
-def table(header: Sequence[str], rows: Any) -> list[str]:
+def markdown_table(header: Sequence[str], rows: Any) -> list[str]:
     """The lines of a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return [

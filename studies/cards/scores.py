@@ -26,7 +26,7 @@ COLUMNS = ("subset", "task", "scene", "animals", "true", "scores")
 HAD = "had"  # a further column, where records are left out of all numbers for what training had: 1 for such records
 
 
-class Scored(NamedTuple):
+class ScoredItem(NamedTuple):
     """An item with its scores."""
 
     subset: str
@@ -39,7 +39,7 @@ class Scored(NamedTuple):
     """Whether it counts in no number, because the model's training had it."""
 
 
-class Point(NamedTuple):
+class RecordResult(NamedTuple):
     """How one record fared in one task."""
 
     subset: str
@@ -50,38 +50,38 @@ class Point(NamedTuple):
     chance: float
 
 
-def row_of(subset: str, item: Item, scores: Scores) -> tuple[object, ...]:
+def score_row(subset: str, item: Item, scores: Scores) -> tuple[object, ...]:
     """Return the row of an item. Nine digits hold a number of single precision exactly."""
     written = "; ".join(" ".join(f"{score:.9g}" for score in image) for image in scores)
     return subset, item.task, item.record, item.cluster, item.true, written
 
 
-def read_scores(path: Path) -> list[Scored]:
+def read_scores(path: Path) -> list[ScoredItem]:
     """Read a file of scores; raises `UserError` for a row that can't be read."""
     header, *rows = csv.reader(io.StringIO(read_text(path))) or [[]]
     if tuple(header) not in (COLUMNS, (*COLUMNS, HAD)):
         raise UserError(f"{path} has no scores: its columns must be {', '.join(COLUMNS)}")
     try:
-        return [scored(*row) for row in rows]
+        return [parse_row(*row) for row in rows]
     except (ValueError, TypeError) as error:
         raise UserError(f"{path} has a row that can't be read ({error}); make it again by evaluation") from error
 
 
-def scored(subset: str, task: str, scene: str, animals: str, true: str, scores: str, had: str = "0") -> Scored:
+def parse_row(subset: str, task: str, scene: str, animals: str, true: str, scores: str, had: str = "0") -> ScoredItem:
     """Make an item with its scores from the texts of a row; raises `ValueError` for numbers that aren't scores."""
     matrix = np.array([[float(score) for score in image.split()] for image in scores.split(";")], np.float64)
     if not (np.isfinite(matrix).all(1) | np.isnan(matrix).all(1)).all() or not 1 <= int(true) < matrix.shape[1]:
         raise ValueError(f"{true} of {scores[:40]!r}")
-    return Scored(subset, task, scene, animals, int(true), matrix, bool(int(had)))
+    return ScoredItem(subset, task, scene, animals, int(true), matrix, bool(int(had)))
 
 
-def scenes_digest(items: Iterable[Scored]) -> str:
+def scenes_digest(items: Iterable[ScoredItem]) -> str:
     """Return the digest of these items' scenes. For all items of a benchmark it equals the benchmark's digest of
     scenes."""
     return digest_of_rows((*item[:5], *item.scores.shape) for item in items)
 
 
-def points(items: Iterable[Scored], rules: Sequence[str] = tuple(FOUR_WAY_RULES)) -> Iterator[Point]:
+def record_results(items: Iterable[ScoredItem], rules: Sequence[str] = tuple(FOUR_WAY_RULES)) -> Iterator[RecordResult]:
     """Yield how each record that counts fared. A four-way item, two images with two texts, counts for a task by each of
     `rules`, in which a tie is wrong, unless a judge says nothing."""
     for subset, task, _, animals, true, scores, had in items:
@@ -90,7 +90,9 @@ def points(items: Iterable[Scored], rules: Sequence[str] = tuple(FOUR_WAY_RULES)
         if task == FOUR_WAY:
             for part in rules:
                 name = f"{task} {part}"
-                yield Point(subset, name, animals, judged(FOUR_WAY_RULES[part], scores).official, CHANCES[name] / 100)
+                yield RecordResult(
+                    subset, name, animals, judged(FOUR_WAY_RULES[part], scores).official, CHANCES[name] / 100
+                )
         else:
             chance = 1 / math.comb(scores.shape[1], true)
-            yield Point(subset, task, animals, judged(partial(outcome_of, true), scores).neutral, chance)
+            yield RecordResult(subset, task, animals, judged(partial(outcome_of, true), scores).neutral, chance)

@@ -15,8 +15,8 @@ from menagerie.envs.core.records import check_file
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.studies.cards.card import Card, benchmark_of, page_of, read_card
-from menagerie.studies.cards.numbers import MEANS, Number, numbers_of
-from menagerie.studies.cards.scores import points, read_scores, scenes_digest
+from menagerie.studies.cards.numbers import MEANS, Number, compute_numbers
+from menagerie.studies.cards.scores import read_scores, record_results, scenes_digest
 
 NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps otherwise on another machine
 
@@ -30,12 +30,12 @@ class Verified(NamedTuple):
     """Whether the card's numbers were computed anew, from the scores beside it."""
 
 
-def verified(path: Path) -> Verified:
+def verify_card(path: Path) -> Verified:
     """Verify a card; raises `UserError` for the first fact in it that doesn't hold."""
     if path.suffix != ".json":
         raise UserError(f"{path} is no card: give the .json file, which has the seal")
     card, seal = read_card(path)
-    check_benchmark(path, card)
+    check_card_benchmark(path, card)
     check_means(path, card)
     page = path.with_suffix(".md")
     if page.exists() and read_text(page) != page_of(card, seal):
@@ -45,11 +45,11 @@ def verified(path: Path) -> Verified:
         raise UserError(f"{path} names {name!r} as its scores, which is no .csv file beside it")
     scores = path.with_name(name)
     if there := scores.exists():
-        check_numbers(path, card, scores)
+        check_card_numbers(path, card, scores)
     return Verified(path, card, there)
 
 
-def check_benchmark(path: Path, card: Card) -> None:
+def check_card_benchmark(path: Path, card: Card) -> None:
     """Raise unless this program has the card's benchmark, in the same version and resolution and with the same
     digest."""
     name = card.benchmark.name
@@ -76,7 +76,7 @@ def check_means(path: Path, card: Card) -> None:
             raise UserError(f"{path}: the mean of {mean.task} isn't that of its tests")
 
 
-def check_numbers(path: Path, card: Card, scores: Path) -> None:
+def check_card_numbers(path: Path, card: Card, scores: Path) -> None:
     """Raise unless the file `scores` is the card's, has the benchmark's records, and gives the card's numbers."""
     check_file(scores, card.predictions.digest)
     items = read_scores(scores)
@@ -90,11 +90,11 @@ def check_numbers(path: Path, card: Card, scores: Path) -> None:
         t.test for t in card.model.had
     }:
         raise UserError(f"{path} says that training had other numbers of records than its scores do")
-    tests, means = numbers_of(points(items, card.model.rules))
-    check_same(path, [*card.means, *card.tests], [*means, *tests])
+    tests, means = compute_numbers(record_results(items, card.model.rules))
+    check_equal_numbers(path, [*card.means, *card.tests], [*means, *tests])
 
 
-def check_same(path: Path, there: Sequence[Number], here: Sequence[Number]) -> None:
+def check_equal_numbers(path: Path, there: Sequence[Number], here: Sequence[Number]) -> None:
     """Raise if a card has other numbers than its scores give: for other tests or tasks, or of other values."""
     names = [[(number.test, number.task) for number in numbers] for numbers in (there, here)]
     if names[0] != names[1]:

@@ -20,7 +20,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import SOME_PROCESSES, Range, validate
-from menagerie.studies.cluster.slurm_commands import Status, at, cancel, largest_array, queue, task_environment
+from menagerie.studies.cluster.slurm_commands import Status, cancel, job_on, largest_array, queue, task_environment
 
 # Signs that submitit and Slurm replace in file names (%j, %a; in Slurm a backslash stops that), or can't read in a
 # script.
@@ -76,7 +76,7 @@ def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
     return {name: value for name, value in given.items() if value} | {name: v or True for name, v in further.items()}
 
 
-def cluster_of(options: Mapping[str, str | int]) -> str:
+def cluster_name(options: Mapping[str, str | int]) -> str:
     """Return the cluster that these options of sbatch name; empty for this machine's own. Raises for several."""
     name = str(options.get("clusters", ""))
     if "," in name or name == "all":
@@ -108,12 +108,12 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0,
         raise UserError(f"--cluster slurm: no {missing[0]} here; start it where jobs are submitted, or use local")
     validate(cluster)
     given = sbatch_options(cluster.slurm, cores * processes, gpus * processes)
-    cluster_of(given)
+    cluster_name(given)
     flags = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given.items()]
     with task_environment(given):
         result = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
     if result.returncode:
-        raise refused(result.stderr)
+        raise slurm_refusal(result.stderr)
 
 
 def check_folder(cluster: Cluster, folder: Path) -> None:
@@ -126,7 +126,7 @@ def check_folder(cluster: Cluster, folder: Path) -> None:
         )
 
 
-def refused(errors: str) -> UserError:
+def slurm_refusal(errors: str) -> UserError:
     """Make an error of the reason in the last line of sbatch's output."""
     last = (errors.strip().splitlines() or ["no reason given"])[-1]
     reason = last.rpartition("error: ")[2].rpartition("failure: ")[2]
@@ -179,7 +179,7 @@ def submit(
     logging.getLogger("submitit").setLevel(logging.ERROR)
     timeouts = {f"{cluster.engine}_max_num_timeout": MOST_TIMEOUTS}
     options = sbatch_options(cluster.slurm, cores, gpus)
-    place = cluster_of(options) if cluster.engine == "slurm" else ""
+    place = cluster_name(options) if cluster.engine == "slurm" else ""
     most = largest_array(place) if cluster.engine == "slurm" else sys.maxsize
     arrays = max(1, -(-len(arguments) // most))
     if arrays > cluster.slurm.at_once:
@@ -203,10 +203,10 @@ def submit(
         with task_environment(options), contextlib.redirect_stderr(io.StringIO()):
             for start in range(0, len(arguments), size):
                 jobs = executor.map_array(function, arguments[start : start + size])
-                handles += (Handle(cluster.engine, at(place, job.job_id), str(job.paths.stdout)) for job in jobs)
+                handles += (Handle(cluster.engine, job_on(place, job.job_id), str(job.paths.stdout)) for job in jobs)
     except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
         cancel(handle.job for handle in handles)
-        raise refused(str(error)) from error
+        raise slurm_refusal(str(error)) from error
     return handles
 
 
@@ -231,7 +231,7 @@ def holding_stops(engine: str) -> Iterator[None]:
         signal.raise_signal(number)
 
 
-def states(handles: Iterable[Handle]) -> dict[str, Status]:
+def query_states(handles: Iterable[Handle]) -> dict[str, Status]:
     handles = list(handles)
     local = {h.job: Status("RUNNING" if runs_here(h) else "ENDED") for h in handles if h.engine == "local"}
     return local | queue(handle.job for handle in handles if handle.engine == "slurm")

@@ -47,7 +47,7 @@ def task_environment(options: Iterable[str] = ()) -> Iterator[None]:
 def ask(cluster: str, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Ask a cluster (empty: this machine's own) with a program of Slurm. If it can't be run, the result has status 1
     and the reason as errors."""
-    command = [program, *on(cluster), *arguments]
+    command = [program, *cluster_flag(cluster), *arguments]
     try:
         with task_environment():
             return subprocess.run(command, capture_output=True, encoding="utf-8", errors="surrogateescape", timeout=60)
@@ -55,12 +55,12 @@ def ask(cluster: str, program: str, *arguments: str) -> subprocess.CompletedProc
         return subprocess.CompletedProcess(command, 1, "", str(error))
 
 
-def at(cluster: str, number: str) -> str:
+def job_on(cluster: str, number: str) -> str:
     """Return the job of a cluster that has this id."""
     return f"{number};{cluster}" if cluster else number
 
 
-def on(cluster: str) -> list[str]:
+def cluster_flag(cluster: str) -> list[str]:
     return [f"--clusters={cluster}"] if cluster else []
 
 
@@ -86,7 +86,7 @@ def array_ids(jobs: Iterable[str]) -> list[str]:
 
 def cancel_line(jobs: Iterable[str]) -> str:
     """Return the command line that ends the arrays of these jobs; empty for no jobs."""
-    commands = (["scancel", *on(cluster), *array_ids(its)] for cluster, its in by_cluster(jobs).items())
+    commands = (["scancel", *cluster_flag(cluster), *array_ids(its)] for cluster, its in by_cluster(jobs).items())
     return "; ".join(map(" ".join, commands))
 
 

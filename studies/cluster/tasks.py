@@ -14,7 +14,7 @@ import msgspec
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.studies.cluster.jobs import ENDED, Cluster, Handle, end_here, holding_stops, states, submit
+from menagerie.studies.cluster.jobs import ENDED, Cluster, Handle, end_here, holding_stops, query_states, submit
 from menagerie.studies.cluster.slurm_commands import cancel_line
 from menagerie.studies.cluster.worker import Command, Interruption, Task
 
@@ -127,7 +127,7 @@ class Tasks:
 
     def look(self) -> str:
         """Query the states of running tasks, and drop those that ended without a result; returns a line of states."""
-        state_of = states(self.running.values())
+        state_of = query_states(self.running.values())
         for name, handle in list(self.running.items()):
             state = state_of[handle.job].state
             if state not in ENDED:
@@ -145,7 +145,7 @@ class Tasks:
     def end_without_result(self, name: str, state: str, handle: Handle) -> None:
         """Record a task as failed. One of an earlier command, whose options may have asked for less, is submitted again
         first, unless it was cancelled."""
-        reason = f"{why(state, handle)}; its log: {handle.log}"
+        reason = f"{reason_of_end(state, handle)}; its log: {handle.log}"
         if not self.earlier.pop(name, None) or state == "CANCELLED":
             self.fail(name, reason)
             return
@@ -169,7 +169,7 @@ class Tasks:
     def interrupt(self) -> None:
         """End the tasks on this machine; Slurm's continue, and the command that ends them is printed."""
         end_here(self.running.values())
-        if command := cancelling(self.running):
+        if command := cancel_command(self.running):
             print(
                 f"{len(self.running)} tasks stay with Slurm: the same command waits for them again, "
                 f"`{command}` ends them",
@@ -177,7 +177,7 @@ class Tasks:
             )
 
 
-def cancelling(running: Mapping[str, Handle]) -> str:
+def cancel_command(running: Mapping[str, Handle]) -> str:
     """Return the command line that ends those of these tasks that are Slurm's; empty if none is."""
     return cancel_line(handle.job for handle in running.values() if handle.engine == "slurm")
 
@@ -186,7 +186,7 @@ def cancelling(running: Mapping[str, Handle]) -> str:
 NOTES = re.compile(r"submitit |srun: (?!error|fatal)|srun: error: .*: tasks? [\d,-]+: Exited with exit code ")
 
 
-def why(state: str, handle: Handle) -> str:
+def reason_of_end(state: str, handle: Handle) -> str:
     """Return why a task ended: by its state or, if that doesn't tell, by the last line of its log."""
     if state in WHY:
         return WHY[state]
@@ -222,7 +222,7 @@ def still_running(folder: Path) -> dict[str, Handle]:
     record = {name: handle for name, handle in read_tasks(folder).items() if belongs(handle, folder)}
     started, show = time.monotonic(), print_changes()
     while True:
-        state_of = states(record.values())
+        state_of = query_states(record.values())
         over = {name: state for name, handle in record.items() if (state := state_of[handle.job].state) in ENDED}
         waited = time.monotonic() - started  # clocks of two machines differ
         fresh = {  # they may yet be queued again

@@ -49,7 +49,7 @@ class Command:
     process: Process = field(default_factory=lambda: Process.of(os.getpid()))
 
     def __reduce__(self) -> tuple[Callable[..., "Command"], tuple[Process]]:
-        return under, (self.process,)
+        return restore_command, (self.process,)
 
     @property
     def is_gone(self) -> bool:
@@ -62,7 +62,7 @@ class Command:
             time.sleep(WAIT_SECONDS)
 
 
-def under(process: Process) -> Command:
+def restore_command(process: Process) -> Command:
     """Unpickle the command inside a task; from then on a local task ends when the command does, and ignores Ctrl-C."""
     command = Command(process)
     if is_local():

@@ -38,12 +38,12 @@ class Cards:
 
 def verify(cards: tuple[Path, ...]) -> bool:
     """Print a line on each card; returns whether one doesn't hold."""
-    from menagerie.studies.cards.verify import verified
+    from menagerie.studies.cards.verify import verify_card
 
     refused = False
     for path in cards:
         try:
-            found = verified(path)
+            found = verify_card(path)
         except UserError as error:
             print(f"refused: {error}", file=sys.stderr)
             refused = True

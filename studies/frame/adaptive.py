@@ -23,7 +23,7 @@ class Course(NamedTuple):
     """The progress of an adaptive part of a plan."""
 
     chosen: Any
-    """The choice that `halved` ended with; None until then, and from `until_flat`."""
+    """The choice that `successive_halving` ended with; None until then, and from `until_flat`."""
     arms: list[Arm]
     """All arms of the plan so far, finished ones too, each once."""
     means: tuple[float, ...] = ()
@@ -46,7 +46,7 @@ class Course(NamedTuple):
         return "rising" if len(self.means) > 1 and self.means[-1] > max(self.means[:-1]) + rise else "flat"
 
 
-def halved(
+def successive_halving(
     known: Known, choices: Sequence[Choice], budgets: Iterable[int], arm_of: Callable[[Choice, int], Arm]
 ) -> Course:
     """Plan successive halving (Jamieson & Talwalkar 2016): after each budget the better half of the choices, rounded

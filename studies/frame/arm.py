@@ -80,7 +80,7 @@ class Known(Protocol):
         """Return where the trials of searches are kept: in `given` or, if that is empty, in the study's folder."""
 
 
-def text_of(name: str, value: Any) -> str:
+def label_text(name: str, value: Any) -> str:
     """Return the text for a label's value, the same in all parts of a page."""
     if name == "model":
         return short_name(str(value))

@@ -109,12 +109,12 @@ PAPER_FIELDS = (
 
 
 @lru_cache(maxsize=8)
-def tuned(study: SplitOptions) -> dict[str, Tuned]:
+def tuned_recipes(study: SplitOptions) -> dict[str, Tuned]:
     """The tuned recipes of the study's models, read once."""
     return read_tuned(study.tuned, study.models) if study.tuned not in ("", PAPER_RECIPES) else {}
 
 
-def conditions(study: SplitOptions, model: str) -> dict[str, Any]:
+def tuning_conditions(study: SplitOptions, model: str) -> dict[str, Any]:
     return {
         "kind": study.kind,
         "world": study.world,
@@ -123,9 +123,9 @@ def conditions(study: SplitOptions, model: str) -> dict[str, Any]:
     }
 
 
-def untuned(study: SplitOptions) -> list[str]:
+def untuned_models(study: SplitOptions) -> list[str]:
     """The models that have no tuned recipe while others of the study have one."""
-    return [model for model in study.models if tuned(study) and model not in tuned(study)]
+    return [model for model in study.models if tuned_recipes(study) and model not in tuned_recipes(study)]
 
 
 def towers(study: SplitOptions, model: str) -> TowerConfig:
@@ -134,7 +134,7 @@ def towers(study: SplitOptions, model: str) -> TowerConfig:
     If only other models were tuned, the model takes their architecture, provided that they agree on one and that the
     study has the default one.
     """
-    best, theirs = tuned(study).get(model), {recipe.architecture for recipe in tuned(study).values()}
+    best, theirs = tuned_recipes(study).get(model), {recipe.architecture for recipe in tuned_recipes(study).values()}
     architecture = best.architecture if best else study.architecture
     if not best and len(theirs) == 1 and architecture == ModelOptions.architecture:
         architecture = theirs.pop()
@@ -144,8 +144,8 @@ def towers(study: SplitOptions, model: str) -> TowerConfig:
 def training_recipe(study: SplitOptions, model: str) -> Recipe:
     """The recipe of one model: the study's own, with the fields that were tuned for the model, or with those that its
     paper decides."""
-    if model in tuned(study):
-        return replace(study.recipe, **tuned(study)[model].fields)
+    if model in tuned_recipes(study):
+        return replace(study.recipe, **tuned_recipes(study)[model].fields)
     paper = paper_recipe(study, model)
     return replace(study.recipe, **paper_fields(paper)) if paper else study.recipe
 
@@ -173,28 +173,28 @@ def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -
     text = f"{towers(study, model).architecture} {start}; "
     text += ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
     text += "; too few steps for the warm-up to end" * (recipe.longest_warmup >= recipe.steps)
-    options = asdict(spec_of(model).configured(options_of(study, model))).items()
-    text += "; " * bool(options) + ", ".join(f"{name} {shown(value)}" for name, value in options)
+    options = asdict(spec_of(model).configured(model_options(study, model))).items()
+    text += "; " * bool(options) + ", ".join(f"{name} {value_text(value)}" for name, value in options)
     if not study.tuned:
         return text
     if study.tuned == PAPER_RECIPES:
         return f"{text} (its paper's)"
-    if model not in tuned(study):
+    if model not in tuned_recipes(study):
         return f"{text} (not tuned)"
-    there = tuned(study)[model].conditions
-    here = conditions(study, model) | {"steps": study.recipe.steps}
+    there = tuned_recipes(study)[model].conditions
+    here = tuning_conditions(study, model) | {"steps": study.recipe.steps}
     others = [f"{name} {there.get(name)}, not {value}" for name, value in here.items() if there.get(name) != value]
     return f"{text} (tuned with {'; '.join(others)})" if others else f"{text} (tuned)"
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def options_of(study: SplitOptions, model: str) -> dict[str, Any]:
+def model_options(study: SplitOptions, model: str) -> dict[str, Any]:
     """The model's options that differ from their defaults, set by the study or by tuning. Empty for a model that is
     only trained as a stage before one of the study's models."""
-    best, spec = tuned(study).get(model), spec_of(model)
+    best, spec = tuned_recipes(study).get(model), spec_of(model)
     config = getattr(study.scorers, spec.flag) if model in study.scorers.models else spec.config()
     return differing(replace(config, **best.options)) if best else differing(config)
 
@@ -209,7 +209,7 @@ def cell_of(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell:
         data=data,
         towers=towers(study, model),
         recipe=training_recipe(study, model),
-        options=options_of(study, model),
+        options=model_options(study, model),
         device=study.device,
         threads=study.threads,
         files=own_files(model, study.pretrained),
@@ -230,7 +230,7 @@ def base_cell(study: SplitOptions, model: str, data: CellData, seed: int) -> Cel
     if stage is None:
         return None
     cell = cell_of(study, stage.scorer, data, seed)
-    recipe = training_recipe(study, model) if model in tuned(study) else cell.recipe
+    recipe = training_recipe(study, model) if model in tuned_recipes(study) else cell.recipe
     return replace(cell, towers=towers(study, model), recipe=recipe, options={})
 
 

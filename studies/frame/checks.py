@@ -15,11 +15,18 @@ from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.cluster.jobs import check_cluster
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.cells import PAPER_FIELDS, PAPER_RECIPES, SEARCHED, paper_recipe, parser_hash, tuned
+from menagerie.studies.frame.cells import (
+    PAPER_FIELDS,
+    PAPER_RECIPES,
+    SEARCHED,
+    paper_recipe,
+    parser_hash,
+    tuned_recipes,
+)
 from menagerie.studies.frame.options import SplitOptions
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study, takes_negatives
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.command_line import sized
+from menagerie.studies.runs.command_line import config_of_size
 from menagerie.studies.runs.loggers import check_loggers
 from menagerie.studies.runs.machine import check_device, check_device_here, check_precision, start_server
 from menagerie.studies.runs.together import check_sharing, processes, processes_of
@@ -45,7 +52,7 @@ def check_given(study: AnyStudy, preset: AnyStudy) -> None:
         check_files(study, preset)
 
 
-def check(study: AnyStudy) -> None:
+def check_study(study: AnyStudy) -> None:
     """Raise for options, runs and pages that can't work."""
     from menagerie.studies.frame.rehearsal import check_page
 
@@ -73,7 +80,10 @@ def check(study: AnyStudy) -> None:
     start_server(study.threads)
     # Where jobs are submitted there need be no GPU.
     in_child(
-        check_machine, study.device if study.cluster.engine != "slurm" else "cpu", distinct(cells), processes_of(study)
+        check_machine,
+        study.device if study.cluster.engine != "slurm" else "cpu",
+        distinct_models(cells),
+        processes_of(study),
     )
 
 
@@ -99,7 +109,7 @@ def check_unused_options(study: Study) -> None:
     """Raise for an option of a model that isn't chosen, because it would change nothing."""
     for model in study.scorers.models:
         spec = spec_of(model)
-        if model not in study.models and getattr(study.scorers, spec.flag) != sized(spec, study.scorers.size):
+        if model not in study.models and getattr(study.scorers, spec.flag) != config_of_size(spec, study.scorers.size):
             raise UserError(f"an option --{spec.name}.* is given, but {model} is not among --models")
 
 
@@ -124,7 +134,7 @@ def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
         raise UserError(f"no loss of {', '.join(idle)} takes false captions; leave out --text-negatives, or the model")
 
 
-def distinct(cells: Iterable[Cell]) -> list[Cell]:
+def distinct_models(cells: Iterable[Cell]) -> list[Cell]:
     """One cell for each combination of model, towers and options."""
     return list({(cell.model, cell.towers, str(cell.options)): cell for cell in cells}.values())
 
@@ -196,10 +206,12 @@ def check_overrides(study: SplitOptions, preset: SplitOptions) -> None:
     given = [item.name for item in fields(Recipe) if differ(study.recipe, preset.recipe, item.name)]
     given += [name for name in ("architecture", "pretrained") if differ(study, preset, name)]
     # Models whose recipe is the study's own take these options.
-    lost = [f"--{name.replace('_', '-')}" for name in given if all(name in replaced(study, m) for m in study.models)]
-    for model, best in tuned(study).items():
+    lost = [
+        f"--{name.replace('_', '-')}" for name in given if all(name in replaced_options(study, m) for m in study.models)
+    ]
+    for model, best in tuned_recipes(study).items():
         spec = spec_of(model)
-        config, plain = getattr(study.scorers, spec.flag), sized(spec, study.scorers.size)
+        config, plain = getattr(study.scorers, spec.flag), config_of_size(spec, study.scorers.size)
         before = getattr(preset.scorers, spec.flag, plain)
         changed = [name for name in best.options if differ(config, before, name)]
         lost += [f"--{spec.name}.{name.replace('_', '-')}" for name in changed]
@@ -214,9 +226,9 @@ def differ(first: object, second: object, name: str) -> bool:
     return bool(getattr(first, name) != getattr(second, name))
 
 
-def replaced(study: SplitOptions, model: str) -> Sequence[str]:
+def replaced_options(study: SplitOptions, model: str) -> Sequence[str]:
     """Return the options for which a model doesn't take the study's values."""
-    if model in tuned(study):
+    if model in tuned_recipes(study):
         return (*SEARCHED, "architecture", "pretrained")
     return PAPER_FIELDS if paper_recipe(study, model) else ()
 

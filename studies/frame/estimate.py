@@ -17,7 +17,7 @@ from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES, read_predictions
-from menagerie.studies.analysis.two_levels import MANY_PAIRS, interval_of, intervals, without_interval
+from menagerie.studies.analysis.two_levels import MANY_PAIRS, accuracy_intervals, statistic_interval, without_interval
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
@@ -98,7 +98,7 @@ def estimates(
     """Compute `Records.estimates` from a table of records. A statistic of groups without a common seed is left out."""
     groups: Groups = {key: part for key, part in points.groupby(list(by), sort=False)}
     if against is not None:
-        groups = {key: part for key in groups if (part := paired(groups, by, key, against)) is not None}
+        groups = {key: part for key in groups if (part := pair_records(groups, by, key, against)) is not None}
     if statistic is None:
         return {key: estimate(part, against is not None) for key, part in groups.items()}
     label, function = by.index(statistic[0]), statistic[1]
@@ -108,7 +108,7 @@ def estimates(
     return {key: its for key, parts in rest.items() if (its := curve_estimate(parts, function)) is not None}
 
 
-def paired(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, Any]) -> pd.DataFrame | None:
+def pair_records(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, Any]) -> pd.DataFrame | None:
     """Subtract from the records of a group those of the group that it is compared with, of the animal pairs of a seed,
     subset and task that both have. None for that group itself, and where the two have nothing to compare.
 
@@ -155,8 +155,8 @@ def interval(
     array."""
     table = [np.frombuffer(each, float)[:, None] for each in (sums, counts)]
     if signed:
-        return interval_of(lambda means: means[:, 0].clip(-1, 1), *table, seeds, pairs)
-    low, high = intervals(*table, seeds, pairs)
+        return statistic_interval(lambda means: means[:, 0].clip(-1, 1), *table, seeds, pairs)
+    low, high = accuracy_intervals(*table, seeds, pairs)
     return float(low[0]), float(high[0])
 
 
@@ -174,7 +174,7 @@ def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estima
     ]
     deviation = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
     fewest = min(part["animals"].nunique() for part in parts)
-    low, high = interval_of(function, sums, counts, seeds, pairs)
+    low, high = statistic_interval(function, sums, counts, seeds, pairs)
     return Estimate(value, low, high, sum(map(len, parts)), fewest, len(each), deviation)
 
 
@@ -211,13 +211,13 @@ def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estima
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0, 0, 0, math.nan)
 
 
-def compared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate]:
+def compare_groups(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate]:
     """Estimate the means of two groups, and the second minus the first over the seeds that both have. Their records are
     of different images and can't be paired."""
-    return *(estimate(part) if len(part) else NOTHING for part in (first, second)), gap(first, second)
+    return *(estimate(part) if len(part) else NOTHING for part in (first, second)), group_gap(first, second)
 
 
-def gap(first: pd.DataFrame, second: pd.DataFrame) -> Estimate:
+def group_gap(first: pd.DataFrame, second: pd.DataFrame) -> Estimate:
     """Estimate the second mean minus the first, over the seeds that both have; `NOTHING` without one."""
     its = curve_estimate([first, second], rise) if len(first) and len(second) else None
     return NOTHING if its is None else its._replace(signed=True)

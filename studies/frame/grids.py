@@ -16,8 +16,8 @@ from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import specs
-from menagerie.studies.frame.arm import Arm, Known, as_column, text_of
-from menagerie.studies.frame.cells import PAPER_RECIPES, title_of, untuned
+from menagerie.studies.frame.arm import Arm, Known, as_column, label_text
+from menagerie.studies.frame.cells import PAPER_RECIPES, title_of, untuned_models
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Bars, Cases, Heading, HeatMap, Lines, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -82,7 +82,10 @@ class Grid(SplitStudy):
     def page(self, records: Records) -> Iterator[Part]:
         swaps = records.where(task="swap", subset=self.tests)
         place = tuple(self.places[0])
-        words = {"pairs": fractions(records), "model": {m: f"{text_of('model', m)} (not tuned)" for m in untuned(self)}}
+        words = {
+            "pairs": fractions(records),
+            "model": {m: f"{label_text('model', m)} (not tuned)" for m in untuned_models(self)},
+        }
         yield from self.answer(swaps)
         yield self.figure("accuracy", swaps, SAYS)
         yield Heading("The same as tables", self.remarks)
@@ -116,7 +119,7 @@ class Grid(SplitStudy):
         """Yield a sentence for each test of `unseen`: accuracies of at most `MOST_LISTED` models at the first place."""
         first = self.places[0]
         where = ", ".join(
-            f"{name.replace('_', ' ')} {text_of(name, as_column(value))}" for name, value in first.items()
+            f"{name.replace('_', ' ')} {label_text(name, as_column(value))}" for name, value in first.items()
         )
         for test in self.unseen:
             found = swaps.where(subset=test, **first).estimates(("model",))
@@ -168,7 +171,7 @@ def fractions(records: Records) -> dict[float, str]:
         if "all_pairs" in result:
             text = f"({result['training_pairs']} of {result['all_pairs']})"
             found.setdefault(arm.place["pairs"], {})[text] = None
-    return {share: " ".join([text_of("pairs", share), *sorted(texts)]) for share, texts in found.items()}
+    return {share: " ".join([label_text("pairs", share), *sorted(texts)]) for share, texts in found.items()}
 
 
 SMOKE: dict[str, Any] = {

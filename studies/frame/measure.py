@@ -73,8 +73,8 @@ class Measure(ABC):
         """All that decides the numbers, besides the cell."""
         kind = type(self)
         known = {"name": kind.__qualname__, "version": self.version, "settings": differing(self)}
-        ours = file_of(kind).is_relative_to(Path(__file__).resolve().parents[1])
-        return known | ({} if ours else {"source": digest(source_of(kind))})
+        ours = class_file(kind).is_relative_to(Path(__file__).resolve().parents[1])
+        return known | ({} if ours else {"source": digest(class_source(kind))})
 
     def file(self, step: int | None = None) -> str:
         """Return the name of the measure's file in a cell's folder."""
@@ -82,23 +82,23 @@ class Measure(ABC):
         return f"{type(self).__name__.lower()}-{digest(self.settings)}{after}.jsonl"
 
 
-def file_of(kind: type) -> Path:
+def class_file(kind: type) -> Path:
     """Return the file of a class, even if that file was started as a script. Raises if the class has no file."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if not file or not Path(file).is_file():
-        raise homeless(kind)
+        raise unfindable_class(kind)
     return Path(file).resolve()
 
 
-def source_of(kind: type) -> str:
+def class_source(kind: type) -> str:
     """Return the source text of a class; raises if there is none."""
     try:
         return inspect.getsource(kind)
     except (OSError, TypeError) as error:
-        raise homeless(kind) from error
+        raise unfindable_class(kind) from error
 
 
-def homeless(kind: type) -> UserError:
+def unfindable_class(kind: type) -> UserError:
     """Make the error for a class that other processes can't find."""
     return UserError(
         f"the measure {kind.__name__} stands in no file, or in a function, where other processes can't find it; put it "
@@ -106,20 +106,20 @@ def homeless(kind: type) -> UserError:
     )
 
 
-def write_rows(folder: Path, measure: Measure, step: int | None, rows: Iterable[Mapping[str, Any]]) -> Path:
+def write_measured(folder: Path, measure: Measure, step: int | None, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write what was measured of the cell in `folder` after `step` (None: after training); returns the file."""
     file = folder / FOLDER / measure.file(step)
-    write_records(file, [header(folder, measure, step), *(row_of(measure, row) for row in rows)])
+    write_records(file, [first_line(folder, measure, step), *(as_json_row(measure, row) for row in rows)])
     return file
 
 
-def header(folder: Path, measure: Measure, step: int | None) -> Row:
+def first_line(folder: Path, measure: Measure, step: int | None) -> Row:
     """Return the first line of a file: what was measured of which cell. Without it an emptied file would look like one
     without rows."""
     return {"cell": folder.name, "step": step, **measure.settings}
 
 
-def row_of(measure: Measure, row: Mapping[str, Any]) -> Row:
+def as_json_row(measure: Measure, row: Mapping[str, Any]) -> Row:
     """Convert a row to values that JSON can hold; raises if that fails, or if a column is named "step"."""
     values = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
     values = {name: None if value != value else value for name, value in values.items()}
@@ -135,14 +135,14 @@ def row_of(measure: Measure, row: Mapping[str, Any]) -> Row:
     return values
 
 
-def measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> list[Row] | None:
+def read_measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> list[Row] | None:
     """Read the rows that were measured of the cell in a folder; None if it wasn't measured yet.
 
     `at` lists the steps of the kept states that were measured, None for the end of training; rows of states begin with
     their "step". Raises `UserError` for a file that is damaged, or is of another cell.
     """
     files = {step: folder / FOLDER / measure.file(step) for step in at}
-    found = {step: read_rows(file, header(folder, measure, step)) for step, file in files.items() if file.exists()}
+    found = {step: read_rows(file, first_line(folder, measure, step)) for step, file in files.items() if file.exists()}
     if not found:
         return None
     return [({} if step is None else {"step": step}) | row for step, rows in found.items() for row in rows]

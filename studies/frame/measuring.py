@@ -11,7 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.models.kept_states import load_state
-from menagerie.studies.frame.measure import END, FOLDER, Measure, file_of, homeless, write_rows
+from menagerie.studies.frame.measure import END, FOLDER, Measure, class_file, unfindable_class, write_measured
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.job import AnyJob, Report
 
@@ -33,9 +33,9 @@ class Shipped(NamedTuple):
         """Describe a measure in this form; raises for a class that other processes can't find."""
         kind, values = type(measure), {item.name: getattr(measure, item.name) for item in fields(measure)}
         if "<" in kind.__qualname__:  # <locals>
-            raise homeless(kind)
+            raise unfindable_class(kind)
         named = "." in kind.__module__ and not kind.__module__.startswith(OWN_MODULES)
-        return cls(kind.__module__ if named else str(file_of(kind)), kind.__qualname__, values)
+        return cls(kind.__module__ if named else str(class_file(kind)), kind.__qualname__, values)
 
     def opened(self) -> Measure:
         """Make the measure in this process. Raises if its class can't be found."""
@@ -115,7 +115,7 @@ class Measuring(AnyJob):
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Measure what isn't measured yet."""
         done = self.steps - len(self.missing)
-        for number, _ in enumerate(make(self.of, self.missing), start=done + 1):
+        for number, _ in enumerate(take_measures(self.of, self.missing), start=done + 1):
             report(number, "")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -132,19 +132,19 @@ def scorer_after(job: Job, step: int | None) -> "Scorer":
     return load_state(job.folder, step, job.cell.model)
 
 
-def make(job: Job, parts: Sequence[tuple[Measure, int | None]]) -> Iterator[Path]:
+def take_measures(job: Job, parts: Sequence[tuple[Measure, int | None]]) -> Iterator[Path]:
     """Measure a cell, and yield each file once it is written."""
     import torch
 
     from menagerie.studies.runs.graphs import give_readers, read_graphs
     from menagerie.studies.runs.machine import settle_torch
-    from menagerie.studies.runs.train import material_of
+    from menagerie.studies.runs.train import open_material
 
     settle_torch(job.threads)
-    material, cell = material_of(job), job.cell
+    material, cell = open_material(job), job.cell
     for after in dict.fromkeys(step for _, step in parts):
         scorer = scorer_after(job, after).to(cell.device)
         give_readers(scorer, read_graphs(job, material))
         for measure in (each for each, step in parts if step == after):
             torch.manual_seed(cell.seed)  # whatever was measured before in this process
-            yield write_rows(job.folder, measure, after, measure.rows(scorer.eval(), material, cell.seed))
+            yield write_measured(job.folder, measure, after, measure.rows(scorer.eval(), material, cell.seed))

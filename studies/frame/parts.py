@@ -94,7 +94,7 @@ class OwnFigure(Named, ABC):
 
 
 @dataclass(frozen=True)
-class Shown(Named):
+class RecordsPart(Named):
     """A part that shows records, arranged by their labels."""
 
     records: "Records"
@@ -103,7 +103,7 @@ class Shown(Named):
 
 
 @dataclass(frozen=True)
-class Table(Shown):
+class Table(RecordsPart):
     """A table of accuracies: a row for each combination of the labels `rows`, a column for each of `columns`. With
     three models or more the best comes first.
 
@@ -123,7 +123,7 @@ class Table(Shown):
 
 
 @dataclass(frozen=True)
-class Figured(Shown):
+class Figured(RecordsPart):
     """A figure with a panel for each combination of the labels `panels`."""
 
     panels: Sequence[str] = field(default=("subset",), kw_only=True)
@@ -218,7 +218,7 @@ class Pictures(Named):
 
 
 @dataclass(frozen=True)
-class Cases(Shown):
+class Cases(RecordsPart):
     """Where a model errs: accuracy by what images show, and the records of which it was surest, both wrong and right.
 
     Shows only arms with the file of their split. Writes errors.csv; `rows` are the labels that say where in the study a
@@ -246,7 +246,7 @@ TABLES, FIGURES = Rows | Table, Figured | OwnFigure  # whose files lie in differ
 TAKEN = frozenset({"results", "errors"})  # files that are written otherwise
 
 
-def checked(parts: Iterable[Part]) -> list[Part]:
+def check_page_parts(parts: Iterable[Part]) -> list[Part]:
     """Return the parts of a page. Raises if a part's name can't be that of files, or if two parts would write the same
     files. A figure and a table may share a name."""
     found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
@@ -268,7 +268,7 @@ SIDES = ("rows", "columns", "panels", "points", "x", "y", "colour", "stroke", "a
 """Fields of parts that name labels, one or several."""
 
 
-def labels_of(part: Shown) -> list[str]:
+def part_labels(part: RecordsPart) -> list[str]:
     """List all labels that a part names."""
     named = (getattr(part, side, ()) for side in SIDES)
     return [label for one in named for label in ((one,) if isinstance(one, str) else one) if label]

@@ -14,7 +14,7 @@ from menagerie.studies.frame.arm import Arm, Known, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
-from menagerie.studies.runs.results import CELLS, left_out, read_result, read_results
+from menagerie.studies.runs.results import CELLS, read_result, read_results, why_left_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ class Records(Known):
 
     def left_out(self, arm: Arm) -> str:
         """Return why an arm was left out; empty if the arm has a result or hasn't ended."""
-        return left_out(self.folder(arm))
+        return why_left_out(self.folder(arm))
 
     def over(self, arm: Arm) -> bool:
         """Whether an arm has ended, with a result or without."""
@@ -72,7 +72,7 @@ class Records(Known):
     def result(self, arm: Arm) -> dict[str, Any] | None:
         """Return an arm's result, as `results` read it if they did; None if there is none yet."""
         folder = self.folder(arm)
-        return self.snapshot[folder] if folder in self.snapshot else result_of(folder)
+        return self.snapshot[folder] if folder in self.snapshot else cell_result(folder)
 
     def others(self, arms: Container[str]) -> list[str]:
         """List the ids of finished training runs in this folder that aren't in `arms`."""
@@ -123,8 +123,8 @@ class Records(Known):
         """
         several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
         tests = {name: tuple(values) for name, values in several.items() if name in (*TESTS, PAIRS)}
-        labels = {name: columns_of(wanted[name]) for name in several if name not in tests}
-        if self.arms and (odd := sorted(lacking(labels, self.arms))):
+        labels = {name: wanted_values(wanted[name]) for name in several if name not in tests}
+        if self.arms and (odd := sorted(missing_labels(labels, self.arms))):
             raise unknown_label(odd[0], self.arms)
         arms = (a for a in self.arms if all(a.place.get(n) in v for n, v in labels.items()) and (not keep or keep(a)))
         return replace(self, arms=tuple(arms), chosen=(*self.chosen, *tests.items()))
@@ -185,9 +185,9 @@ class Records(Known):
         """
         import pandas as pd
 
-        from menagerie.studies.frame.measure import measured
+        from menagerie.studies.frame.measure import read_measured
 
-        found = [(arm, row) for arm, _ in self.results for row in measured(self.folder(arm), measure, at) or ()]
+        found = [(arm, row) for arm, _ in self.results for row in read_measured(self.folder(arm), measure, at) or ()]
         if twice := {name for arm, row in found for name in row.keys() & arm.place.keys()}:
             kind = type(measure).__name__
             raise UserError(f"the measure {kind} has a column {min(twice)!r}, which is a label of runs; rename it")
@@ -233,7 +233,7 @@ class Records(Known):
 
         by = (by,) if isinstance(by, str) else by
         against = against and {name: as_column(value) for name, value in against.items()}
-        if self.arms and (odd := sorted(lacking({*by} - {*TESTS}, self.arms))):
+        if self.arms and (odd := sorted(missing_labels({*by} - {*TESTS}, self.arms))):
             raise unknown_label(odd[0], self.arms)
         if odd := [name for name in against or () if name not in by]:
             line = f"against={dict(against or {})}: {odd[0]} must be among `by`, got {tuple(by)}"
@@ -278,7 +278,7 @@ def stored_arm(result: Mapping[str, Any]) -> Arm:
     return Arm(StoredCell(result["id"], result["model"], result["seed"], tests), labels)
 
 
-def result_of(folder: Path) -> dict[str, Any] | None:
+def cell_result(folder: Path) -> dict[str, Any] | None:
     """Return the result in a cell's folder, read once; None if the cell isn't finished."""
     try:
         stamp = (folder / RESULT).stat().st_mtime_ns
@@ -295,13 +295,13 @@ def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
     return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)
 
 
-def columns_of(wanted: Any) -> set[Any]:
+def wanted_values(wanted: Any) -> set[Any]:
     """The values of a column that `where` is asked for: one, or any of several; a tuple may be either."""
     several = set(map(as_column, wanted)) if isinstance(wanted, tuple | list | set) else set()
     return several if isinstance(wanted, set) else {as_column(wanted), *several}
 
 
-def lacking(labels: Iterable[str], arms: Iterable[Arm]) -> set[str]:
+def missing_labels(labels: Iterable[str], arms: Iterable[Arm]) -> set[str]:
     """The labels that no arm has."""
     return {*labels} - {name for arm in arms for name in arm.place}
 
@@ -329,7 +329,7 @@ def write_cells(records: Records) -> None:
     write_records(records.out / CELLS, [result | {"labels": arm.labels} for arm, result in records.results])
 
 
-def write_tables(records: Records) -> None:
+def write_cells_and_results(records: Records) -> None:
     """Write `cells.jsonl` and `results.csv`."""
     write_cells(records)
     labels = list(dict.fromkeys(name for arm in records.arms for name in arm.place))

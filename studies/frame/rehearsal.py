@@ -16,8 +16,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.generators.captions.hard_negatives.tasks import TASKS
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.parts import Part, Shown, checked, labels_of
-from menagerie.studies.frame.records import SCORES, Records, columns_of, lacking, unknown_label
+from menagerie.studies.frame.parts import Part, RecordsPart, check_page_parts, part_labels
+from menagerie.studies.frame.records import SCORES, Records, missing_labels, unknown_label, wanted_values
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
@@ -45,16 +45,16 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
         try:
             for arm in arms:
                 write_invented(out, arm)
-            records = Rehearsed(arms, out, values=values_of(arms), file=file).labelled(study.measures)
+            records = Rehearsed(arms, out, values=planned_values(arms), file=file).labelled(study.measures)
         except Exception:  # costs of real runs may need what isn't here
             return
         try:
-            parts = checked(study.page(records))
+            parts = check_page_parts(study.page(records))
             if type(study).measures is AnyStudy.measures:  # else a label may be of what isn't here
                 check_labels(parts)
         except Exception as error:
             if is_mistake(error, type(study).measurements is not AnyStudy.measurements):
-                raise described(error, file) from error
+                raise page_error(error, file) from error
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ class Rehearsed(Records):
 
     def unknown(self, name: str, value: Any) -> str:
         """Say which values there are, if no run has this one; else empty."""
-        if name not in self.values or not columns_of(value).isdisjoint(known := self.values[name]):
+        if name not in self.values or not wanted_values(value).isdisjoint(known := self.values[name]):
             return ""
         return f"no run has {name} {value!r}; there are {', '.join(map(repr, known))}"
 
 
-def values_of(arms: Iterable[Arm]) -> dict[str, list[Any]]:
+def planned_values(arms: Iterable[Arm]) -> dict[str, list[Any]]:
     """The values of each label as records have them; those of model and seed aren't the plan's."""
     values: dict[str, dict[Any, None]] = {}
     for arm in arms:
@@ -140,12 +140,12 @@ def invented_rows(tests: Iterable[str]) -> Iterator[dict[str, Any]]:
 def check_labels(parts: Iterable[Part]) -> None:
     """Raise for a label in a part that no run has."""
     for part in parts:
-        arms = part.records.arms if isinstance(part, Shown) else ()
-        if arms and (odd := sorted(lacking(labels_of(part), arms) - {*SCORES})):
+        arms = part.records.arms if isinstance(part, RecordsPart) else ()
+        if arms and (odd := sorted(missing_labels(part_labels(part), arms) - {*SCORES})):
             raise unknown_label(odd[0], arms).at(f"the part {part.name!r} of the page")
         if arms and (against := getattr(part, "against", None)):
             try:
-                part.records.estimates(labels_of(part), against)
+                part.records.estimates(part_labels(part), against)
             except UserError as error:
                 raise error.at(f"the part {part.name!r} of the page") from error
 
@@ -165,7 +165,7 @@ def is_mistake(error: Exception, measured: bool) -> bool:
     return isinstance(error, NameError) and not isinstance(error, UnboundLocalError)
 
 
-def described(error: Exception, file: str) -> UserError:
+def page_error(error: Exception, file: str) -> UserError:
     """Return the error as a `UserError` that names the line of the page from which it comes."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "

@@ -178,7 +178,7 @@ def data_of(arm: Arm) -> Any:
     return getattr(arm.cell, "data", None)
 
 
-def run(study: AnyStudy, out: Path) -> None:
+def run_study(study: AnyStudy, out: Path) -> None:
     """Run a study in its folder until its plan gives no further arms."""
     study = study.prepare(out)
     check_states(study)  # of some studies the plan is known only now
@@ -264,7 +264,7 @@ def train(
         if lines.due():
             print(f"{job.name}: step {step} of {job.steps}, {text}", flush=True)
 
-    study = described(check_scorer(model), split, seed, dict(options or {}), settings)
+    study = one_run_study(check_scorer(model), split, seed, dict(options or {}), settings)
     validate(study)
     running, threads = Running(study.settled(), Path(out)), torch.get_num_threads()
     check_states(running.study)
@@ -284,7 +284,7 @@ def train(
     return Trained(Records((arm,), Path(out)), scorer, job.data_file)
 
 
-def described(
+def one_run_study(
     model: str, split: str | Path | SplitRecipe, seed: int, options: dict[str, Any], settings: dict[str, Any]
 ) -> OneRun:
     known = {item.name for item in fields(OneRun)} - {"models", "seeds", "split", "base", "recipe", "scorers", "out"}

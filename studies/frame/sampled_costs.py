@@ -51,7 +51,7 @@ class Sample(NamedTuple):
     tests: Tests
 
 
-def sample_of(arms: Sequence[Arm]) -> Sample:
+def take_sample(arms: Sequence[Arm]) -> Sample:
     """Open the file of the first arm. If it has none, make a sample of its recipe's captions, and average the tests of
     some of the arms' recipes."""
     first = arms[0]
@@ -131,7 +131,7 @@ class Costs(NamedTuple):
     """Size of the scorer's weights in a checkpoint, in bytes."""
 
 
-def measured(cell: Cell, data: Captioned) -> Costs:
+def measure_costs(cell: Cell, data: Captioned) -> Costs:
     """Build a cell's scorer with random weights, take a few steps, score a few images, and discard it. Pretrained
     weights, which may not be here yet, would take as long."""
     towers = replace(cell.towers, pretrained="", load=True)
@@ -145,13 +145,13 @@ def measured(cell: Cell, data: Captioned) -> Costs:
             start = time.perf_counter()
         train_step(scorer, optimizer, moved(feed[step], scorer.device), cell.recipe, 0, step).item()
     seconds = (time.perf_counter() - start) / STEPS
-    scoring(scorer, data)  # the first takes longer
+    time_scoring(scorer, data)  # the first takes longer
     size = sum(weight.nbytes for weight in scorer.state_dict().values())
-    return Costs(seconds, *scoring(scorer, data), size)
+    return Costs(seconds, *time_scoring(scorer, data), size)
 
 
 @torch.no_grad()
-def scoring(scorer: Scorer, data: Captioned) -> tuple[float, float]:
+def time_scoring(scorer: Scorer, data: Captioned) -> tuple[float, float]:
     """Measure the seconds that an image takes, and those of a text that is compared with it."""
     items = np.resize(np.arange(len(data)), BLOCK)
     with in_use(scorer):

@@ -25,7 +25,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import differences, plain
-from menagerie.studies.frame.storage import alone, opened
+from menagerie.studies.frame.storage import hold_storage, open_storage
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.study import Arm, Known
@@ -83,22 +83,24 @@ class Search:
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # it says all that we do with it
         warnings.simplefilter("ignore", ExperimentalWarning)  # options of samplers may change
         place = known.storage(storage)
-        with alone(place):
-            study, asked = self.study(opened(place)), True
+        with hold_storage(place):
+            study, asked = self.study(open_storage(place)), True
             while asked:
-                for trial in counted(study):
+                for trial in counting_trials(study):
                     if trial.user_attrs[OWNER] == known.owner and not trial.state.is_finished():
                         values, pruned = tried(trial)[1:]
                         if values is not None or pruned:
                             state = TrialState.PRUNED if pruned else TrialState.COMPLETE
                             study.tell(trial.number, None if pruned else list(values), state, skip_if_finished=True)
                 asked = self.ask(study, known.owner)
-            return [(trial, here(trial, tried(trial), known.owner)) for trial in counted(study)]
+            return [(trial, result_here(trial, tried(trial), known.owner)) for trial in counting_trials(study)]
 
     def found(self, known: "Known", storage: str) -> list[FrozenTrial]:
         """Return the trials that there are so far, by number; writes nothing."""
         try:
-            return counted(optuna.load_study(study_name=self.name, storage=opened(known.storage(storage))))
+            return counting_trials(
+                optuna.load_study(study_name=self.name, storage=open_storage(known.storage(storage)))
+            )
         except KeyError:
             return []
 
@@ -110,9 +112,9 @@ class Search:
         """Fail all running trials of other owners (folders), even of those still at work; returns their number. Whoever
         asks next draws new trials in their place; a trial with `first` parameters is repeated with the same ones."""
         place = known.storage(storage)
-        with alone(place):
-            study = self.study(opened(place))
-            left = elsewhere(counted(study), known.owner)
+        with hold_storage(place):
+            study = self.study(open_storage(place))
+            left = running_elsewhere(counting_trials(study), known.owner)
             for trial in left:
                 study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
         return len(left)
@@ -145,9 +147,13 @@ class Search:
         while True:
             there = study.get_trials(deepcopy=False)
             for trial in there:
-                if trial.state is TrialState.RUNNING and trial.user_attrs.get(OWNER) == owner and not counts(trial):
+                if (
+                    trial.state is TrialState.RUNNING
+                    and trial.user_attrs.get(OWNER) == owner
+                    and not counts_in_search(trial)
+                ):
                     study.tell(trial.number, state=TrialState.FAIL)
-            if not self.is_due(counted(study), owner):
+            if not self.is_due(counting_trials(study), owner):
                 return asked
             study.add_trial(self.drawn(there, owner))
             asked = True
@@ -162,7 +168,7 @@ class Search:
     def drawn(self, trials: Sequence[FrozenTrial], owner: str) -> FrozenTrial:
         """Make a trial with the next of the `first` parameters that no trial has or, after these, with parameters that
         the sampler draws from the trials that ended before the owner's batch."""
-        there = [trial for trial in trials if counts(trial)]
+        there = [trial for trial in trials if counts_in_search(trial)]
         carried = {OWNER: owner, NUMBER: len(trials)}
         taken = {trial.user_attrs.get(FIRST) for trial in there}
         point = next((k for k in range(len(self.first)) if k not in taken), None)
@@ -183,22 +189,22 @@ class Search:
         return study.ask(dict(self.space)).params
 
 
-def counts(trial: FrozenTrial) -> bool:
+def counts_in_search(trial: FrozenTrial) -> bool:
     """Whether a trial counts in its search: it didn't fail, and has the number for which it was drawn."""
     return trial.state is not TrialState.FAIL and trial.user_attrs.get(NUMBER) == trial.number
 
 
-def counted(study: optuna.Study) -> list[FrozenTrial]:
+def counting_trials(study: optuna.Study) -> list[FrozenTrial]:
     """Return the trials that count in a search, by number."""
-    return [trial for trial in study.get_trials(deepcopy=False) if counts(trial)]
+    return [trial for trial in study.get_trials(deepcopy=False) if counts_in_search(trial)]
 
 
-def elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
+def running_elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
     """Return the running trials of other owners."""
     return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
 
 
-def here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:
+def result_here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:
     """Return the result of a trial. If another owner makes its runs and not all of them are here, the result has no
     arms, and its values are those in the storage."""
     if trial.user_attrs[OWNER] == owner or tried.values is not None or tried.pruned:

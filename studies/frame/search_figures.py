@@ -27,7 +27,7 @@ from menagerie.envs.core.figures import (
 )
 from menagerie.studies.frame.figures import DASHED, WIDEST, panel_axes
 from menagerie.studies.frame.parts import OwnFigure
-from menagerie.studies.frame.sampling import nearest, share_of, surrogate
+from menagerie.studies.frame.sampling import share_to_value, surrogate, value_to_share
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
@@ -144,11 +144,11 @@ class ByModel(OwnFigure):
 VALIDATION = "validation accuracy (%)"
 
 
-def value_of(trial: FrozenTrial) -> float | None:
+def trial_value(trial: FrozenTrial) -> float | None:
     return trial.values[-1] if trial.values else None
 
 
-def accuracy(trial: FrozenTrial) -> float | None:
+def trial_percent(trial: FrozenTrial) -> float | None:
     """Return the last of a trial's values, in percent; None if it has no values."""
     return 100 * trial.values[-1] if trial.values else None
 
@@ -156,7 +156,7 @@ def accuracy(trial: FrozenTrial) -> float | None:
 def parallels(
     trials: Mapping[str, Sequence[FrozenTrial]],
     winners: Mapping[str, int],
-    value: Value = accuracy,
+    value: Value = trial_percent,
     shares: Collection[str] = (),
     label: str = VALIDATION,
 ) -> "list[Parallel]":
@@ -180,7 +180,7 @@ class Parallel(OwnFigure):
 
     trials: Sequence[FrozenTrial]
     scale: tuple[float, float]
-    value: Value = accuracy
+    value: Value = trial_percent
     shares: Collection[str] = field(default=(), kw_only=True)
     chosen: int | None = field(default=None, kw_only=True)
     label: str = field(default=VALIDATION, kw_only=True)
@@ -200,7 +200,9 @@ class Parallel(OwnFigure):
             number = self.value(trial)
             style = {"color": "0.6", "linestyle": "--"} if number is None else {"color": colours.to_rgba(number)}
             style |= {"marker": "o", "zorder": 3} if trial.number == self.chosen else {}
-            axis.plot([share_of(parameter, trial.params[name]) for name, parameter in space.items()], lw=1.6, **style)
+            axis.plot(
+                [value_to_share(parameter, trial.params[name]) for name, parameter in space.items()], lw=1.6, **style
+            )
         for place, (name, parameter) in enumerate(space.items()):
             scale_at(axis, place, parameter, name in self.shares)
         axis.set_xticks(range(len(space)), [name.replace("_", "\n") for name in space], fontsize=9, parse_math=False)
@@ -218,14 +220,16 @@ def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -
     for value in marks(parameter):
         text = f"{value:.0%}" if share else f"{value:.2g}" if isinstance(value, float) else str(value)
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8}
-        axis.text(place + 0.04, share_of(parameter, value), text, fontsize=8, va="center", bbox=box, parse_math=False)
+        axis.text(
+            place + 0.04, value_to_share(parameter, value), text, fontsize=8, va="center", bbox=box, parse_math=False
+        )
 
 
 def marks(parameter: BaseDistribution) -> list[Any]:
     """List the values that are written at a parameter's axis."""
     if isinstance(parameter, CategoricalDistribution):
         return list(parameter.choices)
-    return list(dict.fromkeys(nearest(parameter, share) for share in (0.0, 0.5, 1.0)))
+    return list(dict.fromkeys(share_to_value(parameter, share) for share in (0.0, 0.5, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,7 @@ class Maps(OwnFigure):
             axis.set(xlim=(-3, 103), ylim=(-3, 103), facecolor="0.9")
             if tried:
                 table = np.array(tried, np.float64)
-                image = interpolated(axis, table[:, :2], table[:, 2])
+                image = draw_prediction_map(axis, table[:, :2], table[:, 2])
         figure.supxlabel("pairs with hard negatives (%)", fontsize=9)
         figure.supylabel("animal pairs in training (%)", fontsize=9)
         if image is not None:
@@ -253,7 +257,7 @@ class Maps(OwnFigure):
         return figure
 
 
-def interpolated(axis: Axes, places: np.ndarray, values: np.ndarray) -> Any:
+def draw_prediction_map(axis: Axes, places: np.ndarray, values: np.ndarray) -> Any:
     """Draw the points that were tried, and a map of predicted values near them, averaged over what else was varied.
 
     A place is near points if the standard deviation of its prediction is at most half that of all values."""

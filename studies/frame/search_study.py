@@ -15,7 +15,7 @@ from menagerie.envs.core.validation import FIRST_SEED, RUNS
 from menagerie.studies.frame.options import GROWS
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
-from menagerie.studies.runs.command_line import EXECUTION, only
+from menagerie.studies.runs.command_line import EXECUTION, only_models
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +64,7 @@ class SearchStudy(SplitStudy):
 
     def decisive(self, model: str) -> dict[str, Any]:
         """Return the settings that decide the trials of a model; they must be the same for all who share its search."""
-        alone = replace(self, models=(model,), scorers=only(self.scorers, (model,)))
+        alone = replace(self, models=(model,), scorers=only_models(self.scorers, (model,)))
         ignored = EXECUTION | self.growing()
         return {name: value for name, value in plain(asdict(alone)).items() if name not in ignored}
 

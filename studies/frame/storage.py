@@ -29,11 +29,11 @@ Place = str | BaseStorage
 JOURNAL = b'{"op_code"'  # how Optuna's journals begin
 
 
-def opened(place: Place) -> BaseStorage:
+def open_storage(place: Place) -> BaseStorage:
     """Open the storage in a journal file or at a URL that SQLAlchemy knows; it is made if there is none."""
     if isinstance(place, BaseStorage):
         return place
-    file = file_of(place)
+    file = storage_file(place)
     return open_once(place, file.stat().st_ino if file and file.exists() else 0)
 
 
@@ -46,17 +46,17 @@ def open_once(url: str, _file: int) -> BaseStorage:
     try:
         return connect(url)
     except Exception as error:  # whatever SQLAlchemy, a driver or a server says
-        raise unopened(url, error) from error
+        raise open_error(url, error) from error
 
 
 @contextlib.contextmanager
-def alone(place: Place) -> Iterator[None]:
+def hold_storage(place: Place) -> Iterator[None]:
     """Keep other commands from using the storage inside this context, if it is a file. An error of the storage is
     raised as one clear line.
 
     The lock is released when its holder dies. Optuna's own locks are files, which a killed process leaves behind.
     """
-    file = file_of(place)
+    file = storage_file(place)
     journal = file if file and "://" not in str(place) else None
     if journal:
         check_journal(journal)
@@ -66,12 +66,12 @@ def alone(place: Place) -> Iterator[None]:
                 cut_torn(journal)
             yield
     except StorageInternalError as error:
-        why = error_without_passwords(reason(error), str(place))
+        why = error_without_passwords(innermost_reason(error), str(place))
         shown = without_passwords(str(place))
         raise UserError(f"--storage {shown} failed: {why}; start again, what ended is kept") from error
 
 
-def file_of(place: Place) -> Path | None:
+def storage_file(place: Place) -> Path | None:
     """Return the file in which trials are kept, on this machine or on a disk that it shares; None for servers and
     memory."""
     if isinstance(place, BaseStorage):
@@ -116,16 +116,16 @@ def check_storage(url: str) -> None:
         try:
             create_engine(url).dispose()
         except Exception as error:  # whatever SQLAlchemy or a driver says
-            raise unopened(url, error) from error
+            raise open_error(url, error) from error
 
 
-def unopened(url: str, error: Exception) -> UserError:
+def open_error(url: str, error: Exception) -> UserError:
     """The error for a storage that can't be opened; it doesn't show the password."""
-    why = error_without_passwords(reason(error), url)
+    why = error_without_passwords(innermost_reason(error), url)
     return UserError(f"--storage {without_passwords(url)} can't be opened: {why}; docs/studies.md shows what it may be")
 
 
-def reason(error: BaseException) -> str:
+def innermost_reason(error: BaseException) -> str:
     """Return the first line of an error's innermost cause, or the cause's class if it has no message."""
     while error.__cause__ is not None:
         error = error.__cause__
@@ -173,7 +173,9 @@ def open_journal(path: Path) -> JournalStorage:
     except UserError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:  # Optuna's, of what a line says
-        raise UserError(f"{journal} is not a journal of Optuna ({reason(error)}); {journal.way_out()}") from error
+        raise UserError(
+            f"{journal} is not a journal of Optuna ({innermost_reason(error)}); {journal.way_out()}"
+        ) from error
 
 
 class Journal(BaseJournalBackend):
@@ -191,7 +193,7 @@ class Journal(BaseJournalBackend):
         return f"{self.path} line {self.line}"
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Add lines, in one write; `alone` keeps other writers out."""
+        """Add lines, in one write; `hold_storage` keeps other writers out."""
         lines = [json.dumps(log | {KEY: line_digest(log)}, separators=(",", ":")) + "\n" for log in logs]
         with self.path.open("ab") as file:
             file.write("".join(lines).encode())

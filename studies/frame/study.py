@@ -104,9 +104,9 @@ class AnyStudy(AnyOptions, ABC):
 
     def tables(self, records: "Records") -> None:
         """Write `cells.jsonl` and `results.csv`; called after each finished arm."""
-        from menagerie.studies.frame.records import write_tables
+        from menagerie.studies.frame.records import write_cells_and_results
 
-        write_tables(records)
+        write_cells_and_results(records)
 
     def export(self, records: "Records") -> None:
         """Write further files of the study into its folder, after its page."""
@@ -189,7 +189,7 @@ class SplitStudy(SplitOptions, Study):
         """Make the training run of a model, with the values of `place` in its recipe, its options, its graphs and its
         towers."""
         spec = spec_of(model)
-        training, options, graphs = (named_in(kind, place) for kind in (Recipe, spec.config, GraphSource))
+        training, options, graphs = (fields_among(kind, place) for kind in (Recipe, spec.config, GraphSource))
         towers = {name: place[name] for name in TOWERS if name in place}
         recipe, source = replace(self.recipe, **training), replace(self.graph_source, **graphs)
         cell = cell_of(replace(self, recipe=recipe, graph_source=source, **towers), model, data, seed)
@@ -235,7 +235,7 @@ class SplitStudy(SplitOptions, Study):
 TOWERS = ("architecture", "pretrained", "tokenizer", "resolution")
 
 
-def named_in(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+def fields_among(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values whose names are fields of a dataclass."""
     return {item.name: values[item.name] for item in fields(kind) if item.name in values}
 

@@ -12,7 +12,7 @@ from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.embeddings.conditions import ALL, BINDING, CATEGORISATION, CONDITIONS, EVERY, INDEPENDENT
 from menagerie.studies.embeddings.ideal import IdealEmbedding, least_margins
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.claims import EXPECTED, Verdict, claims, sentence
+from menagerie.studies.frame.claims import EXPECTED, Verdict, claims_section, outcomes_sentence
 from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.bits import BOTH, IMAGE, TEXT
@@ -80,7 +80,7 @@ class Page:
             return
         found, verdicts = predicted(self.cells), list(self.verdicts())
         yield from self.answer(found)
-        yield Sentence(sentence(verdicts, "Kang et al. 2025"))
+        yield Sentence(outcomes_sentence(verdicts, "Kang et al. 2025"))
         if len(self.cells):
             names = [its.name for its in (NAMED, *NEXT)]
             yield Dots("prediction", self.cells, names, ACCURACY, says=line(DOTS))
@@ -88,7 +88,7 @@ class Page:
             yield Rows("correlations", CORRELATED, rows, says=f"{line(CORRELATIONS)} {self.without()}".strip())
         yield from self.of_conditions()
         yield from self.of_trade_off()
-        yield from claims(verdicts, "difference or correlation", line(CLAIMS))
+        yield from claims_section(verdicts, "difference or correlation", line(CLAIMS))
         yield Heading("Alignment and edits", line(EDITS))
         yield Rows("alignment", ("model", *ALIGNED), list(self.aligned()))
 

@@ -109,7 +109,7 @@ def dots(
 ) -> None:
     """Draw a dot for each cell, in its model's style."""
     from menagerie.envs.core.figures import line_style
-    from menagerie.studies.frame.figures import dress
+    from menagerie.studies.frame.figures import style_axes
 
     for k, model in enumerate(models or models_of(cells)):
         its = cells[cells["model"] == model] if len(cells) else cells
@@ -117,4 +117,4 @@ def dots(
             style = line_style(k) | {"linestyle": "none", "markersize": 4, "alpha": 0.8}
             axis.plot(scale[0] * its[across], scale[1] * its[up], label=title_of(model), **style)
     axis.locator_params("x", nbins=5)
-    dress(axis)
+    style_axes(axis)

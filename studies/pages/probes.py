@@ -204,13 +204,13 @@ def drawn(panels: Panels, along: str, names: Mapping[str, str]) -> "Figure | Non
     if not panels:
         return None
     from menagerie.envs.core.figures import COLOURS
-    from menagerie.studies.frame.figures import dress, panel_axes
+    from menagerie.studies.frame.figures import panel_axes, style_axes
 
     figure, axes = panel_axes(len(panels), (3.2, 2.6), sharey=True)
     models = list(dict.fromkeys(model for lines in panels.values() for model in lines))
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         axis.set_title(title, fontsize=9)
-        dress(axis)
+        style_axes(axis)
         places = list(dict.fromkeys(x for line in lines.values() for x in line))
         places.sort(key=lambda place: place == "embedding")  # after what scorers add of their own
         numeric = all(isinstance(x, int) for x in places)

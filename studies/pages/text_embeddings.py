@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from menagerie.envs.core.files import write_csv
-from menagerie.studies.analysis.ablation_rows import rows_explained
+from menagerie.studies.analysis.ablation_rows import explain_rows
 from menagerie.studies.frame.claims import Columns
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, OwnFigure, Paragraph, Part, Rows, Sentence
@@ -105,7 +105,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     for split, section in every.items():
         held = table(section, study.bits[split], {remedy.row: remedy for remedy in found_of[split][1]})
         yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {' '.join(f'{HELD} {LOOSE}'.split())}")
-    if explained := rows_explained(study.spec, [arm.labels["row"] for arm in study.arms]):
+    if explained := explain_rows(study.spec, [arm.labels["row"] for arm in study.arms]):
         yield Heading("What is changed")
         yield Facts(explained)
     for section in every.values():
@@ -185,14 +185,14 @@ class Recovered(OwnFigure):
         if not known:
             return None
         from menagerie.envs.core.figures import COLOURS, PALE
-        from menagerie.studies.frame.figures import dress, panel_axes
+        from menagerie.studies.frame.figures import panel_axes, style_axes
 
         splits = list(dict.fromkeys(its.split for its in known))
         names = list(dict.fromkeys(its.row for its in known))[::-1]
         figure, axes = panel_axes(len(splits), (3.6, 0.6 + 0.28 * len(names)), sharey=True)
         for axis, split in zip(axes, splits, strict=True):
             axis.set_title(split, fontsize=9)
-            dress(axis)
+            style_axes(axis)
             for its in (one for one in known if one.split == split):
                 y, colour = names.index(its.row), COLOURS[1 if its.outcome == UNDECIDED else 0]
                 axis.plot([100 * its.share.low, 100 * its.share.high], [y, y], color=colour)

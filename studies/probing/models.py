@@ -63,27 +63,27 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def probe_set(self) -> ProbeRecipe:
         """The scenes on which layers are read. Raises where models were trained in several worlds and none is named."""
-        from menagerie.studies.probing.piece import agreed
+        from menagerie.studies.probing.piece import agreed_setting
         from menagerie.studies.scoring.models import world_of
 
         found = {model.label: world_of(model) for model in self.tested}
-        world = agreed("--world", self.world, found, WORLD)
+        world = agreed_setting("--world", self.world, found, WORLD)
         return ProbeRecipe(world=world, animals=self.probe_animals, textures=self.probe_textures)
 
     @cached_property
     def bits(self) -> "Bits":
         """The measure. Raises where models were trained with images of several sizes and none is named."""
         from menagerie.studies.measures.bits import Bits
-        from menagerie.studies.probing.piece import agreed, side_of
+        from menagerie.studies.probing.piece import agreed_setting, side_of
 
         found = {model.label: side_of(model) for model in self.tested}
-        side = agreed("--resolution", self.resolution, found, RESOLUTION)
+        side = agreed_setting("--resolution", self.resolution, found, RESOLUTION)
         return Bits(self.probe_set, self.store, side, self.layers)
 
     def check(self) -> None:
         """Raise for models that can't be loaded or don't know what the probe set shows, before anything is rendered."""
         from menagerie.envs.worlds import load_world
-        from menagerie.studies.probing.piece import check_known, check_layers
+        from menagerie.studies.probing.piece import check_layers, check_model_knows
 
         if not self.models:
             raise UserError("give one or more models: runs, cells, checkpoints, open_clip names, Hugging Face folders")
@@ -92,7 +92,7 @@ class ProbeModels(ScoringStudy):
         super().check()
         chosen(self.probe_set, load_world(self.probe_set.world))
         for model in self.tested:
-            check_known(model, self.bits.recipe)
+            check_model_knows(model, self.bits.recipe)
         if self.layers:
             in_child(check_layers, self.tested, self.layers)
 
@@ -103,11 +103,11 @@ class ProbeModels(ScoringStudy):
         return self
 
     def pieces(self) -> "Iterator[ProbePiece]":
-        from menagerie.studies.probing.piece import piece_of
+        from menagerie.studies.probing.piece import probe_piece
         from menagerie.studies.scoring.models import by_training
 
         called = by_training(self.tested)
-        return (piece_of(model, *called[model.label], self.bits, **self.how) for model in self.tested)
+        return (probe_piece(model, *called[model.label], self.bits, **self.how) for model in self.tested)
 
     def tables(self, records: "Records") -> None:
         from menagerie.studies.frame.records import write_cells

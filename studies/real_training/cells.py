@@ -20,7 +20,7 @@ from menagerie.models.recipe import negatives_of
 from menagerie.models.registry import same_scorer, spec_of
 from menagerie.models.towers.config import SMALL_TOWERS, TowerConfig
 from menagerie.studies.frame.arm import Arm, Known
-from menagerie.studies.frame.cells import cell_of, options_of, recipe_line, towers
+from menagerie.studies.frame.cells import cell_of, model_options, recipe_line, towers
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
 from menagerie.studies.real_training.data import RealData
@@ -147,7 +147,7 @@ def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: 
         relational=there.relational,
     )
     cell = cell_of(grid, model, data, seed)
-    if start := start_of(place.start, model, seed, towers(grid, model), options_of(grid, model)):
+    if start := start_of(place.start, model, seed, towers(grid, model), model_options(grid, model)):
         as_read = replace(recorded(cell.towers, elsewhere=True), load=False)
         cell = replace(cell, start=start, base=None, towers=as_read)
     return Arm(cell, cell.axes, scenes.file if scenes else there.opening.root)

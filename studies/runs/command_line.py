@@ -40,7 +40,7 @@ COMPARE = Option("--compare RUN_A RUN_B", "How run B differs from run A, record 
 RECIPE = Option("--recipe NAME", "Splits of a recipe: one of `menagerie recipes`, or a TOML file.", group=DATA)
 
 
-def parse(
+def parse_study(
     presets: Mapping[str, Config], default: str, description: str, more: Iterable[Option] = ()
 ) -> tuple[str, Config]:
     """Parse the command line: returns the preset's name, and its configuration with the given fields overridden.
@@ -110,14 +110,15 @@ class ScorerOptions:
         configs = [getattr(self, item.name) for item in fields(self)]
         # Plain values, because another process must run a user's file before it can have its config.
         values = tuple({item.name: getattr(one, item.name) for item in fields(one)} for one in configs)
-        return restored, (self.size, self.models, values)
+        return restore_options, (self.size, self.models, values)
 
 
 @cache
 def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
     """Return the class with a field for each of `models`. Raise if two of them would have the same flag."""
     items = [
-        (spec_of(model).flag, spec_of(model).config, field(default=sized(spec_of(model), size))) for model in models
+        (spec_of(model).flag, spec_of(model).config, field(default=config_of_size(spec_of(model), size)))
+        for model in models
     ]
     first = {spec_of(model).flag: model for model in reversed(models)}
     if again := next((model for model in models if first[spec_of(model).flag] != model), None):
@@ -128,7 +129,7 @@ def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
     return kind
 
 
-def sized(spec: ScorerSpec, size: str) -> object:
+def config_of_size(spec: ScorerSpec, size: str) -> object:
     """A scorer's config in one of `SIZES`."""
     return spec.config(**{"paper": {}, "small": spec.small, "smoke": spec.smoke}[size])
 
@@ -137,13 +138,13 @@ def scorer_options(size: str, more: Iterable[str] = ()) -> ScorerOptions:
     return options_class(size, (*specs(), *(model for model in more if model not in specs())))()
 
 
-def restored(size: str, models: tuple[str, ...], values: tuple[dict[str, Any], ...]) -> ScorerOptions:
+def restore_options(size: str, models: tuple[str, ...], values: tuple[dict[str, Any], ...]) -> ScorerOptions:
     """Unpickle the options of models."""
     configs = (spec_of(model).config(**given) for model, given in zip(models, values, strict=True))
     return options_class(size, models)(*configs)
 
 
-def only(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
+def only_models(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
     """The options of the chosen models alone, as a run records them."""
     chosen = tuple(models)
     return options_class(options.size, chosen)(*(getattr(options, spec_of(model).flag) for model in chosen))
@@ -151,13 +152,13 @@ def only(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
 
 def with_own_scorers(config: Config, arguments: list[str]) -> Config:
     """Add the options of each `file.py:Class` among the values of --models or, without it, the preset's models."""
-    models = values_of("--models", arguments) or getattr(config, "models", ())
+    models = option_values("--models", arguments) or getattr(config, "models", ())
     classes = [model for model in models if ".py:" in model]
     options = getattr(config, "scorers", None)
     return replace(config, scorers=scorer_options(options.size, classes)) if classes and options else config
 
 
-def values_of(option: str, arguments: list[str]) -> list[str]:
+def option_values(option: str, arguments: list[str]) -> list[str]:
     """Return the unparsed values of an option on a command line; if it is given twice, those of the last time."""
     values: list[str] = []
     for start, argument in enumerate(arguments):

@@ -10,7 +10,7 @@ from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.progress import PlainLines
 from menagerie.envs.core.server_start import load
 from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.cluster.tasks import RECORD, Tasks, cancelling, read_tasks, still_running
+from menagerie.studies.cluster.tasks import RECORD, Tasks, cancel_command, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.job import AnyJob
@@ -71,7 +71,7 @@ def check_none_runs(folder: Path, ids: Collection[str]) -> None:
     running = {name: handle for name, handle in still_running(folder).items() if name in ids}
     if not running:
         return
-    end = f"end them with `{cancelling(running)}`" if cancelling(running) else "wait for them"
+    end = f"end them with `{cancel_command(running)}`" if cancel_command(running) else "wait for them"
     raise UserError(
         f"{len(running)} tasks of this run are still queued or running; go on with the same --cluster as before, "
         f"or {end} (where they are surely over, delete {folder / RECORD})"
@@ -126,7 +126,7 @@ def run_in_turn(
     """Run jobs, and those that `follow` adds after each, one after another in this process. The other processes of
     torchrun train together with it."""
     from menagerie.envs.core.progress import progress_bar
-    from menagerie.studies.runs.local import fail
+    from menagerie.studies.runs.local import fail_command
 
     waiting, done, lines = list(first), 0, PlainLines(grows=grows)
     with progress_bar() as bar:
@@ -145,7 +145,7 @@ def run_in_turn(
                     job.run(report, lambda: None)
             except UserError as error:
                 if not job.ended:
-                    (on_failed or fail)(job, str(error))
+                    (on_failed or fail_command)(job, str(error))
                     continue
             done += job.steps
             waiting += follow(job)

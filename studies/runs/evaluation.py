@@ -40,7 +40,7 @@ def evaluate(
         for subset, test in tests.items():
             scores = score_items(scorer, test)
             subsets[subset] = summaries(test, scores, rules_for(scorer))
-            rows.writerows(predictions(subset, test.items, list(map(level, scores))))
+            rows.writerows(predictions(subset, test.items, list(map(without_nan, scores))))
             if keep:
                 keep(subset, test.items, scores)
     return subsets
@@ -81,7 +81,7 @@ def summaries(
     return tasks
 
 
-def level(scores: "Scores") -> "Scores":
+def without_nan(scores: "Scores") -> "Scores":
     """Return the scores with 0 for NaN, so that texts about which a judge says nothing tie."""
     import numpy as np
 
@@ -133,7 +133,7 @@ MOST = 200
 LOOKS, LEAST_STEPS = 10, 100
 
 
-def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
+def evaluates_after(step: int, recipe: "Recipe", every: int) -> bool:
     """Whether to evaluate after a step: after every `every` steps (0: a tenth of the run, at least `LEAST_STEPS`) and
     after the last.
 
@@ -144,8 +144,8 @@ def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
     return step > single_steps(recipe) and (step % steps_between(recipe, every) == 0 or step == recipe.steps)
 
 
-def looks_of(recipe: "Recipe", every: int) -> int:
-    """Count the evaluations in a run (see `looks_after`)."""
+def count_evaluations(recipe: "Recipe", every: int) -> int:
+    """Count the evaluations in a run (see `evaluates_after`)."""
     from menagerie.models.training.feed import single_steps
 
     first, between = single_steps(recipe), steps_between(recipe, every)

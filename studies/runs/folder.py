@@ -115,7 +115,7 @@ def same_weights(recorded: dict[str, Any], config: Any) -> bool:
 def provenance() -> dict[str, Any]:
     """Return the command, versions, processor and commit of this run."""
     return {
-        "command": " ".join(["python", *(without_passwords(readable(word)) for word in sys.argv)]),
+        "command": " ".join(["python", *(without_passwords(as_utf8(word)) for word in sys.argv)]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "python": platform.python_version(),
@@ -125,7 +125,7 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def readable(word: str) -> str:
+def as_utf8(word: str) -> str:
     """Return a word of a command as valid UTF-8, whatever the terminal's encoding; other bytes of a path are written as
     \\xff."""
     return os.fsencode(word).decode("utf-8", "backslashreplace")
@@ -145,7 +145,7 @@ def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) 
     study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
     runs = [each["provenance"] for each in (results_in(out) if results is None else results) if each.get("provenance")]
     known = {name: study[name] for name in OF_STUDY if name in study}
-    known |= {name: text for name in OF_RUNS if (text := together(run.get(name) for run in runs or [study]))}
+    known |= {name: text for name in OF_RUNS if (text := join_values(run.get(name) for run in runs or [study]))}
     drawn = f"{now['started']}, commit {now['commit'] or 'unknown'}, {now['command']}"
     return {name: str(value) for name, value in known.items()} | {"this page was drawn": drawn}
 
@@ -156,7 +156,7 @@ def results_in(out: Path) -> Iterable[dict[str, Any]]:
     return filter(None, map(read_result, folders))
 
 
-def together(values: Iterable[Any]) -> str:
+def join_values(values: Iterable[Any]) -> str:
     """Join the values that runs recorded into a text; different values are followed by their numbers of runs."""
     counted = Counter(str(value) for value in values if value not in (None, ""))
     if len(counted) < 2:

@@ -16,8 +16,8 @@ from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.studies.cluster.worker import SIGNALS
 from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.machine import settle_torch
-from menagerie.studies.runs.together import JOINED, join, ranks_on
-from menagerie.studies.runs.train import material_of
+from menagerie.studies.runs.together import JOINED, join_ranks, ranks_on
+from menagerie.studies.runs.train import open_material
 
 if TYPE_CHECKING:
     from menagerie.models.ranks import Ranks
@@ -30,7 +30,7 @@ class Lost(UserError):
 def run_together(command: Callable[[], int | None]) -> int | None:
     """Run a command in the first of several processes, and follow its trainings in all others; returns the exit
     status."""
-    ranks = join()
+    ranks = join_ranks()
     if ranks.share.rank:
         return follow_trainings(ranks)
     try:
@@ -115,7 +115,7 @@ def follow_training(content: bytes) -> None:
     job, description = pickle.loads(content)
     cell, ranks = job.cell, ranks_on(job.device)
     settle_torch(job.threads)
-    material = material_of(job)
+    material = open_material(job)
     scorer = built(job.folder, cell.model, config_of(description)).to(cell.device)
     give_readers(scorer, read_graphs(job, material))
     if job.execution.grad_checkpointing:

@@ -36,7 +36,7 @@ class News(NamedTuple):
     text: str
 
 
-def work(inbox: Any, messages: Any) -> None:
+def worker_loop(inbox: Any, messages: Any) -> None:
     """Body of a worker process: run jobs from `inbox` until it gives None; send (job, News), (job, DONE) or (job,
     error)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
@@ -138,7 +138,7 @@ class Pool:
         if worker is None:
             inbox = self.context.Queue()
             # Not a daemon, which could start no loaders.
-            worker = Worker(self.context.Process(target=work, args=(inbox, self.messages)), inbox)
+            worker = Worker(self.context.Process(target=worker_loop, args=(inbox, self.messages)), inbox)
             self.workers.append(worker)  # before it starts: Ctrl-C in between would leave it behind, waiting for work
             worker.process.start()
         worker.job, worker.group = job, job.group
@@ -195,7 +195,7 @@ def why_ended(code: int | None) -> str:
     return f"its process ended with status {code}{killed}"
 
 
-def fail(job: AnyJob, reason: str) -> None:
+def fail_command(job: AnyJob, reason: str) -> None:
     """End the command with a job's failure."""
     raise UserError(f"{job.name}: {reason} (finished runs are kept)")
 
@@ -255,7 +255,7 @@ def run_here(
                 steps.show(pool)
                 for job, reason in pool.reap():  # their workers go on before `follow`, which takes seconds
                     if reason:
-                        (on_failed or fail)(job, reason)
+                        (on_failed or fail_command)(job, reason)
                     else:
                         ended.append(job)
     finally:

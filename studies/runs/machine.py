@@ -18,12 +18,12 @@ def processor() -> str:
     Clouds use one name for several processors, which may sum in different orders.
     """
     with contextlib.suppress(OSError):
-        if known := described(Path("/proc/cpuinfo").read_text("utf-8")):
+        if known := describe_processor(Path("/proc/cpuinfo").read_text("utf-8")):
             return known
     return platform.processor() or platform.machine()
 
 
-def described(cpuinfo: str) -> str:
+def describe_processor(cpuinfo: str) -> str:
     """Describe the first processor in Linux's `cpuinfo` in a line; empty if it has no name there."""
     lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
     facts = {key.strip(): value.strip() for key, _, value in lines}

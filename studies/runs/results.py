@@ -32,7 +32,7 @@ class CutTexts(msgspec.Struct):
     first: str = ""
 
 
-class Result(msgspec.Struct):
+class StoredResult(msgspec.Struct):
     """Types of the keys that we read from a result; further keys give its place in a study, and counts."""
 
     id: str
@@ -74,7 +74,7 @@ def digests_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
 
 def read_result(folder: Path) -> dict[str, Any] | None:
     """Read the result in a folder; None if there is none yet."""
-    result = result_in(folder, Result)
+    result = result_in(folder, StoredResult)
     if result is not None and not result.keys() & {"subsets", "tasks"}:
         raise damaged(folder / RESULT, "it has no numbers")
     return result
@@ -98,7 +98,7 @@ def finished(folder: Path) -> dict[str, Any] | None:
 LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries it again
 
 
-def left_out(folder: Path) -> str:
+def why_left_out(folder: Path) -> str:
     """Return why there is no result in a folder; empty if there is one, or if nothing has ended yet."""
     return reason_in(folder, LEFT_OUT)
 
@@ -120,7 +120,7 @@ def read_results(run: Path) -> list[dict[str, Any]]:
     """Read the results in `cells.jsonl` of a study's folder; raises if there are none."""
     file = run / CELLS
     try:
-        results = read_records(file, Result)
+        results = read_records(file, StoredResult)
         if lacking := [key for result in results for key in ("id", *COLUMNS[:2]) if key not in result]:
             raise KeyError(lacking[0])
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -163,7 +163,7 @@ def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None],
     if not branch:
         return
     with first_come(lock, report):
-        kept = {step: file for step, file in states(job).items() if step <= branch}
+        kept = {step: file for step, file in branch_states(job).items() if step <= branch}
         if kept and not state.exists():
             go_on_from(job, scorer, max(kept), kept[max(kept)])
     if branch in kept:
@@ -174,7 +174,7 @@ def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None],
         with first_come(lock, report):
             wanted = lacking(folder_of(job), (step for step in job.execution.keep_states if step <= branch))
             take_over_states(job.folder, folder_of(job), wanted, job.cell.model, scorer)
-            keep(job, state, branch)
+            keep_branch(job, state, branch)
 
 
 def go_on_from(job: Job, scorer: "Scorer", branch: int, file: Path) -> None:
@@ -187,18 +187,18 @@ def go_on_from(job: Job, scorer: "Scorer", branch: int, file: Path) -> None:
     hand_on(StateFile(file, trunk_key(job.cell)), StateFile(job.folder / STATE, job.cell.id))
 
 
-def keep(job: Job, state: Path, branch: int) -> None:
+def keep_branch(job: Job, state: Path, branch: int) -> None:
     """Keep a state, and delete the states of shorter cells: longer cells no longer start from these."""
     from menagerie.models.training.state import StateFile, hand_on
 
     hand_on(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))
-    kept = states(job)
+    kept = branch_states(job)
     for step, file in kept.items():
         if step < branch and branch in kept:  # not if its state was damaged meanwhile, and nothing was kept
             file.unlink(missing_ok=True)
 
 
-def states(job: Job) -> dict[int, Path]:
+def branch_states(job: Job) -> dict[int, Path]:
     """The files that hold states of the cell's constant phase, by step; other files are ignored."""
     return {int(file.stem): file for file in folder_of(job).glob("[0-9]*.pt") if NUMBER.fullmatch(file.stem)}
 

@@ -89,7 +89,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
         kind=recipe["kind"],
         world=recipe["world"],
         side=split.resolution,
-        tests=tests_of(split),
+        tests=ordered_tests(split),
         hold_out=tuple(recipe.get("hold_out", ())),
         place=tuple(place.items()),
         seed=recipe["seed"],
@@ -97,7 +97,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
     )
 
 
-def tests_of(split: "Split") -> tuple[str, ...]:
+def ordered_tests(split: "Split") -> tuple[str, ...]:
     """List the test subsets of a file, in the order of its kind's recipes; unknown ones come last."""
     from menagerie.generators.splits.recipe_file import KINDS
 
@@ -130,7 +130,7 @@ def make_splits(
     return files
 
 
-def scenes_of(recipe: SplitRecipe, name: str) -> "list[Scene]":
+def scenes_needed(recipe: SplitRecipe, name: str) -> "list[Scene]":
     """Return the scenes that a recipe needs; an error begins with `name`."""
     try:
         return recipe.with_counterfactuals(recipe.subsets())

@@ -11,7 +11,7 @@ from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.processes import end_with_parent, workers_context
 from menagerie.studies.runs.followers import follow_trainings, ignore_signals, run_together
 from menagerie.studies.runs.machine import start_server
-from menagerie.studies.runs.together import join
+from menagerie.studies.runs.together import join_ranks
 
 HERE = "127.0.0.1"
 
@@ -45,4 +45,4 @@ def follow_in_task(place: dict[str, str], rank: int) -> None:
     ignore_signals()
     end_with_parent()
     take_place(place, rank)
-    run_command(lambda: follow_trainings(join()))
+    run_command(lambda: follow_trainings(join_ranks()))

@@ -48,7 +48,7 @@ def check_joined() -> None:
         )
 
 
-def join() -> "Ranks":
+def join_ranks() -> "Ranks":
     """Connect to the other processes of torchrun or of a task; returns this process as one of the ranks."""
     import torch.distributed as dist
 
@@ -82,7 +82,7 @@ def ranks_on(device: str) -> "Ranks | None":
 
 
 @contextmanager
-def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callable[[], None]]]:
+def lead_training(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callable[[], None]]]:
     """Make the other processes follow a training of this job inside this context; they take each step that they are
     told to.
 
@@ -99,7 +99,7 @@ def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callab
     control = JOINED["cpu"]
     check_together(scorer, job.cell.recipe, control.share.count)
     interruption = Interruption(deferred=True)
-    with interrupted(interruption):
+    with deferred_stops(interruption):
         control.tell(pickle.dumps((job, described(job.cell.model, scorer))))
         try:
             yield ranks_on(job.device), interruption.check
@@ -112,7 +112,7 @@ def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callab
 
 
 @contextmanager
-def interrupted(interruption: Interruption) -> Iterator[None]:
+def deferred_stops(interruption: Interruption) -> Iterator[None]:
     """Let Ctrl-C and the signals of a cluster's task only request an end inside this context."""
     before = {number: signal.signal(number, interruption.request) for number in (*SIGNALS, signal.SIGINT)}
     try:
@@ -135,7 +135,7 @@ def take_steps(
     from menagerie.models.training.device_images import room_on
     from menagerie.models.training.loop import train
 
-    with leading(job, scorer) as (ranks, check):
+    with lead_training(job, scorer) as (ranks, check):
 
         def pass_on(progress: "Progress") -> None:
             report(progress)

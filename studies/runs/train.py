@@ -12,7 +12,7 @@ from menagerie.models.kept_states import keeper
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.data import Material
-from menagerie.studies.runs.evaluation import FILE, evaluate, looks_after, sample_accuracy
+from menagerie.studies.runs.evaluation import FILE, evaluate, evaluates_after, sample_accuracy
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.graphs import (
     PLAIN,
@@ -57,12 +57,12 @@ def run_cell(
     cell = job.cell
     settle_torch(cell.threads)
     started = time.perf_counter()
-    material = material_of(job)
+    material = open_material(job)
     graphs = read_graphs(job, material)
-    scorer, step_seconds = trained(job, material, graphs, report, loggers)
+    scorer, step_seconds = train_or_take_over(job, material, graphs, report, loggers)
     after_training()
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
-    with noted_divergence(job):
+    with noting_divergence(job):
         subsets = evaluate(job.folder, material.tests, scorer)
     result = {
         **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.axes, "settings": cell.settings},
@@ -81,7 +81,7 @@ def run_cell(
     (job.folder / STATE).unlink(missing_ok=True)
 
 
-def material_of(job: Job) -> Material:
+def open_material(job: Job) -> Material:
     """Open a cell's data; it is kept for the next cell on the same file, because opening takes seconds."""
     stat = job.data_file.stat() if job.data_file.exists() else None
     key = (job.cell.data, job.data_file, stat and (stat.st_mtime_ns, stat.st_size))
@@ -128,7 +128,7 @@ def base_scorer(job: Job, report: Report) -> "Scorer | None":
 
 
 @contextmanager
-def noted_divergence(job: Job) -> Iterator[None]:
+def noting_divergence(job: Job) -> Iterator[None]:
     """If loss, weights or scores aren't finite in this context, note why in the cell's folder, for other processes."""
     from menagerie.models.scorer import Diverged
 
@@ -139,7 +139,7 @@ def noted_divergence(job: Job) -> Iterator[None]:
         raise
 
 
-def trained_before(job: Job, report: Report) -> "Scorer | None":
+def load_same_training(job: Job, report: Report) -> "Scorer | None":
     """Load the scorer of the run's other cell with the same training, and copy its log and what it took over from
     another study; None if this cell has to be trained itself.
 
@@ -188,7 +188,7 @@ def one_training(job: Job, report: Report) -> Iterator[None]:
         yield
 
 
-def trained(
+def train_or_take_over(
     job: Job,
     material: Material,
     graphs: Graphs,
@@ -199,12 +199,12 @@ def trained(
     of a step (None if none was left)."""
     from menagerie.models.training.encoding import checkpoint_blocks
 
-    with noted_divergence(job):
-        before = trained_before(job, report)
+    with noting_divergence(job):
+        before = load_same_training(job, report)
     if before:
         give_readers(before, graphs)
         return before, None
-    with noted_divergence(job):  # a divergence between the two belongs to the preceding stage
+    with noting_divergence(job):  # a divergence between the two belongs to the preceding stage
         scorer = fresh_scorer(job, material, report, graphs)
         give_readers(scorer, graphs)
         if job.execution.grad_checkpointing:
@@ -227,7 +227,7 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
     def pass_on(progress: "Progress") -> None:
         clock.stop()
         keep(progress.step)
-        if validation is not None and looks_after(progress.step, cell.recipe, job.execution.validate_every):
+        if validation is not None and evaluates_after(progress.step, cell.recipe, job.execution.validate_every):
             log.note(lambda: sample_accuracy(scorer, validation))
         log.write()
         report(progress.step)

@@ -12,7 +12,7 @@ from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.together import take_steps
-from menagerie.studies.runs.train import fresh_scorer, material_of, one_training, run_cell
+from menagerie.studies.runs.train import fresh_scorer, one_training, open_material, run_cell
 from menagerie.studies.runs.training_log import Latest
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
     file = StateFile(job.folder / STATES / STATE, job.id)
     while job.lacking:  # twice where this was stopped behind a step that is asked for only now
         settle_torch(job.threads)
-        material = material_of(job)
+        material = open_material(job)
         graphs = read_graphs(job, material)
         scorer = fresh_scorer(job, material, report, graphs)
         give_readers(scorer, graphs)

@@ -159,7 +159,7 @@ def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
     did = [point.accuracy >= study.target for point in mine]
     best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda p: p.images, default=None)
     missed = [point.images for point, ok in zip(mine, did, strict=True) if not ok]
-    bound = pareto.bound([point.images for point in mine], did) if mine else None
+    bound = pareto.fewest_images([point.images for point in mine], did) if mine else None
     return Reached(bound, best, max(missed, default=None))
 
 
@@ -227,7 +227,11 @@ def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
     if None in need.values():
         return []
     return [
-        [other, pareto.ratio(need[first], need[other]), pareto.compared(first, need[first], other, need[other])]
+        [
+            other,
+            pareto.bound_ratio(need[first], need[other]),
+            pareto.compare_bounds(first, need[first], other, need[other]),
+        ]
         for other in others
     ]
 

@@ -30,7 +30,7 @@ from menagerie.models.evaluation.embeddings import Embeddings
 from menagerie.models.evaluation.scoring import Encode, score_items, score_pool, too_many
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.studies.analysis.jackknife import intervals
+from menagerie.studies.analysis.jackknife import jackknife_intervals
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 from menagerie.studies.scoring.judged import judged_record, questions_to
@@ -261,7 +261,7 @@ def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, d
 
     whole, pooled = of(range(len(results))), isinstance(bench, MatrixBenchmark)
     try:
-        bounds = intervals([cluster_of(result.item, pooled) for result in results], of)
+        bounds = jackknife_intervals([cluster_of(result.item, pooled) for result in results], of)
     except Exception:  # a benchmark of the user's own that fails without some records keeps what was scored
         bounds = {}
     return {

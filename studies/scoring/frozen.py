@@ -23,7 +23,7 @@ from menagerie.models.library.judged import Judged
 from menagerie.models.library.sources import Source
 from menagerie.models.scorer import Scorer
 from menagerie.studies.cards.card import OfAnswers, OfModel, OfProgram, OfTest, write_card
-from menagerie.studies.cards.scores import COLUMNS, HAD, points, read_scores, row_of
+from menagerie.studies.cards.scores import COLUMNS, HAD, read_scores, record_results, score_row
 from menagerie.studies.cards.scores import FILE as SCORES
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
@@ -48,7 +48,7 @@ class FrozenPiece(SplitPiece):
 
         def keep(subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]]) -> None:
             both = zip(items, scores, strict=True)
-            rows.update({(subset, item.task, item.record): row_of(subset, item, its) for item, its in both})
+            rows.update({(subset, item.task, item.record): score_row(subset, item, its) for item, its in both})
 
         results = evaluate(self.folder, untrained(tests, self.covered), scorer, keep)
         counted = {*rows}
@@ -109,7 +109,7 @@ def write_cards(records: Records) -> list[Path]:
         )
         program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
         scores = checked_file(piece.folder, SCORES)
-        if not any(points(read_scores(scores))):
+        if not any(record_results(read_scores(scores))):
             print(f"no card of {name}: its training had something of every record")
             continue
         bench, day = frozen(piece.label), origin["started"].partition("T")[0]

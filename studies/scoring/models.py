@@ -18,7 +18,7 @@ from menagerie.models.library.trainings import training_of
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import is_own, short_name
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.analysis.words import explained_as
+from menagerie.studies.analysis.words import explain_model
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.results import finished
 
@@ -207,4 +207,4 @@ def line_of(model: Model) -> tuple[str, str]:
     if isinstance(source, Judged):
         return model.label, source.about
     name = source.model if isinstance(source, Checkpoint) else source.name
-    return short_name(name), explained_as(name)
+    return short_name(name), explain_model(name)

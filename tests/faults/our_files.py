@@ -29,15 +29,15 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.training.loop import build_optimizer
 from menagerie.models.training.state import History, StateFile, load_state, save_state
 from menagerie.studies.analysis.errors import read_predictions
-from menagerie.studies.attention import read_config
+from menagerie.studies.attention import read_run_config
 from menagerie.studies.cards.card import OfModel, OfProgram, read_card, write_card
 from menagerie.studies.cards.scores import COLUMNS as COLUMNS_OF_SCORES
 from menagerie.studies.cards.scores import read_scores as read_card_scores
 from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
 from menagerie.studies.frame.cells import read_tuned
-from menagerie.studies.frame.measure import Measure, measured, write_rows
-from menagerie.studies.frame.storage import opened
+from menagerie.studies.frame.measure import Measure, read_measured, write_measured
+from menagerie.studies.frame.storage import open_storage
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
 from menagerie.studies.runs.results import CARRIED, finished, read_carried, read_results, write_result
@@ -166,7 +166,7 @@ def make_config(folder: Path) -> Path:
 
 def read_claim(path: Path) -> Any:
     claim(path.parent, Config(), frozenset())
-    return read_config(path.parent)
+    return read_run_config(path.parent)
 
 
 def make_tasks(folder: Path) -> Path:
@@ -200,11 +200,11 @@ class Norm(Measure):
 
 
 def make_measured(folder: Path) -> Path:
-    return write_rows(folder / "cells/cell0", Norm(), None, [{"norm": 0.25 * k, "part": "text"} for k in range(3)])
+    return write_measured(folder / "cells/cell0", Norm(), None, [{"norm": 0.25 * k, "part": "text"} for k in range(3)])
 
 
-def read_measured(path: Path) -> Any:
-    rows = measured(path.parents[1], Norm())
+def read_norms(path: Path) -> Any:
+    rows = read_measured(path.parents[1], Norm())
     return ANEW if rows is None else rows
 
 
@@ -317,7 +317,7 @@ def make_journal(folder: Path) -> Path:
 
 
 def read_journal(path: Path) -> Any:
-    study = opened(str(path)).get_all_studies()
+    study = open_storage(str(path)).get_all_studies()
     trials = cheap(trials=2).found(Runs(path.parent / "runs"), str(path)) if study else []
     return [[its.user_attrs for its in study], [(t.number, t.state.name, t.params) for t in trials]]
 
@@ -379,7 +379,7 @@ OURS = [
     ),
     FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("menagerie.studies.runs.results",)),
     FileKind("kept state", make_kept, read_kept, ("menagerie.models.kept_states",)),
-    FileKind("measured rows", make_measured, read_measured, ("menagerie.studies.frame.measure",)),
+    FileKind("measured rows", make_measured, read_norms, ("menagerie.studies.frame.measure",)),
     FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.frame.cells",)),
     FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.frame.storage",), is_earlier),
     FileKind(

@@ -11,7 +11,7 @@ from menagerie.models.contract import CHECKS, build, check_contract, contract_te
 from menagerie.models.registry import own_class, scorer_class, spec_of, specs
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space, tokenizer_of
-from menagerie.studies.runs.command_line import only, scorer_options
+from menagerie.studies.runs.command_line import only_models, scorer_options
 from tests.helpers.scorers import STAGED
 
 NANO = TowerConfig("nano", resolution=32)
@@ -151,7 +151,7 @@ def test_a_class_of_ones_own_has_flags_and_checkpoints(tmp_path):
     check_contract(name, NANO, {"width": 5})
     options = scorer_options("small", [name])
     assert options.of(name) == {}
-    assert only(options, [name]).mine.width == 3
+    assert only_models(options, [name]).mine.width == 3
     save_checkpoint(tmp_path / "saved", name, build(name, NANO, {"width": 5}))
     assert load_checkpoint(tmp_path / "saved", name).config.width == 5
     with pytest.raises(UserError, match="its file is run only if you name it"):

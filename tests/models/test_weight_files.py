@@ -69,9 +69,7 @@ def test_a_file_of_any_architecture_is_read_as_its_tags_are(file):
             agree += 1
             continue
         refused.add(name)
-        with pytest.raises(
-            UserError, match=f"the weights of {name} aren't all prepared alike.*FILE@TAG.*FILE@default"
-        ):
+        with pytest.raises(UserError, match=f"the weights of {name} aren't all prepared alike.*FILE@TAG.*FILE@default"):
             check_weights(TowerConfig(name, str(file)))
     assert refused == DIFFERENT
     assert agree > 90

@@ -14,15 +14,15 @@ from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import TextSpace
 from menagerie.studies.ablations import PRESETS
-from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes, matters
+from menagerie.studies.analysis.ablation_rows import ablation_spec, base_row, matters, parse_line
 from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.frame.adaptive import Imagined
-from menagerie.studies.frame.claims import columns_of
-from menagerie.studies.frame.command import further
+from menagerie.studies.frame.claims import table_columns
+from menagerie.studies.frame.command import changeable_options
 from tests.command import ROOT, run_here
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
-SPEC = ablated("oc-clip")
+SPEC = ablation_spec("oc-clip")
 BASE = base_row(SPEC)
 PAPER = ABLATIONS[SPEC.name]
 SEEN = (("left_right_seen_order", "swap"), ("above_under_seen_order", "swap"))
@@ -50,10 +50,10 @@ def test_every_row_is_another_cell_that_can_be_built():
 
 
 def test_coefficients_and_dimensions_are_varied_together():
-    coefficients = [changes(SPEC, line) for line in PAPER.more["coefficients"].values()]
+    coefficients = [parse_line(SPEC, line) for line in PAPER.more["coefficients"].values()]
     pairs = {(its["alpha"], its["beta"]) for its in coefficients}
     assert pairs == set(product((1.5, 1.0, 0.5, 0.1), repeat=2)) - {(1.5, 0.5)}
-    dimensions = {row: changes(SPEC, line) for row, line in PAPER.more["dimensions"].items()}
+    dimensions = {row: parse_line(SPEC, line) for row, line in PAPER.more["dimensions"].items()}
     sizes = {(its.get("dim", 64), its.get("relation_dim", 32)) for its in dimensions.values()}
     assert sizes == set(product((16, 32, 64, 128), (8, 16, 32, 64))) - {(64, 32)}
     assert PAPER.rows.items() >= {(row, line) for row, line in PAPER.more["dimensions"].items() if "," not in row}
@@ -95,8 +95,10 @@ def test_a_place_says_more_than_tuning():
 def test_a_folder_goes_on_with_rows_of_other_models_and_not_with_another_cell():
     before = plain(asdict(study(("layers=2",), "smoke")))
     more = study(("layers=2", "model=clip-phrases"), "smoke")
-    assert differences(before, more, further(more)) == ""
-    assert differences(before, replace(more, cell="laptop"), further(more)) == "cell (smoke there, laptop now)"
+    assert differences(before, more, changeable_options(more)) == ""
+    assert (
+        differences(before, replace(more, cell="laptop"), changeable_options(more)) == "cell (smoke there, laptop now)"
+    )
 
 
 @pytest.mark.parametrize("split", ["binding", "spatial"])
@@ -169,9 +171,9 @@ def test_tuned_recipes_hold_only_where_all_rows_have_one(rows, lacking):
 
 def test_orders_of_train_are_tested_where_there_are_any():
     for preset in ("oracle", "negatives"):
-        assert columns_of(cells_of((), "spatial", preset)[BASE].data)[-2:] == SEEN
-        assert not set(columns_of(cells_of((), "binding", preset)[BASE].data)) & set(SEEN)
-    assert not set(columns_of(cells_of((), "spatial")[BASE].data)) & set(SEEN)
+        assert table_columns(cells_of((), "spatial", preset)[BASE].data)[-2:] == SEEN
+        assert not set(table_columns(cells_of((), "binding", preset)[BASE].data)) & set(SEEN)
+    assert not set(table_columns(cells_of((), "spatial")[BASE].data)) & set(SEEN)
 
 
 def test_rows_that_score_others_weights_come_after_them():

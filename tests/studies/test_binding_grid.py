@@ -12,9 +12,9 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.frame.command import further
+from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.frame.records import read
-from menagerie.studies.runs.command_line import only
+from menagerie.studies.runs.command_line import only_models
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.results import COLUMNS
 from tests.command import GRID, QUICK, ended, run_here, started, until
@@ -183,8 +183,8 @@ def test_a_folder_goes_on_with_more_seeds_models_and_places(finished):
 def test_a_folder_goes_on_with_a_further_model_whose_options_hold_from_then_on(tmp_path):
     def begin(*models, **options):
         study = replace(PRESETS["smoke"], models=models)
-        study = replace(study, scorers=only(study.scorers.replaced("oc-clip", options), models))
-        with run_folder(tmp_path / "run", study, further(study)):
+        study = replace(study, scorers=only_models(study.scorers.replaced("oc-clip", options), models))
+        with run_folder(tmp_path / "run", study, changeable_options(study)):
             (tmp_path / "run" / "cells").mkdir(exist_ok=True)  # a folder in which nothing was made takes any options
 
     begin("clip")

@@ -61,10 +61,10 @@ def parts(tmp_path_factory):
 
 
 def test_accuracy_stands_along_the_number_of_objects(parts):
-    from menagerie.studies.frame.figures import lines
+    from menagerie.studies.frame.figures import draw_lines
 
     (part,) = (part for part in parts if isinstance(part, Lines))
-    drawn = lines(part)
+    drawn = draw_lines(part)
     panels = [axis for axis in drawn.figure.axes if axis.get_title()]
     assert [axis.get_title() for axis in panels] == ["training: one object", "training: up to 2 objects"]
     for axis in panels:

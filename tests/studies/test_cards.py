@@ -24,9 +24,9 @@ from menagerie.generators.trained_on import RecipeScenes, Training
 from menagerie.models.library.sources import HuggingFace
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.cards.board import write_board
-from menagerie.studies.cards.numbers import numbers_of
-from menagerie.studies.cards.scores import COLUMNS, Scored, points, read_scores, row_of
-from menagerie.studies.cards.verify import verified
+from menagerie.studies.cards.numbers import compute_numbers
+from menagerie.studies.cards.scores import COLUMNS, ScoredItem, read_scores, record_results, score_row
+from menagerie.studies.cards.verify import verify_card
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.frozen import FrozenPiece, portable, write_cards
@@ -122,9 +122,9 @@ def test_a_card_says_what_results_say(folder, card):
 
 
 def test_a_card_holds_with_its_scores_and_without(card, capsys):
-    assert verified(card).recomputed
+    assert verify_card(card).recomputed
     card.with_suffix(".csv").unlink()
-    assert not verified(card).recomputed
+    assert not verify_card(card).recomputed
     done = run_here([*CARDS, "verify", str(card)], card.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert "numbers not computed anew, its scores aren't there" in done.stdout
@@ -137,7 +137,7 @@ def test_published_cards_are_of_models_trained_on_the_benchmarks_own_recipe():
     (cell,) = (arm.cell for arm in study.plan(Records((), Path())))
     assert cell.data.recipe == bench
     for path in (ROOT / "docs/cards").glob("*.json"):
-        trained = verified(path).card.model.trained_on
+        trained = verify_card(path).card.model.trained_on
         assert trained == f"world pug, 64 px, pairs 40%, hard negatives 0%; {cell.recipe.steps} steps of 64 images"
 
 
@@ -158,7 +158,7 @@ def leaky(folder, tmp_path, monkeypatch):
 
 def test_a_card_leaves_out_what_training_had_and_says_so(leaky, tmp_path):
     path, piece = leaky
-    card = verified(path).card
+    card = verify_card(path).card
     lost = piece.covered["seen_pairs"].records
     assert {number.test for number in card.tests} == {"unseen_pairs", "different_bag"}
     assert {test.test: test.left_out for test in card.model.had}["seen_pairs"] == lost > 0
@@ -174,7 +174,7 @@ def test_a_card_that_leaves_out_other_records_than_its_scores_is_refused(leaky):
     path, _ = leaky
     resealed(path, lambda content: content["model"]["had"][0].update(left_out=1))
     with pytest.raises(UserError, match="says that training had other numbers of records than its scores do"):
-        verified(path)
+        verify_card(path)
 
 
 def test_a_changed_digit_is_refused(card):
@@ -205,7 +205,7 @@ def test_a_changed_digit_is_refused(card):
 def test_a_forged_card_is_refused(card, change, says):
     resealed(card, change)
     with pytest.raises(UserError, match=re.escape(says)):
-        verified(card)
+        verify_card(card)
 
 
 def test_a_card_with_another_benchmarks_name_and_digest_is_refused_by_its_scores(card):
@@ -213,14 +213,14 @@ def test_a_card_with_another_benchmarks_name_and_digest_is_refused_by_its_scores
     names = {"name": "binding-1", "version": 1, "resolution": 64, "digest": other.digest}
     resealed(card, lambda content: content["benchmark"].update(names))
     with pytest.raises(UserError, match="has scores of other records than binding-1"):
-        verified(card)
+        verify_card(card)
 
 
 def test_a_page_that_says_something_else_is_refused(card):
     page = card.with_suffix(".md")
     page.write_text(page.read_text().replace("small-3", "small-4"))
     with pytest.raises(UserError, match=r"says something else than .*json"):
-        verified(card)
+        verify_card(card)
 
 
 def test_the_leaderboard_takes_cards_that_hold_alone(card, tmp_path):
@@ -290,7 +290,7 @@ def test_a_damaged_benchmark_is_refused_with_what_differs(folder):
 
 
 def item(task, animals, scores, true=1):
-    return Scored("test", task, "scene", animals, true, np.array(scores, float))
+    return ScoredItem("test", task, "scene", animals, true, np.array(scores, float))
 
 
 def test_numbers_count_ties_by_what_a_guess_would_get():
@@ -299,7 +299,7 @@ def test_numbers_count_ties_by_what_a_guess_would_get():
     items += [item("swap", pair, [[1.0, 2.0]]) for pair in "de"]
     items += [item("assignment", "f", [[1.0, 1.0, 1.0, 0.0]]), item("paraphrase", "f", [[2.0, 2.0, 1.0]], true=2)]
     items += [item("four-way", "f", [[1.0, 0.0], [0.0, 1.0]])]
-    tests, (swaps, every) = numbers_of(points(items))
+    tests, (swaps, every) = compute_numbers(record_results(items))
     by_task = {number.task: number for number in tests}
     assert by_task["swap"].accuracy == 0.6
     assert by_task["swap"].low < 0.6 < by_task["swap"].high
@@ -315,7 +315,7 @@ def test_images_without_a_verdict_count_as_guesses(tmp_path):
     """They stand in the file as such, so that four-way items of equal scores stay wrong."""
     silent, level = np.full((2, 2), np.nan), np.zeros((2, 2))
     rows = [
-        row_of("test", Item(f"scene {k}", task, (0, 1), TEXTS, "a"), scores)
+        score_row("test", Item(f"scene {k}", task, (0, 1), TEXTS, "a"), scores)
         for k, (task, scores) in enumerate(
             [
                 ("four-way", silent),
@@ -326,7 +326,7 @@ def test_images_without_a_verdict_count_as_guesses(tmp_path):
         )
     ]
     write_csv(tmp_path / "scores.csv", COLUMNS, rows)
-    found = [(point.task, round(point.value, 4)) for point in points(read_scores(tmp_path / "scores.csv"))]
+    found = [(point.task, round(point.value, 4)) for point in record_results(read_scores(tmp_path / "scores.csv"))]
     assert found[:6] == [
         *(("text score", 0.25), ("image score", 0.25), ("group score", 0.1667)),
         *(("text score", 0), ("image score", 0), ("group score", 0)),

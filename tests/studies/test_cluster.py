@@ -18,7 +18,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster import tasks
-from menagerie.studies.cluster.jobs import Cluster, Handle, Slurm, check_cluster, end_here, states, submit
+from menagerie.studies.cluster.jobs import Cluster, Handle, Slurm, check_cluster, end_here, query_states, submit
 from menagerie.studies.cluster.tasks import RECORD, Tasks, read_tasks, still_running
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.dispatch import run_jobs
@@ -184,7 +184,7 @@ def test_tasks_that_are_too_many_for_one_array_are_several(tmp_path, slurm):
     assert [handle.job for handle in handles] == [f"{first}_{k}" for k in range(4)] + [
         f"{second}_{k}" for k in range(3)
     ]
-    assert {status.state for status in states(handles).values()} == {"PENDING"}
+    assert {status.state for status in query_states(handles).values()} == {"PENDING"}
     listed = output_of("squeue", "--noheader", "--format=%i", f"--jobs={first},{second}")
     output_of("scancel", first, second)
     assert set(listed.split()) == {f"{first}_[0-3%1]", f"{second}_[0-2%1]"}, "as many at once as one array would have"
@@ -259,7 +259,7 @@ def test_tasks_on_another_cluster_are_asked_for_there(where, tmp_path, squeue, a
     said = ["scontrol --clusters=beta show config", "#SBATCH --clusters=beta", asked, asked]
     assert calls.read_text().splitlines() == said
     squeue.write_text("something else\n")
-    assert states(read_tasks(log.parent).values()) == {"77;beta": ("UNKNOWN", "squeue says something else")}
+    assert query_states(read_tasks(log.parent).values()) == {"77;beta": ("UNKNOWN", "squeue says something else")}
 
 
 def test_no_array_is_left_if_slurm_refuses_a_further_one(tmp_path, squeue):

@@ -26,14 +26,14 @@ from menagerie.studies.compute import PRESETS, Compute
 from menagerie.studies.frame.adaptive import Course, Imagined, all_arms, has_stopped
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.costs import run_flops, step_flops
-from menagerie.studies.frame.dry_run import steps_of
+from menagerie.studies.frame.dry_run import count_steps
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.compute import DASH, Line, Point, verdict
 from menagerie.studies.runs import shared
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.results import finished
-from menagerie.studies.runs.shared import folder_of, keep, reach_branch, states, trunk_key
+from menagerie.studies.runs.shared import branch_states, folder_of, keep_branch, reach_branch, trunk_key
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import FILE
 from tests.command import ROOT, WAIT_SECONDS, run_here
@@ -139,9 +139,9 @@ def test_what_all_budgets_cost():
     laptop = replace(PRESETS["laptop"], splits=("binding",), models=("clip",), learning_rates=(1e-3,), seeds=1)
     cells = [arm.cell for arm in all_arms(laptop)]
     assert [cell.recipe.steps for cell in cells] == list(laptop.budgets)
-    assert steps_of(cells) == 4800 + sum(laptop.budgets) // 5
+    assert count_steps(cells) == 4800 + sum(laptop.budgets) // 5
     doubling = replace(laptop, budgets=(500, 1000, 2000, 4000, 8000))
-    assert steps_of([arm.cell for arm in all_arms(doubling)]) < 1.2 * 8000
+    assert count_steps([arm.cell for arm in all_arms(doubling)]) < 1.2 * 8000
 
 
 def test_a_recipe_takes_the_place_of_both_splits():
@@ -209,12 +209,12 @@ def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, al
     assert trained(short) == list(range(1, 11))
     copy = folder_of(short) / "19 (1).pt"  # as a desktop names one
     copy.write_text("somebody's")
-    assert list(states(long)) == [8]  # of the longer one too
+    assert list(branch_states(long)) == [8]  # of the longer one too
     (damaged := tmp_path / "damaged.pt").write_text("half")
-    keep(long, damaged, 16)
-    assert list(states(long)) == [8], "nothing takes its place"
+    keep_branch(long, damaged, 16)
+    assert list(branch_states(long)) == [8], "nothing takes its place"
     assert trained(long) == list(range(9, 21))
-    assert list(states(short)) == [16]
+    assert list(branch_states(short)) == [16]
     assert copy.exists()
     assert [made(short), made(long)] == alone
     for job in (short, long):
@@ -239,10 +239,10 @@ def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp
     middle = replace(long, cell=replace(long.cell, recipe=recipe))
     before = replace(middle, out=tmp_path / "before")
     trained(before, 13)
-    source = StateFile(states(before)[12], trunk_key(middle.cell))
+    source = StateFile(branch_states(before)[12], trunk_key(middle.cell))
     hand_on(source, StateFile(middle.folder / STATE, middle.id))
     trained(short)
-    assert list(states(long)) == [8]
+    assert list(branch_states(long)) == [8]
     middle_waits, middle_keeps, long_waits = Event(), Event(), Event()
     of_middle = Thread(target=reach_branch, args=(middle, None, pytest.fail, lambda step: middle_waits.set()))
 
@@ -255,10 +255,10 @@ def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp
         if job is middle:
             middle_keeps.set()
             assert long_waits.wait(WAIT_SECONDS)
-        keep(job, *state)
+        keep_branch(job, *state)
 
     monkeypatch.setattr(shared, "take_over_states", take_over)
-    monkeypatch.setattr(shared, "keep", keep_late)
+    monkeypatch.setattr(shared, "keep_branch", keep_late)
     monkeypatch.setattr(shared, "POLL_SECONDS", 0.01)
     assert trained(long, also=lambda step: middle_keeps.wait(WAIT_SECONDS) if step else long_waits.set()) == list(
         range(9, 21)
@@ -266,17 +266,17 @@ def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp
     of_middle.join()
     assert long_waits.is_set()
     assert made(long) == alone[1]
-    assert list(states(long)) == [16]
+    assert list(branch_states(long)) == [16]
 
 
 def test_a_run_may_be_stopped_before_and_after_its_branch(jobs_in, alone, tmp_path):
     short, long = jobs_in(tmp_path)
     assert trained(short, 3)[-1] == 3
-    assert not states(short)
+    assert not branch_states(short)
     assert trained(short, 9) == list(range(4, 10))
-    states(short)[8].unlink()  # then what decays isn't kept in its place
+    branch_states(short)[8].unlink()  # then what decays isn't kept in its place
     assert trained(short) == [10]
-    assert not states(short)
+    assert not branch_states(short)
     assert trained(long, 12) == list(range(1, 13))
     assert trained(long) == list(range(13, 21))
     assert [made(short), made(long)] == alone

@@ -11,11 +11,11 @@ from menagerie.studies.analysis.pareto import (
     Bound,
     Curve,
     accuracies,
-    bound,
+    bound_ratio,
+    fewest_images,
     front,
     hypervolume,
     image_ratio,
-    ratio,
     volumes,
 )
 
@@ -77,8 +77,8 @@ def test_models_are_resampled_together():
 
 
 def test_a_model_that_never_reaches_the_target_has_a_lower_bound():
-    assert bound([300, 100, 200], [True, False, True]) == Bound(200, False)
-    assert bound([300, 100, 200], [False] * 3) == Bound(300, True)
+    assert fewest_images([300, 100, 200], [True, False, True]) == Bound(200, False)
+    assert fewest_images([300, 100, 200], [False] * 3) == Bound(300, True)
     assert str(Bound(300, True)) == "> 300"
 
 
@@ -92,7 +92,7 @@ def test_a_model_that_never_reaches_the_target_has_a_lower_bound():
     ],
 )
 def test_ratios_say_what_is_unknown(clip, oc_clip, text):
-    assert ratio(clip, oc_clip) == text
+    assert bound_ratio(clip, oc_clip) == text
 
 
 def test_the_axis_counts_logarithms():

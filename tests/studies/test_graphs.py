@@ -10,7 +10,7 @@ from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.shared import phase_key
-from menagerie.studies.runs.train import material_of, run_cell
+from menagerie.studies.runs.train import open_material, run_cell
 from tests.grid_cells import cells, render
 
 SMOKE = replace(PRESETS["smoke"], hard_negatives=(0.0,), recipe=replace(PRESETS["smoke"].recipe, steps=4))
@@ -108,7 +108,7 @@ def test_tests_alone_are_scored_with_the_weights_of_a_finished_cell(ran, tmp_pat
 
 
 def test_a_first_phase_is_shared_by_cells_with_the_same_training(ran):
-    material = material_of(ran["plain"])
+    material = open_material(ran["plain"])
 
     class Texts:
         texts = GraphSource()

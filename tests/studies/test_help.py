@@ -46,7 +46,9 @@ def shown(monkeypatch, capsys):
         monkeypatch.setenv("COLUMNS", "100")
         monkeypatch.setattr(sys, "argv", [f"studies/{name}.py", *arguments])
         with pytest.raises(SystemExit) as end:
-            command.start(name, study.__doc__, study.PRESETS, "laptop") if study.main is command.main else study.main()
+            command.start_study(
+                name, study.__doc__, study.PRESETS, "laptop"
+            ) if study.main is command.main else study.main()
         assert not end.value.code
         return capsys.readouterr().out
 

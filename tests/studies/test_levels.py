@@ -8,11 +8,11 @@ import pytest
 
 from menagerie.generators.benchmarks import aro, vl_checklist
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Result, summarise
-from menagerie.generators.benchmarks.photographs import macro, of_groups
+from menagerie.generators.benchmarks.photographs import macro, of_tasks
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.place import Place
-from menagerie.studies.analysis.jackknife import PARTS, intervals
+from menagerie.studies.analysis.jackknife import PARTS, jackknife_intervals
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.scoring.benchmark_piece import cluster_of, headlines_of
 from menagerie.studies.scoring.levels import (
@@ -26,7 +26,7 @@ SIZES = {"few": 40, "many": 160}
 
 
 def headlines(items, outcomes):
-    return {"micro": summarise(outcomes), "macro": macro(list(of_groups(items, outcomes).values()))}
+    return {"micro": summarise(outcomes), "macro": macro(list(of_tasks(items, outcomes).values()))}
 
 
 def drawn(random):
@@ -36,7 +36,7 @@ def drawn(random):
     values = [float(v) for item in items[::2] for v in [random.random() < RATES[item.task]] * 2]
     outcomes = [Outcome(value, value, False) for value in values]
     clusters = [item.cluster for item in items]
-    return intervals(clusters, lambda of: headlines([items[k] for k in of], [outcomes[k] for k in of]))
+    return jackknife_intervals(clusters, lambda of: headlines([items[k] for k in of], [outcomes[k] for k in of]))
 
 
 def test_intervals_of_means_and_of_means_over_groups_hold_the_truth():
@@ -52,9 +52,9 @@ def test_few_or_equal_records_have_no_interval():
     def mean(of):
         return {"all": summarise([Outcome(float(k % 2), 0.5, False) for k in of])}
 
-    assert intervals(range(4), mean) == {}
-    assert mean(range(5)).keys() == intervals(range(5), mean).keys()
-    assert intervals(range(40), lambda of: {"all": summarise([Outcome(1.0, 1.0, False) for _ in of])}) == {}
+    assert jackknife_intervals(range(4), mean) == {}
+    assert mean(range(5)).keys() == jackknife_intervals(range(5), mean).keys()
+    assert jackknife_intervals(range(40), lambda of: {"all": summarise([Outcome(1.0, 1.0, False) for _ in of])}) == {}
 
 
 def test_records_that_alternate_are_in_all_parts():
@@ -65,7 +65,7 @@ def test_records_that_alternate_are_in_all_parts():
         numbers.append(sum(k % 2 for k in of))
         return {}
 
-    intervals(range(400), odd)
+    jackknife_intervals(range(400), odd)
     assert sum(number < numbers[0] for number in numbers) == PARTS
 
 
@@ -83,7 +83,7 @@ def test_a_group_that_just_counts_counts_in_every_part(tmp_path):
         found = bench.headlines([bench.items[k] for k in of], [outcomes[k] for k in of])
         return {**found, "alone": summarise([outcomes[k] for k in of if bench.items[k].task == "red_big"])}
 
-    found = intervals(range(len(outcomes)), both)
+    found = jackknife_intervals(range(len(outcomes)), both)
     assert found["macro over attributes"] == found["alone"]
 
 

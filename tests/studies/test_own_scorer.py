@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from menagerie.studies.frame.arm import text_of
+from menagerie.studies.frame.arm import label_text
 from menagerie.studies.frame.cells import title_of
 from tests.command import GRID, QUICK, run_here
 
@@ -51,7 +51,7 @@ def folder(tmp_path):
 
 def test_it_has_one_name_in_tables_and_sentences(folder):
     model = f"{folder}/mine.py:Mine"
-    assert title_of(model) == text_of("model", model) == "mine.py:Mine"
+    assert title_of(model) == label_text("model", model) == "mine.py:Mine"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.analysis.errors import read_predictions
-from menagerie.studies.frame.estimate import compared, estimates, points_in, without_records
+from menagerie.studies.frame.estimate import compare_groups, estimates, points_in, without_records
 from menagerie.studies.measures.robustness import contrast, effective, gain, gain_from, jump_along, level, slope_along
 
 COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")
@@ -98,7 +98,7 @@ def seeds_of(means, pairs=12, records=10):
 def test_groups_are_compared_on_the_seeds_that_all_have():
     every = seeds_of({0: 0.55, 1: 0.9, 2: 0.9, 3: 0.9, 4: 0.9})
     without = every[every.seed > 0]
-    for its in (contrast([every, without], gain, signed=True), compared(every, without)[2]):
+    for its in (contrast([every, without], gain, signed=True), compare_groups(every, without)[2]):
         assert (its.value, its.seeds) == (0, 4)
     assert level(without).value == pytest.approx(without.value.mean())
     assert contrast([every[every.seed == 0], without], gain) is None
@@ -126,10 +126,10 @@ def test_no_statistic_leaves_the_range_of_accuracies():
 def test_a_group_with_few_pairs_is_the_reason_for_no_interval():
     every = seeds_of(dict.fromkeys(range(5), 0.8))
     few = every[every.animals.isin([f"pair {k}" for k in range(4)])]
-    for its in (contrast([every, few], gain, signed=True), compared(every, few)[2]):
+    for its in (contrast([every, few], gain, signed=True), compare_groups(every, few)[2]):
         assert its.bounds == "only 4 pairs: no interval"
     two = every[every.seed < 2]
-    assert contrast([every, two], gain).bounds == compared(every, two)[2].bounds == "only 2 seeds: no interval"
+    assert contrast([every, two], gain).bounds == compare_groups(every, two)[2].bounds == "only 2 seeds: no interval"
 
 
 def test_four_way_items_count_by_their_records():

@@ -20,7 +20,7 @@ from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.estimate import compared
+from menagerie.studies.frame.estimate import compare_groups
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.photo_transfer import said, table
 from menagerie.studies.photo_transfer import PRESETS
@@ -202,15 +202,15 @@ def test_what_is_measured():
 
 
 def test_intervals_of_differences():
-    few = compared(points_of([0, 0, 0]), points_of([1, 1, 1]))[2]
+    few = compare_groups(points_of([0, 0, 0]), points_of([1, 1, 1]))[2]
     assert said(few) == "+100.0 [one animal pair: no interval]"
     one, more = of_seeds([0, 1] * 15), of_seeds([1, 1, 0] * 10)
-    same = compared(one, one)[2]
+    same = compare_groups(one, one)[2]
     assert same[:3] == (0, 0, 0)
-    first, second, gap = compared(one, more)
+    first, second, gap = compare_groups(one, more)
     assert (first.value, second.value, gap.value) == pytest.approx((1 / 2, 2 / 3, 1 / 6))
     assert gap.low < gap.value < gap.high
-    nothing, level, none = compared(answers.NO_POINTS, one)
+    nothing, level, none = compare_groups(answers.NO_POINTS, one)
     assert (said(nothing), said(none)) == ("–", "–")
     assert level == first
 

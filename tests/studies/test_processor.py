@@ -2,7 +2,7 @@
 
 import pytest
 
-from menagerie.studies.runs.machine import described, processor
+from menagerie.studies.runs.machine import describe_processor, processor
 
 CLOUD = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: {}\nmodel name\t: Some CPU\nflags\t\t: fpu {}\n\nprocessor\t: 1\n"
 
@@ -19,7 +19,7 @@ CLOUD = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: {}\nmodel name\t: Some CPU
     ids=["older", "newer", "name alone", "no name", "nothing"],
 )
 def test_processors_of_one_name_differ(cpuinfo, text):
-    assert described(cpuinfo) == text
+    assert describe_processor(cpuinfo) == text
 
 
 def test_this_processor_has_a_name():

@@ -21,13 +21,13 @@ from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_chec
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.training.feed import Feed
-from menagerie.studies.frame.command import further
-from menagerie.studies.frame.run import Running, run
+from menagerie.studies.frame.command import changeable_options
+from menagerie.studies.frame.run import Running, run_study
 from menagerie.studies.real_data import RealTraining
 from menagerie.studies.runs import dispatch
-from menagerie.studies.runs.command_line import only, scorer_options
+from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.folder import run_folder
-from menagerie.studies.runs.train import fresh_scorer, material_of
+from menagerie.studies.runs.train import fresh_scorer, open_material
 from menagerie.studies.transfer import Transfer
 from tests.helpers.benchmark_files import make_sugarcrepe, write_images, write_json
 from tests.helpers.chat_service import ChatService, Sent, written
@@ -95,9 +95,9 @@ def study(folder, monkeypatch):
     def here(out, **options):
         study = replace(PLAIN, **places_in(folder) | options)
         study.check_given(study)
-        study = replace(study, scorers=only(study.scorers, study.models))
-        with run_folder(folder / out, study, further(study)):
-            run(study, folder / out)
+        study = replace(study, scorers=only_models(study.scorers, study.models))
+        with run_folder(folder / out, study, changeable_options(study)):
+            run_study(study, folder / out)
         return folder / out
 
     monkeypatch.setattr(dispatch, "run_jobs", in_turn)
@@ -166,8 +166,8 @@ def check_what_training_had(folder, elsewhere, out):
     """Nothing of SugarCrepe as it is; then a caption and a photograph of training are put into it, and a caption and a
     photograph that are held out."""
     (job,) = jobs_of(folder)
-    whole = material_of(job).train.whole
-    trained = set(material_of(job).train.indices.tolist())
+    whole = open_material(job).train.whole
+    trained = set(open_material(job).train.indices.tolist())
     places = min(trained), min(set(range(len(whole))) - trained)
     shutil.copytree(folder / "data", elsewhere / "data")
     records = elsewhere / "data/sugarcrepe/add_att.json"
@@ -187,7 +187,7 @@ def check_what_training_had(folder, elsewhere, out):
 
 def test_photographs_that_are_held_out_are_never_trained_on(folder):
     (job,) = jobs_of(folder)
-    material = material_of(job)
+    material = open_material(job)
     whole = material.train.whole
     trained = {whole.names_of_images[k] for k in material.train.indices}
     asked = [item.record for item in material.tests["validation"].items]
@@ -203,7 +203,7 @@ def test_photographs_that_are_held_out_are_never_trained_on(folder):
 
 def test_words_are_known_without_capitals_and_punctuation(folder):
     (job,) = jobs_of(folder)
-    words = fresh_scorer(job, material_of(job), lambda step: None).texts.words
+    words = fresh_scorer(job, open_material(job), lambda step: None).texts.words
     assert {"a", "zebra", "room", "7"} <= set(words)
     assert not {"A", "Room", "7.", "7:", "zebra,"} & set(words)
 
@@ -211,7 +211,7 @@ def test_words_are_known_without_capitals_and_punctuation(folder):
 @pytest.mark.parametrize("mix", [0.25, 0.5, 1.0])
 def test_a_batch_has_its_share_of_rendered_scenes(folder, mix):
     (job,) = jobs_of(folder, mix=(mix,))
-    material = material_of(job)
+    material = open_material(job)
     feed = Feed(material.train, fresh_scorer(job, material, lambda step: None).reader, job.cell.recipe, 0)
     photographs = IMAGES - SHOWN - HELD_OUT if mix < 1 else 0
     for step in range(3):
@@ -240,7 +240,7 @@ def test_weights_of_a_run_are_carried_over(study, folder, tmp_path, capsys):
     run_of = synthetic(tmp_path / "synthetic")
     fresh, started = jobs_of(folder, starts=("none", str(run_of)))
     before = load_checkpoint(run_of)
-    scorer = fresh_scorer(started, material_of(started), lambda step: None)
+    scorer = fresh_scorer(started, open_material(started), lambda step: None)
     for word in ("caribou", "red"):
         rows = [its.model.token_embedding.weight[1 + its.texts.words.index(word)] for its in (scorer, before)]
         assert torch.equal(*rows)
@@ -269,7 +269,7 @@ def test_what_was_trained_from_a_file_of_weights_is_carried_over(tag, folder, tm
     config.check_given(PLAIN)
     fresh, started = jobs_of(folder, starts=config.starts, **same)
     assert (fresh.cell.towers, started.cell.towers) == (towers, TowerConfig(name, str(file), 48, load=False))
-    own = fresh_scorer(started, material_of(started), lambda step: None)
+    own = fresh_scorer(started, open_material(started), lambda step: None)
     assert torch.equal(own.model.visual.proj, scorer.model.visual.proj)
 
 

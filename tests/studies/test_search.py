@@ -13,7 +13,7 @@ from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.frame.search import Search, Tried
-from menagerie.studies.frame.storage import opened
+from menagerie.studies.frame.storage import open_storage
 from tests import searching
 from tests.searching import SEEDS, TRIALS, Runs, cheap
 from tests.studies.postgres import SERVER, server
@@ -23,7 +23,7 @@ NO_SERVER = pytest.mark.skipif(SERVER is None, reason="there is no PostgreSQL se
 
 def trials_of(storage, search=None):
     """All that there are of a search, failed ones too."""
-    study = optuna.load_study(study_name=(search or cheap()).name, storage=opened(storage))
+    study = optuna.load_study(study_name=(search or cheap()).name, storage=open_storage(storage))
     return [(t.number, t.params, t.values, t.state.name) for t in study.get_trials()]
 
 
@@ -198,7 +198,7 @@ def test_a_study_of_another_configuration_is_refused(tmp_path):
     cheap(settings={"target": 0.9}).follow(runs, storage, runs.judge)
     with pytest.raises(UserError, match=r"another configuration: target \(0.9 there, 0.95 now\)"):
         cheap(settings={"target": 0.95}).follow(runs, storage, runs.judge)
-    optuna.create_study(study_name="theirs", storage=opened(storage)).add_trial(optuna.create_trial(value=1.0))
+    optuna.create_study(study_name="theirs", storage=open_storage(storage)).add_trial(optuna.create_trial(value=1.0))
     theirs = Search("theirs", {}, 2, sampler=lambda number: RandomSampler())
     with pytest.raises(UserError, match="of another program"):
         theirs.follow(runs, storage, runs.judge)

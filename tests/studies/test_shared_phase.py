@@ -19,7 +19,7 @@ from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.frame.adaptive import Imagined
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.checks import check_states
-from menagerie.studies.frame.command import further
+from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.runs import train as train_module
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Execution, Job
 from menagerie.studies.runs.command_line import scorer_options
@@ -183,7 +183,7 @@ def test_which_states_are_kept_decides_no_run_and_no_folder(tmp_path):
     study = replace(chosen_alone(PRESETS["smoke"]), store=tmp_path)
     kept = replace(study, keep_states=(0, 60))
     assert [arm.id for arm in kept.plan(Imagined())] == [arm.id for arm in study.plan(Imagined())] != []
-    assert "keep_states" in further(study)
+    assert "keep_states" in changeable_options(study)
     check_states(kept)
     with pytest.raises(UserError, match="--keep-states 61: no run has so many steps; the longest has 60"):
         check_states(replace(study, keep_states=(61, 0)))

@@ -11,10 +11,10 @@ from menagerie.envs.worlds import load_world
 from menagerie.models.training.batch_loss import pixels_of
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
-from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
-from menagerie.studies.analysis.peers import Peers, clips, open_clip_optimizer, open_clip_step, scoring
-from menagerie.studies.analysis.scale import Scale, cost, counts, fitted
-from menagerie.studies.analysis.step_stages import staged_step
+from menagerie.studies.analysis.part_costs import TowerRow, build_row, distinct_captions, multiplications
+from menagerie.studies.analysis.peers import Peers, open_clip_optimizer, open_clip_step, paired_clips, scoring_part
+from menagerie.studies.analysis.scale import Scale, count_step, fit_costs, step_cost
+from menagerie.studies.analysis.step_stages import timed_step
 from tests.command import ROOT, run, run_here
 from tests.models.test_precision import RECIPE, built, spatial  # noqa: F401, a fixture
 
@@ -48,7 +48,7 @@ def tower(layers, width, tokens):
 
 def test_parts_of_clip_are_counted_as_formulas_have_them():
     captions = distinct_captions(3, 2)
-    images, texts, comparison = multiplications(build(Row("clip", "ViT-B-32", 77), 64, captions), captions, 64)
+    images, texts, comparison = multiplications(build_row(TowerRow("clip", "ViT-B-32", 77), 64, captions), captions, 64)
     patches = 4 * 3 * 32 * 32 * 768
     assert images == 2 * (patches + tower(12, 768, 5) + 768 * 512)
     assert texts == 2 * (tower(12, 512, 77) + 512 * 512)
@@ -81,7 +81,7 @@ def test_training_steps_are_timed(tmp_path):
 @pytest.mark.parametrize("model", ["clip", "oc-clip"])
 def test_a_step_in_stages_is_the_step_of_training(model, spatial):  # noqa: F811
     (one, batch), (other, _) = built(model, spatial), built(model, spatial)
-    staged_step(one, build_optimizer(one, RECIPE), batch, RECIPE, 1)
+    timed_step(one, build_optimizer(one, RECIPE), batch, RECIPE, 1)
     train_step(other, build_optimizer(other, RECIPE), batch, RECIPE, 0, 1)
     for name, weight in one.named_parameters():
         torch.testing.assert_close(weight, other.get_parameter(name), atol=1e-5, rtol=1e-4)
@@ -99,13 +99,13 @@ def test_parts_are_timed_beside_peers(tmp_path):
 def test_the_peer_of_a_step_has_its_loss_and_scores_as_ours_does(spatial):  # noqa: F811
     """Where each text of the batch is right of its image alone."""
     config = Peers(architecture="nano", resolution=32, batch=2)
-    scorer, peer = clips(config, spatial)
+    scorer, peer = paired_clips(config, spatial)
     feed = Feed(spatial, scorer.reader, RECIPE, 0)
     batches = map(feed.__getitem__, count())
     batch = next(one for one in batches if one.targets.same.sum() == len(one.images) and not one.targets.masked.any())
     theirs = open_clip_step(peer, open_clip_optimizer(peer, RECIPE), pixels_of(scorer, batch), batch.texts)
     torch.testing.assert_close(train_step(scorer, build_optimizer(scorer, RECIPE), batch, RECIPE, 0, 0), theirs)
-    part = scoring(config, spatial, 1.0)
+    part = scoring_part(config, spatial, 1.0)
     torch.testing.assert_close(part.ours(0), part.theirs(0), atol=1e-5, rtol=0)
     assert part.least > 0
 
@@ -164,16 +164,16 @@ def test_a_long_training_is_foreseen_from_short_ones(tmp_path):
 
 
 def test_a_line_is_fitted_to_operations_and_seconds():
-    assert fitted([(n, 0.25 + n / 1e9) for n in (1e8, 3e9, 2e10)]) == pytest.approx((0.25, 1e9))
-    assert fitted([(1e8, 1.0), (1e9, 11.0)])[0] == 0.0  # no constant below 0
+    assert fit_costs([(n, 0.25 + n / 1e9) for n in (1e8, 3e9, 2e10)]) == pytest.approx((0.25, 1e9))
+    assert fit_costs([(1e8, 1.0), (1e9, 11.0)])[0] == 0.0  # no constant below 0
 
 
 def test_devices_share_images_and_compare_with_all_texts():
     config = Scale(row="clip=nano/16", batch=64, resolution=32)
-    row = Row("clip", "nano", 16)
-    counted = counts(row, 32)
-    one, two = cost(config, counted, 1), cost(config, counted, 2)
-    weights = sum(weight.numel() for weight in build(row, 32, distinct_captions(2, 32)).parameters())
+    row = TowerRow("clip", "nano", 16)
+    counted = count_step(row, 32)
+    one, two = step_cost(config, counted, 1), step_cost(config, counted, 2)
+    weights = sum(weight.numel() for weight in build_row(row, 32, distinct_captions(2, 32)).parameters())
     assert one.sent == 0
     assert two.operations == one.operations / 2
     assert two.sent == 4 * (2 * weights + 64 * 32) / 2

@@ -18,15 +18,15 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.training.state import StateFile
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.frame.checks import check
-from menagerie.studies.frame.run import Running, described
+from menagerie.studies.frame.checks import check_study
+from menagerie.studies.frame.run import Running, one_run_study
 from menagerie.studies.frame.run import train as train_one
 from menagerie.studies.runs.dispatch import run_jobs
 from menagerie.studies.runs.followers import dismiss, follow_trainings
 from menagerie.studies.runs.machine import start_server
 from menagerie.studies.runs.shared import saved_step
 from menagerie.studies.runs.together import JOINED, take_steps
-from menagerie.studies.runs.train import fresh_scorer, material_of
+from menagerie.studies.runs.train import fresh_scorer, open_material
 from tests.command import GRID, run_here
 from tests.helpers.ranks import together
 from tests.helpers.splits import make_split
@@ -87,7 +87,7 @@ def command(split) -> list[str]:
 
 
 def job_of(split: Path, folder: Path):
-    study = described("clip", split, 0, {}, {"architecture": "nano", "resolution": 32, "steps": 9, "batch": 12})
+    study = one_run_study("clip", split, 0, {}, {"architecture": "nano", "resolution": 32, "steps": 9, "batch": 12})
     running = Running(study.settled(), folder)
     (arm,) = running.arms()
     return running.job(arm)
@@ -129,7 +129,7 @@ def two_trainings(ranks, job):
     JOINED["cpu"] = ranks
     if ranks.share.rank:
         return follow_trainings(ranks)
-    material, said = material_of(job), []
+    material, said = open_material(job), []
     recipe = replace(job.cell.recipe, image_negatives=True)  # which the split lacks
     for each in (replace(job, cell=replace(job.cell, recipe=recipe)), job):
         scorer = interrupting(fresh_scorer(each, material, lambda step: None), 3)
@@ -171,7 +171,7 @@ def first_of_two(monkeypatch):
 def test_what_torchrun_does_not_go_with_is_refused_before_anything_is_made(study, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=line):
-        check(study)
+        check_study(study)
     assert list(tmp_path.iterdir()) == []
 
 

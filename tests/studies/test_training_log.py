@@ -17,10 +17,10 @@ from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, Row
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.frame.curves import Curve, training_curves
+from menagerie.studies.frame.curves import RunCurve, training_curves
 from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
-from menagerie.studies.runs.evaluation import looks_after, sample_accuracy
+from menagerie.studies.runs.evaluation import evaluates_after, sample_accuracy
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
@@ -128,7 +128,7 @@ def test_looks_at_validation_change_nothing_but_their_column(job_in, undisturbed
 
 def test_looks_are_few_and_never_in_the_shared_phase():
     def steps(recipe, every=0):
-        return [step for step in range(1, recipe.steps + 1) if looks_after(step, recipe, every)]
+        return [step for step in range(1, recipe.steps + 1) if evaluates_after(step, recipe, every)]
 
     assert steps(Recipe(steps=2000)) == list(range(200, 2001, 200))
     assert steps(Recipe(steps=2000, single_object_phase=0.5)) == list(range(1200, 2001, 200))
@@ -290,8 +290,8 @@ def test_lines_are_ten_seconds_apart(monkeypatch):
 
 
 def test_curves_have_a_column_per_model_and_a_colour_per_label(undisturbed, tmp_path):
-    curves = [Curve(model, label, undisturbed.folder) for model in ("clip", "oc-clip") for label in ("20%", "80%")]
-    figure = training_curves([*curves, Curve("late", "20%", tmp_path)])  # one without a log
+    curves = [RunCurve(model, label, undisturbed.folder) for model in ("clip", "oc-clip") for label in ("20%", "80%")]
+    figure = training_curves([*curves, RunCurve("late", "20%", tmp_path)])  # one without a log
     axes = np.array(figure.axes).reshape(4, 2)
     assert [axis.get_title() for axis in axes[0]] == ["clip", "oc-clip"]
     assert len(axes[0, 0].get_lines()) == 2
@@ -301,13 +301,13 @@ def test_curves_have_a_column_per_model_and_a_colour_per_label(undisturbed, tmp_
     assert validation.get_xdata().tolist() == [100, 130]
     loss = axes[0, 0].get_lines()[0]
     assert loss.get_ydata().mean() == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
-    assert training_curves([Curve("late", "20%", tmp_path)]) is None
+    assert training_curves([RunCurve("late", "20%", tmp_path)]) is None
 
 
 def test_seeds_are_averaged_where_a_panel_would_be_full(undisturbed):
-    few = [Curve("clip", f"row {k % 6}", undisturbed.folder) for k in range(12)]
+    few = [RunCurve("clip", f"row {k % 6}", undisturbed.folder) for k in range(12)]
     assert len(training_curves(few).axes[0].get_lines()) == 12
-    many = [Curve("clip", f"row {k % 6}", undisturbed.folder) for k in range(18)]
+    many = [RunCurve("clip", f"row {k % 6}", undisturbed.folder) for k in range(18)]
     lines = training_curves(many).axes[0].get_lines()
     assert len(lines) == 6
     assert lines[0].get_ydata().mean() == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
