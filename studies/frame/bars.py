@@ -26,10 +26,10 @@ from menagerie.studies.frame.figures import (
 from menagerie.studies.frame.layout import Key, PartNumbers, title, value_words, varying_labels
 from menagerie.studies.frame.parts import Bars, HeatMap
 
-WIDTH, NAMES = 2.2, 1.7  # inches of a panel of bars, and of what stands beside it
-PALE = "A pale bar: the same caption is preferred whatever the image, so that it says nothing of binding."
+WIDTH, NAMES = 2.2, 1.7  # inches: of a panel of bars, and of the row names beside it
+PALE = "A pale bar: the model prefers the same caption whatever the image, so the bar says nothing of binding."
 BAR = "accuracy (%), dotted line: chance"
-ROW = 0.24  # inches of a row; of several colours each has as much
+ROW = 0.24  # inches of a row, for each colour in it
 
 
 def draw_bars(part: Bars) -> DrawnFigure:
@@ -71,8 +71,8 @@ def seeds_of(numbers: PartNumbers) -> dict[Key, list[float]]:
 
 
 def draw_bar(axis: Axes, numbers: PartNumbers, key: Key, y: float, colour: str, height: float) -> None:
-    """Draw a number as a bar with its deviation, pale if the model prefers the same caption whatever the image. For a
-    missing number only write its sign."""
+    """Draw a number as a bar with its deviation. The bar is pale if the model prefers the same caption whatever the
+    image. For a missing number only its sign is written."""
     its = numbers.found.get(key)
     text = (
         missing_sign(key not in numbers.awaited) if its is None else number_text(100 * its.value, 100 * its.deviation)
@@ -113,7 +113,7 @@ def finish_bars(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
 
 
 def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[Key]) -> None:
-    """Beside each row write its labels that vary between rows, and below the axis what the numbers are."""
+    """Write beside each row its labels (those that vary between rows), and below the axis what the numbers are."""
     shown = varying_labels(rows)
     names = [part.rows[k] for k in shown]
     texts = [title(part, names, tuple(row[k] for k in shown)) for row in rows]

@@ -31,8 +31,8 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE
 
 SAMPLES = 5  # images in a row
-COMPARED = 4  # models whose scores stand below an image
-SMALL = 128  # pixels; what is larger is a JPEG, a tenth of a PNG
+COMPARED = 4  # models whose scores are written below an image
+SMALL = 128  # pixels; larger images are JPEGs, a tenth of the size of PNGs
 
 
 def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
@@ -60,7 +60,7 @@ def pad_to_one_size(images: Sequence[UInt8[np.ndarray, "_ _ 3"]]) -> list[UInt8[
 def error_sections(part: Cases, out: Path) -> list[dict[str, Any]]:
     """Write errors.csv, with a row for each place, test, task, factor and value; returns a section for each model.
 
-    The surest records are those of a model's first place and seed: in a grid, of the hardest place.
+    The records with the widest margins are those of a model's first place and seed: in a grid, the hardest place.
     """
     places: dict[Key, list[TestedCell]] = {}
     for arm, _ in part.records.results:
@@ -104,10 +104,10 @@ def example_texts(record: ErrorExample, tests: Mapping[str, str]) -> dict[str, s
 
 
 def cases_with_scores(records: Records) -> list[dict[str, Any]]:
-    """Return test images of the first split for the page, each with the scores from the first run of each of at
-    most `COMPARED` models."""
+    """Return test images of the first split for the page, each with the scores of at most `COMPARED` models (of the
+    first run of each)."""
     found = [(arm, arm.file or getattr(arm.cell, "path", None)) for arm, _ in records.results]
-    # Photographs are in folders; they have no split file.
+    # Photographs lie in folders and have no split file.
     found = [(arm, file) for arm, file in found if file and Path(file).is_file() and hasattr(arm.cell, "tests")]
     runs: dict[str, TestedCell] = {}
     for arm, file in found:
@@ -118,8 +118,8 @@ def cases_with_scores(records: Records) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=1)  # finished runs don't change, and reports are rewritten after every run
 def sample_cases(runs: tuple[tuple[str, TestedCell], ...]) -> list[dict[str, Any]]:
-    """Choose swaps that are spread evenly over the tests of one split. Each has its image, both captions, and the
-    scores of each model."""
+    """Choose swaps evenly over the tests of one split. Each has its image, both captions, and the scores of each
+    model."""
     texts = ["subset", "scene", "caption", "negative"]
     frames = {}
     for name, source in runs:
@@ -146,7 +146,8 @@ def compare_scores(row: Any) -> str:
 
 @lru_cache(maxsize=1)  # they are the same in every report of a run
 def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
-    """Write a row of sample images for train and each test that has images; returns each row as a data URI, by name."""
+    """Write a row of sample images of train and of each test that has images; returns the rows as data URIs, by
+    subset."""
     sheets, pictures = {}, SplitPictures(read_split(split))
     for subset in ("train", *tests):
         records = pictures.split.subsets.get(subset, ())  # of several files not each has all tests

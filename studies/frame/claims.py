@@ -1,4 +1,4 @@
-"""Compares papers' claims with the records of a study. Also makes tables of studies whose runs have a label `row`."""
+"""Compares claims of papers with the records of a study, and makes tables of studies whose runs have a label `row`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
@@ -18,14 +18,14 @@ Columns = Sequence[tuple[str, str]]
 EXPECTED = {-1: "lower: −", 1: "higher: +"}
 # The possible verdicts on a claim, in the words of reports.
 OUTCOMES = {
-    "confirmed": "the interval leaves out 0, on the side that is expected after the paper",
-    "contradicted": "the interval leaves out 0, on the other side",
-    "undecided": "the interval holds 0, or there is none, or two measures differ in sign: these records don't tell",
+    "confirmed": "the interval excludes 0, on the side that the paper lets expect",
+    "contradicted": "the interval excludes 0, on the other side",
+    "undecided": "the interval contains 0, or there is none, or two measures differ in sign",
     "not tested": "a run that it needs isn't finished, or this study leaves it out",
 }
 HEADER = ("claim", "row", "tests, their records pooled", "on our world", "expected")
 LOWEST = "lowest of all"
-UNTESTED = {"validation", "train_pairs"}  # one chooses settings, of the other training has shown the scenes
+UNTESTED = {"validation", "train_pairs"}  # settings are chosen on the first, training has the scenes of the second
 COLUMNS_OF_SCORES = ("split", "row", "seed", "subset", "task", "accuracy", "n")
 # Kind of split -> subset and task of each column. A row's difference is of the first.
 COLUMNS: dict[str, Columns] = {
@@ -62,8 +62,8 @@ class Verdict(NamedTuple):
 
 
 def make_verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign: int, missing: str = DASH) -> Verdict:
-    """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0. Without
-    a difference, `missing` stands in its place."""
+    """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0.
+    `missing` replaces a difference of None."""
     return Verdict(
         claim, row, tests, judge_difference(delta, sign), EXPECTED[sign], missing if delta is None else str(delta)
     )
@@ -75,7 +75,7 @@ def points_above(its: Estimate, share: float) -> Estimate:
 
 
 def judge_difference(delta: Estimate | None, sign: int) -> str:
-    """Return one of `OUTCOMES`: is the interval of a difference on one side of 0, and is that the side of `sign`?"""
+    """Return one of `OUTCOMES`: whether the interval of a difference is on one side of 0, and on the side of `sign`."""
     if delta is None:
         return "not tested"
     if not (delta.conclusive and (delta.low > 0 or delta.high < 0)):
@@ -84,7 +84,7 @@ def judge_difference(delta: Estimate | None, sign: int) -> str:
 
 
 def column_name(subset: str, task: str) -> str:
-    """A test in words: its subset, and its task unless that is swap."""
+    """Write a test in words: its subset, and its task unless that is swap."""
     return subset.replace("_", " ") + ("" if task == "swap" else f": {task}")
 
 
@@ -108,7 +108,7 @@ def claims_section(verdicts: Sequence[Verdict], measured: str, text: str) -> Ite
 
 
 def outcomes_sentence(verdicts: Sequence[Verdict], source: str = "the paper") -> str:
-    """Say in a sentence how many claims had which outcome."""
+    """Write a sentence with the number of claims of each outcome."""
     counts = {name: sum(its.outcome == name for its in verdicts) for name in OUTCOMES}
     listed = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     return f"Of {len(verdicts)} claims of {source}: {listed}."
@@ -128,15 +128,14 @@ def write_scores(name: str, records: Records) -> None:
 
 
 def missing_row_sign(records: Records, row: str, base: str) -> str:
-    """Return the sign for a missing difference between two rows, which says if it is awaited or can't be computed."""
+    """Return the sign for a missing difference between two rows: its runs aren't finished, or it can't be computed."""
     done = {arm.labels["row"] for arm, _ in records.results}
     known = {arm.labels["row"] for arm in records.arms}
     return WAITING if row in known and not {row, base} <= done else DASH
 
 
 def differences_above(records: Records, rows: Iterable[str], columns: Columns, base: str) -> dict[tuple[str, ...], str]:
-    """Write for tables how far each row is above `base` in the first column, or the sign that stands in place of
-    that."""
+    """Write how far each row is above `base` in the first column, or the sign for a missing difference."""
     found = estimates_above(records, columns[:1], base)
     return {(row,): str(found.get(row) or missing_row_sign(records, row, base)) for row in rows if row != base}
 

@@ -15,10 +15,10 @@ from menagerie.studies.runs.together import processes
 
 
 def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
-    """Run the study whose file was started, or compare two of its runs. Called at the end of the file.
+    """Run the study whose file was started, or compare two of its runs. Study files call this at their end.
 
     `default` is the preset that is used without `--preset`; if empty, it is "laptop" where there is one, else the
-    first. Nothing happens if another process only imports the file for the classes in it.
+    first. Does nothing if another process imports the file only for its classes.
     """
     if not is_started():
         return
@@ -37,7 +37,7 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
 
 
 def is_started() -> bool:
-    """Whether the file whose top level led to this call was started as a script; True if there is no such file."""
+    """Whether the file whose top-level statement made this call was started as a script; True without such a file."""
     frame = inspect.currentframe()
     while frame and frame.f_code.co_name != "<module>":
         frame = frame.f_back
@@ -78,5 +78,5 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
 
 
 def changeable_options(study: AnyStudy) -> frozenset[str]:
-    """Return the settings that decide no run's result, so that they may differ from those recorded in the folder."""
+    """Return the settings that don't affect results, so that they may differ from those recorded in the folder."""
     return EXECUTION | study.growing()

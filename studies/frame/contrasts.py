@@ -36,8 +36,8 @@ def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2
     An effect is the mean of the runs in which the product of its factors' signs is 1, minus the mean of the others. For
     a pair of factors this is half the difference between one factor's effect at the other's second level and at its
     first. All runs of a seed are tested by the same records, so each record gives a difference; `estimate` takes the
-    mean of these, with the interval that it has for paired differences. Raises `UserError` if runs were
-    tested by different records.
+    mean of these, with the interval of paired differences. Raises `UserError` if runs were tested by different
+    records.
     """
     runs, points, found = len(design(len(levels))), records.points, {}
     for value in records.labels(by) if len(points) else ():

@@ -1,4 +1,4 @@
-"""The cost of a run: parameters, images seen, floating-point operations, processor time."""
+"""Counts and times what a run costs: parameters, images seen, floating-point operations, processor time."""
 
 import math
 import statistics
@@ -37,12 +37,12 @@ class RunCost(NamedTuple):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The cost as columns of results, which have the number of images already."""
+        """The cost as columns of results. These have the number of images already."""
         return {"flops": self.flops, "cpu_seconds": "" if math.isnan(self.cpu_seconds) else self.cpu_seconds}
 
     @property
     def texts(self) -> tuple[str, str, str]:
-        """Images, TFLOP and CPU-seconds for people."""
+        """Images, TFLOP and CPU-seconds as texts."""
         return f"{self.images:,}", quantity_text(self.flops / 1e12), quantity_text(self.cpu_seconds)
 
 
@@ -61,7 +61,7 @@ def noted_cost(arm: Arm) -> RunCost:
 
 def run_cost(cell: Cell, alike: Sequence[Cell], out: Path) -> RunCost:
     """Return the cost of a run of the study in the folder `out`. `alike` are all runs whose steps cost the same. The
-    median of their times counts, because a machine isn't always equally fast."""
+    time is their median, because a machine isn't always equally fast."""
     flops, seconds = run_flops(cell), cell.recipe.steps * step_seconds(alike, out)
     if cell.base:
         before = run_cost(cell.base, [other.base for other in alike if other.base], out)
@@ -70,7 +70,7 @@ def run_cost(cell: Cell, alike: Sequence[Cell], out: Path) -> RunCost:
 
 
 def step_seconds(cells: Iterable[Cell], out: Path) -> float:
-    """Median processor time of a step over the runs that were timed."""
+    """Return the median processor time of a step over the runs that were timed."""
     results = [cell_result(out / "cells" / cell.id) for cell in cells]
     timed = [result["provenance"].get("step_cpu_seconds") for result in results if result]
     timed = [seconds for seconds in timed if seconds is not None]
@@ -78,7 +78,7 @@ def step_seconds(cells: Iterable[Cell], out: Path) -> float:
 
 
 def run_flops(cell: Cell) -> float:
-    """Count the operations of all steps of a run, without those of the run that it is built on."""
+    """Count the operations of all steps of a run, without those of its base (`Cell.base`)."""
     from menagerie.models.training.feed import single_steps
 
     single, rest = step_flops(cell)
@@ -112,8 +112,8 @@ def step_flops(cell: Cell) -> tuple[float, float]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Make torch use one thread inside this context. Runs use the other cores, so several threads would wait for one
-    another, and the work would take many times as long."""
+    """Make torch use one thread inside this context. Other runs use the other cores: several threads would wait for one
+    another and take many times as long."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""How the cells of a study trained: loss, validation, learning rate and speed, a column of panels per model."""
+"""Training curves of a study's cells: loss, validation, learning rate and speed, with a column of panels per model."""
 
 import math
 from collections import Counter
@@ -16,11 +16,11 @@ from menagerie.envs.core.figures import chance_line, legend_above, short
 from menagerie.studies.frame.figures import STROKES, style_axes
 from menagerie.studies.runs.training_log import read_training
 
-# Told apart by every common kind of colour vision (Okabe and Ito, 2008), on white; then by the stroke too.
+# Distinct for every common kind of colour vision (Okabe and Ito, 2008), on white; further lines differ by stroke.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MOST_BESIDE = 3  # models in a line of panels, so that a page is wide enough
-MOST_LINES = 12  # of a panel; where there are more, seeds are averaged
-POINTS = 100  # of a curve of all steps: each is the mean of as many neighbours as it takes
+MOST_BESIDE = 3  # models beside each other
+MOST_LINES = 12  # of a panel; with more, seeds are averaged
+POINTS = 100  # of a curve of all steps, at least; each is the mean of neighbouring steps
 PERCENT = "validation"
 # Rows of panels by the column that they show: what they are called, and their height.
 PANELS = {
@@ -83,7 +83,7 @@ def training_curves(curves: Sequence[RunCurve], chance: float = 50.0) -> Figure 
 
 
 def average_seeds(logged: Sequence[tuple[RunCurve, Table]]) -> list[tuple[RunCurve, Table]]:
-    """Average cells of one label that have the same steps into one line; others are left as they are."""
+    """Average cells that have the same label and steps into one line; others are left as they are."""
     together: dict[tuple[str, str, bytes], list[tuple[RunCurve, Table]]] = {}
     for curve, table in logged:
         together.setdefault((curve.model, curve.label, table["step"].tobytes()), []).append((curve, table))
@@ -94,18 +94,18 @@ def average_seeds(logged: Sequence[tuple[RunCurve, Table]]) -> list[tuple[RunCur
 
 
 def equal_losses_note(curves: Sequence[RunCurve]) -> str:
-    """Say, in a sentence for a caption, whether any two runs have the same losses; empty for fewer than two runs."""
+    """Write a sentence on whether any two runs have the same losses; empty for fewer than two runs."""
     losses = [tuple(table["loss"]) for curve in curves if (table := read_training(curve.folder))]
     if len(losses) < 2:
         return ""
     if len(set(losses)) == len(losses):
-        return "No two of these runs have the same losses, however near they lie."
+        return "No two of these runs have the same losses."
     return "Some of these runs have the same losses: what they differ in changes none of their steps."
 
 
 def curve_panels(figure: Figure, lines: int, columns: int) -> np.ndarray:
-    """Make the axes, by kind of panel and by model. Models stand beside each other, on several lines if they are many;
-    each model's panels stand below each other."""
+    """Make the axes, by kind of panel and by model. Models are beside each other, on several lines if they are many;
+    panels of a model are below each other."""
     heights = [height for _, height in PANELS.values()]
     axes = figure.subplots(len(heights) * lines, columns, squeeze=False, sharex="col", height_ratios=heights * lines)
     axes = axes.reshape(lines, len(heights), columns).transpose(1, 0, 2).reshape(len(heights), -1)

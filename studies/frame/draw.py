@@ -1,5 +1,5 @@
-"""Draws the parts of a page. For each kind there is a function that writes the part's files and returns what the page's
-template takes."""
+"""Draws the parts of a page: for each kind, a function that writes the part's files and returns its content for the
+page's template."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,8 +59,8 @@ OF_PART = re.compile(r"[\w.-]+\.(csv|tex)|figures/[\w.-]+\.(png|svg|csv)")
 
 
 def drop_former(parts: Iterable[Part], out: Path) -> None:
-    """Delete the files of parts that the folder's earlier page had and that aren't among `parts`. With other options a
-    page may have fewer, and tables of the earlier one would seem to be its own."""
+    """Delete the files of parts of the folder's earlier page that aren't among `parts`: tables of the earlier page
+    would seem to be this one's."""
     names = {name for part in parts if isinstance(part, Named) for name in part_files(part)}
     listed = out / LISTED
     former = set(listed.read_text(errors="replace").splitlines()) if listed.exists() else set()
@@ -78,8 +78,8 @@ def part_files(part: Named) -> list[str]:
 
 @singledispatch
 def write_page_part(part: Part, out: Path) -> dict[str, Any]:
-    """Write the files of a part into a study's folder; returns what the template of pages takes: the part's kind and
-    content."""
+    """Write the files of a part into a study's folder; returns the part's kind and content for the template of
+    pages."""
     raise TypeError(f"nothing draws a {type(part).__name__}")
 
 
@@ -114,7 +114,7 @@ def _(part: Table, out: Path) -> dict[str, Any]:
 
 
 def table_content(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dict[str, Any]:
-    """Write a table as CSV and LaTeX; returns it for the page."""
+    """Write a table as CSV and LaTeX; returns its content for the page."""
     to_csv(out / f"{part.name}.csv", separate_numbers(frame))
     latex = to_latex(frame, part.says.replace("`", ""))
     write_text(out / f"{part.name}.tex", latex)
@@ -154,7 +154,7 @@ def _(part: Curves, out: Path) -> dict[str, Any]:
 
 
 def run_label(part: Curves, place: Mapping[str, Any]) -> str:
-    """Name a run's line by the values of its labels; only numbers have the label's name before them."""
+    """Name a run's line by the values of its labels; a number has the label's name before it."""
     shown = {name: place[name] for name in part.labels if name in place}
     return ", ".join(f"{name.replace('_', ' ')} " * is_number(v) + label_text(name, v) for name, v in shown.items())
 
@@ -165,7 +165,7 @@ def _(part: OwnFigure, out: Path) -> dict[str, Any]:
 
 
 def estimates_content(part: Named, out: Path, drawn: DrawnFigure) -> dict[str, Any]:
-    """Write a figure of estimates, and these as CSV; returns it for the page."""
+    """Write a figure of estimates, and the estimates as CSV; returns its content for the page."""
     numbers = [
         dict(zip(drawn.names, key, strict=True)) | its._asdict()  # shares, as in results.csv
         for key, its in drawn.found.items()
@@ -176,8 +176,8 @@ def estimates_content(part: Named, out: Path, drawn: DrawnFigure) -> dict[str, A
 def figure_content(
     part: Named, out: Path, figure: Figure | None, numbers: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Write a figure as PNG and SVG, and its numbers as CSV; returns it for the page. Without a figure the page gets a
-    sentence that says so."""
+    """Write a figure as PNG and SVG, and its numbers as CSV; returns its content for the page. Without a figure that is
+    a sentence that says so."""
     if figure is None:
         return {"kind": "paragraph", "text": mark_up(f"{part.says} Nothing is there to draw yet.")}
     file = out / "figures" / f"{part.name}.png"
@@ -188,11 +188,12 @@ def figure_content(
 
 
 def named_content(part: Named) -> dict[str, Any]:
-    """Return what all parts with files have on the page: name, sentence, and the line that hides the part."""
+    """Return the content that all parts with files have: name, sentence, and the line behind which the part is
+    hidden."""
     return {"name": part.name, "says": mark_up(part.says), "folded": mark_up(part.folded)}
 
 
 def mark_up(text: str) -> Markup:
-    """Escape a text for pages; what stands in backticks becomes code."""
+    """Escape a text for pages; text in backticks becomes `<code>`."""
     pieces = (Markup("<code>{}</code>").format(its) if k % 2 else escape(its) for k, its in enumerate(text.split("`")))
     return Markup("").join(pieces)

@@ -1,5 +1,5 @@
-"""`--dry-run`: what a study would render, and how long its training would take on this machine, estimated from a few
-steps that are made and not kept."""
+"""`--dry-run`: what a study would render, and how long its training would take on this machine, as estimated from a few
+steps whose results are discarded."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,12 +23,12 @@ from menagerie.studies.runs.evaluation import MOST, count_evaluations
 from menagerie.studies.runs.shared import trunk_key
 from menagerie.studies.runs.split_file import scenes_needed
 
-REST_SECONDS = 0.5  # of a run beside steps, opening and scoring: building the model, log, checkpoint; measured once
+REST_SECONDS = 0.5  # of a run, for building the model, log and checkpoint; measured once
 
 
 def dry_run(study: Study) -> None:
-    """Print what is to be rendered and trained, and about how long training takes; for an adaptive study, if it needs
-    the most runs that it may need."""
+    """Print what is to be rendered and trained, and about how long training takes. For an adaptive study that is the
+    longest case."""
     torch.set_num_threads(study.threads)
     with scratch_folder() as folder:
         study = study.prepare(folder)
@@ -47,7 +47,8 @@ def dry_run(study: Study) -> None:
 
 
 def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
-    """Print how many scenes and atlas entries there are for each world and side, and how many entries it lacks."""
+    """Print, for each world and image side, the numbers of scenes and atlas entries, and how many entries are
+    missing."""
     stores: dict[tuple[str, int], dict[SplitRecipe, str]] = {}
     for arm in arms:
         if not arm.file and isinstance(arm.cell, Cell):
@@ -60,8 +61,8 @@ def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
 
 
 def print_training_time(study: Study, arms: Sequence[Arm]) -> float:
-    """Print the steps of each kind of run and their time, and the disk space that kept states take; returns the seconds
-    that all runs take one after another."""
+    """Print the steps of each kind of run with their time, and the disk space of kept states; returns the seconds that
+    all runs take one after another."""
     alike: dict[Any, list[Arm]] = {}
     for arm in arms:
         cell, given = arm.cell.trained_as, (arm.file, arm.cell.data.name) if arm.file else None
@@ -91,8 +92,8 @@ def print_training_time(study: Study, arms: Sequence[Arm]) -> float:
 
 
 def scoring_seconds(cells: Sequence[Cell], every: int, tests: Tests, costs: Costs) -> float:
-    """Estimate all but the steps of some cells, and of those whose weights they take: opening data, scoring tests at
-    the end, and a sample of validation every `every` steps."""
+    """Estimate the seconds beside the steps of some cells, and of the cells whose weights they take: opening data,
+    scoring tests at the end, and a sample of validation every `every` steps."""
     trained = {cell.trained_as.id: cell.trained_as for cell in cells}
     scored = {cell.id for cell in cells} | trained.keys()
     whole = REST_SECONDS + tests.opening + tests.images * costs.image + tests.pairs * costs.pair
@@ -127,7 +128,7 @@ def count_steps(cells: Sequence[Cell]) -> int:
 
 
 def training_world(cell: Cell) -> tuple[str, ...]:
-    """Return the world in which a cell is trained, since runs in different worlds have no steps in common."""
+    """Return the world of a cell's training scenes; runs in different worlds have no steps in common."""
     return tuple(split.recipe.world for split in cell.data.splits[:1])
 
 

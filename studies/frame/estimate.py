@@ -1,5 +1,5 @@
-"""Estimates of groups of records: means, paired differences and statistics of curves, with intervals for new seeds and
-animal pairs.
+"""Estimates from groups of records: means, paired differences and statistics of curves, with intervals for new seeds
+and new animal pairs.
 
 A record is an image of a test with a true and a false caption. Its value is 1 if the model prefers the true one, one
 half for a tie, else 0. Intervals are those of `two_levels`.
@@ -23,7 +23,7 @@ CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
 """Columns that identify a record of an arm."""
 Statistic = Callable[[Float64[np.ndarray, "rows points"]], Float64[np.ndarray, " rows"]]
-"""Maps means, which stand along the last axis in the order of the plan, to one number for each row."""
+"""Maps means (along the last axis, in the order of the plan) to one number per row."""
 Key = tuple[Any, ...]
 Groups = Mapping[Key, pd.DataFrame]
 
@@ -58,15 +58,15 @@ class Estimate(NamedTuple):
 
     @property
     def conclusive(self) -> bool:
-        """Whether the interval, if there is one, may decide on which side of a value the number lies. An interval
-        without width may only with `MANY_PAIRS` animal pairs or more; fewer pairs may agree by chance."""
+        """Whether there is an interval that can decide on which side of a value the number lies. An interval of zero
+        width can only with `MANY_PAIRS` animal pairs or more; fewer pairs may agree by chance."""
         return self.known or (self.clusters >= MANY_PAIRS and not math.isnan(self.low))
 
     def __str__(self) -> str:
         return f"{100 * self.value:{'+' if self.signed else ''}.1f} [{self.bounds}]"
 
 
-@cache  # what is finished doesn't change, and reports are written anew after every run
+@cache  # finished cells don't change, and reports are rewritten after every run
 def points_in(folder: Path) -> pd.DataFrame:
     """The records of a finished cell: subset, task, scene, caption, animals and `value`."""
     records = read_predictions(folder)
@@ -76,8 +76,8 @@ def points_in(folder: Path) -> pd.DataFrame:
 
 @cache
 def four_way_scores(folder: Path, part: str) -> pd.DataFrame:
-    """The records of `points_in` that are swaps with a counterfactual image; their `value` says whether the "text",
-    "image" or "group" of the four-way item is right, which isn't the case for a tie."""
+    """The records of `points_in` that are swaps with a counterfactual image. Their `value` is 1 if the four-way item is
+    right by its "text", "image" or "group" score, else 0; a tie is wrong."""
     records = read_predictions(folder, counterfactuals=True).dropna(subset=COUNTERFACTUAL)
     own, own_false, counterfactual_false, counterfactual = (records[name] for name in (*SCORES, *COUNTERFACTUAL))
     text, image = (
@@ -109,12 +109,11 @@ def estimates(
 
 
 def pair_records(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, Any]) -> pd.DataFrame | None:
-    """Subtract from the records of a group those of the group that it is compared with, of the animal pairs of a seed,
-    subset and task that both have. None for that group itself, and where the two have nothing to compare.
+    """Subtract from a group's records those of the group that it is compared with, over the animal pairs of a seed,
+    subset and task that both have. None for that group itself, and for two groups without common pairs.
 
-    Records are subtracted one by one if all of them match. If not, because data or captions differ, each gets the mean
-    difference of its animal pair: records that happen to match need not be like the others. Raises `UserError` where a
-    record occurs twice, because another label has to tell both apart.
+    Records are subtracted one by one if all of them match. If data or captions differ, each gets the mean difference of
+    its animal pair. Raises `UserError` for a record that occurs twice: then another label must distinguish them.
     """
     other = tuple(against.get(name, value) for name, value in zip(by, key, strict=True))
     if other == key or other not in groups:
@@ -147,7 +146,7 @@ def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
     return Estimate(float(sums.sum() / counts.sum()), low, high, *numbers, signed)
 
 
-@lru_cache(maxsize=10_000)  # pages ask for the same groups again, and are drawn after every run
+@lru_cache(maxsize=10_000)  # pages need the same groups several times, and are drawn after every run
 def interval(
     sums: bytes, counts: bytes, seeds: tuple[Hashable, ...], pairs: tuple[Hashable, ...], signed: bool
 ) -> tuple[float, float]:

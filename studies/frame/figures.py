@@ -1,5 +1,5 @@
-"""The figures of a page along an axis, and what they share with figures of rows: a panel for each combination of some
-labels."""
+"""Figures along an axis (lines and points), and what they share with figures of rows: a panel for each combination of
+some labels."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,14 +18,14 @@ from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.layout import TESTS, Key, keys, label_values, number_places, title, value_words
 from menagerie.studies.frame.parts import Figured, Front, Lines, RecordsPart, Scatter
 
-WIDEST = 10.0  # inches, as wide as a page: more panels go on in a further line
-PANEL, LARGE = (3.1, 2.5), (6.4, 4.0)  # inches of a panel, and of one of points that stands alone
-STROKES = ("-", "--", "-.", (0, (7, 2)))  # not dots, which are chance
+WIDEST = 10.0  # inches, the width of a page; further panels go into another line
+PANEL, LARGE = (3.1, 2.5), (6.4, 4.0)  # inches of a panel, and of a single panel of points
+STROKES = ("-", "--", "-.", (0, (7, 2)))  # without dots, which mean chance
 DASHED: dict[str, Any] = {"color": "0.6", "linewidth": 1, "linestyle": "--"}
-# Of a setting that was tried: wider than a point, so that none hides it.
+# A setting that was tried: wider than a point, so that no point hides it.
 RING: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 1.1, "linestyle": "none"}
-WIDE = 5  # from so many times on, 1, 2 and 5 are ticks enough on a logarithmic axis
-MOST_TICKS = 6  # values of a label that are ticks themselves
+WIDE = 5  # an axis over a larger factor has ticks at 1, 2 and 5 times powers of ten
+MOST_TICKS = 6  # values of a label that are all ticks
 AXES = {"pairs": "animal pairs in training", "hard_negatives": "training pairs with hard negatives"}
 Values = dict[Key, Estimate]
 Style = Mapping[str, Any]
@@ -47,7 +47,7 @@ def axis_name(name: str) -> str:
 
 
 def heading(part: RecordsPart, names: Sequence[str], key: Key, width: int = 24) -> str:
-    """Write the title of a panel: a line for each of its labels, except for the task swap, which is understood."""
+    """Write the title of a panel: a line for each of its labels, except the task swap, which is the default."""
     said = [pair for pair in zip(names, key, strict=True) if pair != ("task", "swap")]
     known = {value: text for value, text in TITLES.items() if value not in part.words.get("subset", {})}
     texts = (known.get(value if name == "subset" else "") or title(part, [name], (value,)) for name, value in said)
@@ -55,7 +55,7 @@ def heading(part: RecordsPart, names: Sequence[str], key: Key, width: int = 24) 
 
 
 def panel_chance(part: Figured, panel: Mapping[str, Any]) -> float:
-    """Return the chance of a panel in percent: that of its task, or of the only task of all records."""
+    """Return chance in percent for a panel: that of its task, or of the only task of all records."""
     tasks = {*part.records.scores.task}
     task = panel.get("task", tasks.pop() if len(tasks) == 1 else "")
     return part.chances.get(task, CHANCES.get(task, 50.0))
@@ -100,8 +100,8 @@ Along = Lines | Scatter
 def place_estimates(
     part: Along, names: Sequence[str], found: Values
 ) -> Mapping[Key, Mapping[Any, list[PlacedEstimate]]]:
-    """Return the estimates of each panel by colour and stroke, from left to right; those without a position on the axis
-    are left out."""
+    """Return the estimates of each panel by colour and stroke, from left to right, without those that have no position
+    on the axis."""
     panels: dict[Key, dict[Any, list[PlacedEstimate]]] = defaultdict(lambda: defaultdict(list))
     own = [name for name in names if name not in TESTS]
     where, tests = ({}, ordinals(part)) if part.x in TESTS else (positions(part, own), {})
@@ -118,8 +118,8 @@ def place_estimates(
 
 
 def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
-    """Return the position of each value of `x`, by the labels of arms: a number stands at itself or at the mean of the
-    column `at`, words stand in the order of the plan."""
+    """Return the position of each value of `x`, by the labels of arms: of a number the number itself or the mean of the
+    column `at`, of a word its rank in the plan."""
     order, column, found = ordinals(part), getattr(part, "at", "") or part.x, defaultdict(list)
     for arm in part.records.arms:
         place = arm.place
@@ -131,14 +131,13 @@ def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
 
 
 def ordinals(part: Along) -> dict[Any, int]:
-    """Number the values of `x` in the order of the plan if they are words on an axis of `Lines`; else return {}."""
+    """Number the values of `x` in the order of the plan if they are words on an axis of `Lines`; else empty."""
     values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
     return {} if all(isinstance(v, int | float) for v in values) else {v: number for number, v in enumerate(values)}
 
 
 def draw_lines(part: Lines) -> DrawnFigure:
-    """Draw a line for each colour and stroke, with the interval as a band, and larger points for the runs of
-    `large`."""
+    """Draw a line for each colour and stroke, with the interval as a band and larger points for the runs of `large`."""
     names = list(dict.fromkeys([*part.panels, part.colour, *filter(None, [part.stroke]), part.x]))
     found, own = part.records.estimates(names), [name for name in names if name not in TESTS]
     colours, strokes = (part.records.labels(name) if name else [None] for name in (part.colour, part.stroke))
@@ -183,7 +182,7 @@ def draw_beside(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colour
 
 
 def draw_scatter(part: Scatter) -> DrawnFigure:
-    """Draw the points of each colour. Without `panels`, each of many colours has a panel, with the others pale."""
+    """Draw the points of each colour. Without `panels` each of many colours has its own panel, with the others pale."""
     names = list(dict.fromkeys([*part.panels, part.colour, *part.points]))
     found, colours = part.records.estimates(names), part.records.labels(part.colour)
     judged = part.judged.estimates(names) if isinstance(part, Front) and part.judged else {}
@@ -205,8 +204,8 @@ def draw_scatter(part: Scatter) -> DrawnFigure:
 
 
 def draw_settings(axis: Axes, part: Scatter, points: Sequence[PlacedEstimate], judged: Values, style: Style) -> None:
-    """Draw all points of one colour. In a `Front` they are rings, and steps join those that no other beats. Each of
-    these also has a point at its accuracy in `judged`, if it is there."""
+    """Draw all points of one colour. In a `Front` they are rings, and steps join those on the front, each of which also
+    has a point at its accuracy in `judged`, if that has one."""
     x, y = [point.x for point in points], [100 * point.its.value for point in points]
     marks = {"marker": "none" if isinstance(part, Front) else ".", **style, "linestyle": "none", "markersize": 5}
     if not isinstance(part, Front):
@@ -231,8 +230,7 @@ def finish_figure(
     more: Sequence[Line2D],
     stroke: str = "-",
 ) -> DrawnFigure:
-    """Finish a figure with ticks, level, chance and legend. Draw everything else before, because panels share their
-    limits."""
+    """Finish a figure with ticks, level, chance and legend. Called last, because panels share their limits."""
     for panel, axis in axes.items():
         finish_panel(axis, part, dict(zip(part.panels, panel, strict=False)))
     figure.supxlabel(getattr(part, "along", "") or axis_name(getattr(part, "at", "") or part.x), fontsize=9)

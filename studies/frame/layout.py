@@ -22,19 +22,19 @@ Key = tuple[Any, ...]
 
 
 class NumberPlace(NamedTuple):
-    """Where a number belongs on a page."""
+    """The labels of a number on a page, and its position."""
 
     labels: dict[str, Any]
     """The labels of the number, with subset and task."""
     test: int
-    """The number of the test that the number belongs to, in the order of tables."""
+    """The position of the number's test in the order of tables."""
     finished: bool
-    """Whether the run that the number belongs to has ended, with a result or without."""
+    """Whether the number's run has ended, with a result or without."""
 
 
 def number_places(records: Records) -> list[NumberPlace]:
-    """List all places of all arms, in the order of the plan. A run that isn't finished has places for validation and
-    the tests of its cell; before any run is finished, each run has one place without a test."""
+    """List the places of all arms, in the order of the plan. An unfinished run has places for validation and the tests
+    of its cell; before any run is finished, each run has one place without a test."""
     tests, groups = tests_in_order(records), records.pairs
     done = {arm.id: groups or result["subsets"] for arm, result in records.results}
     over = {arm.id for arm in records.arms if records.over(arm)}
@@ -92,7 +92,7 @@ class PartNumbers:
 
     @cached_property
     def awaited(self) -> set[Key]:
-        """The combinations of labels for which runs are planned, but none has ended yet."""
+        """The combinations of labels of which no planned run has ended yet."""
         sides: tuple[set[Key], set[Key]] = (set(), set())
         for place in self.places:
             if place.labels.keys() >= {*self.names}:
@@ -102,7 +102,7 @@ class PartNumbers:
     @cached_property
     def liked(self) -> set[Key]:
         """The keys of accuracies on swaps at which models prefer the same caption whatever the image. Empty for
-        differences, and if other tasks are shown too."""
+        differences, and if the part has other tasks too."""
         scores = self.part.records.scores
         if self.against or "task" in self.names or not len(scores) or {*scores.task} != {"swap"}:
             return set()
@@ -120,8 +120,8 @@ class PartNumbers:
         return [key for key in keys(self.places, names) if not compared or self.base_of(names, key) != key]
 
     def rows(self, names: Sequence[str]) -> list[Key]:
-        """List the keys of rows. With three models or more the best comes first, among rows that are the same in all
-        other labels."""
+        """List the keys of rows. With three models or more, the best comes first among rows with the same other
+        labels."""
         rows, at = self.keys(names), list(names).index("model") if "model" in names else -1
         models = list(dict.fromkeys(row[at] for row in rows)) if at >= 0 else []
         if len(models) <= FEW:
@@ -155,13 +155,13 @@ def title(part: RecordsPart, names: Sequence[str], key: Key) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a label's value is a number, which says little without the label's name."""
+    """Whether a label's value is a number, which is shown with the label's name."""
     return isinstance(value, int | float)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table's texts, and what is said about them."""
+    """A table's texts, and the notes about them."""
 
     part: Table
 

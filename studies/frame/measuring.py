@@ -1,4 +1,4 @@
-"""Measures as jobs: how measures are sent to other processes, and how a finished cell is measured there."""
+"""Jobs that take measures of finished cells, and how measures are sent to other processes."""
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
 
 class Shipped(NamedTuple):
-    """The form in which a measure is sent to other processes: neither its class nor the file that has the class is
-    pickled."""
+    """The form in which a measure is sent to other processes, without pickling its class."""
 
     place: str
-    """The user's file, or the module, that has the measure's class."""
+    """The user's file, or the module, that defines the measure's class."""
     name: str
     fields: dict[str, Any]
 
@@ -46,8 +45,8 @@ class Shipped(NamedTuple):
             return found(**self.fields)
         except (ImportError, AttributeError, TypeError) as error:
             raise UserError(
-                f"the measure {self.name} isn't found in {self.place} as it was ({error}); put it into a .py file that "
-                "all machines see, and leave that as it is meanwhile"
+                f"the measure {self.name} isn't in {self.place} any more ({error}); define it in a .py file that all "
+                "machines can read, and don't change that file during the run"
             ) from error
 
 
@@ -119,7 +118,7 @@ class Measuring(AnyJob):
             report(number, "")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A class that isn't found where this arrives is no error before it runs.
+        # A class that can't be found there is an error only when the job runs.
         return Measuring, (self.of, tuple(map(Shipped.of, self.here)), self.at), {"id": self.id, "name": self.name}
 
 

@@ -1,4 +1,4 @@
-"""Puts a study's page together: its answer, all its other parts, and what every page says of its runs."""
+"""Assembles a study's page: its answer, its other parts, and the sections on its runs that every page has."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,9 +51,9 @@ from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import reason_in
 from menagerie.studies.runs.split_file import SplitFile
 
-SWAP = "the hard negative: the same words, so exchanged that the caption is false"
+SWAP = "the hard negative: the same words, exchanged so that the caption is false"
 MOST_CURVES = 24  # kinds of runs in one figure
-MOST_VALUES = 12  # of a label that says what a run is; one with more was measured
+MOST_VALUES = 12  # of a label that is varied; a label with more values is a measured one
 TRAINED = """A line for each finished run, or where runs are many for the mean of their seeds. Loss, learning rate and
 speed are means of neighbouring steps. Losses differ in kind from model to model, and in the single-object phase, if
 there is one, the loss is that of lone animals and falls lower. Validation: accuracy on at most 200 swaps, always the
@@ -96,7 +96,7 @@ def write_report(study: AnyStudy, records: Records) -> Path:
 
 
 def with_test_names(study: AnyStudy, part: Part) -> Part:
-    """Give a part the study's names of tests; those of hold-out tests include their rules."""
+    """Add the study's names of tests to a part; names of hold-out tests include their rules."""
     if not isinstance(part, RecordsPart):
         return part
     labels = {test: study.label(test) for test in part.records.tests if study.label(test) != test}
@@ -104,8 +104,8 @@ def with_test_names(study: AnyStudy, part: Part) -> Part:
 
 
 def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
-    """Split a page into its answer and the rest. The answer is taken from the parts before the first heading: all
-    sentences, the first figure and the first pictures."""
+    """Split the parts of a page into the answer and the rest. The answer is all sentences, the first figure and the
+    first pictures before the first heading."""
     end = next((k for k, part in enumerate(parts) if isinstance(part, Heading)), len(parts))
     sentences = [part for part in parts[:end] if isinstance(part, Sentence)]
     figures = [part for part in parts[:end] if isinstance(part, Figured | OwnFigure)]
@@ -137,7 +137,7 @@ def finish_tables(out: Path, shown: Iterable[dict[str, Any]]) -> None:
 
 
 def run_states(study: AnyStudy, records: Records) -> dict[str, Any]:
-    """How many runs are finished, which diverged, and what intervals mean."""
+    """Describe how many runs are finished, which diverged, and what intervals mean."""
     trained = [arm for arm in records.arms if arm.trains] if on_splits(records) else []
     return {
         "called": study.called,
@@ -157,7 +157,7 @@ def on_splits(records: Records) -> bool:
 
 
 def intervals_meaning(trained: Sequence[Arm], records: Records) -> str:
-    """Say what intervals of these runs mean: whether seeds share their splits, and few test pairs."""
+    """Explain the intervals of these runs, which depend on whether seeds share splits and few test pairs."""
     seeds: dict[Any, set[int]] = {}
     for arm in trained:
         seeds.setdefault(getattr(arm.cell, "data", arm.id), set()).add(arm.cell.seed)
@@ -178,7 +178,7 @@ def describe_models(records: Records, results: Sequence[Mapping[str, Any]]) -> d
 
 
 def is_scorer(model: str) -> bool:
-    """Whether a model is one of our scorers or a class of the user's, not a file or a run."""
+    """Whether a model is one of our scorers or a user's class, not a file or a run."""
     try:
         spec_of(model)
     except UserError:
@@ -192,39 +192,39 @@ def explain_tests(study: AnyStudy, records: Records) -> dict[str, Any]:
     swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
     subsets = explain_subsets([subset for subset, _ in tests])
     return {
-        "subsets": {name.replace("_", " "): text for name, text in subsets.items()},  # as tables call them
+        "subsets": {name.replace("_", " "): text for name, text in subsets.items()},  # as in tables
         "tasks": explain_tasks([task for _, task in tests], swap),
     }
 
 
 def sample_sheets(records: Records) -> dict[str, str]:
-    """Sample images of the first split, by subset."""
+    """Write sample images of the first split; returns them by subset."""
     files = [arm.file for arm in records.arms if arm.file and isinstance(arm.cell.data, SplitData | SplitFile)]
     return write_samples(records.out, files[0], records.tests) if files else {}
 
 
 def reported_options(study: AnyStudy) -> dict[str, str]:
-    """Return the configuration for the page. With tuned recipes it lacks the options that they replace: the study's
-    notes list these recipes."""
+    """Return the configuration for the page, without the options that tuned recipes replace; the study's notes list
+    these recipes."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
     return {name: text for name, text in flatten(asdict(study.recorded())).items() if name not in replaced}
 
 
 def shared_split_values(records: Records) -> dict[str, str]:
-    """Return the kind of all splits and the values that all their recipes share: `FRACTIONS`, and fields that aren't
-    at their defaults. Return nothing if kinds differ. The study's options override these."""
+    """Return the kind of all splits and the values that all their recipes share: `FRACTIONS`, and fields that differ
+    from their defaults. Empty if kinds differ. The study's options override these."""
     recipes = list(dict.fromkeys(arm.cell.data.recipe for arm in records.arms if is_on(arm, SplitData)))
     if len({recipe.kind for recipe in recipes}) != 1:
         return {}
     texts, plain = [flatten(asdict(recipe)) for recipe in recipes], flatten(asdict(type(recipes[0])()))
     shared = {name: text for name, text in texts[0].items() if all(other[name] == text for other in texts)}
-    told = {name: text for name, text in shared.items() if text != plain[name] or name in FRACTIONS}
-    return {"kind of split": recipes[0].kind, **told}
+    listed = {name: text for name, text in shared.items() if text != plain[name] or name in FRACTIONS}
+    return {"kind of split": recipes[0].kind, **listed}
 
 
 def varied_fields(records: Records) -> dict[str, str]:
     """Return the fields of the training recipe in which runs of one model differ, with their values."""
-    recipes: dict[str, dict[Recipe, None]] = {}  # each once: there may be thousands of arms
+    recipes: dict[str, dict[Recipe, None]] = {}  # each once, as there may be thousands of arms
     for arm in records.arms:
         if is_on(arm, object):
             recipes.setdefault(arm.cell.model, {})[arm.cell.recipe] = None

@@ -1,7 +1,7 @@
-"""Makes the page of a user's study from invented results, so that a mistake in it is found before anything is made.
+"""Makes the page of a user's study from invented results before anything is trained, to find mistakes in it.
 
-Studies that ship have tests of their own. An error that depends on results, such as an empty choice or a missing file,
-doesn't count as a mistake.
+Shipped studies have tests instead. An error that depends on results, such as an empty choice or a missing file, isn't a
+mistake.
 """
 
 import csv
@@ -25,16 +25,18 @@ from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 
 OURS = Path(__file__).resolve().parents[1]
-MOST = 300  # runs; with more, making up results takes longer than a mistake costs
-PAIRS = 6  # of animals in each test: enough for intervals
+MOST = 300  # runs; with more, inventing results takes too long
+PAIRS = 6  # animal pairs of each test: enough for intervals
 MARGINS = (0.5, 0.5, 0.5, 0.0, -0.5, 0.5)  # between the scores of a true and a false caption, by pair
 LEVEL = {"accuracy": 0.75, "official": 4 / PAIRS, "tie_rate": 1 / PAIRS, "n": PAIRS}
 
 
 def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
-    """Make a user's page once from invented results of all arms, and raise for names or labels in it that don't exist.
-    Do nothing for studies that ship, for more than `MOST` arms, if some arms aren't training runs, and for studies that
-    `prepare` what their plan needs: the arms known before aren't those of the page."""
+    """Make a user's page once from invented results of all arms; raise for names or labels in it that don't exist.
+
+    Does nothing for shipped studies, for more than `MOST` arms, for arms that aren't training runs, and for studies
+    with a `prepare`, whose arms aren't known yet.
+    """
     file = getattr(getattr(type(study).page, "__code__", None), "co_filename", "")
     ships = not file or Path(file).resolve().is_relative_to(OURS)
     prepares = type(study).prepare is not AnyStudy.prepare
@@ -59,29 +61,29 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
 
 @dataclass(frozen=True)
 class Rehearsed(Records):
-    """Invented records. They say of a value that no run has that there is none, as real ones give nothing then. To
-    compare with such a value is refused."""
+    """Invented records. They print a warning for a value that no run has, for which real records would be empty, and
+    refuse to compare with such a value."""
 
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict, kw_only=True)
     """The values of the labels that the plan gives runs."""
     file: str = field(default="", kw_only=True)
     """The user's file."""
-    told: set[str] = field(default_factory=set, kw_only=True)
-    """What was said so far."""
+    printed: set[str] = field(default_factory=set, kw_only=True)
+    """The warnings so far."""
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Rehearsed":
         for name, value in wanted.items():
             if value != () and (text := self.unknown(name, value)):  # a list of options may be empty
-                self.tell(text)
+                self.warn(text)
         return cast(Rehearsed, super().where(keep, **wanted))
 
-    def tell(self, text: str) -> None:
-        """Print a text once, with the line of the user's file that asks now."""
+    def warn(self, text: str) -> None:
+        """Print a warning once, with the line of the user's file from which this call comes."""
         lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == self.file]
         place = f"{Path(self.file).name}, line {lines[-1]}: " if lines else ""
-        if (line := f"{place}{text}; nothing is shown of it") not in self.told:
+        if (line := f"{place}{text}; the page shows nothing of it") not in self.printed:
             print(line, flush=True)
-            self.told.add(line)
+            self.printed.add(line)
 
     def estimates(self, by: Any, against: Mapping[str, Any] | None = None, *statistic: Any, **more: Any) -> Any:
         found = super().estimates(by, against, *statistic, **more)
@@ -91,14 +93,14 @@ class Rehearsed(Records):
         return found
 
     def unknown(self, name: str, value: Any) -> str:
-        """Say which values there are, if no run has this one; else empty."""
+        """Write which values there are if no run has this one; else return an empty text."""
         if name not in self.values or not wanted_values(value).isdisjoint(known := self.values[name]):
             return ""
         return f"no run has {name} {value!r}; there are {', '.join(map(repr, known))}"
 
 
 def planned_values(arms: Iterable[Arm]) -> dict[str, list[Any]]:
-    """The values of each label as records have them; those of model and seed aren't the plan's."""
+    """Return the values of each label of the plan (all but model and seed), as in records."""
     values: dict[str, dict[Any, None]] = {}
     for arm in arms:
         for name in arm.labels:

@@ -1,5 +1,5 @@
-"""Spaces of parameters: conversion between parameters and points of a unit cube, evenly spread points, and two samplers
-over the whole space: TPE, and one that draws near a target."""
+"""Spaces of parameters: conversion to and from points of a unit cube, evenly spread points, and two samplers over the
+whole space: TPE, and one near the boundary of a target."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,19 +18,18 @@ from menagerie.studies.analysis.pareto import CHANCE
 
 Space = Mapping[str, BaseDistribution]
 Params = dict[str, Any]
-# How far apart, in a cube of side 1, settings say of each other: half an edge. Not fitted: a dozen
-# points don't determine it.
+# Length scale of the Gaussian process in the unit cube. It isn't fitted, because a dozen points don't determine it.
 REACH = 0.5
-# Variance put down to chance, as a share of the variance of what is guessed.
+# Variance of noise, as a share of the variance of the predicted values.
 NOISE = 0.05
-# Candidates of which the sampler takes the best.
+# Candidates from which the sampler takes the best.
 CANDIDATES = 512
 
 Guess = Callable[[Float64[np.ndarray, "m d"]], tuple[Float64[np.ndarray, " m"], Float64[np.ndarray, " m"]]]
 
 
 def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
-    """Turn a range or a choice of a model's spec into a distribution of Optuna."""
+    """Convert a range or the choices of a model's spec to a distribution of Optuna."""
     if not isinstance(values, Range):
         return CategoricalDistribution(values)
     if isinstance(values.least, int) and isinstance(values.most, int):
@@ -125,12 +124,12 @@ def trend(costs: Float64[np.ndarray, " n"], odds: Float64[np.ndarray, " n"]) -> 
 
 
 class BoundarySampler(BaseSampler):
-    """Looks for the least cost that reaches a target: constrained expected improvement (Gardner et al. 2014).
+    """Searches for the least cost that reaches a target: constrained expected improvement (Gardner et al. 2014).
 
-    The cost of a setting is known. Whether the setting reaches the target is predicted from the trials that ended,
-    whose values are cost and accuracy: by a line of log-odds over log cost, and by how far trials near it lie above or
-    below that line. The sampler takes the candidate with the largest (probability of reaching the target) x log(cost of
-    the cheapest trial that reached it / cost of the candidate). Such candidates lie just above and below the boundary.
+    The cost of a setting is known. Whether it reaches the target is predicted from the trials that ended (their values
+    are cost and accuracy): by a line of log-odds over log cost, and a Gaussian process of the residuals. The sampler
+    takes the candidate with the largest (probability of reaching the target) x log(cost of the cheapest trial that
+    reached it / cost of the candidate).
     """
 
     def __init__(self, space: Space, cost: Callable[[Mapping[str, Any]], float], target: float, seed: int) -> None:

@@ -26,7 +26,7 @@ from menagerie.studies.frame.study import grid
 from menagerie.studies.real_training.data import RealData
 from menagerie.studies.real_training.photographs import Numbers, Opening
 from menagerie.studies.runs.cell import Start
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.scoring.benchmark_piece import PIECES, piece_of
 from menagerie.studies.scoring.models import Model
 
@@ -69,7 +69,7 @@ def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dic
     folder = checkpoint_of(name, model, seed)
     check_start(folder, model, towers, options)
     weights = Checkpoint(name, folder, model).identity()
-    seen = (finished(folder.parent) or {}).get("images_seen", 0)
+    seen = (read_result(folder.parent) or {}).get("images_seen", 0)
     return Start(weights, folder.resolve(), name, seen)
 
 

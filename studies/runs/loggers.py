@@ -1,4 +1,4 @@
-"""Destinations of training logs besides the run's file: TensorBoard and Weights & Biases, imported if chosen."""
+"""Loggers of training besides the run's file: TensorBoard and Weights & Biases, imported only if chosen."""
 
 import importlib.util
 import math
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class Logger(Protocol):
     """Receives every row of a run once, in the order of the steps.
 
-    After a restart, the first call has all rows from the first step on: they replace those of an earlier process.
+    After a restart, the first call has all rows from the first step on; they replace those of the earlier process.
     """
 
     def write(self, rows: Sequence["Row"]) -> None:
-        """Take the next rows, at least one."""
+        """Log the next rows, at least one."""
 
     def close(self) -> None:
-        """Finish: the run has ended or was stopped."""
+        """Finish, as the run has ended or was stopped."""
 
 
 class TensorBoard:

@@ -1,4 +1,4 @@
-"""Results: the file, with digests, in the folder of a cell or piece, and the table of all results of a study."""
+"""Results: the file in the folder of a cell or piece, with digests, and the table of all results of a study."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ Numbers = dict[str, float | None]
 
 
 class CutTexts(msgspec.Struct):
-    """How many texts are longer than the model reads, and the first of them; empty if the model's reader can't tell."""
+    """How many texts are longer than the model reads, and the first of them; empty if that isn't known."""
 
     texts: int = 0
     of: int = 0
@@ -33,7 +33,7 @@ class CutTexts(msgspec.Struct):
 
 
 class StoredResult(msgspec.Struct):
-    """Types of the keys that we read from a result; further keys give its place in a study, and counts."""
+    """Types of the keys that are read from a result; further keys are its labels and counts."""
 
     id: str
     model: str
@@ -60,15 +60,14 @@ class StoredResult(msgspec.Struct):
 
 
 def write_result(folder: Path, result: dict[str, Any], files: tuple[str, ...] = (), varying: tuple[str, ...] = ()):
-    """Write a result with digests of files in its folder. The `varying` files may differ between two runs of one
-    cell."""
+    """Write a result with digests of files in its folder; `varying` files may differ between two runs of one cell."""
     noted = {FILES: digests_in(folder, files)} if files else {}
     origin = result.get("provenance", {}) | ({FILES: digests_in(folder, varying)} if varying else {})
     write_record(folder / RESULT, result | noted | ({"provenance": origin} if origin else {}))
 
 
 def digests_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
-    """The digests of files by their names."""
+    """Return the digests of files by their names."""
     return {name: file_digest(folder / name) for name in names}
 
 
@@ -81,21 +80,14 @@ def read_result(folder: Path) -> dict[str, Any] | None:
 
 
 def checked_file(folder: Path, name: str) -> Path:
-    """The path of a file beside a result; raises `Unreadable` if the file changed since the result was written.
-
-    A file without a recorded digest isn't checked.
-    """
+    """Return the path of a file beside a result; raises `Unreadable` if the file changed since the result was written
+    (if its digest was recorded)."""
     if digest := noted_in(read_result(folder) or {}, name):
         check_file(folder / name, digest)
     return folder / name
 
 
-def finished(folder: Path) -> dict[str, Any] | None:
-    """The result in a cell's folder; None if the cell isn't finished."""
-    return read_result(folder)
-
-
-LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries it again
+LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries again
 
 
 def why_left_out(folder: Path) -> str:
@@ -106,10 +98,10 @@ def why_left_out(folder: Path) -> str:
 def reason_in(folder: Path, name: str) -> str:
     """Return why there is no result, from a file beside it; empty if there is a result, or no such file."""
     file = folder / name
-    return read_text(file).strip() if file.exists() and finished(folder) is None else ""
+    return read_text(file).strip() if file.exists() and read_result(folder) is None else ""
 
 
-# Varied settings besides the fractions have columns after theirs.
+# Further varied settings have columns after the fractions.
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 
 
@@ -134,7 +126,7 @@ CARRIED = "carried.json"  # in a cell that starts from weights of another study
 
 
 class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The form of `carried.json`: menagerie.models.carry_over.Carried, and the checkpoint that it comes from."""
+    """The content of `carried.json`: menagerie.models.carry_over.Carried, and the folder of the checkpoint."""
 
     words: int
     new_words: list[str]
@@ -144,5 +136,5 @@ class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_carried(folder: Path) -> dict[str, Any]:
-    """Read what the cell's scorer took over from the one that it started from."""
+    """Read what the cell's scorer took over from the scorer that it started from."""
     return read_record(folder / CARRIED, CarriedFile)

@@ -26,7 +26,7 @@ from menagerie.studies.runs.graphs import (
 )
 from menagerie.studies.runs.loggers import Logger
 from menagerie.studies.runs.machine import settle_torch
-from menagerie.studies.runs.results import CARRIED, finished, read_carried, write_result
+from menagerie.studies.runs.results import CARRIED, read_carried, read_result, write_result
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
 from menagerie.studies.runs.together import JOINED, take_steps
 from menagerie.studies.runs.training_log import FILE as LOG
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
     from menagerie.models.training.loop import Progress
 
-# The data that this process opened last
+# The data that this process opened last.
 OPENED: dict[tuple[Any, ...], Material] = {}
 
 
@@ -82,7 +82,7 @@ def run_cell(
 
 
 def open_material(job: Job) -> Material:
-    """Open a cell's data; it is kept for the next cell on the same file, because opening takes seconds."""
+    """Open a cell's data, or return those of the last cell if they are the same: opening takes seconds."""
     stat = job.data_file.stat() if job.data_file.exists() else None
     key = (job.cell.data, job.data_file, stat and (stat.st_mtime_ns, stat.st_size))
     if key not in OPENED:
@@ -92,8 +92,7 @@ def open_material(job: Job) -> Material:
 
 
 def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = PLAIN) -> "Scorer":
-    """Build the cell's scorer as it is before its first step; raises if captions would be cut, unless that is
-    allowed."""
+    """Build the cell's scorer before its first step. Raises if captions would be cut, unless that is allowed."""
     import torch
 
     from menagerie.models.carry_over import carry_over, widened
@@ -116,8 +115,7 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
 
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":
-    """Load the scorer of the cell that this one is built on, and train it first if necessary; None if there is no such
-    cell."""
+    """Load the scorer of the cell's base, and train it first if necessary; None without a base."""
     from menagerie.models.checkpoint import load_checkpoint
 
     if job.cell.base is None:
@@ -129,7 +127,7 @@ def base_scorer(job: Job, report: Report) -> "Scorer | None":
 
 @contextmanager
 def noting_divergence(job: Job) -> Iterator[None]:
-    """If loss, weights or scores aren't finite in this context, note why in the cell's folder, for other processes."""
+    """Write the reason into the cell's folder if loss, weights or scores aren't finite in this context."""
     from menagerie.models.scorer import Diverged
 
     try:
@@ -140,48 +138,48 @@ def noting_divergence(job: Job) -> Iterator[None]:
 
 
 def load_same_training(job: Job, report: Report) -> "Scorer | None":
-    """Load the scorer of the run's other cell with the same training, and copy its log and what it took over from
-    another study; None if this cell has to be trained itself.
+    """Load the scorer of the cell with the same training (`Cell.trained_as`), and copy its log and what it took over
+    from another study; None if this cell has to be trained itself.
 
-    If the two cells differ in options of scores, the other cell is trained first if necessary. If they differ only in
-    graphs, its scorer is used only if it is finished.
+    If the cells differ in options that only affect scores, the other cell is trained first if necessary. If they differ
+    only in graphs of tests, its scorer is used only if it is finished.
     """
     from menagerie.models.checkpoint import load_checkpoint
 
     other = replace(job, cell=job.cell.trained_as)
     if other.cell == job.cell:
         return None
-    if finished(other.folder) is None and other.cell.options == job.cell.options:
+    if read_result(other.folder) is None and other.cell.options == job.cell.options:
         return None
     train_other(other, report)
-    read_training(other.folder)  # raises for a changed log, whose copy would count as whole
+    read_training(other.folder)  # raises for a changed log, whose copy would pass as unchanged
     for name in (LOG, CARRIED):
         (job.folder / name).unlink(missing_ok=True)
-        if (other.folder / name).exists():  # a log may be deleted: only its curves are lost
+        if (other.folder / name).exists():  # a log may have been deleted
             copy_file(other.folder / name, job.folder / name)
     return load_checkpoint(other.folder / CHECKPOINT, other.cell.model, job.cell.options).to(job.cell.device)
 
 
 def train_other(job: Job, report: Report) -> None:
-    """Train a cell whose weights another one starts from or scores, unless it is finished. Raises `Diverged` if its
-    training diverged before: then the other cell has diverged too."""
+    """Train a cell whose weights another cell needs, unless it is finished. Raises `Diverged` if it diverged before:
+    then the other cell has diverged too."""
     from menagerie.models.scorer import Diverged
 
-    if finished(job.folder) is not None:
+    if read_result(job.folder) is not None:
         return
     with one_training(job, report):
         if job.problem:
             raise Diverged(job.problem)
-        if finished(job.folder) is None:
+        if read_result(job.folder) is None:
             run_cell(job, report)
 
 
 @contextmanager
 def one_training(job: Job, report: Report) -> Iterator[None]:
-    """Keep other processes from training this cell and from writing into its folder inside this context; wait while one
-    does. Deletes temporary files that killed processes left there.
+    """Lock the training of this cell and its folder inside this context, and delete temporary files of killed
+    processes.
 
-    A cell's process may wait for a cell that it starts from or scores, never the other way round.
+    A cell may wait for a cell whose weights it needs, never the other way round.
     """
     with first_come(job.shared / f"cell-{job.id}.lock", report) as held:
         clear_leftovers(job.folder, below=True, alone=held)
@@ -195,8 +193,8 @@ def train_or_take_over(
     report: Report,
     loggers: Sequence[Logger],
 ) -> tuple["Scorer", float | None]:
-    """Train the cell or take over its training; returns the scorer after its last step, and the median processor time
-    of a step (None if none was left)."""
+    """Train the cell, or load the same training of another one; returns the scorer after its last step, and the median
+    processor time of a step (None if no step was left)."""
     from menagerie.models.training.encoding import checkpoint_blocks
 
     with noting_divergence(job):
@@ -204,7 +202,7 @@ def train_or_take_over(
     if before:
         give_readers(before, graphs)
         return before, None
-    with noting_divergence(job):  # a divergence between the two belongs to the preceding stage
+    with noting_divergence(job):
         scorer = fresh_scorer(job, material, report, graphs)
         give_readers(scorer, graphs)
         if job.execution.grad_checkpointing:
@@ -214,7 +212,7 @@ def train_or_take_over(
 
 
 def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, log: TrainingLog) -> float | None:
-    """Train to the end, from the cell's last state or from steps that it shares with others.
+    """Train to the end, from the cell's last state or from steps that other cells share.
 
     Returns the median processor time of a step, without evaluations and saves; None if no step was left.
     """

@@ -20,7 +20,7 @@ from menagerie.models.registry import is_own, short_name
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.words import explain_model
 from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
 
 def trained(model: Model) -> Mapping[str, Any]:
     """Read the record of the study that trained a model; empty for models from elsewhere."""
-    return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
+    return (read_result(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
 
 
 def trainings(models: Sequence[Model]) -> dict[str, str]:

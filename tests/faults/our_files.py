@@ -40,7 +40,7 @@ from menagerie.studies.frame.measure import Measure, read_measured, write_measur
 from menagerie.studies.frame.storage import open_storage
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
-from menagerie.studies.runs.results import CARRIED, finished, read_carried, read_results, write_result
+from menagerie.studies.runs.results import CARRIED, read_carried, read_result, read_results, write_result
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
 from tests.faults.file_kinds import FileKind
@@ -131,7 +131,7 @@ def make_cell(folder: Path) -> Path:
 
 
 def read_cell(path: Path) -> Any:
-    result = finished(path.parent)
+    result = read_result(path.parent)
     return ANEW if result is None else result
 
 

@@ -32,7 +32,7 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.compute import DASH, Line, Point, verdict
 from menagerie.studies.runs import shared
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.shared import branch_states, folder_of, keep_branch, reach_branch, trunk_key
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import FILE
@@ -171,7 +171,7 @@ def jobs_in(tmp_path_factory):
 
 def made(job):
     """What a cell makes, but for timing."""
-    result = {k: v for k, v in finished(job.folder).items() if k not in ("seconds", "provenance")}
+    result = {k: v for k, v in read_result(job.folder).items() if k not in ("seconds", "provenance")}
     weights = (job.folder / CHECKPOINT / "model.safetensors").read_bytes()
     log = [line.rsplit(",", 3)[0] for line in (job.folder / FILE).read_text().splitlines()]
     return result, weights, (job.folder / "predictions.csv").read_bytes(), log
@@ -218,7 +218,7 @@ def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, al
     assert copy.exists()
     assert [made(short), made(long)] == alone
     for job in (short, long):
-        assert finished(job.folder)["files"][f"{CHECKPOINT}/model.safetensors"] == file_digest(
+        assert read_result(job.folder)["files"][f"{CHECKPOINT}/model.safetensors"] == file_digest(
             job.folder / CHECKPOINT / "model.safetensors"
         )
     shutil.copytree(long.folder / CHECKPOINT, short.folder / CHECKPOINT, dirs_exist_ok=True)
@@ -226,9 +226,9 @@ def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, al
         load_checkpoint(short.folder / CHECKPOINT)
     shutil.copy(long.folder / "result.json", short.folder)
     with pytest.raises(UserError, match=f"is the result of cell {long.cell.id}; put it back there"):
-        finished(short.folder)
+        read_result(short.folder)
     assert alone[0][1] != alone[1][1]
-    assert finished(long.folder)["provenance"]["step_cpu_seconds"] > 0
+    assert read_result(long.folder)["provenance"]["step_cpu_seconds"] > 0
 
 
 def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp_path, monkeypatch):

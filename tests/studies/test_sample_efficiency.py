@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.sample_search.points import FEWEST
 from tests.command import ROOT, run_here
 from tests.forked import kill_when
@@ -61,7 +61,7 @@ def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
     assert result.returncode == 0, result.stderr
     assert (out / "trials.csv").read_bytes() == (study / "trials.csv").read_bytes()
     for cell in out.glob("cells/*"):
-        assert finished(cell)["subsets"] == finished(study / "cells" / cell.name)["subsets"]
+        assert read_result(cell)["subsets"] == read_result(study / "cells" / cell.name)["subsets"]
 
 
 def test_a_password_is_nowhere_in_the_folder(tmp_path):

@@ -24,7 +24,7 @@ from menagerie.studies.runs import train as train_module
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Execution, Job
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.dispatch import run_interruptible
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.shared import clear_shared, phase_recipe
 from menagerie.studies.runs.train import one_training, run_cell
 from menagerie.studies.runs.training_log import FILE
@@ -46,7 +46,7 @@ def jobs_in(tmp_path_factory):
 
 def made(job):
     """What a cell makes, but for timing."""
-    result = {k: v for k, v in finished(job.folder).items() if k not in ("seconds", "provenance")}
+    result = {k: v for k, v in read_result(job.folder).items() if k not in ("seconds", "provenance")}
     weights = (job.folder / CHECKPOINT / "model.safetensors").read_bytes()
     log = [line.rsplit(",", 2)[0] for line in (job.folder / FILE).read_text().splitlines()]
     return result, weights, (job.folder / "predictions.csv").read_bytes(), log
@@ -244,8 +244,8 @@ def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):
 
     clip, job = jobs_in(tmp_path)[0], staged(jobs_in, tmp_path)
     run_cell(job, lambda step: None)
-    assert finished(job.folder)["images_seen"] == 2 * 12 * 8
-    assert finished(clip.folder)["images_seen"] == 12 * 8
+    assert read_result(job.folder)["images_seen"] == 2 * 12 * 8
+    assert read_result(clip.folder)["images_seen"] == 12 * 8
     before = load_file(clip.folder / CHECKPOINT / "model.safetensors")
     after = load_file(job.folder / CHECKPOINT / "model.safetensors")
     assert all(np.array_equal(value, after[f"base.{key}"]) for key, value in before.items())

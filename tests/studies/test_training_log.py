@@ -21,7 +21,7 @@ from menagerie.studies.frame.curves import RunCurve, training_curves
 from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import evaluates_after, sample_accuracy
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
 from tests.command import GRID, QUICK, run_here
@@ -229,7 +229,7 @@ def test_a_run_that_diverges_in_its_last_step_is_one_that_diverged(name, reason,
         with pytest.raises(Diverged, match=reason):
             run_cell(job, lambda step: None)
     assert reason in job.problem
-    assert (job.ended, finished(job.folder)) == (True, None)
+    assert (job.ended, read_result(job.folder)) == (True, None)
 
 
 def test_a_diverged_cell_ends_nobody_else_and_is_known_for_what_it_is(job_in, tmp_path):
@@ -241,7 +241,7 @@ def test_a_diverged_cell_ends_nobody_else_and_is_known_for_what_it_is(job_in, tm
     for _ in range(2):
         dispatch.run_jobs([bad, good], Cluster(), 1, tmp_path, ended.append)
     assert sorted(ended, key=lambda job: job is good) == [bad] * 2 + [good] * 2
-    assert finished(good.folder)
+    assert read_result(good.folder)
     assert "Score gives scores that are not finite" in bad.problem
 
 
