@@ -1,13 +1,12 @@
-"""Where do the queries look? Figure 8 of OC-CLIP, with the true masks beside it.
+"""Where do the queries attend? Figure 8 of OC-CLIP, compared with true masks.
 
     python studies/attention.py runs/binding_grid-laptop
 
 For every finished cell of a grid whose model has attention: the overlap (intersection over union) of each query's map
 with the mask of its own animal and of the other, at the threshold that is best on validation. Writes attention.csv and
-a picture for each cell. In the table validation, on which anything about the maps is chosen, comes before the tests.
+a picture for each cell. In the table validation, on which the threshold is chosen, comes before the tests.
 Models without attention are left out, and so are scenes that a model's training had; attention.csv has the counts. Run
-again, it measures what is new. Cells of your own class are measured if you
-name it, because its file is run:
+again, it measures new cells. Cells of a class of your own are measured only if you name it, because its file is run:
 
     python studies/attention.py runs/mine --code mine.py:Mine
 """
@@ -58,8 +57,7 @@ class Config:
 
 
 def read_run_config(run: Path) -> tuple[Path, list[Path]]:
-    """Return the `--store` that a run was given, and its split files, if any. Raise if its config.json
-    can't be read."""
+    """Return the `--store` of a run, and its split files, if any. Raises if its config.json can't be read."""
     try:
         config = read_record(run / "config.json")["config"]
         return Path(config["store"]), list(map(Path, config.get("split", ())))
@@ -86,8 +84,8 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
         place = f"below the folder {store.resolve()}"
     if len(paths) != 1:
         raise UserError(
-            f"the split of cell {cell['id']} is not {place}; start this command where the study was started, name its "
-            "--store, or run the study again: it renders what is missing"
+            f"the split of cell {cell['id']} is not {place}; start this command in the directory of the study, "
+            "give its --store, or run the study again: it renders what is missing"
         )
     return paths[0]
 
@@ -114,7 +112,7 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Looking]
 
 
 def place_text(place: Mapping[str, Any]) -> str:
-    """A cell in words: its model, its place in the study and its seed."""
+    """Describe a cell: its model, its place in the study and its seed."""
     fractions = {"pairs": "pairs", "hard_negatives": "negatives"}
     named = {name: value for name, value in place.items() if name not in ("model", "seed")}
     words = [f"{v:.0%} {fractions[n]}" if n in fractions else f"{n} {v}" for n, v in named.items()]
@@ -167,7 +165,7 @@ def measure_run(config: Config) -> None:
     from menagerie.studies.measures.attention import MEASURED
     from menagerie.studies.runs.dispatch import run_jobs
 
-    read_run_config(config.run)  # raises for what is no run
+    read_run_config(config.run)  # raises if the folder isn't a run
     check_cluster(config.cluster, config.run)
     records = read(config.run)
     jobs = list(jobs_of(config, records))
@@ -191,7 +189,7 @@ def measured_rows(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
         print(f"{arm.cell.model} has no attention and is left out", flush=True)
         return
     for row in rows:
-        left = f", {row['left_out']} that training had left out" if row["left_out"] else ""
+        left = f", {row['left_out']} left out, which training had" if row["left_out"] else ""
         print(f"{place_text(arm.place)}  {row['subset']:<14} ", end="")
         if row["n"]:
             print(f"overlap {row['overlap']:.3f}  own above other {row['own_above_other']:.1%}  ", end="")

@@ -2,18 +2,18 @@
 
     python studies/compute.py --preset smoke              # tiny world, a minute on 2 cores
     python studies/compute.py                             # laptop: 8 animals, 32 px, to 6000 steps
-    python studies/compute.py --budgets 500 1000 2000 4000 6000 16000     # goes on from there
+    python studies/compute.py --budgets 500 1000 2000 4000 6000 16000     # continues from there
     python studies/compute.py --preset long               # CLIP, one seed: pug, 64 px, 16 000 steps
     python studies/compute.py --preset wide --device cuda # towers, batches, pooling; 32 000 steps
 
-First the learning rate (and towers, and batch) is chosen: all are trained with one seed, and after each budget
-of steps the half that is better on validation goes on. The last one left is trained with all seeds, budget by
-budget, until validation stops rising (at chance it goes on, because it may not have begun to rise).
+First the learning rate (and towers, and batch) is chosen by successive halving: all are trained with one seed, and
+after each budget of steps the half that is better on validation continues. The last one is trained with all seeds and
+rising budgets, until validation stops rising (at chance it continues, because it may not have begun to rise).
 
-The rate is constant and then decays (warmup-stable-decay): a longer run goes on from where a shorter one began
-to decay. So budgets up to n steps, each twice the one before, cost 1.2 n steps; with cosines, which need a run of
-their own for every budget, they would cost 2 n. With a fifth of the steps for a decay of 1 - sqrt such runs are as
-good as cosines of their length (Hägele et al. 2024; Hu et al. 2024). Each point is a finished model.
+The rate is constant and then decays (warmup-stable-decay): a longer run continues from where a shorter one began to
+decay. So budgets up to n steps, each twice the one before, cost 1.2 n steps; cosine schedules, which need a run of
+their own for every budget, would cost 2 n. With a fifth of the steps for a decay of 1 - sqrt such runs are as good as
+cosines of their length (Hägele et al. 2024; Hu et al. 2024). Each point is a finished model.
 
 Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions in `--out`. Run again, it
 skips what is finished.
@@ -121,8 +121,8 @@ class Compute(Study):
             yield from self.course(known, split, model).arms
 
     def course(self, known: Known, split: str, model: Any) -> Course:
-        """Return the runs of a model on a split so far, and what they chose. After each budget the better half of the
-        setups goes on, with the first seed. Then the last setup is trained with rising budgets and all seeds."""
+        """Return the runs of a model on a split so far, and the chosen setup: by successive halving with the first
+        seed. Then that setup is trained with rising budgets and all seeds."""
         choosing = successive_halving(
             known, self.setups, self.budgets, lambda setup, steps: self.run(split, model, setup, 0, steps)
         )
@@ -144,14 +144,14 @@ class Compute(Study):
         return budget_arm(self, split, model, setup, seed, steps)
 
     def alike(self, arm: Arm) -> Hashable:
-        """A key that is the same for runs whose steps cost the same."""
+        """Return a key that is the same for runs whose steps cost the same."""
         return arm.cell.model, arm.labels["split"], self.setup_of(arm)
 
     def setup_of(self, arm: Arm) -> Setup:
         return Setup(*(arm.labels[name] for name in Setup._fields))
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
-        """A key that orders the runs of a model on a split in results."""
+        """Return a sort key for the runs of a model on a split."""
         return self.setups.index(self.setup_of(arm)), arm.cell.seed, arm.labels["steps"]
 
     def recipe_of(self, setup: Setup, steps: int) -> Recipe:
@@ -161,8 +161,8 @@ class Compute(Study):
         return Recipe(**alike, **rest, single_object_phase=self.singles_steps / steps)
 
     def check(self) -> None:
-        """Raise for values out of range, for budgets that aren't in rising order, and for splits that leave no pairs by
-        which to judge runs."""
+        """Raise for values out of range, for budgets that aren't in rising order, and for splits without pairs for
+        validation or tests."""
         if not self.splits:
             raise UserError("--splits needs binding, spatial or both")
         if 0 in self.learning_rates:
@@ -174,12 +174,13 @@ class Compute(Study):
             raise UserError(f"--decay is a share of the steps between 0 and 1, got {self.decay:g}")
         if max(self.singles_steps, self.warmup) >= first - round(self.decay * first):
             raise UserError(
-                f"--singles-steps {self.singles_steps} and --warmup {self.warmup} must end before the rate of the "
+                f"--singles-steps {self.singles_steps} and --warmup {self.warmup} must end before the learning rate of "
+                f"the "
                 f"smallest of --budgets, {first}, decays"
             )
         for split, name in product(self.names, ("validation", "test_pairs")):
             if not getattr(split_of(self, split, 0), name):
-                raise UserError(f"{name} of the recipe must leave pairs by which runs are judged, got 0")
+                raise UserError(f"{name} of the recipe must be above 0, as runs are judged by these pairs")
 
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         cells = [other.cell for other, _ in records.results if self.alike(other) == self.alike(arm)]
@@ -231,8 +232,8 @@ PRESETS: dict[str, Compute] = {
         **{"warmup": 4, "singles_steps": 6, "bar": 0.75, "patience": 1},
     ),
     "laptop": Compute(),
-    # As its best trial of `tune` on the cell of textures: towers, rate, shares. All budgets, whatever validation says:
-    # that of one seed is too uncertain to stop by.
+    # Towers, rate and shares of its best trial of `tune` on the binding cell. All budgets are trained, because
+    # validation with one seed is too uncertain to stop by.
     "long": Compute(
         **{"cell": "laptop", "models": ("clip",), "seeds": 1, "patience": 4, "learning_rates": (7.5e-4,)},
         **{"budgets": (2000, 4000, 8000, 16_000), "warmup": 390, "singles_share": 0.37, "singles_steps": 500},

@@ -1,4 +1,5 @@
-"""Left and right: CLIP is said to learn them from one-dimensional images, and doesn't from ours. Where does it break?
+"""Left and right: CLIP is reported to learn them from one-dimensional images, but doesn't from ours. Where does it
+break?
 
 Yamamoto, Noguchi and Tanizawa (ICML 2026, arXiv 2601.12809) train a one-layer CLIP on images of ten positions in a row,
 each a label or empty, and find left and right learnt for pairs of labels that were never shown together. This study
@@ -23,7 +24,7 @@ from menagerie.envs.core.validation import Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SEEN, TESTED, SpatialRecipe, subset_name
 from menagerie.models.recipe import Recipe
-from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, opposite_share, rung_fields
+from menagerie.studies.analysis.left_right import BESIDE, FIRST, PATH, REMEDIES, RUNGS, opposite_share, rung_fields
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
@@ -55,7 +56,7 @@ class LeftRight(SplitStudy):
         relations=(RELATION,), pairs=0.9, hard_negatives=1.0, test_pairs=0.2, seen_order=True, mention_order="slots"
     )
 
-    rungs: Axis[str] = (*PATH, *BESIDE, *MENDS)
+    rungs: Axis[str] = (*PATH, *BESIDE, *REMEDIES)
     """Rungs by name: those of the path, variants of its first rung, and remedies for "our rates"."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.75
     """Accuracy on unseen pairs below which left and right count as not learnt."""
@@ -82,7 +83,7 @@ class LeftRight(SplitStudy):
         levels = swaps.where(subset=UNSEEN_PAIRS).estimates(("model", "rung"))
         for model in self.models:
             yield Sentence(self.answer(title_of(model), {rung: its for (m, rung), its in levels.items() if m == model}))
-        unseen = swaps.where(lambda arm: arm.labels["rung"] in (*PATH, *MENDS), subset=UNSEEN_PAIRS)
+        unseen = swaps.where(lambda arm: arm.labels["rung"] in (*PATH, *REMEDIES), subset=UNSEEN_PAIRS)
         yield Bars("unseen-pairs", unseen, rows=("rung",), panels=("model",), dots=True, says=FIGURE_SAYS)
         for name, rungs, title, text in TABLES:
             if chosen := tuple(rung for rung in rungs if rung in self.rungs):
@@ -115,8 +116,8 @@ class LeftRight(SplitStudy):
             for before, rung in pairwise(path)
             if learnt[rung] != learnt[before]
         ]
-        verb = "tells" if learnt[path[0]] else "doesn't tell"
-        start = f"{model} {verb} left from right in unseen pairs at {said[path[0]]}"
+        verb = "distinguishes" if learnt[path[0]] else "doesn't distinguish"
+        start = f"{model} {verb} left and right in unseen pairs at {said[path[0]]}"
         stays = [f"stays so up to {said[path[-1]]}"] if len(path) > 1 else []
         return "; it ".join([start, *(parts or stays)]) + "."
 
@@ -142,7 +143,7 @@ class LeftRight(SplitStudy):
 
 
 FIGURE_SAYS = """Accuracy (%) on pairs that training never shows together: the path from one-dimensional images to ours,
-then what may mend the last of our rates. Chance is 50."""
+then possible remedies for “our rates”. Chance is 50."""
 PATH_SAYS = """Each rung is the one above it with one change more. Accuracy (%) on swaps: the caption against the same
 with its two objects exchanged; chance is 50. A model that fails on the orders of training hasn't fitted them. “Opposite
 in the batch”: the share of images of pairs whose batch has the caption with the two objects exchanged. All other
@@ -150,7 +151,7 @@ captions name other objects."""
 TABLES = (
     ("path", PATH, "From their setting to ours", PATH_SAYS),
     ("changes", BESIDE, "Changes of their setting", f"Each rung is “{FIRST}” with one change."),
-    ("mends", MENDS, "What may mend ours", "Each rung is “our rates” with one change."),
+    ("remedies", REMEDIES, "Remedies", "Each rung is “our rates” with one change."),
 )
 CLAIMS = """Yamamoto, Noguchi and Tanizawa (ICML 2026) train on images of ten positions as here, with towers of one
 layer. Sizes, steps and captions are ours: at this rung captions always name the left object first."""

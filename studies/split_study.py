@@ -1,4 +1,4 @@
-"""Any split, any of its fields: which models learn what a recipe trains and tests?
+"""Any split, any of its fields: which models learn the tests of a recipe?
 
 The study behind the two grids, for recipes of every kind and of your own: a training run per model, place and
 seed, where a place is one value of each field that --axes varies.
@@ -8,7 +8,7 @@ seed, where a place is one value of each field that --axes varies.
     python studies/split_study.py --preset counting   # one to four copies of an animal
     python studies/split_study.py --recipe mine.toml --models clip oc-clip mine.py:Late
     python studies/split_study.py --recipe mine.toml --axes test_pairs=0.1,0.3 views=2,8
-    python studies/split_study.py --split split.h5   # made before, by a colleague perhaps
+    python studies/split_study.py --split split.h5   # an existing split file
 
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
@@ -43,7 +43,7 @@ class Config(Grid):
 
     @property
     def title(self) -> str:
-        return f"{self._kind.title}: which models know a true caption from a false one?"
+        return f"{self._kind.title}: which models distinguish true captions from false ones?"
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""How fast are our parts, beside what others use? Paired measurements on this machine.
+"""How fast are parts of ours, compared with those of other libraries? Paired measurements on this machine.
 
     python studies/throughput.py rendering
     python studies/throughput.py rendering --layout apart --objects 6
@@ -12,22 +12,21 @@
     python studies/throughput.py loading --splits SMALL.h5 LARGE.h5
     python studies/throughput.py scale
 
-`rendering`: the same random scenes, in memory, by our compositor (shadows of one animal on the
-other included), our own direct renderer, pyrender (OpenGL, with shadows) and
-pybullet's TinyRenderer. They take turns, so that what else the machine does falls on all alike; CPU time counts all
-threads of a process.
+`rendering`: the same random scenes, in memory, by our compositor (with shadows of one animal on the other), our direct
+renderer, pyrender (OpenGL, with shadows) and pybullet's TinyRenderer. They take turns, so that other load slows all
+alike; CPU time is that of all threads.
 
-`atlas`: what the factors of scenes cost, which our compositor renders once: every animal in every place of a layout;
-then what the backgrounds of a view and an entry cost in one process.
+`atlas`: the cost of atlas entries, which our compositor renders once, for every animal in every place of a layout; then
+the cost of a view's backgrounds and of an entry in one process.
 
-`training`: what a step of each model costs, part by part, and how long it takes to find which texts of a batch
-are right of which images, at batch 64, 256 and 1 024.
+`training`: the cost of a step of each model, part by part, and the time to find which texts of a batch are true of
+which images, at batch 64, 256 and 1 024.
 
-`stages`: how much of a step goes to images, texts, their comparison and the update of weights, forward and backward,
-of models that take their steps in turns.
+`stages`: the cost of images, texts, their comparison and the update of weights in a step, forward and backward; models
+take their steps in turns.
 
-`peers`: reading, a training step and scoring, ours in turns with webdataset's and open_clip's, and the least time that
-their operations or bytes take on this machine.
+`peers`: reading, a training step and scoring, ours in turns with webdataset's and open_clip's, and the least time of
+their operations or bytes on this machine.
 
 `pairs`: scores of all images with all texts, forward and backward, at once and in chunks: time, memory, and how
 far scores and gradients differ.
@@ -40,8 +39,8 @@ on and audited; a training step by its batch; and a grid's report by the number 
 
 `loading`: steps whose batches come from loader processes, on splits of your own in turns: time and memory.
 
-`scale`: what a long training takes on one device or many, by a cost model that is fitted to short trainings here
-and checked on a larger one.
+`scale`: a forecast of a long training on one device or many, by a cost model that is fitted to short trainings here and
+checked on a larger one.
 """
 
 import sys
@@ -82,7 +81,7 @@ class Rendering:
     resolution: Annotated[int, SIDE] = 224
     """Pixels along an image's side."""
     layout: Literal["", "apart", "rows", "overlap"] = ""
-    """Where the animals stand; empty: beside or above one another, as pairs."""
+    """Layout of the animals; empty: beside or above one another, as pairs."""
     objects: Annotated[int, Range(2, MOST)] = 2
     """Animals in a scene; more than two need a layout."""
     scenes: Annotated[int, Range(1, 10_000)] = 24
@@ -110,7 +109,7 @@ class Timing(NamedTuple):
     cpu: float  # seconds, all threads
 
 
-FAST = 200  # repeats of what would else be over before it can be timed
+FAST = 200  # repeats of a call that is too short to time
 Draw = Callable[[list["Scene"]], Timing | None]
 
 
@@ -126,7 +125,7 @@ def time_drawing(draw: Callable[[list["Scene"]], object]) -> Draw:
 
 
 def composer(config: Rendering, world: "World") -> Draw:
-    """Return a timed function that draws with our compositor into memory that is used again, as in a training loop."""
+    """Return a timed function that draws with our compositor into reused memory, as in a training loop."""
     from menagerie.envs.render.renderer import Renderer
 
     ours, buffers = Renderer(world, config.resolution), {}
@@ -145,7 +144,7 @@ def composer(config: Rendering, world: "World") -> Draw:
 
 
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
-    """Return all renderers that can draw here, by name; print why the others can't."""
+    """Return the renderers that can run here, by name; print why the others can't."""
     from menagerie.envs.checks.direct import render_directly
     from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS
 
@@ -178,7 +177,7 @@ def time_rounds(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> d
 
 
 def scenes_to_draw(config: Rendering, world: "World") -> list["Scene"]:
-    """The scenes that all renderers draw."""
+    """Return the scenes that all renderers draw."""
     from menagerie.envs.worlds import random_in_layout, random_scenes
 
     if not config.layout:
@@ -205,7 +204,7 @@ def measure_rendering(config: Rendering) -> int:
     print(f"{config.resolution} px, {config.scenes} {what}, {config.rounds} rounds, {processor()}")
     print(f"{'':<20}{'images/s':>12}{'CPU-ms':>12}{'our CPU rate over it':>24}")
     for name, theirs in timings.items():
-        # Ratios within a round, then their median: what disturbs a round disturbs both.
+        # The median of ratios within a round, whose disturbances affect both alike.
         ratio = median(t.cpu / o.cpu for t, o in zip(theirs, ours, strict=True))
         wall, cpu = median(t.wall for t in theirs), median(t.cpu for t in theirs)
         print(f"{name:<20}{1 / wall:>12.1f}{1000 * cpu:>12.3f}{ratio:>24.1f}")
@@ -273,7 +272,7 @@ def entry_costs(world: "World", scenes: list["Scene"], resolution: int) -> dict[
     }
 
 
-# By the word that chooses it: its options and what prints it.
+# By name: the options of a measurement, and the function that prints it.
 MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "rendering": (Rendering, measure_rendering),
     "atlas": (Atlas, measure_atlas),

@@ -1,21 +1,21 @@
-"""The rows of an ablation study: what differs from the unchanged model, one line of configuration each.
+"""The rows of an ablation study: each changes the model by one line of configuration.
 
 Rows come from a model's paper (`papers.py`), from the study (`groups`), or from the command line. A line sets fields of
 the training recipe, of the model's options, of the graphs that are read (`GraphSource`) and of the split's recipe, or
-the towers' `architecture`; `model=NAME` takes another model in place of the ablated one.
+the towers' `architecture`; `model=NAME` replaces the ablated model.
 
 The study has four groups of its own:
 
-`oracle`: is it the scene graphs, which CLIP doesn't read? Rows with CLIP, with other models that read the same graphs,
-with errors in the graphs, and with graphs that a parser makes of the caption alone.
+`oracle`: do scene graphs explain the gain, which CLIP doesn't read? Rows with CLIP, with other models that read the
+same graphs, with errors in the graphs, and with graphs that a parser makes from the caption alone.
 
-`negatives`: every model with and without swapped captions as negatives; what masks and the first phase bring; and
-single animals that all stand in the centre. Of the controls only those of `oracle` are included.
+`negatives`: every model with and without swapped captions as negatives; training without false-negative masks, without
+the single-object phase, and with all single animals in the centre. Of the controls only those of `oracle` are included.
 
-`losses`: CLIP and SigLIP with the losses that others add to them, for the same towers and the same scores.
+`losses`: CLIP and SigLIP with the losses that other models add to them, for the same towers and scores.
 
-`partial`: training captions that leave objects and textures out, each with kinds of attention, which differ in what
-they do with objects that a test's caption leaves out."""
+`partial`: training captions that leave out objects and textures, with kinds of attention that differ in how they treat
+objects that a test's caption leaves out."""
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,13 +38,13 @@ WHERE = {"train": "in training", "test": "in tests", "both": "in both"}
 PARSERS = ("rules", "spacy-rules")
 CONTROLS = ("clip", "clip-phrases", "filip-phrases")
 LOSSES = ("clip", "negclip", "ce-clip", "fsc-clip", "read-clip", "cs-clip", "siglip", "c2lip")
-# What a training run has, but for the model: each is left out in turn.
+# Parts of training besides the model, each of which is left out in turn.
 PARTS = {
     "no false-negative mask": "mask_false_negatives=False",
     "no single-object phase": "single_object_phase=0.0",
     "single objects in the centre": "singles_slots=('center',)",
 }
-# What training captions leave out. Spatial ones state a relation, so that they mention both objects.
+# What training captions leave out. Captions of spatial splits state a relation, so they mention both objects.
 LEFT_OUT = {
     "": "",
     "attributes left out": "attributes=0.8",
@@ -54,14 +54,14 @@ ATTENTION = ("regular attention", "focused competition")  # rows of a model that
 
 
 def groups(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
-    """Rows of a study of a model, by the name of their group."""
+    """Return the study's rows for a model, by the name of their group."""
     losses = {base_row(specs()[model]): f"model={model}" for model in LOSSES if model != spec.name}
     made = {"oracle": oracle(spec), "negatives": negatives(spec), "partial": partial(spec)}
     return {"losses": losses} | {name: dict(rows) for name, rows in made.items()}
 
 
 def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
-    """Rows with other models and, if this model reads graphs, with other graphs."""
+    """Yield rows with other models and, if this model reads graphs, with other graphs."""
     others = [model for model in CONTROLS if model in specs() and model != spec.name]
     yield from ((base_row(specs()[model]), f"model={model}") for model in others)
     if "graphs" not in spec.reads:
@@ -80,9 +80,9 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
             continue
         if model != spec.name:
             yield base_row(specs()[model]), f"model={model}"
-        if other.takes_negatives and "captions" not in other.negatives:  # which has them by itself
+        if other.takes_negatives and "captions" not in other.negatives:  # else it has them without the option
             yield f"{base_row(specs()[model])}, swapped captions", f"model={model} text_negatives=('swap',)"
-    if spec.local_loss:  # which compares relations with false ones by itself
+    if spec.local_loss:  # it has false relations as negatives without the option
         yield "no local loss", "local_weight=0.0"
         yield "swapped captions in place of the local loss", "local_weight=0.0 text_negatives=('swap',)"
     for model in dict.fromkeys(("clip", spec.name)):
@@ -146,19 +146,19 @@ def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
 
 
 def kinds() -> Mapping[str, type[SplitRecipe]]:
-    """The kinds of splits. Imported here, because some need SciPy, which help doesn't load."""
+    """Return the kinds of splits. Imported here, so that `--help` doesn't load SciPy."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     return KINDS
 
 
 def split_fields(kind: type[SplitRecipe]) -> dict[str, Any]:
-    """The fields of a kind of split that rows may set, with their defaults."""
+    """Return the fields of a kind of split that rows may set, with their defaults."""
     return {item.name: item.default for item in fields(kind) if item.name not in STUDYS_OWN}
 
 
 def types_of(spec: ScorerSpec) -> dict[str, type]:
-    """The fields that a row of a model may set, with their types."""
+    """Return the fields that a row of a model may set, with their types."""
     defaults = [split_fields(kind) for kind in kinds().values()]
     defaults += [{item.name: item.default for item in fields(owner)} for owner in (GraphSource, Recipe, spec.config)]
     defaults.append({"architecture": TowerConfig.architecture})
@@ -171,8 +171,8 @@ def model_in_line(spec: ScorerSpec, line: str) -> str:
 
 
 def parse_line(spec: ScorerSpec, line: str) -> dict[str, Any]:
-    """The fields that a line sets. Raises for an unknown field, for a value of the wrong type, and for graphs that the
-    row's model doesn't read."""
+    """Return the fields that a line sets, with their values. Raises for an unknown field, a value of the wrong type,
+    and graphs that the row's model doesn't read."""
     model = model_in_line(spec, line)
     types = types_of(spec_of(model))
     given = (item.partition("=")[::2] for item in line.split() if not item.startswith("model="))
@@ -200,7 +200,7 @@ def parse_value(line: str, name: str, text: str, types: Mapping[str, type]) -> A
 
 
 def matters(spec: ScorerSpec, line: str, kind: str) -> bool:
-    """Whether to train a row on splits of a kind: if it can change something there, or is the unchanged model's."""
+    """Whether to train a row on splits of a kind: whether it can change something there, or is the unchanged model."""
     names, recipe = parse_line(spec, line).keys(), kinds()[kind]
     trained_with = {
         item.name for owner in (Recipe, spec_of(model_in_line(spec, line)).config) for item in fields(owner)
@@ -225,7 +225,7 @@ class AblationRows(NamedTuple):
     lines: Mapping[str, str]
     """The options that each row changes, by the row's name."""
     left_out: Mapping[str, str]
-    """For each row that `lines` lacks, why its parser can't run here."""
+    """For each row that was left out, why its parser can't run here."""
 
 
 @lru_cache(maxsize=4)  # opening a parser may take seconds

@@ -1,4 +1,4 @@
-"""Finds where a model errs: accuracy by properties of test images, and the records with the clearest scores."""
+"""Error analysis: accuracy by properties of test images, and the records with the widest margins."""
 
 import io
 from collections.abc import Sequence
@@ -40,8 +40,8 @@ class TestedCell(NamedTuple):
 
 
 def scene_factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
-    """Return the properties that a scene shows, as distinct (factor, value). With several objects, they include the
-    place of the one mentioned first, without its facing."""
+    """Return the properties of a scene as distinct (factor, value). With several objects, they include the place of the
+    object that is mentioned first, without its facing."""
     found = [("background", scene.background)]
     for obj in scene.objects:
         found += [("animal", obj.animal), ("texture", obj.texture), ("size", obj.size)]
@@ -55,7 +55,7 @@ def scene_factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=2)
 def factor_labels(split: Path) -> pd.DataFrame:
-    """A row for each scene outside train and each of its factors: scene, factor, value."""
+    """Return a row for each scene outside train and each of its factors: scene, factor, value."""
     from menagerie.generators.storage.split_file import read_split
 
     rows = [
@@ -85,9 +85,9 @@ def read_predictions(folder: Path, counterfactuals: bool = False) -> pd.DataFram
 
 @cache  # a finished cell doesn't change, and reports are rewritten after every run
 def cluster_sums(source: TestedCell) -> pd.DataFrame:
-    """Points (1 right, one half a tie) and number of records by subset, task, factor, value and cluster."""
+    """Sum points (1 if right, one half for a tie) and records by subset, task, factor, value and cluster."""
     records = read_predictions(source.folder)
-    # As in results: scores that are equal as written are a tie.
+    # As in results: scores that are equal as written in the file are a tie.
     right, tied = (records[SCORES[0]] > records[SCORES[1]]), (records[SCORES[0]] == records[SCORES[1]])
     records = records[["subset", "task", "scene", "animals"]].assign(points=right + 0.5 * tied)
     records["animals"] = f"{source.seed} " + records["animals"]
@@ -144,12 +144,12 @@ def factor_accuracies(
 
 
 def by_factor(label: tuple[str, str]) -> tuple[int, str]:
-    """A sort key that puts factors and their values in the order of tables."""
+    """Return a sort key for factors and their values in the order of tables."""
     return FACTORS.index(label[0]), label[1]
 
 
 def error_table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.DataFrame:
-    """A breakdown as texts: a row for each factor and value, and a column for each test."""
+    """Write a breakdown as texts: a row for each factor and value, and a column for each test."""
     chosen = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
     texts = {(row.factor, row.value, row.subset): accuracy_text(row) for row in chosen.itertuples()}
     order = sorted({label[:2] for label in texts}, key=by_factor)
@@ -158,7 +158,7 @@ def error_table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -
 
 
 def accuracy_text(row: Any) -> str:
-    """A cell of the table: "71.2 [65.0, 77.1] n 48" for accuracy in percent, its interval and the number of records."""
+    """Write accuracy in percent, its interval and the number of records: "71.2 [65.0, 77.1] n 48"."""
     bounds = without_interval(row.low, row.high, row.clusters) or f"{100 * row.low:.1f}, {100 * row.high:.1f}"
     return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"
 
@@ -168,7 +168,7 @@ PIXELS = 128  # the longer side of an image on the page
 
 
 class ErrorExample(NamedTuple):
-    """One record: its image as a data URI, both captions and their scores."""
+    """A record for the page: its image as a data URI, both captions and their scores."""
 
     uri: str
     subset: str
@@ -187,7 +187,8 @@ class Surest(NamedTuple):
 
 @cache  # a finished cell doesn't change
 def surest(source: TestedCell, tests: tuple[str, ...], task: str = "swap") -> Surest:
-    """The records of a cell with the widest margins in these tests, from as many different animal pairs as possible."""
+    """Return a cell's records with the widest margins in these tests, from as many different animal pairs as
+    possible."""
     frame = read_predictions(source.folder)
     frame = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
     chosen = [
@@ -199,20 +200,20 @@ def surest(source: TestedCell, tests: tuple[str, ...], task: str = "swap") -> Su
 
 
 def pick_varied(ranked: pd.DataFrame) -> pd.DataFrame:
-    """The first `SHOWN` rows, after moving rows that repeat an animal pair or a caption behind the others."""
+    """Return the first `SHOWN` rows, after moving rows that repeat an animal pair or a caption behind the others."""
     repeats = ranked["animals"].duplicated().astype(int) + ranked["caption"].duplicated()
     kept = repeats.sort_values(kind="stable").index[:SHOWN]
     return ranked[ranked.index.isin(kept)]
 
 
 def to_example(row: Any, uris: dict[str, str]) -> ErrorExample:
-    """Make the record to show from a row of predictions."""
+    """Convert a row of predictions to an example for the page."""
     scores = (f"{score:#.4g}" for score in (row.score_caption, row.score_negative))
     return ErrorExample(uris[row.scene], row.subset, row.caption, row.negative, *scores)
 
 
 def scene_uris(source: TestedCell, scenes: Sequence[str]) -> dict[str, str]:
-    """The images of scenes of a split, by their keys, as small data URIs."""
+    """Return the images of scenes of a split as small data URIs, by their keys."""
     from menagerie.generators.storage.pictures import SplitPictures
     from menagerie.generators.storage.split_file import read_split
 

@@ -1,7 +1,7 @@
 """Measures how time and memory grow with the amount of data, for `studies/throughput.py growth`.
 
-Times are processor time. An exponent e says that twice the amount takes 2^e times as long. It is computed from the last
-two amounts, because at small ones a constant part hides it.
+Times are processor time. With exponent e, twice the amount takes 2^e times as long. It is computed from the last two
+amounts, because a constant part dominates at small ones.
 """
 
 import sys
@@ -21,20 +21,21 @@ Measure = Callable[[Growth, Path, int], Iterator[tuple[str, float]]]
 
 
 def measure_growth(config: Growth, report: Measure) -> int:
-    """Measure all parts and print their tables. `report` measures reports, which this folder doesn't import."""
+    """Measure all parts and print their tables. `report` is the measurement of reports, which this folder can't
+    import."""
     from menagerie.studies.runs.machine import processor
 
     print(f"processor time; {processor()}")
     for part in config.parts:
         amounts = {"splits": config.scenes, "batches": config.batches, "report": config.runs}.get(part, config.rows)
         rows = [measure_amount((PARTS | {"report": report})[part], config, amount) for amount in amounts]
-        counted = {"report": "runs", "batches": "images"}.get(part, "scenes")
-        print_growth(f"{part}, by number of {counted}", amounts, rows)
+        unit = {"report": "runs", "batches": "images"}.get(part, "scenes")
+        print_growth(f"{part}, by number of {unit}", amounts, rows)
     return 0
 
 
 def measure_amount(measure: Measure, config: Growth, amount: int) -> Row:
-    """Measure in a folder that is deleted afterwards."""
+    """Measure one amount in a folder that is deleted afterwards."""
     with scratch_folder(config.store) as folder:
         found = {}
         for name, value in measure(config, folder, amount):

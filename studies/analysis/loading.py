@@ -1,5 +1,5 @@
-"""Measures training steps whose batches come from loader processes, on splits that take turns, for
-`studies/throughput.py loading`."""
+"""Times training steps whose batches come from loader processes, on several splits in turns
+(`studies/throughput.py loading`)."""
 
 import os
 import time
@@ -39,10 +39,10 @@ class Loading:
 
 
 class Turn(NamedTuple):
-    """What one turn took."""
+    """Time and memory of one turn."""
 
-    step: float  # milliseconds that pass, median over steps
-    memory: float  # GB of this process and its loaders, without files that are mapped
+    step: float  # elapsed milliseconds, median over steps
+    memory: float  # GB of this process and its loaders, without mapped files
 
 
 def measure_loading(config: Loading) -> int:
@@ -67,7 +67,7 @@ def measure_loading(config: Loading) -> int:
 
 
 def time_call(call: Callable[[], Result]) -> tuple[float, Result]:
-    """Return the seconds that pass during a call, and its result."""
+    """Return the elapsed seconds of a call, and its result."""
     start = time.perf_counter()
     found = call()
     return time.perf_counter() - start, found
@@ -91,7 +91,8 @@ def take_turn(config: Loading, data: "SplitDataset") -> Turn:
 
 
 def own_memory() -> float:
-    """GB of this process and its loaders, each shared page in parts, without pages of files; NaN without /proc."""
+    """Return the GB of this process and its loaders, with shared pages divided and without pages of files; NaN without
+    /proc."""
     rollups = [Path(f"/proc/{pid}/smaps_rollup") for pid in (os.getpid(), *(one.pid for one in active_children()))]
     try:
         lines = [line.split() for rollup in rollups for line in rollup.read_text().splitlines()]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
     from menagerie.models.texts import Tensors
 
-SETTLED = 2  # images of a first call, which loads libraries
+WARM_UP = 2  # images of a first call, which loads libraries
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Pass(NamedTuple):
 
 
 class PairCost(NamedTuple):
-    """What one way of scoring all pairs takes (as in `Pass`), and how far its numbers are off."""
+    """Time and memory of one way of scoring all pairs (as in `Pass`), and its numerical differences."""
 
     seconds: float
     gib: float
@@ -126,7 +126,7 @@ def pair_costs(config: Pairs, model: str, count: int) -> dict[str, PairCost]:
 
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("highest")
-    one_pass(*embeddings_of(config, model, SETTLED))
+    one_pass(*embeddings_of(config, model, WARM_UP))
     embeddings, both = embeddings_of(config, model, count), count <= config.at_once
     chunks.MOST_BYTES = 0 if both else chunks.MOST_BYTES
     chunked = one_pass(*embeddings)
@@ -146,7 +146,7 @@ def pair_costs(config: Pairs, model: str, count: int) -> dict[str, PairCost]:
 
 
 def cost_lines(config: Pairs) -> Iterator[str]:
-    """The lines of the table."""
+    """Yield the lines of the table."""
     for model in config.models:
         for count in config.images:
             for way, cost in in_child(pair_costs, config, model, count).items():

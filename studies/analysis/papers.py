@@ -2,7 +2,7 @@
 and 7 and figures 3 and 4; SPARO's table 6, between attentional pooling and SPARO; DCSM's functional words.
 
 Rows and claims are in `ablations.toml`, except the many rows of OC-CLIP's weights (appendix A.1) and sizes (figure 4).
-In table 6 of SPARO's paper the towers keep their last blocks in all rows but SPARO; here each row changes one object.
+In table 6 of SPARO's paper the towers keep their last blocks in all rows but SPARO; here each row has one change.
 """
 
 from collections.abc import Mapping
@@ -35,19 +35,20 @@ class Ablations:
 
     rows: Mapping[str, str]
     says: Mapping[str, str] = field(default_factory=dict)
-    """For each row, the words by which reports say what it changes."""
+    """For each row, the words of reports for its change."""
     more: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Groups of further rows that are requested together, by name."""
     planes: tuple[tuple[str, str], ...] = ()
-    """Pairs of options that groups vary together: where a study has all of their values, its report draws heat maps."""
+    """Pairs of options that groups vary together; the report has a heat map of a pair if the study has all its
+    values."""
     axes: Mapping[str, str] = field(default_factory=dict)
-    """For each option, what the axes of figures say beside its name."""
+    """For each option, the text of axes beside its name."""
     relational: frozenset[str] = frozenset()
-    """Fields that change nothing where no caption states a relation."""
+    """Fields that change nothing if no caption states a relation."""
     ratio: tuple[str, str] | None = None
     """Two scalar weights whose ratio after training the report shows."""
     ratio_says: str = ""
-    """What the report says of this ratio."""
+    """The report's sentence on this ratio."""
     claims: tuple[Claim, ...] = ()
 
 
@@ -59,7 +60,7 @@ SMALL = {name: oc_clip.OC_CLIP.small[name] for name in SIZES}
 
 
 def size_row(**sizes: int) -> tuple[str, str]:
-    """Return the name and the line of a row with these sizes. Both leave out sizes that small towers have anyway."""
+    """Return the name and the line of a row with these sizes, without those that are the defaults of small towers."""
     others = {name: size for name, size in sizes.items() if size != SMALL[name]}
     name = ", ".join(f"{WORDS[name][0]} in {size}" for name, size in others.items())
     return name, " ".join(f"{name}={size}" for name, size in others.items())
@@ -110,5 +111,5 @@ ABLATIONS = read_ablations()
 
 
 def ablations_of(spec: ScorerSpec) -> Ablations:
-    """The ablations of a model; empty for one without an entry."""
+    """Return the ablations of a model; empty for one without an entry."""
     return ABLATIONS.get(spec.name, Ablations({}))

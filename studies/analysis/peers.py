@@ -1,9 +1,9 @@
-"""Compares our parts with what others use, and with the least time that this machine needs for the same numbers
-(`studies/throughput.py peers`).
+"""Compares parts of ours with those of other libraries, and with the least time that this machine needs for the same
+operations (`studies/throughput.py peers`).
 
-Ours and the peer take turns, so that whatever else the machine does slows both alike. Both start from the same scenes,
-texts and weights. The least time is a part's operations over those of a large matrix product, or its bytes over those
-of a large copy, each measured here.
+Ours and the peer take turns, so that other load slows both alike. Both start from the same scenes, texts and weights.
+The least time is a part's operations over those of a large matrix product, or its bytes over those of a large copy,
+each measured here.
 """
 
 import copy
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 SIDE, MEGABYTES = 1024, 256  # of the matrices and the copy that give the machine's best rates
-HELD = 256  # samples that webdataset holds, to draw from them at random
+HELD = 256  # samples in webdataset's shuffle buffer
 SCORED = 256  # images, and as many captions, in evaluation
 
 
@@ -42,7 +42,7 @@ class Peers(Timed):
 
 
 class PeerPart(NamedTuple):
-    """What is timed; its functions receive the round's number."""
+    """A timed part; its functions receive the round's number."""
 
     name: str
     ours: Callable[[int], object]
@@ -54,7 +54,7 @@ class PeerPart(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """The best of this machine on one thread."""
+    """The best rates of this machine on one thread."""
 
     operations: float
     """Floating-point operations a second."""
@@ -63,7 +63,7 @@ class Rates(NamedTuple):
 
 
 def best_seconds(call: Callable[[], object], repeats: int = 10) -> float:
-    """The shortest processor time of a call, in seconds."""
+    """Return the shortest processor time of a call, in seconds."""
     spans = []
     for _ in range(repeats):
         start = time.process_time()
@@ -118,7 +118,7 @@ def from_tar_files(data: "SplitDataset", folder: Path, batch: int) -> Iterator[o
 
 
 def paired_clips(config: Peers, data: "SplitDataset") -> tuple["Scorer", "torch.nn.Module"]:
-    """Our CLIP, and open_clip's own with the same weights."""
+    """Return our CLIP, and open_clip's with the same weights."""
     import torch
 
     from menagerie.models.checkpoint import build_scorer
@@ -232,7 +232,7 @@ def scoring_part(config: Peers, data: "SplitDataset", operations: float) -> Peer
 
 
 def in_turns(part: PeerPart, repeats: int) -> tuple[float, float, float]:
-    """Median processor times of ours and of the peer, in seconds, and the median of their ratios."""
+    """Return the median processor times of ours and of the peer, in seconds, and the median of their ratios."""
     rounds = []
     for number in range(repeats + WARM_UP):
         spans = []
@@ -248,7 +248,6 @@ def in_turns(part: PeerPart, repeats: int) -> tuple[float, float, float]:
 
 def measure_peers(config: Peers) -> int:
     """Print a row for each part."""
-
     config.check()
     settle_torch(threads=1)
     data, best_rates = training_data(config), machine_rates()

@@ -1,4 +1,4 @@
-"""What a long training would cost, from steps timed here, for `studies/throughput.py scale`.
+"""Forecasts what a long training would cost, from steps that are timed here (`studies/throughput.py scale`).
 
 A step takes seconds = constant + operations / rate. Both numbers are fitted to short trainings of small towers, and
 checked on a training of larger towers. On N devices each encodes 1/N of a batch, compares its images with all texts,
@@ -38,12 +38,12 @@ COUNTED = 32  # images and texts whose operations are counted
 
 @dataclass(frozen=True)
 class Scale:
-    """What a long training would cost on one device or many: fitted to short ones here, checked on a larger one."""
+    """Forecast a long training on one device or many, by a cost model that is fitted to short ones here."""
 
     fit: Annotated[tuple[str, ...], Several(2)] = ("micro/32/32", "mini/32/64", "mini/64/32", "mini/64/64")
     """Towers, resolution and batch of the trainings to which the costs are fitted."""
     check: str = "small/64/128"
-    """The same of the training to check with."""
+    """The same of the training on which the fit is checked."""
     rate: Annotated[float, Range(0, 1e6)] = 0.0
     """10^12 operations a second of each device, as `throughput.py training` measures on a GPU; 0: the fitted rate."""
     row: str = "clip=ViT-B-16/77"
@@ -51,7 +51,7 @@ class Scale:
     images: Annotated[int, Range(1, 10**12)] = 12_400_000
     """Number of images of the long training; CC12M's by default."""
     epochs: Annotated[int, Range(1, 10**6)] = 32
-    """How often each is seen."""
+    """Passes over the images."""
     batch: Annotated[int, Range(2, 10**7)] = 4096
     """Images in a step, over all devices."""
     devices: Annotated[tuple[int, ...], Range(1, 10**6), Several(1)] = (1, 8, 64)
@@ -73,7 +73,7 @@ class Scale:
 
 
 class StepCost(NamedTuple):
-    """What each step costs on each device."""
+    """The cost of a step on each device."""
 
     operations: float
     sent: float
@@ -95,7 +95,7 @@ def parse_setting(text: str, config: Scale) -> StepTiming:
 
 
 def time_step(config: Scale, row: TowerRow, one: StepTiming, data: "SplitDataset") -> tuple[float, float]:
-    """Operations of a step, and the seconds that it takes."""
+    """Return the operations of a step, and the seconds that it takes."""
     indices = np.flatnonzero(~data.strata["single_object"])[: one.batch]
     captions = data.captions(indices, indices)
     scorer = build_row(TowerRow(row.scorer, one.architecture, row.context), one.resolution, captions)
@@ -108,13 +108,13 @@ def fit_costs(steps: list[tuple[float, float]]) -> tuple[float, float]:
     operations, seconds = np.array(steps).T
     terms = np.stack([np.ones_like(operations), operations / operations.max()], 1) / seconds[:, None]
     constant, most = np.linalg.lstsq(terms, np.ones(len(seconds)), rcond=None)[0]
-    if constant < 0 or most <= 0:  # the smallest settings are so slow, or the machine so busy, that no line fits
+    if constant < 0 or most <= 0:  # with too slow small settings, or on a busy machine, no line fits
         constant, most = 0.0, float(np.exp(np.log(seconds / operations).mean()) * operations.max())
     return float(constant), float(operations.max() / most)
 
 
 def embedding_size(scorer: "Scorer", captions: list["Caption"]) -> int:
-    """Numbers in the embedding of a text."""
+    """Return how many numbers the embedding of a text has."""
     import torch
 
     from menagerie.models.texts import mapped
@@ -127,7 +127,7 @@ def embedding_size(scorer: "Scorer", captions: list["Caption"]) -> int:
 
 
 class Counts(NamedTuple):
-    """What is counted once, whatever the number of devices."""
+    """Counts that don't depend on the number of devices."""
 
     multiplications: tuple[int, int, int]
     """Of `COUNTED` images, of as many texts, and of comparing them."""
@@ -145,7 +145,7 @@ def count_step(row: TowerRow, resolution: int) -> Counts:
 
 
 def step_cost(config: Scale, counted: Counts, devices: int) -> StepCost:
-    """Return what a step of the long training costs each of `devices` devices."""
+    """Return the cost of a step of the long training on each of `devices` devices."""
     images, texts, compared = counted.multiplications
     share = config.batch / devices
     whole = (images + texts) * share / COUNTED + compared * share * config.batch / COUNTED**2
@@ -165,14 +165,14 @@ def measure_scale(config: Scale) -> int:
     print(f"{row.scorer}: seconds of a step = {constant:.4f} + operations / {rate:.3g}; {device_text(config)}")
     print(f"{'':<24}{'operations':>12}{'measured':>12}{'as fitted':>12}{'over':>8}")
     for text, (operations, seconds) in steps.items():
-        expected, seen = constant + operations / rate, "" if text in config.fit else "  not fitted"
-        print(f"{text:<24}{operations:>12.3g}{seconds:>12.4f}{expected:>12.4f}{expected / seconds:>8.2f}{seen}")
+        expected, note = constant + operations / rate, "" if text in config.fit else "  not fitted"
+        print(f"{text:<24}{operations:>12.3g}{seconds:>12.4f}{expected:>12.4f}{expected / seconds:>8.2f}{note}")
     print_forecast(config, row, constant, config.rate * 1e12 or rate)
     return 0
 
 
 def print_forecast(config: Scale, row: TowerRow, constant: float, rate: float) -> None:
-    """Print what the long training takes."""
+    """Print the time of the long training for each number of devices."""
     count = config.epochs * config.images / config.batch
     print(
         f"{config.images:,} images, {config.epochs} times: {count:,.0f} steps of {config.batch}, {row.architecture} at "
@@ -190,7 +190,7 @@ def print_forecast(config: Scale, row: TowerRow, constant: float, rate: float) -
 
 
 def device_text(config: Scale) -> str:
-    """Where the steps were timed."""
+    """Describe the device on which steps were timed."""
     import torch
 
     return f"1 thread, {processor()}" if config.device == "cpu" else torch.cuda.get_device_name(config.device)

@@ -1,8 +1,8 @@
-"""Measures a training step part by part, for `studies/throughput.py training`.
+"""Times a training step part by part (`studies/throughput.py training`).
 
 On a CPU, times are processor time. On a GPU they are elapsed time until the device has finished; also printed are steps
-a second with batches prepared elsewhere, the peak memory, floating-point operations a second (FlopCounterMode), and
-their share of what the card's data sheet promises for this precision.
+a second without preparation of batches, the peak memory, floating-point operations a second (FlopCounterMode), and
+their share of the peak in the card's data sheet for this precision.
 """
 
 import math
@@ -39,7 +39,7 @@ PEAKS: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class Timed:
-    """What training steps are timed on."""
+    """Options of timed training steps."""
 
     architecture: str = "mini"
     """Towers."""
@@ -65,7 +65,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class StepTiming(Timed):
-    """Time the parts of a training step of every model, and the comparison of a batch's texts."""
+    """Time the parts of a training step of every model, and the search for false negatives in a batch's texts."""
 
     models: Annotated[tuple[str, ...], Several(1)] = ("clip", "oc-clip")
     """Scorers by name."""
@@ -84,7 +84,7 @@ class StepTiming(Timed):
 
 
 def training_data(config: Timed) -> "SplitDataset":
-    """Return the training subset of a split that trains on most pairs of a world. Render missing images."""
+    """Return the training subset of a split that trains on most pairs of a world, after rendering it."""
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.folder import SplitFolder
 
@@ -94,14 +94,14 @@ def training_data(config: Timed) -> "SplitDataset":
 
 
 def clock_of(device: "torch.device") -> Callable[[], float]:
-    """A clock in seconds: processor time on a CPU; on a GPU elapsed time, after waiting for the device."""
+    """Return a clock in seconds: processor time on a CPU; on a GPU elapsed time, after waiting for the device."""
     import torch
 
-    def finished() -> float:
+    def gpu_clock() -> float:
         torch.cuda.synchronize(device)
         return time.perf_counter()
 
-    return finished if device.type == "cuda" else time.process_time
+    return gpu_clock if device.type == "cuda" else time.process_time
 
 
 def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[], float] = time.process_time) -> float:
@@ -115,14 +115,15 @@ def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[]
 
 
 def step_recipe(config: StepTiming, precision: Precision) -> Recipe:
-    """The recipe of the steps; raises for a precision that the device doesn't have."""
+    """Return the recipe of the steps; raises for a precision that the device doesn't have."""
     check_precision(precision, config.device)
     steps = {"precision": precision, "accumulate": config.accumulate, "compile": config.compile}
     return Recipe(steps=10_000, batch=config.batch, singles_share=0.5, **steps)
 
 
 def step_parts(config: StepTiming, model: str, recipe: Recipe, data: "SplitDataset") -> dict[str, float]:
-    """Milliseconds of each part of a model's step, and further figures on a GPU. `prepare` always runs on the CPU."""
+    """Return the milliseconds of each part of a model's step, and further figures on a GPU. `prepare` always runs on
+    the CPU."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -178,7 +179,8 @@ def step_parts(config: StepTiming, model: str, recipe: Recipe, data: "SplitDatas
 
 
 def target_times(config: StepTiming, data: "SplitDataset") -> Iterator[tuple[int, float]]:
-    """Yield the number of texts in a batch, and the CPU milliseconds to compare them."""
+    """Yield numbers of texts in a batch, each with the CPU milliseconds to find which texts are true of which
+    images."""
     from menagerie.models.training.sampling import with_singles
     from menagerie.models.training.targets import Claims, targets_of
 
@@ -216,7 +218,7 @@ def measure_training(config: StepTiming) -> int:
         for recipe in recipes:
             print(f"{model:<16}{recipe.precision:<8}{figures_line(config, model, recipe, data)}", flush=True)
     for batch, cost in target_times(config, data):
-        print(f"which texts are right of which images, batch {batch:>5}: {cost:.2f}")
+        print(f"which texts are true of which images, batch {batch:>5}: {cost:.2f}")
     return 0
 
 

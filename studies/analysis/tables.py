@@ -24,14 +24,14 @@ ESCAPES = str.maketrans(
 
 
 class Pivot(NamedTuple):
-    """Two tables of the same shape: means over everything else that varies, such as seeds, and standard deviations."""
+    """Two tables of the same shape: means over all other labels, such as seeds, and standard deviations."""
 
     mean: pd.DataFrame
     deviation: pd.DataFrame
 
 
 def pivot(frame: pd.DataFrame, index: Sequence[str], columns: Sequence[str], value: str = "accuracy") -> Pivot:
-    """A row for each combination of `index` and a column for each of `columns`, in the frame's order of values."""
+    """Make a row for each combination of `index` and a column for each of `columns`, in the frame's order of values."""
     groups = frame.groupby([*index, *columns], sort=False)[value]
 
     def position(level: pd.Index) -> pd.Index:
@@ -42,13 +42,13 @@ def pivot(frame: pd.DataFrame, index: Sequence[str], columns: Sequence[str], val
 
 
 def mean_of_defined(values: pd.Series) -> float:
-    """Return the mean of the defined values. It is summed as for plots, because pandas may round sums differently."""
+    """Return the mean of the defined values, summed without pandas, whose sums may be rounded differently."""
     defined = values.dropna().tolist()
     return statistics.mean(defined) if defined else math.nan
 
 
 def deviation_of_defined(values: pd.Series) -> float:
-    """The standard deviation of the defined values; NaN for fewer than two."""
+    """Return the standard deviation of the defined values; NaN for fewer than two."""
     defined = values.dropna().tolist()
     return statistics.stdev(defined) if len(defined) > 1 else math.nan
 
@@ -74,29 +74,29 @@ def pivot_texts(
 
 
 def number_text(value: float, deviation: float = math.nan) -> str:
-    """A number with one decimal, followed by its deviation if that is defined; a dash for an undefined number."""
+    """Write a number with one decimal, and its deviation if that is defined; a dash for an undefined number."""
     if math.isnan(value):
         return DASH
     return f"{value:.1f}" + ("" if math.isnan(deviation) else f" ± {deviation:.1f}")
 
 
 def missing_sign(finished: object) -> str:
-    """The sign for a missing number: `DASH` if its run is finished, else `WAITING`."""
+    """Return the sign for a missing number: `DASH` if its run is finished, else `WAITING`."""
     return DASH if finished else WAITING
 
 
 def task_order(task: str) -> tuple[int, str]:
-    """A sort key that puts tasks in the order of `TASKS`, then all others by name."""
+    """Return a sort key for tasks: first those of `TASKS` in their order, then all others by name."""
     return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
 
 
 def column_names(frame: pd.DataFrame) -> list[str]:
-    """The names of columns; names with several levels are joined."""
+    """Return the names of columns; names with several levels are joined."""
     return [": ".join(filter(None, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
 
 
 def to_rows(frame: pd.DataFrame) -> list[list[str]]:
-    """A header and rows of texts, as page templates take them."""
+    """Return a header and rows of texts for page templates."""
     return [column_names(frame), *frame.astype(str).to_numpy().tolist()]
 
 
@@ -106,7 +106,7 @@ def to_csv(path: Path, frame: pd.DataFrame) -> None:
 
 
 def to_latex(frame: pd.DataFrame, caption: str) -> str:
-    """A table environment with booktabs rules; columns of words are aligned left, numbers right."""
+    """Return a table environment with booktabs rules; columns of words are aligned left, numbers right."""
     texts = frame.astype(str)
     words = [texts.iloc[:, k].str.contains(r"[^\W\d_]").any() for k in range(texts.shape[1])]
     return (
@@ -126,7 +126,7 @@ def escape(text: str) -> str:
 
 
 def flatten(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
-    """Nested fields as dotted names and short texts."""
+    """Return nested fields by dotted names, as short texts."""
     texts: dict[str, str] = {}
     for name, value in fields.items():
         if isinstance(value, dict):
@@ -140,16 +140,13 @@ TEXT_SCORE = "text score"
 NEAR = 0.05  # a fifth of chance
 FLAG = ", same caption"
 MEANS = (
-    f"same caption: its {TEXT_SCORE} there is below {100 * NEAR:.0f} %, chance being 25: it prefers the same caption "
-    f"for an "
-    "image and for its counterfactual, whatever they show. Then an accuracy on swaps, high or low, says which caption "
-    "it "
-    "likes and nothing of binding"
+    f"same caption: the {TEXT_SCORE} is below {100 * NEAR:.0f} %, where chance is 25: the model prefers the same "
+    "caption for an image and its counterfactual. Then its accuracy on swaps, high or low, says nothing of binding"
 )
 
 
 def meaning_of_flags(cells: pd.DataFrame) -> str:
-    """The meaning of the flag, if a page's cells contain it; else empty."""
+    """Return the meaning of the flag if some cell has it; else an empty text."""
     return MEANS if cells.astype(str).apply(lambda column: column.str.endswith(FLAG)).any(axis=None) else ""
 
 
@@ -162,9 +159,9 @@ IN_TEXT = (
 
 
 def separate_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of texts with its numbers alone in their cells. A column of numbers with intervals, deviations or
-    flags is followed by columns with these, called NAME low, NAME high, NAME deviation and NAME note. The note also has
-    why there is no number or interval."""
+    """Return a table of texts with only a number in each cell. Intervals, deviations and flags go into further columns:
+    NAME low, NAME high, NAME deviation and NAME note. The note also has the reason for a missing number or
+    interval."""
     parts = [
         column
         for k, name in enumerate(column_names(frame))
@@ -174,7 +171,7 @@ def separate_numbers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def split_column(name: str, texts: pd.Series) -> list[pd.Series]:
-    """Return a column in parts, or as it is if other texts are among its numbers."""
+    """Split a column into such columns; return it unchanged if it has other texts with digits."""
     found = texts.str.extract(IN_TEXT)
     others, known = texts[found["value"].isna()], found.columns[found.notna().any()]
     if len(known) < 2 or others.str.contains(r"\d").any():
@@ -187,7 +184,7 @@ def split_column(name: str, texts: pd.Series) -> list[pd.Series]:
 
 
 def print_table(header: Iterable[str], rows: Iterable[Iterable[str]], title: str) -> None:
-    """Show a table on the terminal."""
+    """Print a table."""
     from rich.console import Console
     from rich.table import Table
 

@@ -14,8 +14,8 @@ MEANS: Mapping[str, Callable[[str], bool]] = {
     "swaps of all tests": lambda task: task == "swap",
     "all tasks but four-way, of all tests": lambda task: not task.endswith(" score"),
 }
-"""The means of a card, and the tasks that each is over. Four-way items aren't among them, because they ask about the
-captions of swaps again."""
+"""The means of a card, each with its tasks. Four-way items aren't among them, because they have the captions of swaps
+again."""
 
 
 class Number(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,7 +1,7 @@
-"""The file of all scores of a model on a frozen benchmark: what a card's numbers are computed from.
+"""The file of all scores of a model on a frozen benchmark, from which a card's numbers are computed.
 
-A row has the scores of an item's images, one image after another. For each image, scores of the true texts come first,
-then those of the false ones. All scores of an image about whose texts a judge says nothing are "nan".
+A row has the scores of an item's images, one image after another: first those of the true texts, then those of the
+false ones. If a judge gives no answer for an image, all its scores are "nan".
 """
 
 import csv
@@ -23,7 +23,7 @@ from menagerie.studies.analysis.words import CHANCES
 
 FILE = "scores.csv"
 COLUMNS = ("subset", "task", "scene", "animals", "true", "scores")
-HAD = "had"  # a further column, where records are left out of all numbers for what training had: 1 for such records
+HAD = "had"  # an optional column: 1 for records that are left out of all numbers because training had them
 
 
 class ScoredItem(NamedTuple):
@@ -36,22 +36,22 @@ class ScoredItem(NamedTuple):
     true: int
     scores: Scores
     had: bool = False
-    """Whether it counts in no number, because the model's training had it."""
+    """Whether it is left out of all numbers, because the model's training had it."""
 
 
 class RecordResult(NamedTuple):
-    """How one record fared in one task."""
+    """The result of one record in one task."""
 
     subset: str
     task: str
     animals: str
     value: float
-    """1 where all true texts score above all false ones, a share of 1 for ties, else 0."""
+    """1 if all true texts score above all false ones, a share of 1 for ties, else 0."""
     chance: float
 
 
 def score_row(subset: str, item: Item, scores: Scores) -> tuple[object, ...]:
-    """Return the row of an item. Nine digits hold a number of single precision exactly."""
+    """Return the row of an item. Nine digits represent a number of single precision exactly."""
     written = "; ".join(" ".join(f"{score:.9g}" for score in image) for image in scores)
     return subset, item.task, item.record, item.cluster, item.true, written
 
@@ -68,7 +68,7 @@ def read_scores(path: Path) -> list[ScoredItem]:
 
 
 def parse_row(subset: str, task: str, scene: str, animals: str, true: str, scores: str, had: str = "0") -> ScoredItem:
-    """Make an item with its scores from the texts of a row; raises `ValueError` for numbers that aren't scores."""
+    """Parse the texts of a row; raises `ValueError` for numbers that aren't scores."""
     matrix = np.array([[float(score) for score in image.split()] for image in scores.split(";")], np.float64)
     if not (np.isfinite(matrix).all(1) | np.isnan(matrix).all(1)).all() or not 1 <= int(true) < matrix.shape[1]:
         raise ValueError(f"{true} of {scores[:40]!r}")
@@ -82,8 +82,8 @@ def scenes_digest(items: Iterable[ScoredItem]) -> str:
 
 
 def record_results(items: Iterable[ScoredItem], rules: Sequence[str] = tuple(FOUR_WAY_RULES)) -> Iterator[RecordResult]:
-    """Yield how each record that counts fared. A four-way item, two images with two texts, counts for a task by each of
-    `rules`, in which a tie is wrong, unless a judge says nothing."""
+    """Yield the result of each record that isn't left out. A four-way item (two images with two texts) has a result by
+    each of `rules`, in which a tie is wrong unless a judge gives no answer."""
     for subset, task, _, animals, true, scores, had in items:
         if had:
             continue

@@ -9,7 +9,7 @@ import pandas as pd
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe, roles_of
-from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, Tally, fewest_images, image_ratio
+from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, PairSums, fewest_images, image_ratio
 from menagerie.studies.frame.estimate import Estimate, compare_groups, points_in
 from menagerie.studies.frame.records import Records
 from menagerie.studies.photographs.cells import train_recipe
@@ -222,7 +222,7 @@ def worths(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Wort
             yield Worth(ladder.model, ladder.measure, target, *bounds, image_ratio(scratch, tuned, target))
 
 
-def tallies(points: pd.DataFrame) -> list[Tally]:
+def tallies(points: pd.DataFrame) -> list[PairSums]:
     """Sum up the points and the number of records of each animal pair, for each seed."""
     return [
         {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}

@@ -1,4 +1,4 @@
-"""Models on a probe set: what they must know of its images and words, and a piece that probes one model."""
+"""Models on a probe set: checks of their vocabulary and image size, and a piece that probes one model."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ class ProbePiece(Piece):
 
     measure: Bits
     called: str
-    """The model's name in tables. Trainings that differ in their seed alone share it."""
+    """The model's name in tables, which trainings that differ only in their seed share."""
     number: int
     """Seed of the model's training."""
     tests: ClassVar[tuple[str, ...]] = ()
@@ -49,7 +49,7 @@ class ProbePiece(Piece):
         return self.tested.label
 
     def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> None:
-        """Probe the model, and write the rows of the measure and then the result."""
+        """Probe the model; write the rows of the measure, then the result."""
         import torch
 
         started = time.perf_counter()
@@ -75,8 +75,8 @@ def scenes_in(recipe: ProbeRecipe) -> int:
 
 
 def agreed_setting(option: str, given: Setting, found: Mapping[str, Setting], default: Setting) -> Setting:
-    """Return the setting that is given; without it the one that models record, or `default` if none does. `found` has
-    the recorded settings by the models' labels. Raises if models record different ones."""
+    """Return the given setting or, without one, that of the models' training (`found`, by their labels), or `default`.
+    Raises if models were trained with different ones."""
     values = {value: label for label, value in found.items() if value}
     if given or not values:
         return given or default
@@ -92,9 +92,9 @@ def side_of(model: Model) -> int:
 
 
 def check_model_knows(model: Model, recipe: ProbeRecipe) -> None:
-    """Raise for a model that was trained in a world without an animal or a texture of the probe set, and for one whose
-    vocabulary lacks a word of its captions."""
-    way_out = "name a --world that it knows, or by --probe-animals and --probe-textures what it knows of this one"
+    """Raise for a model whose training world lacks an animal or a texture of the probe set, or whose vocabulary lacks a
+    word of its captions."""
+    way_out = "give its --world, or only animals and textures that it knows (--probe-animals, --probe-textures)"
     animals, textures = chosen(recipe, load_world(recipe.world))
     if world := world_of(model):
         there = load_world(world)
@@ -111,7 +111,7 @@ def list_some(names: Sequence[str]) -> str:
 
 @cache
 def probe_words(recipe: ProbeRecipe) -> tuple[str, ...]:
-    """All words of the captions of a probe set."""
+    """List the words of a probe set's captions."""
     scenes = recipe.planned(load_world(recipe.world))[recipe.tests[0]]
     texts = (recipe.texts(test, scene)[0].text for test in recipe.tests for scene in scenes)
     return tuple(dict.fromkeys(word for text in texts for word in text.split()))

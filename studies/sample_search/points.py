@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from menagerie.studies.analysis import pareto
-from menagerie.studies.analysis.pareto import Axis, Bound, Curve, Tally
+from menagerie.studies.analysis.pareto import Axis, Bound, Curve, PairSums
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import Records
 
@@ -78,7 +78,7 @@ class Point(NamedTuple):
             return "complete"
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
-    def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
+    def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[PairSums]:
         """Return, for each seed, the points and the number of swaps by animal pair on the test, or on the tests that
         are named."""
         return [tally(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen]
@@ -111,7 +111,7 @@ class Point(NamedTuple):
         return self._replace(trial=trial, judged=self.judged._replace(chosen=self.judged.equal, validations=scores))
 
 
-def tally(folder: Path, tests: Sequence[str]) -> Tally:
+def tally(folder: Path, tests: Sequence[str]) -> PairSums:
     """Sum up the points and the number of swaps of some tests, by animal pair."""
     from menagerie.studies.frame.estimate import points_in
 

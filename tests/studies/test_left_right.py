@@ -10,7 +10,7 @@ from menagerie.generators.captions.templates import caption
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
 from menagerie.models.recipe import Recipe
-from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, opposite_share, rung_fields
+from menagerie.studies.analysis.left_right import BESIDE, FIRST, PATH, REMEDIES, RUNGS, opposite_share, rung_fields
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.parts import Rows
 from menagerie.studies.frame.records import Records
@@ -23,7 +23,7 @@ STUDY = replace(PRESETS["laptop"], seeds=3)
 
 def test_a_rung_changes_what_it_names_and_nothing_else(tmp_path):
     cells = {arm.labels["rung"]: arm.cell for arm in replace(STUDY, seeds=1).plan(Records((), tmp_path))}
-    assert list(cells) == [*PATH, *BESIDE, *MENDS]
+    assert list(cells) == [*PATH, *BESIDE, *REMEDIES]
     for name, cell in cells.items():
         before = cells.get(RUNGS[name].after)
         if before is None:

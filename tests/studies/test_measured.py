@@ -80,7 +80,7 @@ PRINTED = "printed-"  # how files begin that are a table of a study's page, cell
 COVERAGE = "coverage-of-intervals.csv"  # whose table is in docs/reports.md
 CAPACITY = "capacity-"  # how files of numbers of objects begin
 TRAINED = {"one object": "1", "up to two": "1+2", "up to three": "1+2+3"}
-MENDED = ", mended"  # behind the name of a model
+IMPROVED = ", improved"  # behind the name of a model
 
 
 def tables(start=""):
@@ -95,7 +95,7 @@ def test_swaps_by_number_of_objects_are_those_of_the_results_they_name(header, r
     names = {spec.title: name for name, spec in specs().items()}
     for title, *cells in rows:
         model, _, trained = title.rpartition(", ")
-        name = names[model.removesuffix(MENDED)] + (MENDED if model.endswith(MENDED) else "")
+        name = names[model.removesuffix(IMPROVED)] + (IMPROVED if model.endswith(IMPROVED) else "")
         its = results[(results["model"] == name) & (results["objects"] == TRAINED[trained])]
         for column, cell in zip(header[1:], cells, strict=True):
             test = its[(its["task"] == "swap") & (its["subset"] == f"seen_{column.partition(' ')[0]}")]
