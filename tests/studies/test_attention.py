@@ -79,7 +79,7 @@ def test_a_class_of_ones_own_takes_part_once_it_is_named(folder):
 def test_elsewhere_the_way_out_is_told(folder, tmp_path):
     result = run_here([*ATTENTION, str(folder / "runs/a")], tmp_path)
     assert result.returncode == 2
-    assert "start this command where the study was started" in result.stderr
+    assert "give its --store" in result.stderr
     assert str(tmp_path / "store") in result.stderr
     there = run_here([*ATTENTION, str(folder / "runs/a"), "--scenes", "2", "--store", str(folder / "store")], tmp_path)
     assert there.returncode == 0, there.stderr

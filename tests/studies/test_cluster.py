@@ -91,8 +91,8 @@ def test_a_job_array_interrupted_preempted_and_waited_for_again(alone, slurm):
     array = task.partition("_")[0]
     assert interrupted.returncode == 130
     # On a busy machine some have ended by now.
-    told_of = "[12] tasks stay with Slurm: the same command waits for them again, "
-    assert re.search(rf"{told_of}`scancel {array}` ends them", interrupted.stdout), interrupted.stdout
+    message = "[12] tasks continue in Slurm: the same command waits for them again, "
+    assert re.search(rf"{message}`scancel {array}` cancels them", interrupted.stdout), interrupted.stdout
     assert interrupted.stderr.startswith("interrupted: ")
     with pytest.raises(UserError, match=rf"[12] tasks of this run are still queued or running; .*`scancel {array}`"):
         run_jobs(jobs(out), Cluster(), 1, out, lambda job: None)
@@ -251,7 +251,7 @@ def test_tasks_on_another_cluster_are_asked_for_there(where, tmp_path, squeue, a
 
     with pytest.raises(KeyboardInterrupt):
         tasks.run(print, report)
-    assert "`scancel --clusters=beta 77` ends them" in capsys.readouterr().out
+    assert "`scancel --clusters=beta 77` cancels them" in capsys.readouterr().out
     monkeypatch.delenv(where, raising=False)
     (log := tmp_path / "cluster/77_0_log.out").touch()
     assert still_running(log.parent) == {"lucky": Handle("slurm", "77;beta", str(log))}
@@ -259,7 +259,7 @@ def test_tasks_on_another_cluster_are_asked_for_there(where, tmp_path, squeue, a
     said = ["scontrol --clusters=beta show config", "#SBATCH --clusters=beta", asked, asked]
     assert calls.read_text().splitlines() == said
     squeue.write_text("something else\n")
-    assert query_states(read_tasks(log.parent).values()) == {"77;beta": ("UNKNOWN", "squeue says something else")}
+    assert query_states(read_tasks(log.parent).values()) == {"77;beta": ("UNKNOWN", "squeue printed something else")}
 
 
 def test_no_array_is_left_if_slurm_refuses_a_further_one(tmp_path, squeue):

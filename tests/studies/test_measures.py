@@ -145,8 +145,8 @@ def test_what_rows_may_hold(tmp_path):
     write_measured(folder, Given(), None, [])
     assert read_measured(folder, Given()) == []
     for bad, reason in (
-        ({"a": float("inf")}, "no table holds"),
-        ({"a": object()}, "no table holds"),
+        ({"a": float("inf")}, "can't be written"),
+        ({"a": object()}, "can't be written"),
         ({"step": 1}, "rename it"),
     ):
         with pytest.raises(UserError, match=f"the measure Given .*{reason}"):

@@ -85,7 +85,7 @@ def test_other_values_leave_finished_runs_out_and_say_so(folder):
         [*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "--views", "1"], folder, page=False
     )
     assert done.returncode == 0, done.stderr
-    assert "2 finished runs of this folder" in done.stdout
+    assert "2 finished runs in this folder" in done.stdout
     assert {row["pairs"] for row in rows(folder)} == {"0.5"}
     done = run_here(
         [*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "1", "--views", "1"], folder, page=False
@@ -153,7 +153,7 @@ def test_a_value_that_no_run_has_is_told_before_anything_is_made(folder, tmp_pat
         (tmp_path / name).write_text(new)
         done = run_here([sys.executable, str(tmp_path / name), *SHORT, "--dry-run"], tmp_path)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.count(f"{said}; nothing is shown of it") == 1
+        assert done.stdout.count(f"{said}; the page shows nothing of it") == 1
 
 
 def test_no_name_of_the_frame_is_hidden_by_a_module():

@@ -33,7 +33,7 @@ def test_every_report_of_a_study_says_whether_it_is_of_a_smoke_run_and_where_it_
 
 def test_a_caption_that_is_liked_whatever_the_image_is_no_skill():
     """Flagged in words, and without the colour of skill."""
-    assert "whatever they show" in meaning_of_flags(pd.DataFrame({"swap": [f"100.0{FLAG}", "40.0"]}))
+    assert "same caption" in meaning_of_flags(pd.DataFrame({"swap": [f"100.0{FLAG}", "40.0"]}))
     assert meaning_of_flags(pd.DataFrame({"swap": ["100.0", "40.0"]})) == ""
     assert shade(f"100.0{FLAG}") == ""
     assert "background" in shade("100.0")
@@ -41,7 +41,7 @@ def test_a_caption_that_is_liked_whatever_the_image_is_no_skill():
 
 
 def test_where_it_ran_is_where_the_runs_were_made(tmp_path):
-    """A page that is drawn anew, by other embedding and later, keeps their start, commits and machine."""
+    """A page that is drawn again, by other code and later, keeps their start, commits and machine."""
     then = {"command": "python studies/x.py", "started": "2001-01-01", "commit": "aaa", "processor": "old", "cores": 2}
     write_record(tmp_path / "config.json", {"config": {}, **then})
     assert where_it_ran(tmp_path)["commit"] == "aaa", "before any run is finished"

@@ -237,7 +237,7 @@ def opened_anew(journal):
             "postgresql+psycopg://127.0.0.1:1/none?password=secret",
             r"127.0.0.1:1/none\?\*\*\* can't be opened: .*refused",
         ),
-        ("host=127.0.0.1 password=secret", r"password=\*\*\* is no file"),
+        ("host=127.0.0.1 password=secret", r"password=\*\*\* is not a file"),
         ("nowhere/journal.log", "there is no folder nowhere"),
         ("notes.txt", "is not a journal of Optuna"),
     ],

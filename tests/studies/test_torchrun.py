@@ -102,8 +102,8 @@ def test_a_killed_process_ends_all_with_one_line_and_another_number_goes_on(comm
     assert time.monotonic() - gone[0] < 60
     status, lines = said(tmp_path, 0)
     assert status in (2, 143)  # torchrun asks it to end, too, but mostly later
-    assert sum("the same command goes on" in line for line in lines) == 1
-    assert "the same command goes on" in lines[-1]
+    assert sum("the same command continues" in line for line in lines) == 1
+    assert "the same command continues" in lines[-1]
     assert not (tmp_path / "1.txt").exists()
     (first, lines), *others = under_torchrun(3, command, tmp_path)
     assert others == [(0, []), (0, [])]

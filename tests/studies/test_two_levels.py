@@ -63,7 +63,7 @@ def test_seeds_that_share_some_of_their_pairs():
 def test_one_seed_holds_new_pairs_and_no_other_seed():
     assert covered(Cell(False, 1, 12, 0.9, 0.8, seed_sd=0.0), studies=STUDIES)[0] > 0.9
     assert covered(Cell(False, 1, 60, 0.9, 0.8, seed_sd=0.6), studies=STUDIES)[0] < 0.7
-    assert "nothing of new seeds" in explain_intervals(1)
+    assert "not for new seeds" in explain_intervals(1)
 
 
 def balanced(own):
