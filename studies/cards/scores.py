@@ -89,7 +89,7 @@ def record_results(items: Iterable[ScoredItem], rules: Sequence[str] = tuple(FOU
             continue
         if task == FOUR_WAY:
             for part in rules:
-                name = f"{task} {part}"
+                name = f"{part} score"
                 yield RecordResult(
                     subset, name, animals, judged(FOUR_WAY_RULES[part], scores).official, CHANCES[name] / 100
                 )

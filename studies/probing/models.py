@@ -58,7 +58,7 @@ class ProbeModels(ScoringStudy):
         from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import models_of
 
-        return models_of(self.models, self.embedding, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
+        return models_of(self.models, self.code, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
 
     @cached_property
     def probe_set(self) -> ProbeRecipe:

@@ -19,7 +19,7 @@ from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.frame.adaptive import Imagined
 from menagerie.studies.frame.claims import table_columns
 from menagerie.studies.frame.command import changeable_options
-from tests.command import ROOT, run_here
+from tests.command import ROOT, succeed
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
 SPEC = ablation_spec("oc-clip")
@@ -197,8 +197,7 @@ ROWS = ("no local loss", "20% nodes dropped in tests", "graphs of rules", "seen_
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ablations")
-    result = run_here([*COMMAND, "--steps", "4", "--splits", "spatial", "--rows", *ROWS], folder, figures=False)
-    assert result.returncode == 0, result.stderr
+    result = succeed([*COMMAND, "--steps", "4", "--splits", "spatial", "--rows", *ROWS], folder, figures=False)
     (folder / "output.txt").write_text(result.stdout)
     return folder
 

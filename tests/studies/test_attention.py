@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.command import ROOT, run_here
+from tests.command import ROOT, run_here, succeed
 
 ATTENTION = [sys.executable, str(ROOT / "studies" / "attention.py")]
 STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py"), "--preset", "smoke", "--recipe", "binding"]
@@ -33,10 +33,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("attention")
     (folder / "mine.py").write_text(MINE)
     models = ["--models", "clip", "oc-clip", "mine.py:Mine", "--axes", "views=1,2"]
-    result = run_here([*STUDY, *SMALL, *models, "--out", "runs/a"], folder, page=False)
-    assert result.returncode == 0, result.stderr
-    result = run_here([*ATTENTION, "runs/a", "--scenes", "2"], folder)
-    assert result.returncode == 0, result.stderr
+    succeed([*STUDY, *SMALL, *models, "--out", "runs/a"], folder, page=False)
+    result = succeed([*ATTENTION, "runs/a", "--scenes", "2"], folder)
     (folder / "output.txt").write_text(result.stdout)
     return folder
 
@@ -48,7 +46,7 @@ def rows_of(run):
 def test_measures_every_test_of_models_that_have_attention_at_every_place(folder):
     output, rows = (folder / "output.txt").read_text(), rows_of(folder / "runs/a")
     assert "clip has no attention and is left out" in output
-    assert "mine.py:Mine is left out: its file is run only if you add --embedding mine.py:Mine" in output
+    assert "mine.py:Mine is left out: its file is run only if you add --code mine.py:Mine" in output
     assert "oc-clip 50% pairs 0% negatives views 2 seed 0" in output
     assert list(rows[0])[:5] == ["model", "seed", "pairs", "hard_negatives", "views"]
     measured = {(row["model"], row["views"], row["subset"]) for row in rows}
@@ -66,9 +64,8 @@ def test_a_class_of_ones_own_takes_part_once_it_is_named(folder):
     """On two workers; what was measured before isn't measured again."""
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("runs/a/cells/*/measures/*")}
     before = rows_of(folder / "runs/a")
-    command = [*ATTENTION, "runs/a", "--scenes", "2", "--embedding", "mine.py:Mine", "--workers", "2"]
-    result = run_here(command, folder)
-    assert result.returncode == 0, result.stderr
+    command = [*ATTENTION, "runs/a", "--scenes", "2", "--code", "mine.py:Mine", "--workers", "2"]
+    succeed(command, folder)
     rows = rows_of(folder / "runs/a")
     assert {row["model"] for row in rows} == {"oc-clip", "mine.py:Mine"}
     assert [row for row in rows if row["model"] == "oc-clip"] == before
@@ -81,5 +78,4 @@ def test_elsewhere_the_way_out_is_told(folder, tmp_path):
     assert result.returncode == 2
     assert "give its --store" in result.stderr
     assert str(tmp_path / "store") in result.stderr
-    there = run_here([*ATTENTION, str(folder / "runs/a"), "--scenes", "2", "--store", str(folder / "store")], tmp_path)
-    assert there.returncode == 0, there.stderr
+    succeed([*ATTENTION, str(folder / "runs/a"), "--scenes", "2", "--store", str(folder / "store")], tmp_path)

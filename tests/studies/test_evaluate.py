@@ -49,7 +49,7 @@ IN_SIGHT = """<script>window.onload = () => {
   document.body.setAttribute("data-verdict", (cells.length ? lost.length : "none") + " out of sight");
 };</script>"""
 # Three trained models and an untrained one; a packed file and a recipe, which only the untrained one can read.
-MODELS = ["runs/a", "mine.py:Mine", "--embedding", "mine.py:Mine", "--architecture", "nano"]
+MODELS = ["runs/a", "mine.py:Mine", "--code", "mine.py:Mine", "--architecture", "nano"]
 SPLITS = ["--splits", "packed.h5", "spatial.toml", "--resolution", "32", "--threads", "1"]
 
 

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES
-from tests.command import QUICK, ROOT, run_here
+from menagerie.studies.spatial_grid import Config
+from tests.command import QUICK, ROOT, succeed
 from tests.forked import run_forked
 from tests.studies.browser import plain
 
@@ -48,8 +49,7 @@ def folder(tmp_path_factory):
     """A folder whose image store all studies share, with a finished binding grid."""
     folder = tmp_path_factory.mktemp("known")
     command = study("binding_grid", *QUICK, *SHORT, "--models", *MODELS, "--out", "runs/binding")
-    done = run_here(command, folder, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed(command, folder, figures=False)
     (split,) = folder.glob("store/*/binding-*.h5")
     (folder / "own.h5").symlink_to(split)
     return folder
@@ -72,7 +72,7 @@ def check(out):
             for task, its in tasks.items():
                 if not its["n"]:
                     continue
-                if task.removeprefix("four_way_item ") in FOUR_WAY_RULES:
+                if task.removesuffix(" score") in FOUR_WAY_RULES:
                     assert its["accuracy"] == pytest.approx({"Perfect": 1, "Random": its["accuracy"]}.get(kind, 0))
                 elif kind == "Random":
                     assert its["tie_rate"] == 0
@@ -85,7 +85,7 @@ def check(out):
     assert sum(accuracy * n for accuracy, n in drawn) / records == pytest.approx(0.5, abs=2.5 / records**0.5)
 
 
-def test_binding_grid(folder):
+def test_oracles_in_the_binding_grid(folder):
     out = folder / "runs" / "binding"
     check(out)
     rows = list(csv.DictReader((out / "results.csv").open()))
@@ -97,41 +97,46 @@ def test_binding_grid(folder):
         assert {float(row["accuracy"]) for row in errors if kind in row["model"]} == {accuracy}
     html = (out / "report.html").read_text()
     assert html.count("Most confidently wrong") == 4
-
-
-def test_the_difference_of_perfect_and_inverted_is_all(folder):
-    html = plain(folder / "runs" / "binding" / "report.html")
-    assert "Inverted − oracles.py:Perfect" in html
-    assert re.search(r"-100\.0 \[(no spread|only \d pairs|one animal pair): no interval\]", html)
+    text = plain(out / "report.html")
+    assert "Inverted − oracles.py:Perfect" in text
+    assert re.search(r"-100\.0 \[(no spread|only \d pairs|one animal pair): no interval\]", text)
 
 
 @pytest.mark.parametrize("name", ["spatial_grid", "split_study"])
-def test_other_grids(name, folder):
+def test_oracles_in_other_grids(name, folder):
     command = study(name, "--preset", "smoke", *SHORT, "--models", *MODELS, "--out", f"runs/{name}")
-    if name == "spatial_grid":
-        command += ["--hard-negatives", "0"]
-    done = run_here(command, folder, page=False)
-    assert done.returncode == 0, done.stderr
+    command += ["--hard-negatives", "0"] * (name == "spatial_grid")
+    succeed(command, folder, figures=False)
     check(folder / "runs" / name)
+    if name == "spatial_grid":
+        rows = list(csv.DictReader((folder / "runs/spatial_grid/results.csv").open()))
+        assert {row["subset"] for row in rows} == {"validation", *Config().tests}
+        assert {row["task"] for row in rows} >= {"swap", "replace relation", "replace animal", "group score"}
+        assert all(int(row["n"]) > 0 for row in rows)
+        assert "left_right_unseen_order" in (folder / "runs/spatial_grid/report.html").read_text()
 
 
-def test_evaluate(folder):
+def test_one_relation_alone_has_no_tests_of_the_other(folder):
+    options = ["--preset", "smoke", *SHORT, "--hard-negatives", "0", "--relations", "above/under", "--models", "clip"]
+    succeed(study("spatial_grid", *options, "--out", "runs/one"), folder, page=False)
+    rows = list(csv.DictReader((folder / "runs/one/results.csv").open()))
+    assert {row["subset"] for row in rows} == {"validation", "above_under_unseen_order", "above_under_unseen_pairs"}
+    assert "replace relation" not in {row["task"] for row in rows}
+
+
+def test_oracles_in_evaluate(folder):
     """The cells of the grid, each with its file named, on a split that none was trained on and on their own."""
     (folder / "other.toml").write_text("\n".join(OTHER))
     own = (folder / "own.h5").resolve()
-    command = study(
-        "evaluate", "runs/binding", "--embedding", *MODELS, "--splits", own, "other.toml", "--resolution", 32
-    )
-    done = run_here([*command, "--out", "runs/evaluate", "--threads", "1"], folder, page=False)
-    assert done.returncode == 0, done.stderr
+    command = study("evaluate", "runs/binding", "--code", *MODELS, "--splits", own, "other.toml", "--resolution", 32)
+    succeed([*command, "--out", "runs/evaluate", "--threads", "1"], folder, page=False)
     check(folder / "runs" / "evaluate")
     rows = list(csv.DictReader((folder / "runs" / "evaluate" / "results.csv").open()))
     assert {row["split"] for row in rows} == {own.stem, "other"}
 
 
-def test_attention(folder):
-    done = run_here(study("attention", "runs/binding", "--embedding", *MODELS, "--scenes", 1), folder, page=False)
-    assert done.returncode == 0, done.stderr
+def test_oracles_attend_to_what_they_should(folder):
+    succeed(study("attention", "runs/binding", "--code", *MODELS, "--scenes", 1), folder, page=False)
     rows = list(csv.DictReader((folder / "runs" / "binding" / "attention.csv").open()))
     of_kind = {kind: [row for row in rows if kind in row["model"]] for kind in KINDS}
     assert {(row["overlap"], row["own_above_other"]) for row in of_kind["Perfect"]} == {("1.0", "1.0")}
@@ -141,12 +146,11 @@ def test_attention(folder):
         assert row["own_above_other"] == "0.0"
 
 
-def test_sample_efficiency(folder):
+def test_oracles_in_sample_efficiency(folder):
     """The perfect one needs the least that was tried; the inverted one misses the target with everything."""
     arguments = ["--seeds", 1, "--trials", 2, "--steps", 2, "--batch", 8, "--test-scenes", 8, "--workers", 1]
     command = study("sample_efficiency", "--preset", "smoke", *arguments, "--models", *MODELS[:2], "--out", "runs/s")
-    done = run_here(command, folder, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed(command, folder, figures=False)
     rows = list(csv.DictReader((folder / "runs" / "s" / "trials.csv").open()))
     images = {kind: [int(row["images"]) for row in rows if kind in row["model"]] for kind in KINDS[:2]}
     assert {float(row["validation"]) for row in rows if "Perfect" in row["model"]} == {1.0}
@@ -157,16 +161,15 @@ def test_sample_efficiency(folder):
     assert inverted == f"> {max(images['Inverted'])}"
 
 
-def test_tune(folder):
+def test_oracles_in_tuning(folder):
     """Validation decides: 100 % and 0 %, whatever the recipe."""
     arguments = ["--preset", "smoke", "--steps", 2, "--batch", 8, "--views", 1, "--test-scenes", 8, "--workers", 1]
-    done = run_here(study("tune", *arguments, "--models", *MODELS[:2], "--out", "runs/t"), folder, page=False)
-    assert done.returncode == 0, done.stderr
+    succeed(study("tune", *arguments, "--models", *MODELS[:2], "--out", "runs/t"), folder, page=False)
     best = json.loads((folder / "runs" / "t" / "best.json").read_text())
     assert [entry["validation"] for name, entry in best.items() if name != "digest"] == [1.0, 0.0]
 
 
-def test_ablations(folder):
+def test_oracles_in_ablations(folder):
     (folder / "ablate.py").write_text(ABLATE)
     arguments = ["--preset", "smoke", "--model", "oracle", "--rows", "inverted", "constant", "random", "--steps", 2]
     arguments += ["--split", (folder / "own.h5").resolve(), "--out", "runs/ablations"]
@@ -174,6 +177,6 @@ def test_ablations(folder):
     done = run_forked(command, folder)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((folder / "runs" / "ablations" / "ablations.csv").open()))
-    binary = [row for row in rows if row["n"] != "0" and not row["task"].startswith("four-way")]
+    binary = [row for row in rows if row["n"] != "0" and not row["task"].endswith(" score")]
     for name, accuracy in (("Oracle", 1.0), ("inverted", 0.0), ("constant", 0.5)):
         assert {float(row["accuracy"]) for row in binary if row["row"] == name} == {accuracy}

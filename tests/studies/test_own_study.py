@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from menagerie.studies import frame
-from tests.command import ROOT, run_here
+from tests.command import ROOT, run_here, succeed
 from tests.studies.browser import plain
 
 MENAGERIE = [sys.executable, "-m", "menagerie"]
@@ -62,8 +62,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     assert run_here([*MENAGERIE, "new", "views.py"], folder).returncode == 0
     (folder / "mine.py").write_text(SCORER)
-    done = run_here([*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "1"], folder, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed([*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "1"], folder, figures=False)
     return folder
 
 
@@ -81,10 +80,9 @@ def test_it_runs_from_its_own_folder_and_has_a_page(folder):
 
 
 def test_other_values_leave_finished_runs_out_and_say_so(folder):
-    done = run_here(
+    done = succeed(
         [*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "--views", "1"], folder, page=False
     )
-    assert done.returncode == 0, done.stderr
     assert "2 finished runs in this folder" in done.stdout
     assert {row["pairs"] for row in rows(folder)} == {"0.5"}
     done = run_here(
@@ -97,8 +95,7 @@ def test_other_values_leave_finished_runs_out_and_say_so(folder):
 def test_the_study_of_the_docs_is_one_too(tmp_path):
     text = (ROOT / "docs/extending.md").read_text().partition("## A study of your own")[2]
     (tmp_path / "views.py").write_text(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1])
-    done = run_here([sys.executable, str(tmp_path / "views.py"), "--preset", "smoke", "--dry-run"], tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed([sys.executable, str(tmp_path / "views.py"), "--preset", "smoke", "--dry-run"], tmp_path)
     assert "clip, nano, batch 32: 4 runs" in done.stdout
 
 
@@ -106,8 +103,7 @@ def test_a_study_of_multi_object_scenes(tmp_path):
     """Another kind of split, an axis of one of its fields, a label that is a tuple, and a label of one's own."""
     (tmp_path / "several.py").write_text(MULTI_OBJECT)
     short = [*SHORT, "--steps", "2", "--views", "1"]
-    done = run_here([sys.executable, str(tmp_path / "several.py"), *short], tmp_path, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed([sys.executable, str(tmp_path / "several.py"), *short], tmp_path, figures=False)
     run = tmp_path / "runs/several-smoke"
     rows = list(csv.DictReader((run / "results.csv").open()))
     assert {tuple(row[name] for name in ("coverage", "objects", "data")) for row in rows} == {
@@ -151,8 +147,7 @@ def test_a_value_that_no_run_has_is_told_before_anything_is_made(folder, tmp_pat
         ),
     ):
         (tmp_path / name).write_text(new)
-        done = run_here([sys.executable, str(tmp_path / name), *SHORT, "--dry-run"], tmp_path)
-        assert done.returncode == 0, done.stderr
+        done = succeed([sys.executable, str(tmp_path / name), *SHORT, "--dry-run"], tmp_path)
         assert done.stdout.count(f"{said}; the page shows nothing of it") == 1
 
 

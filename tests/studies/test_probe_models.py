@@ -14,7 +14,7 @@ from menagerie.studies.frame.run import Running
 from menagerie.studies.probing.models import ProbeModels
 from menagerie.studies.probing.piece import agreed_setting
 from menagerie.studies.scoring.models import Model, by_training
-from tests.command import ROOT, run_here
+from tests.command import ROOT, succeed
 from tests.helpers.scorers import small_open_clip
 
 
@@ -23,8 +23,7 @@ def folder(tmp_path_factory):
     """A folder with the run `a` of one CLIP, which its study has probed, and a checkpoint of it outside of the run."""
     folder = tmp_path_factory.mktemp("probes")
     study = [sys.executable, str(ROOT / "studies/probes.py"), "--preset", "smoke", "--models", "clip", "--steps", "2"]
-    done = run_here([*study, "--keep-states", "0", "--workers", "1", "--out", "a"], folder, page=False)
-    assert done.returncode == 0, done.stderr
+    succeed([*study, "--keep-states", "0", "--workers", "1", "--out", "a"], folder, page=False)
     shutil.copytree(next(folder.glob("a/cells/*/checkpoint")), folder / "alone" / "checkpoint")
     return folder
 

@@ -14,7 +14,7 @@ from menagerie.studies.geometry import PRESETS as geometry_presets
 from menagerie.studies.measures.bits import Bits, score_rows
 from menagerie.studies.pages.probes import BitLines, by_layer, by_step, mean_of, table
 from menagerie.studies.probes import PRESETS
-from tests.command import ROOT, run_here
+from tests.command import ROOT, run_here, succeed
 
 
 def test_the_mean_of_seeds_has_an_interval_of_students_t():
@@ -121,8 +121,7 @@ def test_scores_that_know_have_a_bit_and_others_none(sign, bits, right):
 
 def test_each_layer_is_read_at_each_state(tmp_path):
     command = [sys.executable, str(ROOT / "studies/probes.py"), "--preset", "smoke", "--out", "out", "--workers", "1"]
-    done = run_here(command, tmp_path, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed(command, tmp_path, figures=False)
     with (tmp_path / "out" / "bits.csv").open() as file:
         found = pd.DataFrame(csv.DictReader(file))
     assert set(found["step"]) == {"", "0.0", "30.0"}

@@ -3,7 +3,7 @@
 import pytest
 
 from menagerie.envs.core.pages import write_page
-from tests.command import GRID, QUICK, run_here
+from tests.command import GRID, QUICK, succeed
 from tests.studies.browser import CHROMIUM, TORN, after, assert_readable, verdict
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
@@ -12,8 +12,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium h
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    result = run_here([*GRID, *QUICK, "--steps", "10", "--out", "runs/r"], folder)
-    assert result.returncode == 0, result.stderr
+    succeed([*GRID, *QUICK, "--steps", "10", "--out", "runs/r"], folder)
     return folder / "runs/r/report.html"
 
 

@@ -15,8 +15,13 @@ from menagerie.studies.analysis.part_costs import TowerRow, build_row, distinct_
 from menagerie.studies.analysis.peers import Peers, open_clip_optimizer, open_clip_step, paired_clips, scoring_part
 from menagerie.studies.analysis.scale import Scale, count_step, fit_costs, step_cost
 from menagerie.studies.analysis.step_stages import timed_step
-from tests.command import ROOT, run, run_here
+from tests.command import ROOT, run, succeed
 from tests.models.test_precision import RECIPE, built, spatial  # noqa: F401, a fixture
+
+
+def throughput(folder, *arguments):
+    """The lines that the command prints."""
+    return succeed([sys.executable, str(ROOT / "studies" / "throughput.py"), *arguments], folder).stdout.splitlines()
 
 
 def test_rendering_is_compared(tmp_path):
@@ -31,10 +36,7 @@ def test_rendering_is_compared(tmp_path):
 
 
 def test_an_atlas_is_measured(tmp_path):
-    options = ["atlas", "--world", "tiny", "--resolution", "16", "--views", "1"]
-    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), *options], tmp_path)
-    assert result.returncode == 0, result.stderr
-    _, total, *parts = result.stdout.splitlines()
+    _, total, *parts = throughput(tmp_path, "atlas", "--world", "tiny", "--resolution", "16", "--views", "1")
     words = total.split()
     assert int(words[0]) == len(load_world("tiny").animals) * len(LAYOUT_PLACES)
     assert float(words[2]) >= 0
@@ -58,9 +60,8 @@ def test_parts_of_clip_are_counted_as_formulas_have_them():
 def test_parts_are_counted_and_timed(tmp_path):
     options = ["--rows", "clip=nano/20", "oc-clip=nano/20", "--resolution", "32", "--nodes", "2", "--batch", "4"]
     options += ["--timed", "2", "--repeats", "1"]
-    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "parts", *options], tmp_path)
-    assert result.returncode == 0, result.stderr
-    rows = {line.split()[0]: line.split() for line in result.stdout.splitlines() if " nano " in line}
+    lines = throughput(tmp_path, "parts", *options)
+    rows = {line.split()[0]: line.split() for line in lines if " nano " in line}
     assert float(rows["clip"][-2]) == 1.0
     assert float(rows["oc-clip"][-2]) > 1  # its binding module compares with the texts of all workers
     assert float(rows["oc-clip"][-1]) > 0
@@ -69,11 +70,8 @@ def test_parts_are_counted_and_timed(tmp_path):
 def test_training_steps_are_timed(tmp_path):
     options = ["--models", "clip", "fdt", "--architecture", "nano", "--world", "tiny", "--resolution", "32"]
     options += ["--batch", "4", "--repeats", "2", "--sizes", "small", "--precision", "float32", "bf16"]
-    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "training", *options], tmp_path)
-    assert result.returncode == 0, result.stderr
-    rows = {
-        tuple(line.split()[:2]): [float(cell) for cell in line.split()[2:]] for line in result.stdout.splitlines()[2:6]
-    }
+    lines = throughput(tmp_path, "training", *options)
+    rows = {tuple(line.split()[:2]): [float(cell) for cell in line.split()[2:]] for line in lines[2:6]}
     assert set(rows) == {(model, precision) for model in ("clip", "fdt") for precision in ("float32", "bf16")}
     assert all(0 < forward < step for _, forward, step in rows.values())
 
@@ -89,9 +87,8 @@ def test_a_step_in_stages_is_the_step_of_training(model, spatial):  # noqa: F811
 
 def test_parts_are_timed_beside_peers(tmp_path):
     options = ["--architecture", "nano", "--world", "tiny", "--resolution", "32", "--batch", "4", "--repeats", "2"]
-    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "peers", *options], tmp_path)
-    assert result.returncode == 0, result.stderr
-    rows = [line.rsplit(maxsplit=5) for line in result.stdout.splitlines()[3:]]
+    lines = throughput(tmp_path, "peers", *options)
+    rows = [line.rsplit(maxsplit=5) for line in lines[3:]]
     assert [row[-1] for row in rows] == ["webdataset", "webdataset", "open_clip", "open_clip"]
     assert all(float(ours) > 0 and float(peer) > 0 and float(ratio) > 0 for _, ours, peer, ratio, *_ in rows)
 
@@ -112,9 +109,8 @@ def test_the_peer_of_a_step_has_its_loss_and_scores_as_ours_does(spatial):  # no
 
 def test_pairs_in_chunks_are_compared_with_all_at_once(tmp_path):
     options = ["--models", "oc-clip", "--images", "4", "--resolution", "16"]
-    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "pairs", *options], tmp_path)
-    assert result.returncode == 0, result.stderr
-    whole, chunks = (line.split() for line in result.stdout.splitlines()[2:])
+    lines = throughput(tmp_path, "pairs", *options)
+    whole, chunks = (line.split() for line in lines[2:])
     assert whole[:4] == ["oc-clip", "4", "at", "once"]
     assert chunks[:4] == ["oc-clip", "4", "in", "chunks"]
     assert all(float(number) < 1e-5 for number in chunks[-2:])
@@ -123,9 +119,8 @@ def test_pairs_in_chunks_are_compared_with_all_at_once(tmp_path):
 def test_growth_is_measured_by_exponents(tmp_path):
     parts = ["sampler", "splits", "batches"]
     options = ["--rows", "2000", "8000", "--scenes", "240", "300", "--batches", "4", "8", "--parts", *parts]
-    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "growth", *options], tmp_path)
-    assert result.returncode == 0, result.stderr
-    lines = [line for line in result.stdout.splitlines()[1:] if line and "exponent" not in line]
+    lines = throughput(tmp_path, "growth", *options)
+    lines = [line for line in lines[1:] if line and "exponent" not in line]
     rows = {line[:42].strip(): [float(cell) for cell in line[42:].split()] for line in lines}
     assert {
         "feistel, batch 64: each other, ms",
@@ -138,24 +133,9 @@ def test_growth_is_measured_by_exponents(tmp_path):
 
 def test_a_long_training_is_foreseen_from_short_ones(tmp_path):
     options = ["--fit", "nano/32/2", "nano/32/4", "--check", "nano/32/8", "--row", "clip=nano/16", "--repeats", "1"]
-    options += [
-        "--world",
-        "tiny",
-        "--resolution",
-        "32",
-        "--images",
-        "1000",
-        "--epochs",
-        "2",
-        "--batch",
-        "8",
-        "--devices",
-        "1",
-        "2",
-    ]
-    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "scale", *options], tmp_path)
-    assert result.returncode == 0, result.stderr
-    lines = result.stdout.splitlines()
+    options += ["--world", "tiny", "--resolution", "32", "--images", "1000", "--epochs", "2", "--batch", "8"]
+    options += ["--devices", "1", "2"]
+    lines = throughput(tmp_path, "scale", *options)
     assert "not fitted" in lines[4]
     assert "250 steps of 8" in lines[5]
     one, two = ([float(cell) for cell in line.split()] for line in lines[-2:])

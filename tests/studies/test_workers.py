@@ -83,7 +83,7 @@ def test_steps_that_are_taken_again_for_states_are_ended_between_two(tmp_path, m
         whole_job.keep_lacking(job, lambda step: report(step, ""))
 
     monkeypatch.setattr(whole_job, "take_steps", again)
-    for name in ("settle_torch", "material_of", "read_graphs", "fresh_scorer", "give_readers", "take_over_finished"):
+    for name in ("settle_torch", "open_material", "read_graphs", "fresh_scorer", "give_readers", "take_over_finished"):
         monkeypatch.setattr(whole_job, name, mock.Mock())
     monkeypatch.setattr(whole_job, "keeper", mock.Mock())
     job = mock.Mock(
