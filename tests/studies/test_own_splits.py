@@ -85,7 +85,7 @@ def test_a_packed_split_elsewhere_gives_the_same(folder, tmp_path):
         ("ablations", ["--rows", "no local loss"], "--recipe"),
     ],
 )
-def test_other_studies_train_on_it_too(folder, study, options, source):
+def test_tuning_and_ablations_train_on_an_own_split(folder, study, options, source):
     value = {"--recipe": "mine.toml", "--split": str(split_file(folder))}[source]
     command = [sys.executable, str(ROOT / f"studies/{study}.py"), "--preset", "smoke", "--steps", "6", *options]
     succeed([*command, source, value, "--out", f"runs/{study}"], folder, study != "tune", figures=False)
@@ -107,7 +107,7 @@ def test_sample_efficiency_searches_over_a_recipe(folder):
     assert all("held_out 2" in cell["subsets"] for cell in cells)
 
 
-def test_kinds_without_a_grid_have_a_study(tmp_path):
+def test_a_kind_without_a_grid_has_a_study(tmp_path):
     options = ["--world", "tiny", "--axes", "test_pairs=0.25,0.5", "--pairs", "1.0"]
     small = ["--views", "1", "--test-views", "1", "--test-scenes", "12"]
     command = [*STUDY, *SHORT, "--recipe", "counting", *options, *small, "--out", "runs/count"]
@@ -130,19 +130,15 @@ def test_the_two_grids_are_presets_of_one_study():
 
 
 @pytest.mark.parametrize("name", sorted(set(KINDS) | {"negation", "no_red_cat"}))
-def test_every_recipe_is_taken_as_it_is(name):
+def test_grids_take_every_recipe_as_it_is(name):
     recipe = read_recipe(name)
     for grid in (split_study.PRESETS["laptop"], binding_grid.PRESETS["smoke"], spatial_grid.PRESETS["laptop"]):
         taken = grid.with_recipe(recipe)
         assert taken.split_of(0, **taken.places[0]) == recipe
         assert taken.tests == recipe.all_tests
-
-
-@pytest.mark.parametrize("preset", ["laptop", "fixed"])
-def test_a_search_keeps_its_range(preset):
-    grid = sample_efficiency.PRESETS[preset].with_recipe(BindingRecipe(world="tiny", pairs=0.3))
-    assert grid.pairs == (0.0, 1.0)
-    assert grid.world == "tiny"
+    for preset in ("laptop", "fixed"):  # a search keeps its range
+        grid = sample_efficiency.PRESETS[preset].with_recipe(BindingRecipe(world="tiny", pairs=0.3))
+        assert (grid.pairs, grid.world) == ((0.0, 1.0), "tiny")
 
 
 def test_a_dry_run_makes_nothing(tmp_path):

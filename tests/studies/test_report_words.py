@@ -3,12 +3,14 @@
 import ast
 
 import pandas as pd
+import pytest
 
 from menagerie.envs.core.pages import shade
 from menagerie.envs.core.records import write_record
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
 from menagerie.studies.analysis.words import records_in
 from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.machine import describe_processor, processor
 from tests.command import ROOT
 
 
@@ -40,7 +42,7 @@ def test_a_caption_that_is_liked_whatever_the_image_is_no_skill():
     assert "background" in shade("100.0 ± 0.5")
 
 
-def test_where_it_ran_is_where_the_runs_were_made(tmp_path):
+def test_a_page_drawn_again_keeps_where_its_runs_were_made(tmp_path):
     """A page that is drawn again, by other code and later, keeps their start, commits and machine."""
     then = {"command": "python studies/x.py", "started": "2001-01-01", "commit": "aaa", "processor": "old", "cores": 2}
     write_record(tmp_path / "config.json", {"config": {}, **then})
@@ -55,3 +57,22 @@ def test_where_it_ran_is_where_the_runs_were_made(tmp_path):
     assert found["commit"] == "aaa (2 runs); bbb (1 run)"
     assert (found["processor"], found["cores"]) == ("old", "2")
     assert "2001" not in found["this page was drawn"]
+
+
+CLOUD = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: {}\nmodel name\t: Some CPU\nflags\t\t: fpu {}\n\nprocessor\t: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "text"),
+    [
+        (CLOUD.format(1, "avx avx2"), "Some CPU, family 25, model 1, avx2"),
+        (CLOUD.format(17, "avx avx2 avx512f"), "Some CPU, family 25, model 17, avx512f"),
+        ("model name : Some CPU\n", "Some CPU"),
+        ("processor : 0\nCPU implementer : 0x41\n", ""),
+        ("", ""),
+    ],
+    ids=["older", "newer", "name alone", "no name", "nothing"],
+)
+def test_processors_that_sum_differently_have_other_names(cpuinfo, text):
+    assert describe_processor(cpuinfo) == text
+    assert processor(), "this one has a name"

@@ -35,7 +35,7 @@ def test_rendering_is_compared(tmp_path):
         assert (name in rows) != (refused in result.stdout), name
 
 
-def test_an_atlas_is_measured(tmp_path):
+def test_rendering_an_atlas_is_measured(tmp_path):
     _, total, *parts = throughput(tmp_path, "atlas", "--world", "tiny", "--resolution", "16", "--views", "1")
     words = total.split()
     assert int(words[0]) == len(load_world("tiny").animals) * len(LAYOUT_PLACES)

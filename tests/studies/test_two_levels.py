@@ -79,7 +79,7 @@ def variance(values, seeds, pairs):
     return float(Spread.of(rest, np.ones_like(rest, bool), seeds, pairs).variance[0])
 
 
-def test_the_variance_of_pairs_of_their_own_is_that_of_the_means_of_seeds():
+def test_the_variance_of_unshared_pairs_is_that_of_the_means_of_seeds():
     values, *names = balanced(own=True)
     assert variance(values, *names) == pytest.approx(values.mean(1).var(ddof=1) / 4)
 
@@ -178,13 +178,6 @@ def test_draws_have_the_variance_of_intervals():
     assert (low, high) == pytest.approx(ends, abs=0.1 * (ends[1] - ends[0]))
 
 
-def test_the_reason_for_no_interval_is_the_true_one():
-    nan = float("nan")
-    assert "2 seeds" in without_interval(nan, nan, 30, 2)
-    assert "seeds" not in without_interval(nan, nan, 30, 3)
-    assert "4 pairs" in without_interval(nan, nan, 4, 2)
-
-
 def test_where_all_is_right_more_pairs_tell_more_and_none_is_certain():
     bounds = []
     for pairs in (6, 60):
@@ -198,7 +191,11 @@ def test_where_all_is_right_more_pairs_tell_more_and_none_is_certain():
     assert bounds[0] < bounds[1]
 
 
-def test_few_pairs_that_seeds_share_are_fixed():
+def test_few_pairs_that_seeds_share_are_fixed_and_few_seeds_or_pairs_are_named():
     for cell in (Cell(True, 3, 6, 0.9, 0.8), Cell(False, 3, 6, 0.9, 0.8), Cell(True, 3, MANY_SHARED, 0.9, 0.8)):
         seeds, pairs = cell.names
         assert is_for_own_pairs(np.ones((len(seeds), 1)), pairs) == cell.of_these
+    for pairs, seeds, reason in ((30, 2, "2 seeds"), (30, 3, ""), (4, 2, "4 pairs")):
+        text = without_interval(np.nan, np.nan, pairs, seeds)
+        assert reason in text
+        assert ("seeds" in text) == (reason == "2 seeds")
