@@ -117,10 +117,7 @@ def names_models(arguments: Sequence[str]) -> bool:
 GIVEN_MODELS = "models"
 FIVE = ("clip", "filip-phrases", "sparo", "fdt", "oc-clip")
 PRESETS: dict[str, AnyStudy] = {
-    "smoke": Probes(
-        **SMOKE,
-        **{"pairs": (0.5,), "views": 4, "keep_states": (0, 30)},
-    ),
+    "smoke": Probes(**SMOKE, **{"pairs": (0.5,), "views": 4, "keep_states": (0, 30)}),
     "laptop": Probes(
         **BREADTH | {"models": FIVE, "keep_states": (0, 125, 250, 500, 750)},
         **{"tuned": "breadth", "pairs": (0.25,), "base": BindingRecipe(**APART)},

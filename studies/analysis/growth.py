@@ -10,10 +10,7 @@ from math import log
 from pathlib import Path
 
 from menagerie.envs.core.files import scratch_folder
-from menagerie.studies.analysis.growth_parts import (
-    Growth,
-    sampler_growth,
-)
+from menagerie.studies.analysis.growth_parts import Growth, sampler_growth
 from menagerie.studies.analysis.split_growth import batch_growth, split_growth
 
 Row = dict[str, float]
@@ -59,8 +56,4 @@ def exponent(amounts: Sequence[int], values: Sequence[float]) -> float:
     return log(large / small) / log(many / few) if min(values) > 0 else float("nan")
 
 
-PARTS = {
-    "sampler": sampler_growth,
-    "splits": split_growth,
-    "batches": batch_growth,
-}
+PARTS = {"sampler": sampler_growth, "splits": split_growth, "batches": batch_growth}

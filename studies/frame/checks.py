@@ -119,9 +119,7 @@ def check_image_negatives(cells: Iterable[Cell]) -> None:
     if any(cell.recipe.image_negatives and not cell.data.counts().get("swapped_pairs", 1) for cell in cells):
         raise UserError(
             "--image-negatives puts training images and their counterfactuals into one batch, but at some place no "
-            "training pair has counterfactuals: give --hard-negatives above 0 (or a --split that has them), or leave "
-            "it "
-            "out"
+            "training pair has any: give --hard-negatives above 0 (or a --split that has them), or leave it out"
         )
 
 

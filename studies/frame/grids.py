@@ -209,7 +209,4 @@ PAPER: dict[str, Any] = {
     "scorers": scorer_options("paper"),
     "loaders": 4,
 }
-PAPER_PLACES: dict[str, Any] = {
-    "pairs": (0.2, 0.4, 0.6, 0.8, 1.0),
-    "hard_negatives": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-}
+PAPER_PLACES: dict[str, Any] = {"pairs": (0.2, 0.4, 0.6, 0.8, 1.0), "hard_negatives": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)}

@@ -41,10 +41,7 @@ OPENED: dict[tuple[Any, ...], Material] = {}
 
 
 def run_cell(
-    job: Job,
-    report: Report,
-    loggers: Sequence[Logger] = (),
-    after_training: Callable[[], None] = lambda: None,
+    job: Job, report: Report, loggers: Sequence[Logger] = (), after_training: Callable[[], None] = lambda: None
 ) -> None:
     """Train and evaluate a cell; at the end the result file is written, whole or not at all.
 
@@ -187,11 +184,7 @@ def one_training(job: Job, report: Report) -> Iterator[None]:
 
 
 def train_or_take_over(
-    job: Job,
-    material: Material,
-    graphs: Graphs,
-    report: Report,
-    loggers: Sequence[Logger],
+    job: Job, material: Material, graphs: Graphs, report: Report, loggers: Sequence[Logger]
 ) -> tuple["Scorer", float | None]:
     """Train the cell, or load the same training of another one; returns the scorer after its last step, and the median
     processor time of a step (None if no step was left)."""

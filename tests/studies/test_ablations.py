@@ -67,15 +67,11 @@ def test_rows_without_a_part_in_binding_are_not_trained_there():
     assert all(matters(SPEC, line, "spatial") for line in ALL.values())
 
 
-def test_a_row_may_give_a_field_its_default_back():
-    """On the grid's small towers the module is narrower than the paper's."""
-    row = f"dim={SPEC.config().dim}"
+def test_a_row_holds_where_the_model_is_tuned_or_trained_in_stages():
+    row = f"dim={SPEC.config().dim}"  # on the grid's small towers the module is narrower than the paper's
     rows = cells_of((row,), "spatial")
     assert rows[BASE].options == {"dim": 64, "relation_dim": 32, "layers": 0}
     assert rows[row].options == {"relation_dim": 32, "layers": 0}
-
-
-def test_a_row_holds_where_the_model_is_tuned_or_trained_in_stages():
     tuned = cells_of(("single_object_phase=0.1 dim=16",), "binding")
     assert {cell.recipe.learning_rate for cell in tuned.values()} == {2.0554062603827007e-3}
     assert [cell.recipe.single_object_phase for cell in tuned.values()] == [0.25, 0.1]
@@ -110,7 +106,7 @@ def test_every_row_of_a_group_is_another_cell(group, split):
     assert {(cell.towers.resolution, cell.data.recipe.world) for cell in rows.values()} == {(32, "eight")}
 
 
-def test_the_rows_of_the_oracle():
+def test_rows_of_oracle_graphs_are_those_of_the_plan():
     rows = cells_of(("oracle",), "spatial", "oracle")
     assert {cell.model for cell in rows.values()} == {"oc-clip", "clip", "clip-phrases", "filip-phrases"}
     noise = [cell.graphs for cell in rows.values() if cell.graphs.graphs == "generator" and not cell.graphs.plain]
@@ -124,7 +120,7 @@ def test_the_rows_of_the_oracle():
     assert len({cell.trained_as.id for cell in noisy}) == 7
 
 
-def test_the_rows_of_negatives():
+def test_rows_of_negatives_are_those_of_the_measured_table():
     binding, spatial = (cells_of(("negatives",), split, "negatives") for split in ("binding", "spatial"))
     systems = {name for name, spec in specs().items() if not spec.control} | {"clip-phrases", "filip-phrases"}
     own = {name for name in systems if "captions" in specs()[name].negatives}
@@ -141,7 +137,7 @@ def test_the_rows_of_negatives():
     assert not [row for row in binding if "centre" in row]
 
 
-def test_the_rows_of_partial_captions():
+def test_rows_of_partial_captions_are_those_of_the_plan():
     binding, spatial = (cells_of(("partial",), split, "partial") for split in ("binding", "spatial"))
     assert len(binding) == 9
     assert set(binding) - set(spatial) == {row for row in binding if row.startswith("objects")}
@@ -169,7 +165,7 @@ def test_tuned_recipes_hold_only_where_all_rows_have_one(rows, lacking):
     assert rates == {grid.recipe.learning_rate} if lacking else len(rates) == 2
 
 
-def test_orders_of_train_are_tested_where_there_are_any():
+def test_seen_orders_are_tested_where_there_are_any():
     for preset in ("oracle", "negatives"):
         assert table_columns(cells_of((), "spatial", preset)[BASE].data)[-2:] == SEEN
         assert not set(table_columns(cells_of((), "binding", preset)[BASE].data)) & set(SEEN)
@@ -202,7 +198,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_every_run_is_in_the_tables(folder):
+def test_tables_have_every_run(folder):
     out = folder / "runs/ablations-smoke"
     rows = list(csv.DictReader((out / "ablations.csv").open()))
     assert list(dict.fromkeys((row["split"], row["row"], row["seed"]) for row in rows)) == [

@@ -59,13 +59,10 @@ def test_opposites_in_a_batch_are_as_many_as_expected(rung):
         pairs = [i for i in batch if swaps[i] is not None]
         shares += Counter(pairs=len(pairs), met=sum(swaps[i] in shown for i in pairs))
     assert shares["met"] / shares["pairs"] == pytest.approx(opposite_share(split, training), abs=0.025)
-
-
-def test_negatives_of_the_recipe_ask_for_the_order_everywhere():
-    split = split_at("our rates")
-    assert opposite_share(split, Recipe()) < 0.01
-    assert opposite_share(split, Recipe(text_negatives=("swap",))) == 1
-    assert opposite_share(split, Recipe(image_negatives=True)) == 1
+    ours = split_at("our rates")
+    assert opposite_share(ours, Recipe()) < 0.01
+    assert opposite_share(ours, Recipe(text_negatives=("swap",))) == 1
+    assert opposite_share(ours, Recipe(image_negatives=True)) == 1
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +77,7 @@ def parts(tmp_path_factory):
     return list(replace(STUDY, rungs=rungs).page(Records(tuple(arms), out)))
 
 
-def test_claims_are_held_against_the_records(parts):
+def test_claims_follow_from_the_records(parts):
     (table,) = (part for part in parts if isinstance(part, Rows))
     outcomes = {row[0]: row[3] for row in table.rows}
     assert outcomes["more with fifteen labels than with five"] == "confirmed"

@@ -44,7 +44,7 @@ def test_pooled_late_interaction_is_clip():
     assert torch.allclose(*losses, atol=1e-6)
 
 
-def test_towers_are_the_same_and_parameters_nearly():
+def test_combinations_have_the_same_towers_and_nearly_as_many_parameters():
     cells = {arm.cell.trained_as.id: arm.cell for arm in STUDY.plan(NONE)}.values()
     assert len({(cell.towers, cell.recipe, cell.data) for cell in cells if cell.seed == 0}) == 1
     built = [build(cell.model, cell.towers, cell.options) for cell in cells if cell.seed == 0]
@@ -93,7 +93,7 @@ def records(tmp_path_factory):
     return Records(tuple(arms), out)
 
 
-def test_effects_of_runs(records):
+def test_effects_are_those_put_into_the_runs(records):
     swaps = records.where(subset="unseen_pairs", task="swap", alpha=0.0)
     points = contrasts(swaps, LEVELS, "split")["binding"]
     assert points["tokens",].value == pytest.approx(0.3 * 0.95, abs=0.04)
@@ -118,6 +118,6 @@ def test_one_factor_alone_may_do_what_its_mean_effect_hides(records):
 
 def test_runs_without_counterfactual_images_have_no_four_way_items(records):
     """Nor do they get the accuracy of swaps in their place."""
-    four_way_items = records.where(subset="unseen_pairs").four_way_items("image")
-    assert len(four_way_items.scores)
-    assert not four_way_items.estimates(("split", "task"))
+    scores = records.where(subset="unseen_pairs").scores("image")
+    assert len(scores.scores)
+    assert not scores.estimates(("split", "task"))

@@ -38,7 +38,7 @@ def test_the_interval_covers_the_true_difference_about_as_often_as_it_says():
     assert covered >= 51
 
 
-def test_records_of_one_animal_pair_count_as_one():
+def test_records_of_one_animal_pair_are_one_cluster():
     """Ten copies of every record say nothing new; as if they did, the interval would be a third as wide."""
     rng = np.random.default_rng(0)
     first, second = rng.random(60) < 0.5, rng.random(60) < 0.8
@@ -132,7 +132,7 @@ def test_a_group_with_few_pairs_is_the_reason_for_no_interval():
     assert contrast([every, two], gain).bounds == compare_groups(every, two)[2].bounds == "only 2 seeds: no interval"
 
 
-def test_four_way_items_count_by_their_records():
+def test_four_way_scores_are_weighted_by_their_records():
     scores = pd.DataFrame({"subset": ["a", "b"] * 2, "seed": [0, 0, 1, 1], "n": [10, 90, 10, 40]})
     (its,) = without_records(scores.assign(task="text score", accuracy=[1.0, 0.0, 1.0, 0.5]), ("task",)).values()
     assert (its.value, its.n, its.seeds) == (pytest.approx(40 / 150), 150, 2)
@@ -156,18 +156,14 @@ def test_points_are_read_from_predictions(tmp_path):
 @pytest.mark.parametrize(
     ("pairs", "said"), [(1, " [one animal pair: no interval]"), (4, " [only 4 pairs: no interval]"), (5, "]")]
 )
-def test_few_pairs_have_no_interval(pairs, said):
+def test_few_pairs_and_pairs_without_spread_have_no_interval(pairs, said):
     rng = np.random.default_rng(0)
     first, second = (points(rng.random(40) < share, per_pair=40 // pairs) for share in (0.4, 0.8))
     text = str(difference(first, second))
     assert text.endswith(said)
     assert ("no interval" in text) == (pairs < 5)
-
-
-def test_pairs_that_are_all_alike_have_no_interval():
-    """Which would look like perfect certainty, and confirm a claim."""
     none, all_right = (points([value] * 40, per_pair=4) for value in (0, 1))
     assert str(difference(none, none)) == "+0.0 [no spread: no interval]"
     sure = difference(none, all_right)
     assert str(sure) == "+100.0 [no spread: no interval]"
-    assert not sure.conclusive
+    assert not sure.conclusive, "it would look like perfect certainty, and confirm a claim"

@@ -95,7 +95,7 @@ def rows_of(shown):
     return {tuple(row[:2]): row[2:] for row in shown["rows"][1:]}
 
 
-def test_a_table_has_the_estimates_and_says_what_is_missing(swaps, tmp_path):
+def test_a_table_has_the_estimates_and_marks_what_is_missing(swaps, tmp_path):
     shown = write_page_part(Table("summary", swaps, ROWS, says="All of it."), tmp_path)
     found = swaps.estimates(("model", "pairs", "subset"))
     assert shown["rows"][0] == ["model", "pairs", "seen pairs", "unseen pairs", "train pairs"]
@@ -165,11 +165,8 @@ def test_tasks_have_their_own_chance_and_empty_columns_are_left_out(records, tmp
     empty = Sheet(Table("empty", records.where(pairs=0.2, task="swap"), ("model",)))
     assert empty.empty == "train pairs"
     assert list(empty.frame.columns) == ["model", "seen pairs", "unseen pairs"]
-
-
-def test_a_page_of_a_plan_without_results_waits(records, tmp_path):
     started = Records(records.arms, tmp_path)
-    assert list(Sheet(Table("empty", started, ("model",))).frame.columns) == ["model"]
+    assert list(Sheet(Table("empty", started, ("model",))).frame.columns) == ["model"], "a plan without results"
 
 
 def texts_of(figure):
@@ -209,7 +206,7 @@ def test_lines_stand_at_their_values_or_at_what_was_measured(swaps):
     assert {x for line in measured.get_lines() for x in line.get_xdata() if x > 1} == {300, 400, 500, 900, 1000}
 
 
-def test_bars_are_numbered_and_pale_where_they_say_nothing(swaps, tmp_path):
+def test_bars_are_pale_where_one_caption_is_liked_whatever_the_image(swaps, tmp_path):
     unseen = swaps.where(subset="unseen_pairs", pairs=0.2)
     drawn, found = draw_bars(Bars("models", unseen)), unseen.estimates(("subset", "model"))
     (axis,) = drawn.figure.axes
@@ -263,10 +260,6 @@ def test_a_front_goes_through_what_no_other_beats_and_is_judged_elsewhere(record
     assert sum(len(line.get_xdata()) for line in plain.get_lines() if line.get_marker() in "osD") == 5
 
 
-def test_texts_are_escaped_and_have_embedding():
-    assert mark_up("a < b: `x<y>`") == "a &lt; b: <code>x&lt;y&gt;</code>"
-
-
 def test_a_page_begins_with_its_sentences_and_one_figure(swaps):
     first, second, late = (HeatMap(name, swaps, x="kind", y="pairs") for name in "abc")
     table, said = Table("t", swaps, ("model",)), Sentence("It binds.")
@@ -275,6 +268,7 @@ def test_a_page_begins_with_its_sentences_and_one_figure(swaps):
     assert answer == [said, first]
     assert rest == [part for part in parts if part not in answer]
     assert answer_first([Heading("More"), late]) == ([], [Heading("More"), late])
+    assert mark_up("a < b: `x<y>`") == "a &lt; b: <code>x&lt;y&gt;</code>"
 
 
 @dataclass(frozen=True)
@@ -294,20 +288,14 @@ class Binding(SplitStudy):
         yield Sentence("One of them binds.")
 
 
-def test_a_page_says_what_all_pages_say(records, tmp_path):
+def test_a_page_names_its_parts_failures_and_words_in_order(records, tmp_path):
     out = tmp_path / "study"
     shutil.copytree(records.out, out)
     gone = Arm(StoredCell("gone", "clip", 3, TESTS), {"pairs": 0.2, "kind": "plain", "cost": 1})
     (out / "cells" / "gone").mkdir()
     (out / "cells" / "gone" / DIVERGED).write_text("its loss at step 7 is nan")
     text = write_report(Binding(), Records((*records.arms, gone), out)).read_text()
-    order = [
-        "<h1>Which models bind<",
-        "One of them binds.",
-        'alt="All."',
-        "15 of 19 runs",
-        "Said <code>here</code>.",
-    ]
+    order = ["<h1>Which models bind<", "One of them binds.", 'alt="All."', "15 of 19 runs", "Said <code>here</code>."]
     assert [text.index(its) for its in order] == sorted(text.index(its) for its in order)
     for said in ("its loss at step 7 is nan", "seed 3", "OC-CLIP", "unseen pairs", "text score"):
         assert said in text

@@ -81,15 +81,15 @@ def test_a_statistic_of_a_curve_is_of_all_its_points(records):
     assert np.allclose([found["clip",].value, found["clip",].low, found["clip",].high], expected, rtol=0, atol=1e-9)
 
 
-def test_four_way_items_have_means_over_runs_and_no_interval(records):
+def test_four_way_scores_have_means_over_runs_and_no_interval(records):
     found = records.where(subset="unseen_pairs").estimates(("model", "pairs", "task"))
-    four_way_item = found["clip", 0.8, "text score"]
-    assert (four_way_item.value, four_way_item.n, four_way_item.clusters) == (pytest.approx(0.37), 21, 0)
-    assert math.isnan(four_way_item.low)
+    text_score = found["clip", 0.8, "text score"]
+    assert (text_score.value, text_score.n, text_score.clusters) == (pytest.approx(0.37), 21, 0)
+    assert math.isnan(text_score.low)
     assert {task for *_, task in found} == {"swap", "replace animal", "text score"}
 
 
-def test_one_seed_two_seeds_and_few_pairs(tmp_path):
+def test_two_seeds_and_few_pairs_have_no_interval(tmp_path):
     arms = [stored_run(tmp_path / "a", "clip", seed, {"pairs": 0.5}, 0.7) for seed in range(2)]
     one, two = (Records(tuple(arms[:n]), tmp_path / "a").where(subset="seen_pairs", task="swap") for n in (1, 2))
     assert one.estimates(("model",))["clip",].known
@@ -138,7 +138,7 @@ def test_where_narrows_and_a_folder_is_read_back(records):
     assert list(rows[0])[:4] == ["model", "seed", "pairs", "hard_negatives"]
 
 
-def test_narrowed_records_are_of_one_moment(tmp_path):
+def test_narrowed_records_leave_out_runs_that_end_later(tmp_path):
     """A run that ends while a page is made isn't on it; it would lack the labels that finished runs get."""
     records = stored_grid(tmp_path)
     waiting, kept = tmp_path / "cells" / records.arms[0].id, tmp_path / "kept"
@@ -152,7 +152,7 @@ def test_narrowed_records_are_of_one_moment(tmp_path):
     assert len(again.results) == len(labelled.results) + 1 == len(records.arms)
 
 
-def test_records_in_other_tests(records):
+def test_records_can_be_grouped_into_other_tests(records):
     """The scenes of each even animal pair are one test, those of pair 1 another, all others are left out."""
     swaps = records.where(task="swap", subset="unseen_pairs", model="clip", pairs=0.2)
 

@@ -63,7 +63,7 @@ def test_the_page_of_a_stopped_study_has_its_finished_run(tmp_path, monkeypatch)
     assert "1 of 2 runs are finished" in plain(tmp_path / "report.html")
 
 
-def test_an_impossible_split_is_that_of_an_arm(tmp_path):
+def test_an_impossible_split_names_its_arm(tmp_path):
     running = Running(replace(capacity.PRESETS["smoke"], train_scenes=100_000, store=tmp_path), tmp_path)
     with pytest.raises(UserError, match=r"^clip, objects .*seed 0: train_scenes 100000 asks for 50000 scenes"):
         running.render(running.arms())

@@ -54,7 +54,7 @@ def losses(path):
     return {int(row[0]): float(row[lines[0].index("loss")]) for row in lines[1:]}
 
 
-def test_interrupted_it_saves_its_step_and_goes_on_with_the_losses_of_one_process(job, tmp_path):
+def test_an_interrupted_task_of_two_processes_goes_on_with_the_losses_of_one(job, tmp_path):
     """Slurm sends SIGUSR2 before the time limit."""
     mine = replace(job, out=tmp_path / "run")
     (tmp_path / "job").write_bytes(pickle.dumps(mine))
@@ -79,13 +79,10 @@ def test_interrupted_it_saves_its_step_and_goes_on_with_the_losses_of_one_proces
     assert both[1] == pytest.approx(alone[1], rel=1e-4)
 
 
-def test_its_resources_are_those_of_its_processes(job):
+def test_processes_of_a_task_need_a_cluster_and_have_their_resources(job, tmp_path):
     assert resources([job], 3) == (3 * job.threads, 0)
     assert resources([replace(job, cell=replace(job.cell, device="cuda"))], 3)[1] == 3
     assert sbatch_options(TWO, 4, 2)["gpus-per-node"] == 2
-
-
-def test_several_processes_need_tasks_that_train(tmp_path):
     with pytest.raises(UserError, match="needs --cluster slurm or local; here use torchrun"):
         check_cluster(Cluster("none", TWO), tmp_path, trains=True)
     with pytest.raises(UserError, match="is for trainings"):

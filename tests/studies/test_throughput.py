@@ -122,11 +122,7 @@ def test_growth_is_measured_by_exponents(tmp_path):
     lines = throughput(tmp_path, "growth", *options)
     lines = [line for line in lines[1:] if line and "exponent" not in line]
     rows = {line[:42].strip(): [float(cell) for cell in line[42:].split()] for line in lines}
-    assert {
-        "feistel, batch 64: each other, ms",
-        "audit, s",
-        "train on it once, s",
-    } <= rows.keys()
+    assert {"feistel, batch 64: each other, ms", "audit, s", "train on it once, s"} <= rows.keys()
     assert all(value > 0 for name in ("clip", "oc-clip") for value in rows[f"a step of {name}, ms"][:2])
     assert not list(tmp_path.iterdir())
 

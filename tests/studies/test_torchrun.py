@@ -161,14 +161,14 @@ def first_of_two(monkeypatch):
 @pytest.mark.parametrize(
     ("study", "line"),
     [
-        (replace(SMOKE, workers=2), "--workers 2: under torchrun runs go one after another"),
+        (replace(SMOKE, workers=2), "--workers 2: torchrun makes runs one after another"),
         (replace(SMOKE, cluster=Cluster("local")), "--cluster local under torchrun"),
         (replace(SMOKE, device="cuda:1"), "--device cuda:1: each of 2 processes takes a GPU of its own"),
         (replace(SMOKE, recipe=replace(SMOKE.recipe, batch=9)), "--batch 9 can't be shared by 2 processes"),
     ],
 )
 @pytest.mark.usefixtures("first_of_two")
-def test_what_torchrun_does_not_go_with_is_refused_before_anything_is_made(study, line, tmp_path, monkeypatch):
+def test_options_that_torchrun_excludes_are_refused_before_anything_is_made(study, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=line):
         check_study(study)
@@ -176,7 +176,7 @@ def test_what_torchrun_does_not_go_with_is_refused_before_anything_is_made(study
 
 
 @pytest.mark.usefixtures("first_of_two")
-def test_what_shares_no_training_out_is_refused(split, tmp_path):
+def test_what_would_be_done_by_each_process_is_refused(split, tmp_path):
     with pytest.raises(UserError, match="each of which would do all of this"):
         train_one("clip", split, tmp_path)
     with pytest.raises(UserError, match="each of which would do all of this"):
