@@ -45,7 +45,7 @@ class RealTraining(ModelOptions, Study):
     sources: Axis[str] = ("coco",)
     """Training sources: a+b trains on both, a b on each."""
     parser: Axis[str] = (DEFAULT,)
-    """Parsers of captions, for models that read scene graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
+    """Parsers of captions, for models that read graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
     mix: Annotated[Axis[float], SHARE] = (0.0,)
     """Shares of rendered scenes in each batch, from 0 to 1."""
     starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST, GROWS, Several()] = ()
@@ -53,7 +53,7 @@ class RealTraining(ModelOptions, Study):
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
     """Benchmarks on which models are scored in the end. Without any, all that are complete in --data-root."""
     check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST, GROWS] = False
-    """Only report which data are complete, and for others what to get, from where, under which licence."""
+    """Only report which data are complete, and what to get for others. Says from where and under which licence."""
     data_root: Annotated[Path, DATA, FIRST, GROWS] = Path("data")
     """Folder of sources and benchmarks (docs/transfer.md)."""
     images: Annotated[tuple[str, ...], DATA, GROWS] = ()

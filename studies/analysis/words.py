@@ -14,7 +14,7 @@ TERMS: dict[str, str] = {
     "scene": "what an image shows: a background, objects (an animal, its texture, its slot, perhaps its size), the "
     "number of a view",
     "view": "camera, light and jitter; tests and validation use numbers that training never uses",
-    "world": "a vocabulary of scenes: animals, textures, backgrounds, perhaps sizes and groups of animals",
+    "world": "a vocabulary of scenes: animals, textures, backgrounds, perhaps sizes and sets of animals",
     "recipe": "the values that determine a split; or those of a training run: steps, batch, learning rates",
     "split": "named subsets of a world's scenes with captions, hard negatives and graphs: train, validation and tests",
     "record": "an image of a test with its true caption and, for each task, false ones",
