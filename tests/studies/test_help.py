@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -10,27 +11,12 @@ from menagerie.console import COMMANDS
 from menagerie.envs.core.options import Group, options_of
 from menagerie.generators.splits.recipe_file import KINDS, SHIPPED
 from menagerie.models.registry import specs
-from menagerie.studies import (
-    ablations,
-    binding_grid,
-    compute,
-    photo_transfer,
-    real_data,
-    sample_efficiency,
-    sparo,
-    spatial_grid,
-    split_study,
-    tune,
-)
 from menagerie.studies.frame import command
 from tests.command import ROOT
 from tests.flags import flags_read
 
-GRIDS = (binding_grid, spatial_grid, split_study)
-STUDIES = {
-    study.__name__.rpartition(".")[2]: study
-    for study in (*GRIDS, ablations, compute, photo_transfer, real_data, sample_efficiency, sparo, tune)
-}
+NAMES = ("binding_grid", "spatial_grid", "split_study", "ablations", "compute", "photo_transfer", "real_data")
+STUDIES = {name: import_module(f"menagerie.studies.{name}") for name in (*NAMES, "sample_efficiency", "sparo", "tune")}
 EVERY = [(name, preset) for name, study in STUDIES.items() for preset in study.PRESETS]
 FLAGS = r"--[\w-]+(?:\.[\w-]+)*"
 LINES = 45
