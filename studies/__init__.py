@@ -1,4 +1,4 @@
-"""Questions: each study is its options, a plan of runs, and a page.
+"""Studies, each of which is a set of options, a plan of runs, and a page.
 
 `menagerie.studies.read(FOLDER)` gives the records of finished runs; it is loaded at its first use.
 """

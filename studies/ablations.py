@@ -4,14 +4,14 @@
     python studies/ablations.py                      # laptop: half the steps of the grids, 3 seeds
     python studies/ablations.py --rows coefficients  # alpha and beta; dimensions: figure 4
     python studies/ablations.py --rows "dim=32 layers=1" "model=clip" "graphs=rules"
-    python studies/ablations.py --preset oracle      # is it the graph? Other models, errors in it
-    python studies/ablations.py --preset negatives   # false captions for all; masks, phases
-    python studies/ablations.py --preset partial     # captions that leave objects and textures out
+    python studies/ablations.py --preset oracle      # other models, errors in scene graphs
+    python studies/ablations.py --preset negatives   # false captions for all models; masks, phases
+    python studies/ablations.py --preset partial     # captions that leave out objects and textures
 
 Each row changes the model by one line of configuration: from the model's paper (studies/analysis/papers.py), from the
-study (studies/analysis/ablation_rows.py) or of your own. It is trained on the hardest cells of the spatial and of the
-binding grid, wherever it can matter. Rows whose parser can't run here are left out, with the reason.
-Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
+study (studies/analysis/ablation_rows.py), or your own. It is trained on the hardest cells of the spatial and the
+binding grid, if it can change something there. Rows whose parser can't run here are left out, with the reason. Ends
+with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,14 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes, matters, model_of, rows_of
+from menagerie.studies.analysis.ablation_rows import (
+    ablation_spec,
+    base_row,
+    matters,
+    model_in_line,
+    parse_line,
+    requested_rows,
+)
 from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, recipe_line, without_recipe
@@ -69,8 +76,8 @@ class AblationStudy(Study):
     cell: Annotated[str, DATA, FIRST] = "laptop"
     """Preset of the two grids whose hardest cell is trained. The grids are binding_grid.py and spatial_grid.py."""
     seen_order: Annotated[bool, DATA] = False
-    """Also test orders of animals that training shows, on splits that have them: whether a model fits, beside whether
-    it generalises."""
+    """Also test the orders of animals in training, on splits with orders: whether a model fits, besides whether it
+    generalises."""
     steps: Annotated[int, TRAINING, FIRST, Range(0, STEPS.high)] = 0
     """Optimiser steps; 0 takes the preset's."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
@@ -80,11 +87,11 @@ class AblationStudy(Study):
     scorers: Annotated[ScorerOptions, tyro.conf.Fixed, tyro.conf.Suppress, GROWS] = field(
         default_factory=partial(scorer_options, "small")
     )
-    """The options of models before a row changes them: those of the grids' preset, so that `cell` decides them."""
+    """The options of models before a row changes them: those of the grids' preset (`cell`)."""
 
     @property
     def spec(self) -> ScorerSpec:
-        return ablated(self.model)
+        return ablation_spec(self.model)
 
     @property
     def title(self) -> str:
@@ -93,7 +100,7 @@ class AblationStudy(Study):
     @property
     def lines(self) -> Mapping[str, str]:
         """The options that each row changes, by the row's name."""
-        return rows_of(self.model, self.rows).lines
+        return requested_rows(self.model, self.rows).lines
 
     @cached_property
     def grids(self) -> dict[str, SplitStudy]:
@@ -105,9 +112,9 @@ class AblationStudy(Study):
         return ("own",) if self.base or self.split else self.splits
 
     def grid(self, split: str) -> tuple[SplitStudy, str]:
-        """Return the grid of a split, reduced to its hardest cell or to the user's recipe or file. Also return why the
-        preset's tuned recipes are dropped, or "". They are dropped unless the models of all rows were tuned: otherwise
-        rows would also differ in that."""
+        """Return the grid of a split, reduced to its hardest cell or to the user's recipe or file; and why the preset's
+        tuned recipes aren't used, or "". They are used only if the models of all rows were tuned, so that rows don't
+        differ in that too."""
         kind = "spatial" if self.base is not None and self.base.relational else "binding"
         presets = GRIDS[kind if self.split_names == ("own",) else choose("split", split, GRIDS)]
         grid = self.narrowed(presets[choose("preset of the grids", self.cell, presets)])
@@ -118,7 +125,7 @@ class AblationStudy(Study):
         grid = replace(grid, models=self.models_of_rows, recipe=recipe, **shared)
         if grid.tuned in ("", PAPER_RECIPES) or not (lacking := without_recipe(grid.tuned, self.models_of_rows)):
             return grid, ""
-        return replace(grid, tuned=""), f"the grid's own for all rows: nothing was tuned for {', '.join(lacking)}"
+        return replace(grid, tuned=""), f"the grid's own for all rows, because {', '.join(lacking)} wasn't tuned"
 
     def narrowed(self, grid: SplitStudy) -> SplitStudy:
         """Reduce a grid to its hardest cell, or to the user's recipe or file."""
@@ -130,7 +137,7 @@ class AblationStudy(Study):
 
     @property
     def models_of_rows(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(model_of(self.spec, line) for line in self.lines.values()))
+        return tuple(dict.fromkeys(model_in_line(self.spec, line) for line in self.lines.values()))
 
     def with_recipe(self, recipe: SplitRecipe) -> "AblationStudy":
         return replace(self, base=recipe, hold_out=recipe.hold_out)
@@ -161,8 +168,8 @@ class AblationStudy(Study):
 
     @cached_property
     def first(self) -> dict[int, Arm]:
-        """Map the index of each arm that only scores with other graphs to the arm that trains the same weights. Leave
-        the arm out if the study doesn't train these weights elsewhere."""
+        """Map the index of each arm that only scores with other graphs to the arm that trains the same weights, if the
+        study has one."""
         by_id = {arm.id: arm for arm in self.arms}
         others = {k: arm.cell for k, arm in enumerate(self.arms) if arm.cell.graphs.trained_with != arm.cell.graphs}
         found = {k: by_id.get(cell.trained_as.id) for k, cell in others.items()}
@@ -172,10 +179,10 @@ class AblationStudy(Study):
         return (arm for k, arm in enumerate(self.arms) if k not in self.first or known.over(self.first[k]))
 
     def arm(self, split: str, row: str, seed: int) -> Arm:
-        """Return a run of a row. If the row changes the training recipe, a stage that is trained before the model
-        itself keeps its own recipe."""
+        """Return a run of a row. If the row changes the training recipe, a stage before the model keeps its own
+        recipe."""
         grid, line = self.grids[split], self.lines[row]
-        model, values = model_of(self.spec, line), changes(self.spec, line)
+        model, values = model_in_line(self.spec, line), parse_line(self.spec, line)
         training = {item.name: values.pop(item.name) for item in fields(Recipe) if item.name in values}
         try:
             place = {name: getattr(grid, name)[0] for name in FRACTIONS} | values
@@ -195,7 +202,9 @@ class AblationStudy(Study):
             axes = next(arm.cell.axes for arm in self.arms if arm.labels["split"] == split)
             notes[f"{split} cell"] = f"{place_line(grid, axes)}; {recipe_line(grid, self.model)}"
             notes[f"{split} recipes"] = self.grid(split)[1]
-        notes |= {f"row {row}": f"left out: {why}" for row, why in rows_of(self.model, self.rows).left_out.items()}
+        notes |= {
+            f"row {row}": f"left out: {why}" for row, why in requested_rows(self.model, self.rows).left_out.items()
+        }
         return {name: text for name, text in notes.items() if text}
 
     def page(self, records: "Records") -> "Iterable[Part]":
@@ -211,13 +220,13 @@ class AblationStudy(Study):
 
 PRESETS: dict[str, AblationStudy] = {
     "smoke": AblationStudy(rows=("no local loss", "regular attention"), cell="smoke", seeds=1, steps=40),
-    # After half of the grids' steps rows differ more than at their end, where most are right in 99 %.
+    # Half of the grids' steps: after all of them most rows are at 99 %.
     "laptop": AblationStudy(steps=1000),
     # Eight animals at 32 px.
     "oracle": AblationStudy(rows=("oracle",), cell="breadth", seen_order=True),
     "negatives": AblationStudy(rows=("negatives",), cell="breadth", seen_order=True),
     "losses": AblationStudy(rows=("losses",), cell="breadth", seen_order=True),
-    # Captions that leave objects and textures out, in all the steps that it takes to fit them.
+    # Captions that leave out objects and textures, with enough steps to fit them.
     "partial": AblationStudy(rows=("partial",), cell="breadth", steps=3000),
     "paper": AblationStudy(rows=(*ABLATIONS["oc-clip"].rows, "coefficients"), cell="paper"),
 }

@@ -1,13 +1,12 @@
-"""Where do the queries look? Figure 8 of OC-CLIP, with the true masks beside it.
+"""Where do the queries attend? Figure 8 of OC-CLIP, compared with true masks.
 
     python studies/attention.py runs/binding_grid-laptop
 
 For every finished cell of a grid whose model has attention: the overlap (intersection over union) of each query's map
 with the mask of its own animal and of the other, at the threshold that is best on validation. Writes attention.csv and
-a picture for each cell. In the table validation, on which anything about the maps is chosen, comes before the tests.
+a picture for each cell. In the table validation, on which the threshold is chosen, comes before the tests.
 Models without attention are left out, and so are scenes that a model's training had; attention.csv has the counts. Run
-again, it measures what is new. Cells of your own class are measured if you
-name it, because its file is run:
+again, it measures new cells. Cells of a class of your own are measured only if you name it, because its file is run:
 
     python studies/attention.py runs/mine --code mine.py:Mine
 """
@@ -57,9 +56,8 @@ class Config:
     """Where cells are measured."""
 
 
-def read_config(run: Path) -> tuple[Path, list[Path]]:
-    """Return the `--store` that a run was given, and its split files, if any. Raise if its config.json
-    can't be read."""
+def read_run_config(run: Path) -> tuple[Path, list[Path]]:
+    """Return the `--store` of a run, and its split files, if any. Raises if its config.json can't be read."""
     try:
         config = read_record(run / "config.json")["config"]
         return Path(config["store"]), list(map(Path, config.get("split", ())))
@@ -86,13 +84,13 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
         place = f"below the folder {store.resolve()}"
     if len(paths) != 1:
         raise UserError(
-            f"the split of cell {cell['id']} is not {place}; start this command where the study was started, name its "
-            "--store, or run the study again: it renders what is missing"
+            f"the split of cell {cell['id']} is not {place}; start this command in the directory of the study, "
+            "give its --store, or run the study again: it renders what is missing"
         )
     return paths[0]
 
 
-def name_of(model: str, code: Sequence[str]) -> str:
+def loadable_name(model: str, code: Sequence[str]) -> str:
     """Return the name by which a cell's model can be loaded here; empty for a user's class that isn't among `code`."""
     from menagerie.models.registry import is_own, same_scorer
 
@@ -103,9 +101,9 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Attentio
     """Yield each finished cell whose code may be run, with its measuring job; print which are left out."""
     from menagerie.studies.measures.attention import Attention, AttentionJob
 
-    store, given = read_config(config.run)
+    store, given = read_run_config(config.run)
     for arm, result in records.results:
-        if not (model := name_of(result["model"], config.code)):
+        if not (model := loadable_name(result["model"], config.code)):
             added = f"its file is run only if you add --code {result['model']}"
             print(f"{result['model']} is left out: {added}", flush=True)
             continue
@@ -114,14 +112,14 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Attentio
 
 
 def place_text(place: Mapping[str, Any]) -> str:
-    """A cell in words: its model, its place in the study and its seed."""
+    """Describe a cell: its model, its place in the study and its seed."""
     fractions = {"pairs": "pairs", "hard_negatives": "negatives"}
     named = {name: value for name, value in place.items() if name not in ("model", "seed")}
     words = [f"{v:.0%} {fractions[n]}" if n in fractions else f"{n} {v}" for n, v in named.items()]
     return " ".join([str(place["model"]), *words, f"seed {place['seed']}"])
 
 
-def picture(path: Path, split: Path, row: Mapping[str, Any]) -> None:
+def draw_cell(path: Path, split: Path, row: Mapping[str, Any]) -> None:
     """Draw, for each scene whose maps `row` has, its image, the map of each query, and the attention to the default
     tokens. Write the picture to `path`."""
     from menagerie.generators.captions.phrases import phrase
@@ -161,19 +159,19 @@ def attention_sheet(
     return figure
 
 
-def run(config: Config) -> None:
+def measure_run(config: Config) -> None:
     """Measure all cells, print their results, and write the table."""
     from menagerie.studies.frame.records import read
     from menagerie.studies.measures.attention import MEASURED
     from menagerie.studies.runs.dispatch import run_jobs
 
-    read_config(config.run)  # raises for what is no run
+    read_run_config(config.run)  # raises if the folder isn't a run
     check_cluster(config.cluster, config.run)
     records = read(config.run)
     jobs = list(jobs_of(config, records))
     workers = config.workers or usable_cores()
     run_jobs([job for _, job in jobs], config.cluster, workers, config.run, lambda _: None)
-    table = [row for arm, job in jobs for row in rows_of(arm, job)]
+    table = [row for arm, job in jobs for row in measured_rows(arm, job)]
     if not table:
         print(f"nothing to measure: no finished cell of {config.run} has a model with attention that may be loaded")
         return
@@ -182,28 +180,28 @@ def run(config: Config) -> None:
     print(config.run / "attention.csv")
 
 
-def rows_of(arm: "Arm", job: "AttentionJob") -> Iterator[dict[str, Any]]:
+def measured_rows(arm: "Arm", job: "AttentionJob") -> Iterator[dict[str, Any]]:
     """Print a cell's measurements and yield them as rows, each with the cell's place; then draw the cell's picture."""
-    from menagerie.studies.frame.measure import measured
+    from menagerie.studies.frame.measure import read_measured
 
-    rows = measured(job.cell, job.measure)
+    rows = read_measured(job.cell, job.measure)
     if not rows:
         print(f"{arm.cell.model} has no attention and is left out", flush=True)
         return
     for row in rows:
-        left = f", {row['left_out']} that training had left out" if row["left_out"] else ""
+        left = f", {row['left_out']} left out, which training had" if row["left_out"] else ""
         print(f"{place_text(arm.place)}  {row['subset']:<14} ", end="")
         if row["n"]:
             print(f"overlap {row['overlap']:.3f}  own above other {row['own_above_other']:.1%}  ", end="")
         print(f"({row['n']} scenes{left})", flush=True)
         yield arm.place | row
     (shown,) = (row for row in rows if row["shown"])
-    picture(job.cell / "attention.png", job.split, shown)
+    draw_cell(job.cell / "attention.png", job.split, shown)
     print(f"picture: {job.cell / 'attention.png'}")
 
 
 def main() -> None:
-    run(read_options(Config, sys.argv[1:], running_command(), docstring(sys.modules[__name__])))
+    measure_run(read_options(Config, sys.argv[1:], running_command(), docstring(sys.modules[__name__])))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which models bind attributes to objects, and how many pairs and hard negatives do they need?
+"""Which models bind attributes to objects, and how many animal pairs and hard negatives do they need?
 
 The experiment of OC-CLIP's section 4.1 (figures 2 and 6): a grid of (fraction of animal pairs in
 training) x (fraction of those with hard negatives), one training run per model, place and seed.
@@ -11,7 +11,7 @@ training) x (fraction of those with hard negatives), one training run per model,
     python studies/binding_grid.py --preset paper --device cuda
 
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
-Run again, it skips finished cells; stopped in the middle of one, it goes on from its last state.
+Run again, it skips finished cells and continues an interrupted one from its last state.
 """
 
 from dataclasses import dataclass

@@ -51,26 +51,28 @@ class Capacity(SplitStudy):
     """Number of training images, whatever the number of objects."""
     world: Annotated[str, DATA, FIRST] = "eight-textures"
     """Vocabulary of the scenes, with at least as many animals and textures as a scene has objects."""
-    mended: Annotated[bool, WHAT] = False
-    """If oc-clip is among --models, also train it with our mends: competition weighted by fit, and incomplete
+    improved: Annotated[bool, WHAT] = False
+    """If oc-clip is among --models, also train it with our changes: competition weighted by fit, and incomplete
     captions."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
-    """Smallest accuracy on swaps of n objects that counts as binding n objects."""
+    """Accuracy on swaps of n objects from which on a model counts as binding n objects."""
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
             raise UserError(
-                "--split: how many objects training shows is varied here; give a --recipe of kind multi-object"
+                "--split can't be used, because this study varies the objects in training; give a --recipe of kind "
+                "multi-object"
             )
         super().check_given(preset)
 
     def plan(self, known: Known) -> Iterable[Arm]:
-        """Plan every model with each value of `most`. With `mended`, plan each run of OC-CLIP with our mends too."""
+        """Plan every model with each value of `most`. With `improved`, plan each run of OC-CLIP with our changes
+        too."""
         for arm in grid(self, objects=self.trained):
             yield arm
-            if self.mended and arm.cell.model == "oc-clip":
-                mended = self.at("oc-clip", arm.cell.seed, **arm.labels, **MENDS)
-                yield mended._replace(labels={"model": MENDED} | arm.labels)
+            if self.improved and arm.cell.model == "oc-clip":
+                improved = self.at("oc-clip", arm.cell.seed, **arm.labels, **CHANGES)
+                yield improved._replace(labels={"model": IMPROVED} | arm.labels)
 
     @property
     def trained(self) -> list[tuple[int, ...]]:
@@ -78,15 +80,15 @@ class Capacity(SplitStudy):
         return [tuple(range(1, most + 1)) for most in self.most]
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Yield how many objects each model binds, accuracy by number of objects and by what captions mention, objects
-        that are hidden or share features, and all tasks."""
+        """Yield how many objects each model binds, accuracy by number of objects and of mentioned ones, by hidden
+        objects and by shared features, and all tasks."""
         tests = {f"seen_{n}": f"{n} objects" for n in self.test_objects}
         shared = {f"triplets_{t}": f"{t} triplets" for t in self.triplets}
         shown = {
             as_column(objects): f"training: {'one object' if objects[-1] == 1 else f'up to {objects[-1]} objects'}"
             for objects in self.trained
         }
-        names = {model: name_of(model) for model in records.labels("model")}
+        names = {model: model_title(model) for model in records.labels("model")}
         words = {"subset": tests | shared, "objects": shown, "model": names}
         swaps = records.where(task="swap", subset=tuple(tests))
         yield from self.answer(swaps)
@@ -117,7 +119,7 @@ class Capacity(SplitStudy):
             )
 
     def occluded(self, swaps: Records, words: Mapping[str, Mapping[str, str]]) -> Iterator[Part]:
-        """Yield a figure and a table of accuracy by how much of the exchanged objects is hidden."""
+        """Yield a figure and a table of accuracy by the hidden share of the exchanged objects."""
         from menagerie.studies.analysis.hidden import BINS, hidden_bins
 
         yield Heading("Objects that others hide", HIDDEN)
@@ -138,28 +140,29 @@ class Capacity(SplitStudy):
             says = f"binds up to {bound[-1]} objects" if bound else "doesn't bind even two objects"
             parts = ", ".join(f"{n}: {100 * its.value:.1f} [{its.bounds}]" for n, its in rising.items())
             yield Sentence(
-                f"Trained on up to {max(self.most)} objects, {name_of(model)} {says} (at least {self.enough:.0%} of "
+                f"Trained on up to {max(self.most)} objects, {model_title(model)} {says} (at least {self.enough:.0%} "
+                f"of "
                 f"swaps right). Accuracy (%, chance 50) by number of objects: {parts}."
             )
 
 
-def name_of(model: str) -> str:
-    """A model's name in sentences."""
-    return f"{title_of('oc-clip')} with our mends" if model == MENDED else title_of(model)
+def model_title(model: str) -> str:
+    """Return a model's name in sentences."""
+    return f"{title_of('oc-clip')} with our changes" if model == IMPROVED else title_of(model)
 
 
-MENDED = "oc-clip, mended"
-MENDS: dict[str, Any] = {"focus": True, "mentioned": 0.7, "attributes": 0.8}  # chosen in docs/results.md
+IMPROVED = "oc-clip, improved"
+CHANGES: dict[str, Any] = {"focus": True, "mentioned": 0.7, "attributes": 0.8}  # chosen in docs/results.md
 SAYS = """Accuracy (%) on swaps by the number of objects in an image. Captions mention at most as many objects as
 training scenes show. The panels differ in how many objects these show; the number of training images is the same.
-Dashed: the accuracy from which on a model counts as one that binds. Dotted: chance."""
-MENTIONING = """Images are the same, and so are the two textures that the false caption exchanges. Captions mention
-these two objects alone (two mentioned), as many objects as training captions do at most (swap), or all objects of the
-image (swap all). A column has no number where another one has the same captions. Chance is 50 %."""
-HIDDEN = """Accuracy (%) on swaps by how much of the two exchanged objects others hide; the more hidden one counts.
-Images of all numbers of objects together; chance is 50 %."""
+Dashed: the accuracy from which on a model counts as binding. Dotted: chance."""
+MENTIONING = """Images are the same, and so are the two textures that the false caption exchanges. Captions mention only
+these two objects (two mentioned), at most as many objects as training captions (swap), or all objects of the image
+(swap all). A column without a number has the same captions as another one. Chance is 50 %."""
+HIDDEN = """Accuracy (%) on swaps by the hidden share of the more hidden one of the two exchanged objects, over images
+with any number of objects; chance is 50 %."""
 SHARED = """Scenes of four objects. In a triplet one object has the animal of a second and the texture of a third, so
-that no single feature tells it from the others. Accuracy (%) on swaps; chance is 50."""
+that no single feature distinguishes it from the others. Accuracy (%) on swaps; chance is 50."""
 
 FIVE = ("clip", "filip-phrases", "sparo", "fdt", "oc-clip")
 PRESETS = {
@@ -171,7 +174,7 @@ PRESETS = {
         **EIGHT | {"world": "eight-textures", "recipe": Recipe(steps=3000, single_object_phase=0.25)},
         seeds=3,
         models=FIVE,
-        mended=True,
+        improved=True,
     ),
 }
 

@@ -2,18 +2,18 @@
 
     python studies/compute.py --preset smoke              # tiny world, a minute on 2 cores
     python studies/compute.py                             # laptop: 8 animals, 32 px, to 6000 steps
-    python studies/compute.py --budgets 500 1000 2000 4000 6000 16000     # goes on from there
+    python studies/compute.py --budgets 500 1000 2000 4000 6000 16000     # continues from there
     python studies/compute.py --preset long               # CLIP, one seed: pug, 64 px, 16 000 steps
     python studies/compute.py --preset wide --device cuda # towers, batches, pooling; 32 000 steps
 
-First the learning rate (and towers, and batch) is chosen: all are trained with one seed, and after each budget
-of steps the half that is better on validation goes on. The last one left is trained with all seeds, budget by
-budget, until validation stops rising (at chance it goes on, because it may not have begun to rise).
+First the learning rate (and towers, and batch) is chosen by successive halving: all are trained with one seed, and
+after each budget of steps the half that is better on validation continues. The last one is trained with all seeds and
+rising budgets, until validation stops rising (at chance it continues, because it may not have begun to rise).
 
-The rate is constant and then decays (warmup-stable-decay): a longer run goes on from where a shorter one began
-to decay. So budgets up to n steps, each twice the one before, cost 1.2 n steps; with cosines, which need a run of
-their own for every budget, they would cost 2 n. With a fifth of the steps for a decay of 1 - sqrt such runs are as
-good as cosines of their length (Hägele et al. 2024; Hu et al. 2024). Each point is a finished model.
+The rate is constant and then decays (warmup-stable-decay): a longer run continues from where a shorter one began to
+decay. So budgets up to n steps, each twice the one before, cost 1.2 n steps; cosine schedules, which need a run of
+their own for every budget, would cost 2 n. With a fifth of the steps for a decay of 1 - sqrt such runs are as good as
+cosines of their length (Hägele et al. 2024; Hu et al. 2024). Each point is a finished model.
 
 Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions in `--out`. Run again, it
 skips what is finished.
@@ -33,17 +33,17 @@ from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Rang
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.frame.adaptive import Course, halved, until_flat
+from menagerie.studies.frame.adaptive import Course, successive_halving, until_flat
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.costs import cost_of
+from menagerie.studies.frame.costs import run_cost
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import Study
 from menagerie.studies.pages.compute import parts
-from menagerie.studies.runs.command_line import only, scorer_options
+from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.data import FRACTIONS
 
 GRIDS: Mapping[str, Mapping[str, Grid]] = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
@@ -121,9 +121,9 @@ class Compute(Study):
             yield from self.course(known, split, model).arms
 
     def course(self, known: Known, split: str, model: Any) -> Course:
-        """Return the runs of a model on a split so far, and what they chose. After each budget the better half of the
-        setups goes on, with the first seed. Then the last setup is trained with rising budgets and all seeds."""
-        choosing = halved(
+        """Return the runs of a model on a split so far, and the chosen setup: by successive halving with the first
+        seed. Then that setup is trained with rising budgets and all seeds."""
+        choosing = successive_halving(
             known, self.setups, self.budgets, lambda setup, steps: self.run(split, model, setup, 0, steps)
         )
         if choosing.waiting:
@@ -141,17 +141,17 @@ class Compute(Study):
 
     def run(self, split: str, model: Any, setup: Setup, seed: int, steps: int) -> Arm:
         """Return the run of a model with a setup and a budget."""
-        return run(self, split, model, setup, seed, steps)
+        return budget_arm(self, split, model, setup, seed, steps)
 
     def alike(self, arm: Arm) -> Hashable:
-        """A key that is the same for runs whose steps cost the same."""
+        """Return a key that is the same for runs whose steps cost the same."""
         return arm.cell.model, arm.labels["split"], self.setup_of(arm)
 
     def setup_of(self, arm: Arm) -> Setup:
         return Setup(*(arm.labels[name] for name in Setup._fields))
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
-        """A key that orders the runs of a model on a split in results."""
+        """Return a sort key for the runs of a model on a split."""
         return self.setups.index(self.setup_of(arm)), arm.cell.seed, arm.labels["steps"]
 
     def recipe_of(self, setup: Setup, steps: int) -> Recipe:
@@ -161,8 +161,8 @@ class Compute(Study):
         return Recipe(**alike, **rest, single_object_phase=self.singles_steps / steps)
 
     def check(self) -> None:
-        """Raise for values out of range, for budgets that aren't in rising order, and for splits that leave no pairs by
-        which to judge runs."""
+        """Raise for values out of range, for budgets that aren't in rising order, and for splits without pairs for
+        validation or tests."""
         if not self.splits:
             raise UserError("--splits needs binding, spatial or both")
         if 0 in self.learning_rates:
@@ -174,16 +174,17 @@ class Compute(Study):
             raise UserError(f"--decay is a share of the steps between 0 and 1, got {self.decay:g}")
         if max(self.singles_steps, self.warmup) >= first - round(self.decay * first):
             raise UserError(
-                f"--singles-steps {self.singles_steps} and --warmup {self.warmup} must end before the rate of the "
+                f"--singles-steps {self.singles_steps} and --warmup {self.warmup} must end before the learning rate of "
+                f"the "
                 f"smallest of --budgets, {first}, decays"
             )
         for split, name in product(self.names, ("validation", "test_pairs")):
             if not getattr(split_of(self, split, 0), name):
-                raise UserError(f"{name} of the recipe must leave pairs by which runs are judged, got 0")
+                raise UserError(f"{name} of the recipe must be above 0, as runs are judged by these pairs")
 
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         cells = [other.cell for other, _ in records.results if self.alike(other) == self.alike(arm)]
-        return cost_of(arm.cell.trained_as, cells, records.out).columns | arm.cell.data.axes
+        return run_cost(arm.cell.trained_as, cells, records.out).columns | arm.cell.data.axes
 
     def page(self, records: Records) -> Iterator[Part]:
         courses = {
@@ -194,7 +195,7 @@ class Compute(Study):
 
 
 @cache
-def grid_of(study: Compute, split: str) -> Grid:
+def hardest_grid(study: Compute, split: str) -> Grid:
     """Return the grid of a split, reduced to its hardest cell or to the user's recipe."""
     kind = ("spatial" if study.base.relational else "binding") if study.base else choose("split", split, GRIDS)
     preset = GRIDS[kind][choose("preset of the grids", study.cell, GRIDS[kind])]
@@ -203,23 +204,25 @@ def grid_of(study: Compute, split: str) -> Grid:
     else:
         preset = replace(preset, pairs=(min(preset.pairs),), hard_negatives=(0.0,))
     alike = {name: getattr(study, name) for name in ("store", "device", "threads", "models")}
-    return replace(preset, **alike, tuned="", scorers=only(study.scorers, study.models))
+    return replace(preset, **alike, tuned="", scorers=only_models(study.scorers, study.models))
 
 
 def split_of(study: Compute, split: str, seed: int) -> SplitRecipe:
-    grid = grid_of(study, split)
-    return grid.split_of(seed, **place_of(grid))
+    grid = hardest_grid(study, split)
+    return grid.split_of(seed, **hardest_place(grid))
 
 
-def place_of(grid: Grid) -> dict[str, float]:
+def hardest_place(grid: Grid) -> dict[str, float]:
     return {name: getattr(grid, name)[0] for name in FRACTIONS}
 
 
 @cache
-def run(study: Compute, split: str, model: str, setup: Setup, seed: int, steps: int) -> Arm:
-    grid = grid_of(study, split)
+def budget_arm(study: Compute, split: str, model: str, setup: Setup, seed: int, steps: int) -> Arm:
+    grid = hardest_grid(study, split)
     varied = replace(grid, architecture=setup.architecture, recipe=study.recipe_of(setup, steps))
-    return varied.at(model, seed, **place_of(grid))._replace(labels={"split": split, **setup._asdict(), "steps": steps})
+    return varied.at(model, seed, **hardest_place(grid))._replace(
+        labels={"split": split, **setup._asdict(), "steps": steps}
+    )
 
 
 PRESETS: dict[str, Compute] = {
@@ -229,8 +232,8 @@ PRESETS: dict[str, Compute] = {
         **{"warmup": 4, "singles_steps": 6, "bar": 0.75, "patience": 1},
     ),
     "laptop": Compute(),
-    # As its best trial of `tune` on the cell of textures: towers, rate, shares. All budgets, whatever validation says:
-    # that of one seed is too uncertain to stop by.
+    # Towers, rate and shares of its best trial of `tune` on the binding cell. All budgets are trained, because
+    # validation with one seed is too uncertain to stop by.
     "long": Compute(
         **{"cell": "laptop", "models": ("clip",), "seeds": 1, "patience": 4, "learning_rates": (7.5e-4,)},
         **{"budgets": (2000, 4000, 8000, 16_000), "warmup": 390, "singles_share": 0.37, "singles_steps": 500},

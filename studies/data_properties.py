@@ -3,8 +3,8 @@
 The factors are those of Gurung, Hoffmann and Brox (GCPR 2025, "Common data properties limit object-attribute binding in
 CLIP", arXiv 2507.07985): captions that leave textures or objects out, or mention the salient object alone; more objects
 in an image; bigger batches; hard negatives. Each has two levels. All are varied together (a fractional factorial
-design), so that every run counts for every factor, and for each pair of them. The number of training images is always
-the same, and so is that of steps (or, with `--held images`, that of images seen).
+design), so that every run counts for every factor and each pair of factors. The number of training images is always the
+same, and so is that of steps (or, with `--held images`, that of images seen).
 
     python studies/data_properties.py --preset smoke                       # tiny, a minute on 2 cores
     python studies/data_properties.py                                      # laptop: 8 animals, 32 runs a seed
@@ -54,12 +54,12 @@ class DataProperties(SplitStudy):
     models: tuple[str, ...] = ("clip",)
     """Scorers by name, or FILE.py:Class of your own."""
     factors: Annotated[tuple[str, ...], WHAT, FIRST, Several(1)] = tuple(OPTIONS)
-    """What is varied; all else is as in the recipe. Without --recipe captions are complete, and images show one or two
-    objects, none of them swapped."""
+    """Factors to vary; other fields are those of the recipe. Without --recipe captions are complete, and images have
+    one or two objects and no hard negatives."""
     attributes: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.5, 1.0)
     """Probability that a caption includes the texture of an object that it mentions: two levels."""
     most: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 4)
-    """Largest number of objects in an image; each number from one to that is in equally many images. Two levels."""
+    """Largest number of objects in an image; images with each number up to that are equally many. Two levels."""
     mentioned: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.5, 1.0)
     """Probability that a caption mentions an object; one always is: two levels."""
     salient: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.0, 0.5)
@@ -69,7 +69,7 @@ class DataProperties(SplitStudy):
     hard_negatives: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.0, 0.4)
     """Share of the training images that are swaps of others, below half: two levels."""
     together: Annotated[bool, TRAINING, FIRST] = True
-    """Show the swap of an image in the same batch, where training has both."""
+    """Put an image and its swap into the same batch, if training has both."""
     held: Annotated[Literal["steps", "images"], TRAINING, FIRST] = "steps"
     """What stays the same when the batch changes: the steps, or the number of images seen (--steps times --batch)."""
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 16_000
@@ -87,7 +87,7 @@ class DataProperties(SplitStudy):
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
-            raise UserError("--split: what training shows is varied here; give a --recipe of kind multi-object")
+            raise UserError("--split can't be used, because this study varies it; give a --recipe of kind multi-object")
         super().check_given(preset)
         for name, option in OPTIONS.items():
             if name not in self.factors and getattr(self, option) != getattr(preset, option):
@@ -97,24 +97,24 @@ class DataProperties(SplitStudy):
                 )
         batch = self.recipe.batch != getattr(preset, "recipe", self.recipe).batch
         if batch and "batch" in self.factors and self.held == "steps":
-            raise UserError("--batch changes nothing, as the batch is varied; give its levels as --batches")
+            raise UserError("--batch changes nothing, because the batch is varied; give its levels as --batches")
 
     def check(self) -> None:
-        """Raise for a recipe without tests of two objects, for factors without two levels, and for levels at which no
-        training caption mentions two objects with their textures."""
+        """Raise for a recipe without tests of two objects, factors without two levels, and levels at which no training
+        caption mentions two objects with textures."""
         if not isinstance(self.recipe_given, MultiObjectRecipe) or 2 not in self.recipe_given.test_objects:
             raise UserError(
-                "--recipe must be of kind multi-object, with 2 among test_objects: that is what is measured"
+                "--recipe must be of kind multi-object, with 2 among test_objects, as tests have two objects"
             )
         for name in self.factors:
             choose("factor", name, OPTIONS)
             given = getattr(self, OPTIONS[name])
             if len(given) != 2 or given[0] > given[1]:
-                raise UserError(f"{flag(name)} must be two rising levels of {name}, got {given}")
+                raise UserError(f"{levels_flag(name)} must be two rising levels of {name}, got {given}")
         if 0 in (*self.attributes, *self.mentioned) or 1 in self.salient:
             raise UserError(
-                "with --attributes 0, --mentioned 0 or --salient 1 no caption of train mentions two objects with their "
-                "textures, as those of tests do; give levels between"
+                "with --attributes 0, --mentioned 0 or --salient 1 no training caption mentions two objects with "
+                "textures, as captions of tests do; give levels in between"
             )
 
     def plan(self, known: Known) -> Iterator[Arm]:
@@ -122,7 +122,7 @@ class DataProperties(SplitStudy):
         for seed in range(self.seeds):
             for signs in design(len(self.factors)):
                 for model in self.models:
-                    yield run(self, model, seed, signs)
+                    yield design_arm(self, model, seed, signs)
 
     def place(self, signs: Signs) -> dict[str, Any]:
         """Return the value of every factor in a run of the design. Factors that aren't varied have the recipe's
@@ -137,7 +137,9 @@ class DataProperties(SplitStudy):
             return self.recipe.steps
         images = self.recipe.steps * self.recipe.batch
         if images % batch:
-            raise UserError(f"--held images: {images} images, --steps times --batch, are no whole batches of {batch}")
+            raise UserError(
+                f"--held images: {images} images (--steps times --batch) aren't a multiple of the batch {batch}"
+            )
         return images // batch
 
     def page(self, records: Records) -> Iterator[Part]:
@@ -146,18 +148,18 @@ class DataProperties(SplitStudy):
         return parts(records, self.levels, self.enough)
 
 
-def flag(factor: str) -> str:
-    """The option of a factor's levels, as users write it."""
+def levels_flag(factor: str) -> str:
+    """Return the command-line option of a factor's levels."""
     return f"--{OPTIONS[factor].replace('_', '-')}"
 
 
 def up_to(most: int) -> tuple[int, ...]:
-    """The numbers of objects in images that show at most `most`."""
+    """Return the numbers of objects in images of up to `most` objects."""
     return tuple(range(1, most + 1))
 
 
-@cache  # a plan is asked for again after every run
-def run(study: DataProperties, model: str, seed: int, signs: Signs) -> Arm:
+@cache  # the plan is called again after every run
+def design_arm(study: DataProperties, model: str, seed: int, signs: Signs) -> Arm:
     place = study.place(signs)
     training = {"steps": study.steps_of(place["batch"])}
     training["image_negatives"] = study.recipe.image_negatives or (study.together and place["hard_negatives"] > 0)
@@ -169,7 +171,7 @@ PRESETS = {
         **SMOKE | {"world": "eight-textures", "test_scenes": 24},
         **{"factors": ("attributes", "batch"), "batches": (16, 32), "train_scenes": 240, "views": 4},
     ),
-    # Half of each batch shows one object alone, however many objects others show.
+    # Half of each batch is single-object scenes, whatever the number of objects in the others.
     "laptop": DataProperties(
         **EIGHT | {"world": "eight-textures", "recipe": replace(EIGHT["recipe"], steps=1200, singles_share=0.5)},
         **{"seeds": 3, "train_scenes": 4000},

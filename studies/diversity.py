@@ -1,9 +1,9 @@
 """Does diversity of training make a model generalise to compositions that it has never seen, and does language?
 
-Animals are shown in more or fewer of the textures (`coverage`), in equally many images and steps, and every model is
-tested on the same images, of animals in textures that no training showed them in. Three kinds of supervision share one
-image tower: captions, captions of animals alone, and classes of animals (Abbasi et al. 2024). Beside them worlds of
-other numbers of animals and textures, and more images of the same compositions (Uselis et al. 2025).
+Training has animals in more or fewer of the textures (`coverage`), with equally many images and steps. Every model is
+tested on the same images, of animals in textures that no training has on them. Three kinds of supervision have the same
+image tower: captions, captions of animals alone, and classes of animals (Abbasi et al. 2024). Further runs are in
+worlds with other numbers of animals and textures, and with more images of the same compositions (Uselis et al. 2025).
 
     python studies/diversity.py --preset smoke           # tiny, a minute on 2 cores
     python studies/diversity.py                          # laptop: 12 animals, 12 textures, 32 px, three seeds
@@ -49,16 +49,15 @@ class Diversity(SplitStudy):
     """Scorers that train on captions, and on captions of animals alone. On classes a classifier is trained, whose image
     tower has as many parameters as CLIP's."""
     supervision: Annotated[tuple[Supervision, ...], WHAT, FIRST, GROWS, Several(1)] = ("captions", "objects", "classes")
-    """What a model learns from beside images: captions with textures, captions of animals alone, or classes of
-    animals."""
+    """Supervision of training: captions with textures, captions of animals alone, or classes of animals."""
     coverage: Annotated[Axis[float], SHARE] = (0.167, 0.333, 0.5, 0.667, 0.833)
-    """Shares of the combinations of animal and texture that training shows: multiples of 1 / `classes`, below 1."""
+    """Shares of the compositions (animal and texture) in training: multiples of 1 / `classes`, below 1."""
     classes: Annotated[int, DATA, FIRST, Range(2, 1000)] = 6
-    """Number of classes of animals, and of textures. Training leaves out combinations of a class of animals with a
-    class of textures."""
+    """Number of classes of animals, and of textures. Training leaves out combinations of an animal class and a texture
+    class."""
     worlds: Annotated[tuple[str, ...], DATA, FIRST, GROWS] = ("four-textures", "eight-textures")
-    """Further worlds, of n animals and n textures, for a grid of n and k: with captions only, each animal is shown in k
-    of the n textures, for every even k below n."""
+    """Further worlds, of n animals and n textures, for a grid of n and k: with captions only, training has each animal
+    in k of the n textures, for every even k below n."""
     more_scenes: Annotated[tuple[int, ...], DATA, FIRST, SCENES, GROWS] = (12_000,)
     """Further numbers of training images, with captions at the lowest coverage."""
     objects: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(1, MOST)] = (1, 2)
@@ -74,7 +73,7 @@ class Diversity(SplitStudy):
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
-            raise UserError("--split: what training shows is varied here; give a --recipe of kind multi-object")
+            raise UserError("--split can't be used, because this study varies it; give a --recipe of kind multi-object")
         super().check_given(preset)
 
     def check(self) -> None:
@@ -82,7 +81,7 @@ class Diversity(SplitStudy):
         if CLASSIFIER in self.models:
             raise UserError(f"--models {CLASSIFIER}: classes are a --supervision of their own; give models of captions")
         if max(self.coverage) >= 1:
-            raise UserError("--coverage 1 leaves no combination unseen to test on; give shares below 1")
+            raise UserError("--coverage 1 leaves no composition unseen for tests; give shares below 1")
         for share in self.coverage:
             round_coverage(share, self.classes)
         for name in self.worlds:
@@ -107,26 +106,25 @@ class Diversity(SplitStudy):
                     yield self.run(model, seed, "captions", min(self.coverage), images, self.world, self.classes)
 
     def run(self, model: str, seed: int, supervision: str, share: float, images: int, world: str, classes: int) -> Arm:
-        """The training run with these settings, under the labels that all runs of the study have."""
+        """Return the training run with these settings, and with the labels of all runs of the study."""
         names = load_world(world)
         fields: dict[str, Any] = {"coverage": share, "classes": classes, "world": world, "train_scenes": images}
         fields["attributes"] = float(supervision == "captions")
-        told = {"animals": names.animals} if supervision == "classes" else {}
-        arm = self.at(model, seed, **fields, **told)
+        options = {"animals": names.animals} if supervision == "classes" else {}
+        arm = self.at(model, seed, **fields, **options)
         labels = {"supervision": self.name_of(supervision, model), "world": world, "coverage": share, "images": images}
         shown = round_coverage(share, classes) * sides(names)[1] / classes
         return arm._replace(labels=labels | {"values": min(sides(names)), "combinations": round(shown, 2)})
 
     def name_of(self, supervision: str, model: str) -> str:
-        """A supervision's name in tables, with the model's name if several models train on captions."""
+        """Return a supervision's name in tables, with the model's name if several models train on captions."""
         return supervision if supervision == "classes" or len(self.models) == 1 else f"{supervision}, {model}"
 
     def measurements(self, arm: Arm) -> Sequence[Recognition]:
         return (self.recognition(arm),)
 
     def recognition(self, arm: Arm) -> Recognition:
-        """The measure of a run: which animals its model recognises, and with which textures if its captions name
-        textures."""
+        """Return the measure of a run: recognition of animals, and of textures if its captions have them."""
         return Recognition(textures=str(arm.labels["supervision"]).startswith("captions"))
 
     def page(self, records: Records) -> Iterable[Part]:
@@ -136,7 +134,7 @@ class Diversity(SplitStudy):
 
 
 def sides(world: World) -> tuple[int, int]:
-    """The numbers of animals and of textures."""
+    """Return the numbers of animals and of textures."""
     return len(world.animals), len(world.textures)
 
 

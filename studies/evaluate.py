@@ -1,4 +1,4 @@
-"""How do models do on splits that they weren't trained on? Scores any models on any splits, and trains nothing.
+"""How do models perform on splits that they weren't trained on? Scores any models on any splits, without training.
 
     python studies/evaluate.py runs/binding_grid-laptop ViT-B-16/openai --splits binding spatial
     python studies/evaluate.py ViT-B-16/weights.safetensors path/to/siglip --splits mine.toml split.h5
@@ -7,11 +7,11 @@
 
 A model is a run (all its cells), a cell, a checkpoint, an open_clip model (without weights: random), a folder of
 Hugging Face's CLIP, SigLIP or image-text-to-text (or hf:NAME), a chat model with images (chat:URL#MODEL;
-docs/judges.md), or a class of your own. A split is a file, also a packed one, a recipe of
-`menagerie recipes`, a TOML file, or a frozen benchmark (docs/benchmarks.md), of which a card is written. What a
-model's training had of a split is counted, and such records are in no number that is called unseen. Ends with
-`report.html`, `results.csv`, `results.tex`, `cells.jsonl` and per-record predictions in `--out`. Run again, it skips
-what is finished: also with further models and splits.
+docs/judges.md), or a class of your own. A split is a file, also a packed one, a recipe of `menagerie recipes`, a TOML
+file, or a frozen benchmark (docs/benchmarks.md), of which a card is written. Records that a model's training had are
+counted, and left out of numbers that are called unseen. Ends with `report.html`, `results.csv`, `results.tex`,
+`cells.jsonl` and per-record predictions in `--out`. Run again, also with further models and splits, it skips what is
+finished.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evaluate(ScoringStudy):
-    """Evaluation of models as they are"""
+    """Evaluation of given models"""
 
     on: ClassVar[str] = "split"
     written_by: ClassVar[str] = "menagerie.studies.scoring.splits"
@@ -72,7 +72,7 @@ class Evaluate(ScoringStudy):
         tuple(self.tested)
 
     def prepare(self, out: Path) -> "Evaluate":
-        """Render what atlases lack for the recipes' scenes, and write the split files."""
+        """Render missing atlas entries of the recipes' scenes, and write the split files."""
         from menagerie.studies.scoring.frozen import make_if_frozen
         from menagerie.studies.scoring.splits import render_split
 
@@ -100,9 +100,9 @@ class Evaluate(ScoringStudy):
         super().forecast()
         for name, recipe in self.recipes.items():
             scenes = len(recipe.with_counterfactuals(self.planned[name]))
-            print(f"{name}, {scenes} scenes of {recipe.world}: what the atlas lacks of them is rendered first")
+            print(f"{name}, {scenes} scenes of {recipe.world}: missing atlas entries are rendered first")
             if recipe.least_visible:
-                print(f"{name}: at most, as scenes in which too little of an object shows are left out")
+                print(f"{name}: at most, because scenes in which an object is too hidden are left out")
         return True
 
     @cached_property
@@ -113,7 +113,7 @@ class Evaluate(ScoringStudy):
         return {name: planned_scenes(name, recipe) for name, recipe in self.recipes.items()}
 
     def sizes(self) -> "Iterator[tuple[int, int]]":
-        """Yield the numbers of images and questions of each piece, also of recipes, which needn't be rendered."""
+        """Yield the numbers of images and questions of each piece, also of recipes that aren't rendered yet."""
         from menagerie.studies.scoring.judged import questions_to
         from menagerie.studies.scoring.piece import count_images
         from menagerie.studies.scoring.planned import planned_tests

@@ -1,16 +1,15 @@
 """The geometry of embeddings: does it predict which cells bind unseen pairs, and which conditions on an ideal CLIP
 hold?
 
-A measure that sees no image and no accuracy was named beforehand: the binding share of the text's embedding, which is
-the part of the variance between captions that says what belongs to what. Models are trained at many places of a binding
-grid. On cells that played no part in the choice of the measure, its rank correlation with accuracy on unseen pairs is
-tested, beside those of three others. Also tested are the conditions that Kang et al. 2025 (Is CLIP ideal?) demand of a
-space of embeddings: in which share of scenes do they hold, one by one and together, in scorers with one vector or
-without?
+A measure that depends on no image and no accuracy was chosen beforehand: the binding share of text embeddings, the part
+of the variance between captions that encodes which attribute belongs to which object. Models are trained at many places
+of a binding grid. On cells that weren't used to choose the measure, its rank correlation with accuracy on unseen pairs
+is tested, besides those of three others. Also tested are the conditions of Kang et al. 2025 (Is CLIP ideal?) on a space
+of embeddings: in which share of scenes do they hold, one by one and together, for scorers with one vector and others?
 
     python studies/geometry.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/geometry.py                     # laptop: 8 animals, 32 px, three seeds
-    python studies/geometry.py --preset spatial    # captions that state places: the condition on places
+    python studies/geometry.py --preset spatial    # captions with relations: the condition on places
 
 Ends with `report.html`, `geometry.csv`, `conditions.csv`, `results.csv`, `cells.jsonl` and per-record predictions in
 `--out`.
@@ -58,7 +57,7 @@ class Geometry(SplitStudy):
     hard_negatives: Annotated[Axis[float], SHARE] = (0.0, 1.0)
     """Fractions of these pairs that have hard negatives too."""
     once: Annotated[tuple[str, ...], WHAT, GROWS, Several()] = ()
-    """Models among --models that are trained only at the first place, for the conditions."""
+    """Models among --models that are trained only at the first place, to test the conditions."""
     negated: Annotated[float, DATA, SHARE] = 0.0
     """Probability that a training caption also negates an absent object. All models get such runs at the first place,
     beside the grid; 0: no such runs, and no results on negation."""
@@ -69,29 +68,30 @@ class Geometry(SplitStudy):
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
-            raise UserError("--split: embeddings are of a probe set of the world of a --recipe; leave it out")
+            raise UserError("--split can't be used, because the probe set needs the world of a --recipe; leave it out")
         super().check_given(preset)
         odd = [model for model in self.once if model not in self.models]
         if odd and self.once != getattr(preset, "once", ()):
             raise UserError(f"--once {odd[0]} is not among --models; add it there, or leave it out")
 
     def check(self) -> None:
-        """Raise for a probe set of too few animals or textures, and for `negated` if captions can't negate."""
+        """Raise for a probe set with too few animals or textures, and for `negated` if captions can't have negation."""
         from menagerie.envs.worlds import load_world
 
         super().check()
         if len(found := chosen(self.probe_set, load_world(self.world))[0]) < FEWEST:
             raise UserError(
-                f"conditions compare two animals with two absent ones: a probe set needs {FEWEST} animals, and has "
+                f"a probe set needs {FEWEST} animals, because conditions compare two animals with two absent ones; it "
+                f"has "
                 f"{len(found)}: {', '.join(found)}"
             )
         if self.negated and not self.negates:
-            raise UserError(f"--negated: captions of {self.kind} splits can't negate; leave it out")
+            raise UserError(f"--negated: captions of {self.kind} splits have no negation; leave it out")
 
     @property
     def probe_set(self) -> ProbeRecipe:
-        """The scenes on which embeddings are measured. Their captions use the template of training, unless that states
-        a relation, which captions of probe sets never do."""
+        """The scenes on which embeddings are measured. Their captions have the template of training, unless that states
+        a relation, which captions of probe sets can't."""
         template = self.template or self.recipe_given.template
         given = {} if template_of({"template": template}).relation else {"template": template}
         return ProbeRecipe(world=self.world, animals=self.probe_animals, textures=self.probe_textures, **given)
@@ -120,18 +120,18 @@ class Geometry(SplitStudy):
 
     @property
     def first_place(self) -> dict[str, Any]:
-        """Where all scorers are compared: the first place of the grid, with captions that negate if there are any."""
+        """The place at which all scorers are compared: the first one of the grid, with negation if there is any."""
         place = {"pairs": self.pairs[0], "hard_negatives": self.hard_negatives[0]}
         return place | ({"negated": self.negated} if self.negated else {})
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Plan every model at every place, except models in `once`. Then, at the first place, plan all models with
-        captions that negate, or the models in `once` if no captions negate."""
+        """Plan every model at every place, except models in `once`. Then plan at the first place all models with
+        negation or, without negation, the models in `once`."""
         plain = {"negated": 0.0} if self.negated else {}
-        gridded = [model for model in self.models if model not in self.once]
+        everywhere = [model for model in self.models if model not in self.once]
         for seed in range(self.seeds):
             for pairs, hard in product(self.pairs, self.hard_negatives):
-                for model in gridded:
+                for model in everywhere:
                     yield self.at(model, seed, pairs=pairs, hard_negatives=hard, **plain)
         for seed in range(self.seeds):
             for model in self.models if self.negated else self.once:

@@ -1,4 +1,5 @@
-"""Left and right: CLIP is said to learn them from one-dimensional images, and doesn't from ours. Where does it break?
+"""Left and right: CLIP is reported to learn them from one-dimensional images, but doesn't from ours. Where does it
+break?
 
 Yamamoto, Noguchi and Tanizawa (ICML 2026, arXiv 2601.12809) train a one-layer CLIP on images of ten positions in a row,
 each a label or empty, and find left and right learnt for pairs of labels that were never shown together. This study
@@ -23,7 +24,7 @@ from menagerie.envs.core.validation import Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SEEN, TESTED, SpatialRecipe, subset_name
 from menagerie.models.recipe import Recipe
-from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, changes, met
+from menagerie.studies.analysis.left_right import BESIDE, FIRST, PATH, REMEDIES, RUNGS, opposite_share, rung_fields
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
@@ -55,7 +56,7 @@ class LeftRight(SplitStudy):
         relations=(RELATION,), pairs=0.9, hard_negatives=1.0, test_pairs=0.2, seen_order=True, mention_order="slots"
     )
 
-    rungs: Axis[str] = (*PATH, *BESIDE, *MENDS)
+    rungs: Axis[str] = (*PATH, *BESIDE, *REMEDIES)
     """Rungs by name: those of the path, variants of its first rung, and remedies for "our rates"."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.75
     """Accuracy on unseen pairs below which left and right count as not learnt."""
@@ -72,31 +73,33 @@ class LeftRight(SplitStudy):
         for seed in range(self.seeds):
             for rung in self.rungs:
                 for model in self.models:
-                    yield self.at(model, seed, **changes(rung))._replace(labels={"rung": rung})
+                    yield self.at(model, seed, **rung_fields(rung))._replace(labels={"rung": rung})
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield where the path breaks, a figure of unseen pairs, a table for each group of rungs, and the claims."""
-        from menagerie.studies.frame.claims import claims
+        from menagerie.studies.frame.claims import claims_section
 
         swaps = records.where(task="swap")
         levels = swaps.where(subset=UNSEEN_PAIRS).estimates(("model", "rung"))
         for model in self.models:
             yield Sentence(self.answer(title_of(model), {rung: its for (m, rung), its in levels.items() if m == model}))
-        unseen = swaps.where(lambda arm: arm.labels["rung"] in (*PATH, *MENDS), subset=UNSEEN_PAIRS)
+        unseen = swaps.where(lambda arm: arm.labels["rung"] in (*PATH, *REMEDIES), subset=UNSEEN_PAIRS)
         yield Bars("unseen-pairs", unseen, rows=("rung",), panels=("model",), dots=True, says=FIGURE_SAYS)
         for name, rungs, title, text in TABLES:
             if chosen := tuple(rung for rung in rungs if rung in self.rungs):
                 yield Heading(title, text)
                 yield self.table(name, swaps, chosen)
-        yield from claims(self.verdicts(swaps), "points above 90 %, or above the other rung", CLAIMS)
+        yield from claims_section(self.verdicts(swaps), "points above 90 %, or above the other rung", CLAIMS)
 
     def table(self, name: str, swaps: Records, rungs: tuple[str, ...]) -> Table:
         """Return a table of rungs: accuracy on orders that training shows, on other orders and on unseen pairs; what
         each rung changes; and how often a batch has the opposite caption."""
-        cells = {(m, rung): self.at(m, 0, **changes(rung)).cell for m in self.models for rung in rungs}
+        cells = {(m, rung): self.at(m, 0, **rung_fields(rung)).cell for m in self.models for rung in rungs}
         beside = {
             "changes": {key: RUNGS[key[1]].says for key in cells},
-            "opposite in the batch": {k: f"{met(cell.data.recipe, cell.recipe):.1%}" for k, cell in cells.items()},
+            "opposite in the batch": {
+                k: f"{opposite_share(cell.data.recipe, cell.recipe):.1%}" for k, cell in cells.items()
+            },
         }
         found = swaps.where(subset=tuple(TESTS), rung=rungs)
         return Table(name, found, ("model", "rung"), intervals=True, beside=beside, words={"subset": TESTS})
@@ -113,32 +116,34 @@ class LeftRight(SplitStudy):
             for before, rung in pairwise(path)
             if learnt[rung] != learnt[before]
         ]
-        verb = "tells" if learnt[path[0]] else "doesn't tell"
-        start = f"{model} {verb} left from right in unseen pairs at {said[path[0]]}"
+        verb = "distinguishes" if learnt[path[0]] else "doesn't distinguish"
+        start = f"{model} {verb} left and right in unseen pairs at {said[path[0]]}"
         stays = [f"stays so up to {said[path[-1]]}"] if len(path) > 1 else []
         return "; it ".join([start, *(parts or stays)]) + "."
 
     def verdicts(self, swaps: Records) -> "list[Verdict]":
         """Judge what the paper claims of CLIP: at least 0.9 on unseen pairs, and less with fewer labels or one order of
         each pair."""
-        from menagerie.studies.frame.claims import points_above, verdict
-        from menagerie.studies.frame.estimate import compared
+        from menagerie.studies.frame.claims import make_verdict, points_above
+        from menagerie.studies.frame.estimate import compare_groups
 
         unseen = swaps.where(subset=UNSEEN_PAIRS)
         points = {rung: unseen.where(model="clip", rung=rung).points for rung in (FIRST, *FEWER)}
         if not len(points[FIRST]):
             return []
         level = unseen.where(model="clip", rung=FIRST).estimates(("model",))["clip",]
-        gaps = {rung: compared(points[rung], points[FIRST])[2] if len(points[rung]) else None for rung in FEWER}
-        first = verdict(
+        gaps = {rung: compare_groups(points[rung], points[FIRST])[2] if len(points[rung]) else None for rung in FEWER}
+        first = make_verdict(
             f"at least {CLAIMED:.0%} of unseen pairs right", FIRST, "unseen pairs", points_above(level, CLAIMED), 1
         )
-        others = (verdict(text, f"{FIRST}, not {rung}", "unseen pairs", gaps[rung], 1) for rung, text in FEWER.items())
+        others = (
+            make_verdict(text, f"{FIRST}, not {rung}", "unseen pairs", gaps[rung], 1) for rung, text in FEWER.items()
+        )
         return [first, *others]
 
 
 FIGURE_SAYS = """Accuracy (%) on pairs that training never shows together: the path from one-dimensional images to ours,
-then what may mend the last of our rates. Chance is 50."""
+then possible remedies for “our rates”. Chance is 50."""
 PATH_SAYS = """Each rung is the one above it with one change more. Accuracy (%) on swaps: the caption against the same
 with its two objects exchanged; chance is 50. A model that fails on the orders of training hasn't fitted them. “Opposite
 in the batch”: the share of images of pairs whose batch has the caption with the two objects exchanged. All other
@@ -146,7 +151,7 @@ captions name other objects."""
 TABLES = (
     ("path", PATH, "From their setting to ours", PATH_SAYS),
     ("changes", BESIDE, "Changes of their setting", f"Each rung is “{FIRST}” with one change."),
-    ("mends", MENDS, "What may mend ours", "Each rung is “our rates” with one change."),
+    ("remedies", REMEDIES, "Remedies", "Each rung is “our rates” with one change."),
 )
 CLAIMS = """Yamamoto, Noguchi and Tanizawa (ICML 2026) train on images of ten positions as here, with towers of one
 layer. Sizes, steps and captions are ours: at this rung captions always name the left object first."""

@@ -12,11 +12,11 @@ The eight combinations of three factors, each on the same towers (CLIP's own) wi
     python studies/loss_or_architecture.py --preset negatives  # what the number of negatives does
     python studies/loss_or_architecture.py --learning-rates 5e-4 1e-3 2e-3 # each combination's best on validation
 
-Contrastive and late is `filip` (pooled: CLIP), contrastive and early `fusion`, generative `captioner`. Contrastive ones
-compare with equally many texts and images (--negatives). Training is that of `compute`: half of the learning rates are
-dropped after each budget, and budgets rise until validation stops rising, so that slow learners get more steps. Equal
-budgets show equally many images; --equal-operations adds runs with as many operations as CLIP's. A generative
-combination is scored again with the prior of texts subtracted (--alphas), without training.
+Contrastive and late is `filip` (pooled: CLIP), contrastive and early `fusion`, generative `captioner`. Contrastive
+combinations have equally many negatives (--negatives). Training is that of `compute`: successive halving of learning
+rates, then rising budgets until validation stops rising, so that slow learners get more steps. Equal budgets have
+equally many images; --equal-operations adds runs with as many operations as CLIP's. A generative combination is also
+scored with the prior of texts subtracted (--alphas), without training.
 
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`. Run again, it skips
 what is finished.
@@ -34,7 +34,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, STEPS, Range
 from menagerie.models.registry import spec_of
-from menagerie.studies.compute import Compute, Setup, grid_of, place_of, split_of
+from menagerie.studies.compute import Compute, Setup, hardest_grid, hardest_place, split_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import step_flops
@@ -54,13 +54,13 @@ ALL = tuple("-".join(levels) for levels in product(*LEVELS.values()))
 
 
 class Kind(NamedTuple):
-    """A combination of levels, and how many negatives it is trained with."""
+    """A combination of levels, and its number of negatives in training."""
 
     loss: str
     fusion: str
     tokens: str
     negatives: int
-    """0 where the loss takes none."""
+    """0 if the loss has none."""
 
     @property
     def model(self) -> str:
@@ -70,7 +70,7 @@ class Kind(NamedTuple):
         return "filip" if self.fusion == "late" else "fusion"
 
     def options(self, batch: int, alpha: float) -> dict[str, Any]:
-        """The options with which the scorer `model` becomes this combination."""
+        """Return the options with which the scorer `model` becomes this combination."""
         if self.loss == "generative":
             fixed = {"null_share": 0.0, "parallel": 0.0, "prior": "images"}
             return {"fusion": self.fusion, "tokens": self.tokens, "alpha": alpha, **fixed}
@@ -94,14 +94,14 @@ class LossOrArchitecture(Compute):
     """Weights of log P(text), over 32 training images, that is subtracted from generative scores: 0 the likelihood, 1
     the pointwise mutual information."""
     equal_operations: Annotated[tuple[int, ...], WHAT, FIRST, GROWS, STEPS] = ()
-    """Budgets of operations, as steps of CLIP: every combination gets a further run of as many steps as the operations
-    pay for. There is none where they are too few to end the first phase and the warm-up before the rate decays."""
+    """Budgets of operations, as steps of CLIP: every combination gets a further run with that many operations, unless
+    its steps are too few to end the first phase and the warm-up before the rate decays."""
     fused_device: Annotated[str, PLACE, FIRST] = ""
-    """Device (cpu or cuda) of contrastive combinations with early fusion, which read every image with every negative;
-    empty takes --device."""
+    """Device (cpu or cuda) of contrastive combinations with early fusion, which are the most expensive; empty takes
+    --device."""
 
     def check_given(self, preset: AnyStudy) -> None:
-        """Raise for given options of models that `combinations` decide."""
+        """Raise for given options of models that combinations set."""
         super().check_given(preset)
         for kind in self.kinds:
             spec = spec_of(kind.model)
@@ -109,7 +109,7 @@ class LossOrArchitecture(Compute):
             for name in kind.options(min(self.batches), 0.0):
                 if getattr(mine, name) != getattr(its, name):
                     option = f"--{spec.name}.{name.replace('_', '-')}"
-                    raise UserError(f"{option} is decided by --combinations, --negatives and --alphas; leave it out")
+                    raise UserError(f"{option} is set by --combinations, --negatives and --alphas; leave it out")
 
     def check(self) -> None:
         super().check()
@@ -131,14 +131,14 @@ class LossOrArchitecture(Compute):
         """Plan each combination on each split. A generative one is scored with priors too, once its weights exist."""
         for split, kind in product(self.names, self.kinds):
             course = self.course(known, split, kind)
-            for arm in {arm.id: arm for arm in (*course.arms, *self.equally_dear(split, kind, course.chosen))}.values():
+            for arm in {arm.id: arm for arm in (*course.arms, *self.equal_runs(split, kind, course.chosen))}.values():
                 yield arm
                 if kind.loss == "generative" and known.over(arm) and not known.diverged(arm):
                     at = kind, self.setup_of(arm), arm.cell.seed, arm.labels["steps"]
-                    yield from (run(self, split, *at, alpha) for alpha in self.alphas if alpha)
+                    yield from (combination_arm(self, split, *at, alpha) for alpha in self.alphas if alpha)
 
-    def equally_dear(self, split: str, kind: Kind, setup: Setup | None) -> list[Arm]:
-        """The runs in which a combination takes as many operations as CLIP takes in `equal_operations` steps."""
+    def equal_runs(self, split: str, kind: Kind, setup: Setup | None) -> list[Arm]:
+        """Return the runs in which a combination has as many operations as CLIP in `equal_operations` steps."""
         steps = [self.steps_for(split, kind, setup, each) for each in self.equal_operations] if setup else []
         return [self.run(split, kind, setup, seed, each) for each in filter(None, steps) for seed in range(self.seeds)]
 
@@ -146,15 +146,17 @@ class LossOrArchitecture(Compute):
         return steps_for(self, split, kind, setup, budget)
 
     def run(self, split: str, model: Kind, setup: Setup, seed: int, steps: int) -> Arm:
-        return run(self, split, model, setup, seed, steps)
+        return combination_arm(self, split, model, setup, seed, steps)
 
     def alike(self, arm: Arm) -> Hashable:
         return (*super().alike(arm), *(arm.labels[name] for name in (*LEVELS, "negatives")))
 
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         kind = Kind(*(arm.labels[name] for name in Kind._fields))
-        first = run(self, arm.labels["split"], kind, self.setup_of(arm), 0, arm.labels["steps"])
-        return super().measures(arm._replace(cell=first.cell), records)  # of one seed, as counting takes seconds
+        first = combination_arm(self, arm.labels["split"], kind, self.setup_of(arm), 0, arm.labels["steps"])
+        return super().measures(
+            arm._replace(cell=first.cell), records
+        )  # of the first seed, because counting takes seconds
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
         return arm.labels["steps"], self.setups.index(self.setup_of(arm)), arm.cell.seed
@@ -168,10 +170,10 @@ class LossOrArchitecture(Compute):
 
 
 @cache
-def run(
+def combination_arm(
     study: LossOrArchitecture, split: str, kind: Kind, setup: Setup, seed: int, steps: int, alpha: float = 0.0
 ) -> Arm:
-    grid = grid_of(study, split)
+    grid = hardest_grid(study, split)
     fused = kind.model == "fusion" and study.fused_device
     varied = replace(
         grid,
@@ -179,17 +181,17 @@ def run(
         recipe=study.recipe_of(setup, steps),
         device=study.fused_device if fused else study.device,
     )
-    arm = varied.at(kind.model, seed, **place_of(grid), **kind.options(setup.batch, alpha))
+    arm = varied.at(kind.model, seed, **hardest_place(grid), **kind.options(setup.batch, alpha))
     labels = {"split": split, **kind._asdict(), "alpha": alpha, **setup._asdict(), "steps": steps}
     return arm._replace(labels=labels)
 
 
 @cache
 def steps_for(study: LossOrArchitecture, split: str, kind: Kind, setup: Setup, budget: int) -> int | None:
-    """How many steps of a combination take as many operations as `budget` steps of CLIP; None for too few steps to
-    train."""
+    """Return how many steps of a combination have as many operations as `budget` steps of CLIP; None if these are too
+    few."""
     clip = Kind("contrastive", "late", "pooled", min(setup.batch - 1, max(study.negatives)))
-    own, its = (step_flops(run(study, split, each, setup, 0, budget).cell) for each in (kind, clip))
+    own, its = (step_flops(combination_arm(study, split, each, setup, 0, budget).cell) for each in (kind, clip))
     first = study.singles_steps
     steps = first + round((first * (its[0] - own[0]) + (budget - first) * its[1]) / own[1])
     enough = steps - round(study.decay * steps) > max(first, study.warmup)

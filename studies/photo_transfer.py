@@ -1,19 +1,19 @@
-"""Synthetic first, then real: what does training in a rendered world buy on photographs?
+"""Synthetic first, then real: how much does training on rendered scenes help on photographs?
 
-Animals cut out of photographs stand in the places and relations of the synthetic world, so that what an image
-shows is known exactly. Four questions, each with a figure: (zero-shot) how well are models that were trained on
-rendered animals on photographed ones, and is the gap one of recognition or of binding? (fine-tuning) what do a few
-photographs give, from scratch and after synthetic training? (worth) how many real images reach an accuracy, with and
-without it? (factors) what in the synthetic world helps?
+Animals cut out of photographs are composed into scenes of the synthetic world, so that the content of an image is known
+exactly. Four questions, each with a figure: (zero-shot) how well do models that were trained on rendered animals work
+on photographed ones, and is the gap one of recognition or of binding? (fine-tuning) how much do a few photographs help,
+from scratch and after synthetic training? (worth) how many real images reach an accuracy, with and without synthetic
+training? (factors) what in the synthetic world helps?
 
     python studies/photo_transfer.py --preset smoke      # rendered cut-outs, under 90 seconds
     python studies/photo_transfer.py                     # Debian's tuxpaint-stamps-default
     python studies/photo_transfer.py --package stamps    # unpacked: dpkg-deb -x FILE.deb stamps
     python studies/photo_transfer.py --photos mine       # menagerie photos mine --cutouts ...
 
-Before anything is trained, SHA-256 of the files shows that no photograph of a test is in a training set. Ends with
-`report.html`, `results.csv`, a table for each question and per-record predictions in `--out`. Run again, it skips what
-is finished: also with further parts, models, numbers of photographs or of images.
+Before training, SHA-256 of the files proves that no photograph of a test is in a training set. Ends with `report.html`,
+`results.csv`, a table for each question and per-record predictions in `--out`. Run again, also with further parts,
+models, numbers of photographs or of images, it skips what is finished.
 """
 
 from collections.abc import Iterable
@@ -50,12 +50,12 @@ class PhotoTransfer(SplitStudy):
     world: str = "pug"
     """Built-in world of the rendered animals."""
     photos: Annotated[Path | None, DATA, FIRST, GROWS] = None
-    """Folder that `menagerie photos` wrote; empty: --package is used."""
+    """Folder written by `menagerie photos`; empty takes --package."""
     package: Annotated[Path | None, DATA, FIRST, GROWS] = None
     """Folder where the package tuxpaint-stamps-default was unpacked; empty takes the installed one."""
     rehearsal: Annotated[bool, DATA] = False
-    """Without --photos and --package, cut-outs of rendered animals take the place of photographs, to try the study: the
-    numbers mean nothing."""
+    """Without --photos and --package, replace photographs by cut-outs of rendered animals, to try the study; its
+    numbers then mean nothing."""
     backgrounds: Annotated[Path | None, DATA, GROWS] = None
     """Folder of photographs of scenery for the factor `backgrounds`, as in `menagerie photos`."""
     parts: Annotated[Axis[Part], WHAT] = PARTS
@@ -69,21 +69,21 @@ class PhotoTransfer(SplitStudy):
     targets: Annotated[tuple[float, ...], WHAT, GROWS] = (0.7, 0.8, 0.9)
     """Accuracies to be reached, above chance, 0.5."""
     factors: Annotated[tuple[Factor, ...], WHAT, GROWS] = FACTORS
-    """What is changed in the synthetic world: views, textures, augmentation, backgrounds, vocabulary."""
+    """Changes of the synthetic world: views, textures, augmentation, backgrounds, vocabulary."""
     factor_models: Annotated[tuple[str, ...], WHAT, GROWS] = ()
-    """Models among --models that are trained with each factor; none takes the last one."""
+    """Models among --models that are trained with each factor; empty takes the last model."""
     tuning_steps: Annotated[int, TRAINING, Range(1, 1_000_000)] = 150
-    """Steps on photographs after synthetic training; from scratch all of --steps are on photographs."""
+    """Steps on photographs after synthetic training; from scratch there are --steps."""
     tuning_rate: Annotated[float, TRAINING, Range(0.001, 10.0)] = 0.3
     """Peak learning rate after synthetic training, as a share of that from scratch."""
     spatial_views: Annotated[int, DATA, Range(1, 10_000)] = 2
     """Views of each synthetic training scene of the spatial split, which has many more scenes."""
     test_pairs: Annotated[float, DATA, SHARE] = 0.2
-    """Share of all animal pairs that training never shows: the test."""
+    """Share of all animal pairs that are only in tests."""
     tuning_test_pairs: Annotated[float, DATA, SHARE] = 0.4
     """The same share among the few animals that have several photographs."""
     validation: Annotated[float, DATA, SHARE] = 0.1
-    """Share of all pairs kept for validation curves, which select nothing."""
+    """Share of all pairs for validation curves, which select nothing."""
     pairs: Annotated[float, DATA, SHARE] = 0.5
     """Fraction of the trainable animal pairs in training."""
     hard_negatives: Annotated[float, DATA, SHARE] = 0.0
@@ -99,7 +99,7 @@ class PhotoTransfer(SplitStudy):
 
     @property
     def rehearsed(self) -> bool:
-        """Whether rendered animals take the place of photographs."""
+        """Whether rendered animals replace photographs."""
         return self.rehearsal and not self.photos and not self.package
 
     def prepare(self, out: Path) -> "PhotoTransfer":
@@ -141,7 +141,7 @@ class PhotoTransfer(SplitStudy):
 
     def check_given(self, preset: "PhotoTransfer") -> None:
         if self.base or self.split:
-            raise UserError("--recipe and --split: photographs and rendered animals have splits of this study's own")
+            raise UserError("--recipe and --split can't be used, because this study has its own splits; leave them out")
         super().check_given(preset)
 
     def check(self) -> None:
@@ -156,9 +156,9 @@ class PhotoTransfer(SplitStudy):
         if not all(0.5 < target <= 1 for target in self.targets):
             raise UserError(f"--targets are above chance, 0.5, and at most 1; got {self.targets}")
         if self.backgrounds and not self.backgrounds.is_dir():
-            raise UserError(f"--backgrounds {self.backgrounds} is no folder; give one with photographs of scenery")
+            raise UserError(f"--backgrounds {self.backgrounds} is not a folder; give one with photographs of scenery")
         if self.photos and self.package:
-            raise UserError("--photos takes the place of --package; leave one of them out")
+            raise UserError("--photos replaces --package; leave one of them out")
 
 
 PRESETS: dict[str, PhotoTransfer] = {

@@ -1,16 +1,16 @@
 """Inside the embeddings: how much binding does each layer hold?
 
-A failed swap doesn't say whether binding was lost in the image's embedding, in the text's, or between them. Models are
-trained as in a binding grid. Then probes read each of their layers, in views that no training used: how much does the
-layer hold of exactly one bit, which animal has which texture?
+A wrong swap doesn't say whether binding was lost in the image's embedding, in the text's, or in their comparison.
+Models are trained as in a binding grid. Then each of their layers is probed, in views that aren't in training: how much
+information does the layer have on exactly one bit, which animal has which texture?
 
     python studies/probes.py --preset smoke            # tiny, under 90 seconds on 2 cores
     python studies/probes.py                           # laptop: 8 animals, 32 px, three seeds
     python studies/probes.py --preset pug              # 12 animals, 64 px, five seeds
     python studies/probes.py --keep-states 0 200 1000  # and over training
-    python studies/probes.py runs/mine ViT-B-32/openai # models as they are: nothing is trained
+    python studies/probes.py runs/mine ViT-B-32/openai # given models, without training
 
-Models that are named first are probed as they are: runs (all their cells), cells, checkpoints, open_clip models
+Models that are named first are probed without training: runs (all their cells), cells, checkpoints, open_clip models
 (without weights: random), folders of Hugging Face's CLIP or SigLIP (or hf:NAME), classes of your own. Their options:
 `--preset models --help`.
 
@@ -61,11 +61,11 @@ class Probes(SplitStudy):
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
-            raise UserError("--split: probes are of the world of a --recipe; leave it out")
+            raise UserError("--split can't be used, because the probe set needs the world of a --recipe; leave it out")
         super().check_given(preset)
 
     def check(self) -> None:
-        """Raise for animals and textures that can't make up a probe set."""
+        """Raise for animals and textures of which no probe set can be made."""
         from menagerie.envs.worlds import load_world
 
         super().check()
@@ -73,7 +73,7 @@ class Probes(SplitStudy):
 
     @property
     def probe_set(self) -> ProbeRecipe:
-        """The scenes on which layers are read."""
+        """The scenes on which layers are probed."""
         return ProbeRecipe(world=self.world, animals=self.probe_animals, textures=self.probe_textures)
 
     @property
@@ -114,13 +114,10 @@ def names_models(arguments: Sequence[str]) -> bool:
     return bool(arguments) and not arguments[0].startswith("-")
 
 
-AS_THEY_ARE = "models"
+GIVEN_MODELS = "models"
 FIVE = ("clip", "filip-phrases", "sparo", "fdt", "oc-clip")
 PRESETS: dict[str, AnyStudy] = {
-    "smoke": Probes(
-        **SMOKE,
-        **{"pairs": (0.5,), "views": 4, "keep_states": (0, 30)},
-    ),
+    "smoke": Probes(**SMOKE, **{"pairs": (0.5,), "views": 4, "keep_states": (0, 30)}),
     "laptop": Probes(
         **BREADTH | {"models": FIVE, "keep_states": (0, 125, 250, 500, 750)},
         **{"tuned": "breadth", "pairs": (0.25,), "base": BindingRecipe(**APART)},
@@ -132,8 +129,8 @@ PRESETS: dict[str, AnyStudy] = {
             *("bear", "crocodile", "armadillo", "cat", "gecko", "crow"),
         ),
     ),
-    AS_THEY_ARE: ProbeModels(),
+    GIVEN_MODELS: ProbeModels(),
 }
 
 if __name__ == "__main__":
-    main(PRESETS, AS_THEY_ARE if names_models(sys.argv[1:]) else "laptop")
+    main(PRESETS, GIVEN_MODELS if names_models(sys.argv[1:]) else "laptop")

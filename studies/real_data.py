@@ -1,14 +1,14 @@
 """From synthetic scenes to photographs: training on captioned photographs, then real benchmarks.
 
-Photographs alone, after rendered scenes or mixed with them; all in the same command.
+Training is on photographs alone, after rendered scenes, or mixed with them; one command does all.
 
-    python studies/real_data.py --preset smoke             # rendered files in the place of COCO's
-    python studies/real_data.py --check --data-root DATA   # what is complete, and what to get
+    python studies/real_data.py --preset smoke             # rendered files replace those of COCO
+    python studies/real_data.py --check --data-root DATA   # which data are complete, and what to get
     python studies/real_data.py --preset oc-clip --data-root DATA --device cuda
 
-A cell is a model on sources with a parser, a share of rendered scenes, starting weights and a seed. Photographs that
-tests show are left out and counted. Ends with `report.html`, `results.csv`, `cells.jsonl` and, in `benchmarks/`, the
-scores of every record. Run again, it skips what is finished; stopped, it goes on from its last state.
+A cell is a model on sources with a parser, a share of rendered scenes, starting weights and a seed. Photographs of
+tests are left out of training and counted. Ends with `report.html`, `results.csv`, `cells.jsonl` and, in `benchmarks/`,
+the scores of every record. Run again, it skips what is finished and continues an interrupted run from its last state.
 """
 
 from collections.abc import Iterator
@@ -43,9 +43,9 @@ class RealTraining(ModelOptions, Study):
     """Training on photographs"""
 
     sources: Axis[str] = ("coco",)
-    """Training sources: a+b is both together, a b one by one."""
+    """Training sources: a+b trains on both, a b on each."""
     parser: Axis[str] = (DEFAULT,)
-    """Parsers of captions, for models that read scene graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
+    """Parsers of captions, for models that read graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
     mix: Annotated[Axis[float], SHARE] = (0.0,)
     """Shares of rendered scenes in each batch, from 0 to 1."""
     starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST, GROWS, Several()] = ()
@@ -53,16 +53,15 @@ class RealTraining(ModelOptions, Study):
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
     """Benchmarks on which models are scored in the end. Without any, all that are complete in --data-root."""
     check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST, GROWS] = False
-    """Only report what is complete on disk. The report says what to get for the rest, from where, under which
-    licence."""
+    """Only report which data are complete, and what to get for others. Says from where and under which licence."""
     data_root: Annotated[Path, DATA, FIRST, GROWS] = Path("data")
     """Folder of sources and benchmarks (docs/transfer.md)."""
     images: Annotated[tuple[str, ...], DATA, GROWS] = ()
     """Folders of images that lie elsewhere, such as coco/train2017=/data/coco/train2017."""
     caption: Annotated[str, DATA] = ""
-    """How sources that know several ways make captions; empty takes the first way of each."""
+    """Kind of captions, for sources with several kinds; empty takes the first kind of each."""
     rehearse: Annotated[bool, DATA] = False
-    """Render scenes of --world as the files of COCO into --out, and train on these in place of photographs."""
+    """Render scenes of --world into --out as files of COCO, and train on these instead of photographs."""
     split: Annotated[tuple[Path, ...], DATA] = ()
     """A split file for --mix."""
     world: Annotated[str, DATA] = "pug"
@@ -74,12 +73,11 @@ class RealTraining(ModelOptions, Study):
     allow_missing: Annotated[bool, DATA, GROWS] = False
     """Score the other records of a benchmark where images are missing."""
     allow_unknown: Annotated[bool, DATA] = False
-    """Train even where files are missing that say which photographs tests have; the counts say so."""
+    """Train even if files are missing that list the photographs of tests; the counts say so."""
     allow_unanswered: Annotated[bool, DATA, GROWS] = False
-    """Read captions that a parser's server didn't answer as graphs of one node."""
+    """Take a graph of one node for captions without an answer of the parser's server."""
     unknown_words: Annotated[Literal["refuse", "skip"], DATA, GROWS] = "refuse"
-    """What a model with a vocabulary of its own does with a benchmark's other words: refuse the benchmark, or skip the
-    words."""
+    """What to do if a model's own vocabulary lacks words of a benchmark: refuse the benchmark, or skip the words."""
     epochs: Annotated[float, TRAINING, FIRST, Range(0.0, 1_000_000.0)] = 20.0
     """Passes over the photographs at --mix 0. They decide the steps, the same with any --mix; 0 takes --steps."""
     parses: Annotated[Path, PLACE, GROWS] = Path("parses")
@@ -109,13 +107,14 @@ class RealTraining(ModelOptions, Study):
         check(self, preset)
 
     def instead(self) -> int | None:
-        """With --check, print what is complete and return the exit status, 1 if something isn't. Else return None."""
+        """With --check, print which data are complete and return the exit status, 1 if some aren't. Else return
+        None."""
         from menagerie.studies.real_training.check import report_states
 
         return report_states(self) if self.check_only else None
 
     def check(self) -> None:
-        """Raise for pretrained weights that are neither here nor can be fetched."""
+        """Raise for pretrained weights that aren't here and can't be fetched."""
         from menagerie.envs.core.processes import in_child
         from menagerie.studies.real_training.check import check_pretrained
 
@@ -123,7 +122,7 @@ class RealTraining(ModelOptions, Study):
             in_child(check_pretrained, self.architecture, self.pretrained)
 
     def prepare(self, out: Path) -> "RealTraining":
-        """Read the photographs and the benchmarks. A rehearsal renders its photographs first."""
+        """Read the photographs (with `rehearse`, render them first) and the benchmarks."""
         from menagerie.studies.real_training.describe import prepare_photographs
 
         return replace(self, prepared=prepare_photographs(self, out))
@@ -132,8 +131,8 @@ class RealTraining(ModelOptions, Study):
         return replace(self, prepared=None)
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Plan all cells, and for each finished cell the benchmarks on which it is scored. Before `prepare` has read
-        the photographs, plan only the models on rendered scenes."""
+        """Plan all cells, and the benchmarks of each finished cell. Before `prepare` has read the photographs, plan
+        only the models on rendered scenes."""
         from menagerie.studies.real_training.cells import benchmark_arms, plain_grid
 
         yield from self.prepared.arms if self.prepared else plain_grid(self).plan(known)
@@ -141,7 +140,7 @@ class RealTraining(ModelOptions, Study):
             yield from benchmark_arms(self, arm, known)
 
     def notes(self) -> dict[str, str]:
-        """Each model's recipe, for each set of sources if they take different numbers of steps."""
+        """Return each model's recipe, for each set of sources if their numbers of steps differ."""
         from menagerie.studies.real_training.cells import recipe_lines
 
         return recipe_lines(self, self.prepared.photos)
@@ -157,11 +156,11 @@ class RealTraining(ModelOptions, Study):
         self.page_of(records).export()
 
     def conclude(self, records: "Records") -> None:
-        """Print what was carried over, and the headlines."""
+        """Print what was taken over from starting weights, and the main results."""
         self.page_of(records).print_results()
 
     def page_of(self, records: "Records") -> "RealPage":
-        """The page and tables of the finished runs."""
+        """Return the page and tables of the finished runs."""
         from menagerie.studies.pages.real_data import RealPage
 
         return RealPage(self, records)

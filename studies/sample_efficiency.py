@@ -13,14 +13,14 @@ of those with hard negatives, views of the single-object scenes and their share 
 - the target: fewest images whose accuracy is at least --target, by trials near that boundary. A model that never
   reaches it gives a lower bound.
 
-Settings are judged on validation; the report's figures are from the test of unseen pairs. With --budgets,
-as in laptop, a setting gets more steps until its mean over seeds on validation stops rising, so that too few
-steps don't count as too little data. Ratios of images are reported at convergence and at equal compute, with
-intervals over seeds. Without --budgets all take the same steps, the median over seeds counts, and a trial of the
-second search ends as soon as its seeds show that it can't reach the target.
+Settings are chosen on validation; the report's figures are from the test of unseen pairs. With --budgets, as in laptop,
+a setting gets more steps until its mean over seeds on validation stops rising, so that too few steps aren't mistaken
+for too little data. Ratios of images are reported at convergence and at equal compute, with intervals over seeds.
+Without --budgets all settings have the same steps and are judged by the median over seeds; a trial of the second search
+ends as soon as its seeds can't reach the target any more.
 
 Commands with a folder each and one --storage share the trials, on any machine; the report of each has the settings that
-it trained. A command that is stopped and started again goes on with the same trials.
+it trained. A command that is started again continues with the same trials.
 """
 
 import statistics
@@ -57,14 +57,14 @@ class Config(SampleStudy):
     """Sample efficiency: how little data is enough"""
 
     def judged(self, known: Known, model: str, question: str, setting: Setting) -> SettingRuns:
-        """Return the runs by which a setting is judged, and their results. Without budgets, the search for the target
-        takes no more seeds than show that a setting misses it."""
+        """Return the runs of a setting and their results. Without budgets, the search for the target stops adding seeds
+        when the setting can't reach the target."""
         if self.budgets:
             return self.converged(known, model, setting)
         runs = [self.arm(model, setting, seed) for seed in range(self.seeds)]
         if question == "front":
             return self.scored(known, runs, runs)
-        for number in range(fewest_to_miss(self), self.seeds + 1):  # a target: no more seeds than say that it's missed
+        for number in range(fewest_to_miss(self), self.seeds + 1):  # until the target is out of reach
             judged = self.scored(known, runs[:number], runs[:number])
             if judged.accuracy is None or out_of_reach(self, judged.validations):
                 break
@@ -76,15 +76,14 @@ class Config(SampleStudy):
         values = [score for score in scores if score is not None]
         over = len(values) == len(scores)
         diverged = any(known.diverged(arm) for arm in chosen)
-        accuracy = over_seeds(self, values) if over and not diverged else None
+        accuracy = judge_accuracy(self, values) if over and not diverged else None
         return SettingRuns(arms, chosen, values, accuracy, diverged, **more)
 
     def converged(self, known: Known, model: str, setting: Setting) -> SettingRuns:
         """Judge a setting by the budget that is best on validation, of equally good ones the smallest. The result also
-        has the runs at `equal_steps`, a budget that all settings get.
+        has the runs at `equal_steps`, a budget of all settings.
 
-        Budgets grow until the mean over seeds stops rising. A single seed has only a few hundred records of validation,
-        whose noise would stop runs too early or too late.
+        Budgets rise until the mean over seeds stops rising; the validation of a single seed is too noisy.
         """
         arms: list[Arm] = []
         ended: list[SettingRuns] = []
@@ -104,7 +103,7 @@ class Config(SampleStudy):
         return best._replace(arms=arms, equal=equal, capped=not stopped)
 
     def tried(self, known: Known, model: str, question: str, trial: "FrozenTrial") -> "Tried":
-        """The result of a trial: distinct images, and accuracy on validation."""
+        """Return the result of a trial: distinct images, and accuracy on validation."""
         from menagerie.studies.frame.search import Tried
 
         setting = self.setting_of(trial.params)
@@ -112,18 +111,18 @@ class Config(SampleStudy):
         labels = {"question": question, "trial": trial.number, "images": self.images_of(setting)}
         arms = [arm._replace(labels={**labels, **arm.labels}) for arm in judged.arms]
         if judged.diverged:
-            return Tried(arms, pruned="its loss, weights or scores are no numbers")
+            return Tried(arms, pruned="its loss, weights or scores aren't finite")
         images = float(labels["images"])
         return Tried(arms, None if judged.accuracy is None else (images, judged.accuracy))
 
     def search(self, question: str, model: str) -> "Search":
         """Return one of a model's two searches. Its first trials are the same for all models: the setting of the space
         that is nearest to all data, which says whether the target can be reached, then evenly spread settings."""
-        from menagerie.studies.frame.sampling import BoundarySampler, SpaceSampler, from_cube, spread, to_cube
+        from menagerie.studies.frame.sampling import BoundarySampler, SpaceSampler, from_cube, spread_points, to_cube
         from menagerie.studies.frame.search import Search
 
         space, count = self.space, max(3, self.trials // 3)
-        nearest = from_cube(to_cube(self.everything._asdict(), space), space)  # steps need not end at a range's most
+        nearest = from_cube(to_cube(self.everything._asdict(), space), space)  # rounded to a step of the ranges
 
         def sampler(number: int) -> "BaseSampler":
             seed = seed_of(self.sampler_seed, question, number)
@@ -137,7 +136,7 @@ class Config(SampleStudy):
             *(f"{self.study or 'sample_efficiency'} {question} {model}", space, self.trials, self.trials_at_once),
             directions=("minimize", "maximize"),
             sampler=sampler,
-            first=[nearest, *spread(space, count - 1, self.sampler_seed)][:count],
+            first=[nearest, *spread_points(space, count - 1, self.sampler_seed)][:count],
             settings={"question": question} | self.decisive(model),
         )
 
@@ -164,19 +163,19 @@ class Config(SampleStudy):
         ]
 
     def page(self, records: Records) -> Iterable[Part]:
-        """What the searches found, the answer first."""
+        """Yield the results of the searches, the answer first."""
         return parts(self, self.points(records))
 
     def export(self, records: Records) -> None:
-        """Write all trials, with accuracies and fractions from 0 to 1."""
+        """Write all trials; accuracies and fractions are from 0 to 1."""
         write_trials(records, trial_rows(self, self.points(records)))
 
     def notes(self) -> dict[str, str]:
-        """Each model's recipe; the share of single-object scenes is that of the setting."""
+        """Return each model's recipe, in which the share of single-object scenes is left to the setting."""
         return {f"recipe of {m}": recipe_line(self, m, self.training_of(m, None)) for m in self.models}
 
 
-def over_seeds(study: Config, values: Sequence[float]) -> float:
+def judge_accuracy(study: Config, values: Sequence[float]) -> float:
     """Return the accuracy by which a setting is judged: the median over seeds, which one lucky seed of three doesn't
     move. With budgets it's the mean, which has an interval for new seeds."""
     return float((statistics.mean if study.budgets else statistics.median)(values))
@@ -184,7 +183,7 @@ def over_seeds(study: Config, values: Sequence[float]) -> float:
 
 def out_of_reach(study: Config, values: Sequence[float]) -> bool:
     """Whether a setting will miss the target, whatever the remaining seeds reach."""
-    return over_seeds(study, [*values, *[1.0] * (study.seeds - len(values))]) < study.target
+    return judge_accuracy(study, [*values, *[1.0] * (study.seeds - len(values))]) < study.target
 
 
 def fewest_to_miss(study: Config) -> int:
@@ -198,8 +197,8 @@ PRESETS = {
         **SMOKE | RANGES | {"recipe": Recipe(steps=16, batch=16, warmup=4), "test_scenes": 16},
         **{"views": 2, "seeds": 2, "trials": 4, "target": 0.6},
     ),
-    # 12 animals, so that 66 pairs leave 20 for the test and 9 for validation. What is searched is how many pairs there
-    # are and how many images of lone animals: few settings, each of them with five seeds until it stops rising.
+    # 12 animals, so that 66 pairs leave 20 for the test and 9 for validation. Searched are the numbers of pairs and of
+    # images of single animals: few settings, each with five seeds until it stops rising.
     "laptop": Config(
         **{"world": "twelve", "resolution": 32, "test_views": 2, "test_scenes": 200, "seeds": 5, "trials": 3},
         **{"test_pairs": 0.31, "validation": 0.14, "hard_negatives": (0.0,), "singles_shares": (0.5,), "target": 0.9},

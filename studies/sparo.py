@@ -1,13 +1,13 @@
-"""What do SPARO's slots hold? Its tables 4 to 6 and figures 3 and 4, on our world.
+"""What do SPARO's slots encode? Tables 4 to 6 and figures 3 and 4 of its paper, on our world.
 
     python studies/sparo.py --preset smoke               # tiny world, a minute or two on 2 cores
     python studies/sparo.py                              # laptop: eight animals, 32 px, 3 seeds
-    python studies/sparo.py --parts selection pictures   # of SPARO as it is alone
+    python studies/sparo.py --parts selection pictures   # of unchanged SPARO
 
 Parts: selection (table 4: slots are ranked one by one on validation, and the best half is compared with random and
 worst halves), masks (table 5: trained on one task, tested on the others), ladder (table 6: from attentional pooling to
-SPARO), sweeps (figure 3: number and width of slots), pictures (figure 4: patches and words that slots attend to). All
-on one place of the binding grid. DINO with SPARO is left out: nothing here trains images without texts.
+SPARO), sweeps (figure 3: number and width of slots), pictures (figure 4: patches and words that slots attend to), all
+at one place of the binding grid. DINO with SPARO is left out, because nothing here trains on images without texts.
 
 Ends with `report.html` and its tables as CSV and LaTeX in `--out`. Run again, it skips what is finished.
 """
@@ -24,7 +24,7 @@ from menagerie.envs.core.validation import RUNS, SHARE, Range, option
 from menagerie.generators.captions.hard_negatives.tasks import TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes
+from menagerie.studies.analysis.ablation_rows import ablation_spec, base_row, parse_line
 from menagerie.studies.analysis.papers import ablations_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import place_line, title_of
@@ -32,7 +32,7 @@ from menagerie.studies.frame.checks import check_rows
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.records import result_of
+from menagerie.studies.frame.records import cell_result
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS
@@ -56,9 +56,9 @@ class SlotStudy(SplitStudy):
     """Figure 3: the field of each sweep, and what reports call it."""
 
     parts: Annotated[tuple[PartName, ...], WHAT, FIRST, GROWS] = PARTS
-    """Which parts to do: all of these, or some."""
+    """Parts of the study: all of these, or some."""
     models: tuple[str, ...] = (MODEL, "clip", "clip-gap")
-    """SPARO and models beside it. These are level lines of the sweeps; their vectors get masks too."""
+    """SPARO and models to compare with, which are horizontal lines in the sweeps and get masks too."""
     slot_counts: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS] = (4, 8, 16, 32, 64)
     """Numbers of slots. Swept at the width that --sparo.dim gives."""
     slot_widths: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS] = (2, 4, 16, 64, 256)
@@ -66,7 +66,7 @@ class SlotStudy(SplitStudy):
     mask_tasks: Annotated[tuple[str, ...], WHAT] = ("swap", "replace texture")
     """Tasks that masks are trained on, each by itself, on validation."""
     random_halves: Annotated[int, WHAT, RUNS] = 20
-    """Number of random halves of the slots; the control is the mean over them."""
+    """Number of random halves of the slots, whose mean is the control."""
     scenes: Annotated[int, WHAT, Range(1, 1000)] = 4
     """Scenes in the pictures of slots."""
     pairs: Annotated[Axis[float], SHARE] = (0.4,)
@@ -81,7 +81,7 @@ class SlotStudy(SplitStudy):
     @property
     def spec(self) -> ScorerSpec:
         """SPARO, whose slots are studied."""
-        return ablated(MODEL)
+        return ablation_spec(MODEL)
 
     @property
     def unchanged(self) -> str:
@@ -89,7 +89,7 @@ class SlotStudy(SplitStudy):
 
     @property
     def ladder(self) -> Mapping[str, str]:
-        """The options of each row of table 6 except SPARO as it is; empty unless `parts` has the ladder."""
+        """The options of each row of table 6 except unchanged SPARO; empty unless `parts` has the ladder."""
         return ablations_of(self.spec).rows if "ladder" in self.parts else {}
 
     @property
@@ -110,7 +110,7 @@ class SlotStudy(SplitStudy):
 
     def arm(self, model: str, row: str, seed: int) -> Arm:
         """Return the run of SPARO with the options of a row, or of another model, for which `row` is only the label."""
-        values = changes(self.spec, self.lines[row]) if model == MODEL else {}
+        values = parse_line(self.spec, self.lines[row]) if model == MODEL else {}
         varied = {name: value for name, value in values.items() if row == f"{name}={value}"}
         if self.split:
             arm = self.of_file(model, seed, next(iter(self.files)), **values)
@@ -129,11 +129,11 @@ class SlotStudy(SplitStudy):
         return self.arms
 
     def measures(self, arm: Arm, records: "Records") -> dict[str, int]:
-        return {"parameters": result["parameters"]} if (result := result_of(records.folder(arm))) else {}
+        return {"parameters": result["parameters"]} if (result := cell_result(records.folder(arm))) else {}
 
     def measurements(self, arm: Arm) -> "Sequence[Measure]":
-        """Return the measures of a run that `parts` has: selections of slots for SPARO as it is, and masks of vectors
-        for it and for other models."""
+        """Return the measures of a run, as far as `parts` has them: selections of slots for unchanged SPARO, and masks
+        of vectors for it and other models."""
         from menagerie.studies.measures.embeddings import Selection
         from menagerie.studies.measures.masks import Masks
 
@@ -152,12 +152,12 @@ class SlotStudy(SplitStudy):
         for name in ("slot_counts", "slot_widths", "mask_tasks"):
             if not getattr(self, name):
                 raise UserError(
-                    f"{option(name)} needs one or more values, got none; --parts leaves out what isn't wanted"
+                    f"{option(name)} needs one or more values, got none; choose parts of the study by --parts"
                 )
         for task in self.mask_tasks:
             choose("task of --mask-tasks", task, TASKS)
         if len(self.split or self.pairs) * (1 if self.split else len(self.hard_negatives)) != 1:
-            raise UserError("slots are studied at one place: one --pairs and one --hard-negatives, or one --split")
+            raise UserError("give one place: one value of --pairs and of --hard-negatives, or one --split")
         in_child(check_rows, {line: self.arm(MODEL, row, 0).cell for row, line in self.lines.items() if line})
         if "masks" in self.parts:
             in_child(check_masks, [self.arm(model, self.unchanged, 0).cell for model in self.models])
@@ -190,7 +190,7 @@ PRESETS: dict[str, SlotStudy] = {
         **{"models": (MODEL, "clip-gap"), "views": 4, "seeds": 1, "scenes": 2},
         **{"slot_counts": (4, 8), "slot_widths": (4, 8, 16), "random_halves": 4},
     ),
-    # One recipe for all: rows and models differ in nothing else.
+    # One recipe for all rows and models.
     "laptop": SlotStudy(
         **{"world": "eight", "resolution": 32, "views": 8, "test_views": 2, "test_scenes": 200},
         recipe=Recipe(steps=1500, single_object_phase=0.25, singles_share=0.5),

@@ -1,8 +1,8 @@
-"""Which models tell left from right, and above from under, and how much data does it take?
+"""Which models distinguish left from right, and above from under, and how much data do they need?
 
-The experiment of OC-CLIP's appendix A.5.1 (figure 7), the spatial twin of the binding grid: a
-grid of (fraction of animal pairs in training, for each relation) x (fraction of those also in the
-other order), one training run per model, place and seed.
+The experiment of OC-CLIP's appendix A.5.1 (figure 7), the spatial counterpart of the binding grid: a grid of (fraction
+of animal pairs in training, for each relation) x (fraction of those also in the other order), one training run per
+model, place and seed.
 
     python studies/spatial_grid.py --preset smoke      # tiny world, under 90 seconds on 2 cores
     python studies/spatial_grid.py                     # laptop: the hardest place, one seed, minutes
@@ -37,19 +37,19 @@ class Config(Grid):
     relations: Annotated[tuple[str, ...], WHAT] = ("left/right", "above/under")
     """Relations, tested apart."""
     singles_slots: Annotated[tuple[str, ...], DATA] = ()
-    """Where single animals stand; empty takes places as high and as low as those of pairs."""
+    """Places of single animals; empty takes places at the heights of those of pairs."""
     unseen_under: Annotated[Literal["all", "own"], DATA] = "all"
-    """Where training never shows an unseen pair: in all relations, or only in the tested one (own)."""
+    """Relations in which an unseen pair is never in training: all, or only the tested one (own)."""
     attributes: Annotated[float, DATA, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
     seen_order: Annotated[bool, DATA] = False
-    """Also test the orders of training, in test views: a test `seen_order` of each relation. A model that fails there
-    hasn't fitted them; one that fails only on the others hasn't generalised."""
+    """Also test the orders of training in other views: a test `seen_order` of each relation. A model that fails there
+    hasn't fitted; one that fails only on the other tests hasn't generalised."""
 
 
 PRESETS: dict[str, Config] = {
     "smoke": Config(**SMOKE, pairs=(0.5,), views=1),
-    # Tuned for binding, and better here too than one recipe for both models.
+    # Recipes that were tuned for binding; they are better here too than one recipe for both models.
     "laptop": Config(tuned="laptop", pairs=(0.4,), hard_negatives=(0.0,)),
     "corners": Config(tuned="laptop"),
     "breadth": Config(**BREADTH, tuned="breadth-spatial", pairs=(0.5,), base=SpatialRecipe(**APART)),

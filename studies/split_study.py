@@ -1,4 +1,4 @@
-"""Any split, any of its fields: which models learn what a recipe trains and tests?
+"""Any split, any of its fields: which models learn the tests of a recipe?
 
 The study behind the two grids, for recipes of every kind and of your own: a training run per model, place and
 seed, where a place is one value of each field that --axes varies.
@@ -8,7 +8,7 @@ seed, where a place is one value of each field that --axes varies.
     python studies/split_study.py --preset counting   # one to four copies of an animal
     python studies/split_study.py --recipe mine.toml --models clip oc-clip mine.py:Late
     python studies/split_study.py --recipe mine.toml --axes test_pairs=0.1,0.3 views=2,8
-    python studies/split_study.py --split split.h5   # made before, by a colleague perhaps
+    python studies/split_study.py --split split.h5   # an existing split file
 
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
@@ -43,11 +43,11 @@ class Config(Grid):
 
     @property
     def title(self) -> str:
-        return f"{self._kind.title}: which models know a true caption from a false one?"
+        return f"{self._kind.title}: which models distinguish true captions from false ones?"
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
-        given = [axis(type(self.recipe_given), text) for text in self.axes_given]
+        given = [parse_axis(type(self.recipe_given), text) for text in self.axes_given]
         names = [name for name, _ in given]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise UserError(f"--axes names {twice} twice; write all its values as {twice}=A,B")
@@ -57,19 +57,19 @@ class Config(Grid):
         return replace(super().with_recipe(recipe), axes_given=())
 
 
-def axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]]:
+def parse_axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]]:
     """Parse an axis such as "views=2,8" into its field and its values. Raise if recipes of the kind have no such field,
     or if a value has another type."""
     name, _, values = text.partition("=")
     defaults = {item.name: item.default for item in fields(kind) if item.name not in ("seed", "world")}
     default = defaults[choose(f"field of {kind.kind} recipes", name, defaults)]
     try:
-        return name, tuple(value_of(default, value) for value in values.split(","))
+        return name, tuple(convert_value(default, value) for value in values.split(","))
     except ValueError as error:
         raise UserError(f"--axes {text}: {name} has values such as {default!r}; write {name}=A,B ({error})") from error
 
 
-def value_of(default: Any, text: str) -> Any:
+def convert_value(default: Any, text: str) -> Any:
     """Convert `text` to a value of the type of `default`."""
     if isinstance(default, tuple):
         return tuple(filter(None, text.split("+")))

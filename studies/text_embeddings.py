@@ -1,17 +1,18 @@
-"""What is a better text embedding worth? Remedies of CLIP's text, as shares of OC-CLIP's lead over CLIP.
+"""What is a better text embedding worth? Changes of CLIP's text, as shares of OC-CLIP's lead over CLIP.
 
-Where the text's vector holds less binding than the image's, mend the text: a deeper or wider tower, phrases that are
-read alone or have a vector each, captions that say more or less, false captions in the loss. Each row is CLIP with one
-object changed, or OC-CLIP, which is the upper row. All take the same steps and images, on both grids.
+Text vectors encode less binding than image vectors. Remedies are a deeper or wider text tower, phrases that are read
+alone or have a vector each, more or less complete captions, false captions in the loss. Each row is CLIP with one
+change, or OC-CLIP, which is the upper row. All have the same steps and images, on both grids.
 
     python studies/text_embeddings.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/text_embeddings.py                     # laptop: 12 animals, 32 px, three seeds, about an hour
     python studies/text_embeddings.py --rows "wider text tower" "model=sparo" OC-CLIP
 
-Rows by name are in studies/analysis/ablations.toml; one of your own is a line of configuration. Measured are swaps on
-unseen pairs, and how much image embedding, text embedding and score hold of exactly one bit: which animal has which
-texture, or on the spatial grid which of two objects is left (studies/measures/bits.py). Ends with `report.html`,
-`remedies.csv`, `bits.csv`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished."""
+Rows by name are in studies/analysis/ablations.toml; a row of your own is a line of configuration. Measured are swaps on
+unseen pairs, and how much information image embedding, text embedding and score have on exactly one bit: which animal
+has which texture, or on the spatial grid which of two objects is left (studies/measures/bits.py). Ends with
+`report.html`, `remedies.csv`, `bits.csv`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is
+finished."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
     from menagerie.studies.measures.bits import Bits
 
-# Between the recipes that tuning chose for CLIP and for OC-CLIP on twelve animals (studies/recipes/twelve.json).
+# Between the tuned recipes of CLIP and of OC-CLIP on twelve animals (studies/recipes/twelve.json).
 RECIPE = Recipe(steps=1000, learning_rate=8e-4, weight_decay=0.3, singles_share=0.5)
 READ = ("tokens", "embedding")
 """Layers that are probed: all patches, and the embeddings."""
@@ -79,11 +80,11 @@ class TextEmbeddings(AblationStudy):
                 raise UserError(f"--{flag} changes nothing beside --recipe or --split, which decide it; leave it out")
 
     def check(self) -> None:
-        """Raise if the study lacks the row whose lead counts as 100 %, or if a row can't be built."""
+        """Raise if the row whose lead counts as 100 % is missing, or if a row can't be built."""
         first, *others = self.lines
         if self.upper not in others:
             raise UserError(
-                f"--upper {self.upper!r} is none of the rows whose lead over {first} there can be; there are: "
+                f"--upper {self.upper!r} is not among the rows that are compared with {first}; these are: "
                 f"{', '.join(others) or 'none'}"
             )
         super().check()

@@ -1,4 +1,4 @@
-"""How fast are our parts, beside what others use? Paired measurements on this machine.
+"""How fast are parts of ours, compared with those of other libraries? Paired measurements on this machine.
 
     python studies/throughput.py rendering
     python studies/throughput.py rendering --layout apart --objects 6
@@ -12,22 +12,21 @@
     python studies/throughput.py loading --splits SMALL.h5 LARGE.h5
     python studies/throughput.py scale
 
-`rendering`: the same random scenes, in memory, by our compositor (shadows of one animal on the
-other included), our own direct renderer, pyrender (OpenGL, with shadows) and
-pybullet's TinyRenderer. They take turns, so that what else the machine does falls on all alike; CPU time counts all
-threads of a process.
+`rendering`: the same random scenes, in memory, by our compositor (with shadows of one animal on the other), our direct
+renderer, pyrender (OpenGL, with shadows) and pybullet's TinyRenderer. They take turns, so that other load slows all
+alike; CPU time is that of all threads.
 
-`atlas`: what the factors of scenes cost, which our compositor renders once: every animal in every place of a layout;
-then what the backgrounds of a view and an entry cost in one process.
+`atlas`: the cost of atlas entries, which our compositor renders once, for every animal in every place of a layout; then
+the cost of a view's backgrounds and of an entry in one process.
 
-`training`: what a step of each model costs, part by part, and how long it takes to find which texts of a batch
-are right of which images, at batch 64, 256 and 1 024.
+`training`: the cost of a step of each model, part by part, and the time to find which texts of a batch are true of
+which images, at batch 64, 256 and 1 024.
 
-`stages`: how much of a step goes to images, texts, their comparison and the update of weights, forward and backward,
-of models that take their steps in turns.
+`stages`: the cost of images, texts, their comparison and the update of weights in a step, forward and backward; models
+take their steps in turns.
 
-`peers`: reading, a training step and scoring, ours in turns with webdataset's and open_clip's, and the least time that
-their operations or bytes take on this machine.
+`peers`: reading, a training step and scoring, ours in turns with webdataset's and open_clip's, and the least time of
+their operations or bytes on this machine.
 
 `pairs`: scores of all images with all texts, forward and backward, at once and in chunks: time, memory, and how
 far scores and gradients differ.
@@ -40,8 +39,8 @@ on and audited; a training step by its batch; and a grid's report by the number 
 
 `loading`: steps whose batches come from loader processes, on splits of your own in turns: time and memory.
 
-`scale`: what a long training takes on one device or many, by a cost model that is fitted to short trainings here
-and checked on a larger one.
+`scale`: a forecast of a long training on one device or many, by a cost model that is fitted to short trainings here and
+checked on a larger one.
 """
 
 import sys
@@ -57,15 +56,15 @@ from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.validation import SIDE, Range
 from menagerie.envs.layouts import MOST
-from menagerie.studies.analysis.growth import growth
+from menagerie.studies.analysis.growth import measure_growth
 from menagerie.studies.analysis.growth_parts import Growth
-from menagerie.studies.analysis.loading import Loading, loading
-from menagerie.studies.analysis.pair_costs import Pairs, pairs
-from menagerie.studies.analysis.part_costs import Parts, parts
-from menagerie.studies.analysis.peers import Peers, peers
-from menagerie.studies.analysis.scale import Scale, scale
-from menagerie.studies.analysis.step_stages import Stages, stages
-from menagerie.studies.analysis.step_timing import Training, training
+from menagerie.studies.analysis.loading import Loading, measure_loading
+from menagerie.studies.analysis.pair_costs import Pairs, measure_pairs
+from menagerie.studies.analysis.part_costs import Parts, measure_parts
+from menagerie.studies.analysis.peers import Peers, measure_peers
+from menagerie.studies.analysis.scale import Scale, measure_scale
+from menagerie.studies.analysis.step_stages import Stages, measure_stages
+from menagerie.studies.analysis.step_timing import StepTiming, measure_training
 from menagerie.studies.frame.report_growth import report_growth
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class Rendering:
     resolution: Annotated[int, SIDE] = 224
     """Pixels along an image's side."""
     layout: Literal["", "apart", "rows", "overlap"] = ""
-    """Where the animals stand; empty: beside or above one another, as pairs."""
+    """Layout of the animals; empty: beside or above one another, as pairs."""
     objects: Annotated[int, Range(2, MOST)] = 2
     """Animals in a scene; more than two need a layout."""
     scenes: Annotated[int, Range(1, 10_000)] = 24
@@ -110,11 +109,11 @@ class Timing(NamedTuple):
     cpu: float  # seconds, all threads
 
 
-FAST = 200  # repeats of what would else be over before it can be timed
+FAST = 200  # repeats of a call that is too short to time
 Draw = Callable[[list["Scene"]], Timing | None]
 
 
-def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
+def time_drawing(draw: Callable[[list["Scene"]], object]) -> Draw:
     """Return a function that draws scenes with `draw` and returns the mean time of one scene."""
 
     def measure(scenes: list["Scene"]) -> Timing:
@@ -126,7 +125,7 @@ def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
 
 
 def composer(config: Rendering, world: "World") -> Draw:
-    """Return a timed function that draws with our compositor into memory that is used again, as in a training loop."""
+    """Return a timed function that draws with our compositor into reused memory, as in a training loop."""
     from menagerie.envs.render.renderer import Renderer
 
     ours, buffers = Renderer(world, config.resolution), {}
@@ -139,30 +138,32 @@ def composer(config: Rendering, world: "World") -> Draw:
             draw(scenes)
 
     def measure(scenes: list["Scene"]) -> Timing:
-        return Timing(*(seconds / FAST for seconds in timed(rounds)(scenes)))
+        return Timing(*(seconds / FAST for seconds in time_drawing(rounds)(scenes)))
 
     return measure
 
 
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
-    """Return all renderers that can draw here, by name; print why the others can't."""
+    """Return the renderers that can run here, by name; print why the others can't."""
     from menagerie.envs.checks.direct import render_directly
     from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS
 
     draws: dict[str, Draw] = {
         "menagerie": composer(config, world),
-        "menagerie, direct": timed(lambda scenes: [render_directly(s, config.resolution, world) for s in scenes]),
+        "menagerie, direct": time_drawing(
+            lambda scenes: [render_directly(s, config.resolution, world) for s in scenes]
+        ),
     }
     for name, method in (("pyrender", "picture"), ("tiny", "render")):
         try:
             draw = getattr(EXTERNAL_RENDERERS[name](config.resolution), method)
-            draws[name] = timed(lambda scenes, draw=draw: [draw(scene) for scene in scenes])
+            draws[name] = time_drawing(lambda scenes, draw=draw: [draw(scene) for scene in scenes])
         except UserError as error:
             print(f"left out: {error}")
     return draws
 
 
-def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[str, list[Timing]]:
+def time_rounds(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[str, list[Timing]]:
     """Time every renderer in every round; the first round (compiling, loading) doesn't count."""
     from rich.progress import track
 
@@ -175,8 +176,8 @@ def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[
     return timings
 
 
-def scenes_of(config: Rendering, world: "World") -> list["Scene"]:
-    """The scenes that all renderers draw."""
+def scenes_to_draw(config: Rendering, world: "World") -> list["Scene"]:
+    """Return the scenes that all renderers draw."""
     from menagerie.envs.worlds import random_in_layout, random_scenes
 
     if not config.layout:
@@ -189,28 +190,28 @@ def scenes_of(config: Rendering, world: "World") -> list["Scene"]:
     return [scene for scene in drawn if len(scene.objects) == config.objects][: config.scenes]
 
 
-def rendering(config: Rendering) -> int:
+def measure_rendering(config: Rendering) -> int:
     from statistics import median
 
     from menagerie.envs.worlds import load_world
     from menagerie.studies.runs.machine import processor
 
     world = load_world(config.world)
-    scenes = scenes_of(config, world)
-    timings = measure(renderers(config, world), scenes, config.rounds)
+    scenes = scenes_to_draw(config, world)
+    timings = time_rounds(renderers(config, world), scenes, config.rounds)
     ours = timings["menagerie"]
     what = f"scenes of {config.objects} animals, {config.layout}" if config.layout else "pairs"
     print(f"{config.resolution} px, {config.scenes} {what}, {config.rounds} rounds, {processor()}")
     print(f"{'':<20}{'images/s':>12}{'CPU-ms':>12}{'our CPU rate over it':>24}")
     for name, theirs in timings.items():
-        # Ratios within a round, then their median: what disturbs a round disturbs both.
+        # The median of ratios within a round, whose disturbances affect both alike.
         ratio = median(t.cpu / o.cpu for t, o in zip(theirs, ours, strict=True))
         wall, cpu = median(t.wall for t in theirs), median(t.cpu for t in theirs)
         print(f"{name:<20}{1 / wall:>12.1f}{1000 * cpu:>12.3f}{ratio:>24.1f}")
     return 0
 
 
-def atlas(config: Atlas) -> int:
+def measure_atlas(config: Atlas) -> int:
     from itertools import product
     from tempfile import TemporaryDirectory
 
@@ -271,18 +272,18 @@ def entry_costs(world: "World", scenes: list["Scene"], resolution: int) -> dict[
     }
 
 
-# By the word that chooses it: its options and what prints it.
+# By name: the options of a measurement, and the function that prints it.
 MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
-    "rendering": (Rendering, rendering),
-    "atlas": (Atlas, atlas),
-    "training": (Training, training),
-    "stages": (Stages, stages),
-    "peers": (Peers, peers),
-    "pairs": (Pairs, pairs),
-    "parts": (Parts, parts),
-    "growth": (Growth, partial(growth, report=report_growth)),
-    "loading": (Loading, loading),
-    "scale": (Scale, scale),
+    "rendering": (Rendering, measure_rendering),
+    "atlas": (Atlas, measure_atlas),
+    "training": (StepTiming, measure_training),
+    "stages": (Stages, measure_stages),
+    "peers": (Peers, measure_peers),
+    "pairs": (Pairs, measure_pairs),
+    "parts": (Parts, measure_parts),
+    "growth": (Growth, partial(measure_growth, report=report_growth)),
+    "loading": (Loading, measure_loading),
+    "scale": (Scale, measure_scale),
 }
 
 

@@ -1,4 +1,4 @@
-"""How do models do on benchmarks of photographs? Scores any models on any of them, and trains nothing.
+"""How do models perform on benchmarks of photographs? Scores any models on any of them, without training.
 
     python studies/transfer.py --check --data-root DATA
     python studies/transfer.py ViT-B-16/openai runs/mine --benchmarks sugarcrepe whatsup --data-root DATA
@@ -6,10 +6,9 @@
 
 A model is a run (all its cells), a checkpoint, an open_clip model (without weights: random), a folder of Hugging Face's
 CLIP, SigLIP or image-text-to-text (or hf:NAME), a chat model with images (chat:URL#MODEL; docs/judges.md), or a class
-of your own. docs/transfer.md says which file of a benchmark goes where. How many of a benchmark's texts and image files
-a model's training had is said. Ends
-with `report.html`, `results.csv`, `results.tex`, `results.jsonl` and the scores of every record in `--out`. Run again,
-it skips what is finished: also with further models and benchmarks.
+of your own. docs/transfer.md lists the files of benchmarks. Texts and image files of a benchmark that a model's
+training had are counted. Ends with `report.html`, `results.csv`, `results.tex`, `results.jsonl` and the scores of every
+record in `--out`. Run again, also with further models and benchmarks, it skips what is finished.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,37 +46,37 @@ class Transfer(ScoringStudy):
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""
     check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST] = False
-    """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
+    """Only report which benchmarks are complete, and what to get for the others."""
     store: Annotated[Path, tyro.conf.Fixed, tyro.conf.Suppress] = Path("store")
-    """Folder of atlases and split files. It isn't used here: no scene is rendered."""
+    """Folder of atlases and split files; unused here."""
     out: Annotated[Path, PLACE, FIRST] = Path("runs/transfer")
     """Folder of the results; an earlier one is continued, also with other models and benchmarks."""
     data_root: Annotated[Path, DATA, FIRST] = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md)."""
     images: Annotated[tuple[str, ...], DATA] = ()
-    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; if a place has several, all are
+    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; of several for one place, all are
     searched."""
     allow_missing: Annotated[bool, DATA] = False
-    """Score the other records where images are missing; the result says how many weren't scored."""
+    """If images are missing, score the other records; the result has the number of missing ones."""
     unknown_words: Annotated[Literal["refuse", "skip"], DATA] = "refuse"
-    """What a model with a vocabulary of its own does with other words: refuse the benchmark, or skip the words."""
+    """What to do if a model's own vocabulary lacks words of a benchmark: refuse the benchmark, or skip the words."""
     parser: Annotated[str, DATA] = DEFAULT
-    """What makes scene graphs of texts, for models that read them: NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
+    """Parser of texts, for models that read scene graphs: NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
     parses: Annotated[Path, PLACE] = Path("parses")
     """Folder of the graphs that are kept, also by menagerie parse."""
     rerank: Annotated[str, WHAT] = ""
-    """A model with vectors that chooses candidates. In pools of more than a million pairs, models that read image and
-    text together score only each query's best candidates by this model; without it they leave such pools out."""
+    """A model with vectors that chooses candidates: in pools of more than a million pairs, models that read image and
+    text together score only its best candidates for each query. Without it they leave out such pools."""
     rerank_top: Annotated[int, WHAT, POSITIVE] = 16
     """Number of these candidates for each query."""
     embeddings: Annotated[Path, PLACE] = Path("embeddings")
-    """Folder of images' embeddings: each image is encoded once by each model, for all benchmarks and commands."""
+    """Folder of image embeddings, so that each model encodes an image once for all benchmarks and commands."""
     embeddings_limit: Annotated[float, PLACE, Range(0.0, 1_000_000.0)] = 5.0
-    """GB of embeddings that are kept; those that weren't used for the longest go first. 0 keeps none."""
+    """GB of embeddings that are kept; the least recently used are deleted first. 0 keeps none."""
 
     @property
     def how(self) -> dict[str, Any]:
-        """How pieces are scored, including where embeddings are kept and which model chooses candidates first."""
+        """Options of pieces, with the folder of embeddings and the model that chooses candidates."""
         kept = self.embeddings if self.embeddings_limit else None
         return super().how | {
             "embeddings": kept,
@@ -109,7 +108,6 @@ class Transfer(ScoringStudy):
     @property
     def place(self) -> "Place":
         """Where benchmarks' files are, and how they are read."""
-
         threads = max(1, usable_cores() // self.at_once)
         return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=self.folders)
 
@@ -133,7 +131,7 @@ class Transfer(ScoringStudy):
             check_benchmark_name(name)
         read_parser(self.parser)
         check_device(self.device)
-        self.place.path("")  # raises for --images that are none
+        self.place.path("")  # raises for wrong --images
         return self.report_states() if self.check_only else None
 
     def report_states(self) -> int:
@@ -162,7 +160,7 @@ class Transfer(ScoringStudy):
 
     @cached_property
     def had(self) -> dict[tuple[str, str], str]:
-        """What the training of each model had of each benchmark, by their labels."""
+        """How much of each benchmark the training of each model had, by their labels."""
         from menagerie.studies.real_training.trained_on import training_had
 
         both = ((model, one) for model in self.tested for one in self.subjects)

@@ -1,20 +1,19 @@
-"""Tunes every model alike: as many trials over the same space, judged on validation alone.
+"""Tunes every model alike: equally many trials over the same space, judged on validation alone.
 
     python studies/tune.py --preset smoke
     python studies/tune.py     # 12 trials a model, an hour or two; with --preset breadth every scorer
     python studies/binding_grid.py --tuned runs/tune-laptop/best.json
 
-Searched: learning rate, weight decay, warm-up, depth and width of the towers within one budget of
-parameters, share of single-object scenes in a batch, share of the steps that show them only, and what a model's
-spec names of its own options; a trial with too many parameters is pruned. Every trial trains on the same split for
-the same number of steps. A model's first trial has the study's own values, as far as they are in the space. Its best
-trials are run with further seeds, and the best mean gives its recipe.
+Searched are learning rate, weight decay, warm-up, depth and width of the towers within one budget of parameters, the
+share of single-object scenes in a batch, the length of the single-object phase, and the options that a model's spec
+lists; a trial with too many parameters is pruned. Every trial trains on the same split for the same number of steps. A
+model's first trial has the study's own values, as far as they are in the space. Its best trials are repeated with
+further seeds, and the best mean gives its recipe.
 
-Trials are kept in a journal file or a database, which optuna-dashboard opens. Further commands, each with a folder of
-its own and the same --storage, join in, on any machine that reaches it. Each batch of --at-once trials depends only on
-the results before it, not on workers or on where a command was stopped. Each model has a search of its own, so that the
-same folder goes on with further models behind --models, and skips what is finished. A space and an objective of your
-own: `class Mine(Tune)` in a file of yours (docs/extending.md).
+Trials are stored in a journal file or a database, which optuna-dashboard can open. Further commands, each with its own
+folder and the same --storage, share the search, on any machine. Each batch of --at-once trials depends only on earlier
+results, not on workers or interruptions. Each model has its own search, so that a folder can be continued with further
+--models. For another space or objective write `class Mine(Tune)` in a file of yours (docs/extending.md).
 """
 
 import statistics
@@ -34,7 +33,7 @@ from menagerie.models.registry import spec_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.costs import size_of
+from menagerie.studies.frame.costs import model_size
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Part
@@ -51,9 +50,9 @@ if TYPE_CHECKING:
 
 Params = Mapping[str, Any]
 Row = dict[str, Any]
-# Shares of the steps, the first ones, that show single-object scenes only.
+# Shares of the steps that are the single-object phase.
 PHASES = (0.0, 0.25, 0.5)
-PLACES = ("architecture", "pretrained", "tokenizer", "resolution")  # what else of a run may be searched
+PLACES = ("architecture", "pretrained", "tokenizer", "resolution")  # further settings of a run that may be searched
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,8 @@ class Tune(CaptionOptions, SearchStudy):
 
     # A study with another space, or another objective, overrides these two.
     def space(self, model: str) -> "dict[str, BaseDistribution]":
-        """Return what is searched: fields of the recipe or of the split, `architecture`, and options of the model
-        itself, whose names begin with "option " here."""
+        """Return the space: fields of the recipe or of the split, `architecture`, and options of the model, whose names
+        begin with "option "."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         from menagerie.studies.frame.sampling import distribution
@@ -102,13 +101,13 @@ class Tune(CaptionOptions, SearchStudy):
         return shared | {f"{OWN}{name}": distribution(values) for name, values in spec_of(model).space.items()}
 
     def objective(self, known: Known, arms: Sequence[Arm]) -> float | None:
-        """Return the number by which trials are judged, higher is better: accuracy on validation. None until all arms
-        have ended. The first line of another's docstring is its name on the page."""
+        """Return the objective, of which higher is better: accuracy on validation. None until all arms have ended. The
+        first line of an overriding method's docstring is its name on the page."""
         return known.mean(arms)
 
     @property
     def judge(self) -> str:
-        """The name of an objective of the user's own; empty for accuracy on validation."""
+        """The name of a user's objective; empty for accuracy on validation."""
         own = type(self).objective
         return (
             "" if own is Tune.objective else (own.__doc__ or "objective").strip().partition("\n")[0].removesuffix(".")
@@ -117,20 +116,20 @@ class Tune(CaptionOptions, SearchStudy):
     def first_point(self, model: str) -> Row:
         """Return the first trial of a model: the study's own recipe and options, as far as the space holds their
         values."""
-        from menagerie.studies.frame.sampling import holds
+        from menagerie.studies.frame.sampling import can_have
 
         given = asdict(self.recipe) | {"architecture": self.architecture}
         options = asdict(getattr(self.scorers, spec_of(model).flag))
         given |= {f"{OWN}{name}": value for name, value in options.items()}
-        return {n: given[n] for n, values in self.space(model).items() if n in given and holds(values, given[n])}
+        return {n: given[n] for n, values in self.space(model).items() if n in given and can_have(values, given[n])}
 
     def search(self, model: str) -> "Search":
-        """A model's search: the study's own values first, then evenly spread points, then TPE."""
-        from menagerie.studies.frame.sampling import SpaceSampler, spread
+        """Return a model's search: the study's own values, then evenly spread points, then TPE."""
+        from menagerie.studies.frame.sampling import SpaceSampler, spread_points
         from menagerie.studies.frame.search import Search
 
         space = self.space(model)
-        points = spread(space, max(4, self.trials // 3, self.trials_at_once), self.sampler_seed)
+        points = spread_points(space, max(4, self.trials // 3, self.trials_at_once), self.sampler_seed)
 
         def sampler(number: int) -> "BaseSampler":
             return SpaceSampler(space, seed_of(self.sampler_seed, number))
@@ -146,7 +145,7 @@ class Tune(CaptionOptions, SearchStudy):
         return list(map(self.search, self.models))
 
     def run(self, model: str, params: Params, seed: int) -> Arm:
-        """The training run of a model with the parameters that were drawn for it."""
+        """Return the training run of a model with given parameters."""
         recipe = {item.name: params[item.name] for item in fields(Recipe) if item.name in params}
         places = {name: params[name] for name in PLACES if name in params}
         data = {name: params[name] for name in params.keys() - {*recipe, *places} if not name.startswith(OWN)}
@@ -160,25 +159,25 @@ class Tune(CaptionOptions, SearchStudy):
         return Arm(cell_of(varied, model, file, file.seed + seed), file.axes, path)
 
     def tried(self, known: Known, model: str, trial: "FrozenTrial") -> "Tried":
-        """The result of a trial: accuracy of its one seed on validation; pruned if its scorer is too large or
+        """Return the result of a trial: accuracy on validation with one seed; pruned if its scorer is too large or
         diverged."""
         from menagerie.studies.frame.search import Tried
 
         arm = self.arm_of(model, trial, 0)
-        if (count := size_of(arm.cell)) > self.parameters:
+        if (count := model_size(arm.cell)) > self.parameters:
             return Tried((), pruned=f"{count} parameters, more than --parameters {self.parameters}")
         if known.diverged(arm):
-            return Tried([arm], pruned="its loss, weights or scores are no numbers")
+            return Tried([arm], pruned="its loss, weights or scores aren't finite")
         value = self.objective(known, [arm])
         return Tried([arm], None if value is None else (value,))
 
     def arm_of(self, model: str, trial: "FrozenTrial", seed: int) -> Arm:
-        """One seed of a trial."""
+        """Return the run of a trial with one seed."""
         return self.run(model, trial.params, seed)._replace(labels={"trial": trial.number})
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Plan each model's search, then its best trials with all seeds. A single seed has few validation pairs, so the
-        best of many trials is partly luck."""
+        """Plan each model's search, then its best trials with all seeds, because with one seed the best of many trials
+        is partly luck."""
         for model in self.models:
             search = self.search(model)
             found = search.follow(known, self.storage, partial(self.tried, known, model))
@@ -189,7 +188,7 @@ class Tune(CaptionOptions, SearchStudy):
                 yield from (self.arm_of(model, trial, seed) for seed in range(self.seeds))
 
     def check_given(self, preset: SearchStudy) -> None:
-        """Raise for `--tuned` and `--pretrained`, because tuning is for training from scratch."""
+        """Raise for `--tuned` and `--pretrained`: tuning is for training from scratch."""
         if self.tuned or self.pretrained:
             raise UserError("tuning is for training from scratch: leave out --tuned and --pretrained")
         super().check_given(preset)
@@ -202,7 +201,7 @@ class Tune(CaptionOptions, SearchStudy):
         if min(self.learning_rates) <= 0:
             raise UserError(f"--learning-rates are one or two values above 0, got {self.learning_rates}")
         for model, architecture in ((model, each) for model in self.models for each in self.architectures):
-            if (count := size_of(self.run(model, {"architecture": architecture}, 0).cell)) > self.parameters:
+            if (count := model_size(self.run(model, {"architecture": architecture}, 0).cell)) > self.parameters:
                 raise UserError(
                     f"{model} on {architecture} has {count} parameters, more than --parameters {self.parameters}; "
                     "raise it for all models, or choose other --architectures"
@@ -213,8 +212,9 @@ class Tune(CaptionOptions, SearchStudy):
         return [self.searched_of(model, records) for model in self.models]
 
     def searched_of(self, model: str, records: Records) -> Searched:
-        """The results of a model's search so far. A mean is None until all seeds have ended, and if one diverged."""
-        from menagerie.studies.frame.search import elsewhere
+        """Return the results of a model's search so far. A mean is None until all seeds have ended, and if one
+        diverged."""
+        from menagerie.studies.frame.search import running_elsewhere
 
         search = self.search(model)
         trials = search.found(records, self.storage)
@@ -223,7 +223,7 @@ class Tune(CaptionOptions, SearchStudy):
         return Searched(
             *(model, trials, {number: self.mean(arms, records) for number, arms in runs.items()}),
             failures={t.number: self.tried(records, model, t).pruned for t in trials if t.state.is_finished()},
-            elsewhere=len(elsewhere(trials, records.owner)),
+            elsewhere=len(running_elsewhere(trials, records.owner)),
             over=search.over(trials) and all(records.over(arm) for arms in runs.values() for arm in arms),
             records={number: replace(records, arms=tuple(arms)) for number, arms in runs.items()},
         )
@@ -235,11 +235,11 @@ class Tune(CaptionOptions, SearchStudy):
         return statistics.mean(known) if len(known) == len(values) else None
 
     def page(self, records: Records) -> Iterable[Part]:
-        """Each model's recipe, the course of its trials, and all of them."""
+        """Yield each model's recipe, its progress over trials, and all trials."""
         return parts(self.all_searched(records), self.seeds, self.judge)
 
     def export(self, records: Records) -> None:
-        """Write all trials, and the best recipes as `--tuned` reads them. In the end raise if a model has no recipe."""
+        """Write all trials, and the best recipes for `--tuned`. Raises in the end if a model has no recipe."""
         searched = self.all_searched(records)
         rows = search_rows(searched)
         if self.judge:

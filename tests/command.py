@@ -65,6 +65,15 @@ def run_here(
     return subprocess.CompletedProcess(command, status, out.getvalue(), errors.getvalue())
 
 
+def succeed(
+    command: list[str], folder: Path, page: bool = True, figures: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process that has to end without an error."""
+    result = run_here(command, folder, page, figures)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result
+
+
 def execute(command: list[str], folder: Path) -> int:
     """Run a command of Python in this process, and give its exit status."""
     script, *arguments = command[1:]

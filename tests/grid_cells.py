@@ -2,22 +2,33 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.command_line import only
+from menagerie.studies.runs.command_line import only_models
 from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
+from menagerie.studies.runs.results import read_result
 
 AnyGrid = TypeVar("AnyGrid", bound=Grid)
+VARYING = ("seconds", "provenance", "digest")  # of a result
+
+
+def cell_output(folder: Path, timed: int = 2) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
+    """What a finished cell holds that must not depend on how it was made: its result, weights, predictions, and its log
+    without so many last columns."""
+    result = {name: value for name, value in (read_result(folder) or {}).items() if name not in VARYING}
+    log = [line.rsplit(",", timed)[0] for line in (folder / "training.csv").read_text().splitlines()]
+    weights = (folder / "checkpoint" / "model.safetensors").read_bytes()
+    return result, weights, (folder / "predictions.csv").read_bytes(), log
 
 
 def chosen_alone(grid: AnyGrid) -> AnyGrid:
     """The grid with the options of its own models only."""
-    return replace(grid, scorers=only(grid.scorers, grid.models))
+    return replace(grid, scorers=only_models(grid.scorers, grid.models))
 
 
 def splits(grid: Grid) -> list[SplitRecipe]:

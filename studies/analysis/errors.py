@@ -1,4 +1,4 @@
-"""Finds where a model errs: accuracy by properties of test images, and the records with the clearest scores."""
+"""Error analysis: accuracy by properties of test images, and the records with the widest margins."""
 
 import io
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.slots import place_of
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import phrase
-from menagerie.studies.analysis.spread import different
+from menagerie.studies.analysis.spread import count_different
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.analysis.two_levels import intervals, without_interval
+from menagerie.studies.analysis.two_levels import accuracy_intervals, without_interval
 from menagerie.studies.report.figures import image_uri
 from menagerie.studies.runs.evaluation import FILE
 from menagerie.studies.runs.results import checked_file
@@ -31,7 +31,7 @@ SCORES = ("score_caption", "score_negative")
 COUNTERFACTUAL = ("counterfactual_caption", "counterfactual_negative")
 
 
-class Source(NamedTuple):
+class TestedCell(NamedTuple):
     """A finished cell: its seed, its folder and the split that it was tested on."""
 
     seed: int
@@ -39,9 +39,9 @@ class Source(NamedTuple):
     split: Path
 
 
-def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
-    """Return the properties that a scene shows, as distinct (factor, value). With several objects, they include the
-    place of the one mentioned first, without its facing."""
+def scene_factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
+    """Return the properties of a scene as distinct (factor, value). With several objects, they include the place of the
+    object that is mentioned first, without its facing."""
     found = [("background", scene.background)]
     for obj in scene.objects:
         found += [("animal", obj.animal), ("texture", obj.texture), ("size", obj.size)]
@@ -54,8 +54,8 @@ def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=2)
-def labels(split: Path) -> pd.DataFrame:
-    """A row for each scene outside train and each of its factors: scene, factor, value."""
+def factor_labels(split: Path) -> pd.DataFrame:
+    """Return a row for each scene outside train and each of its factors: scene, factor, value."""
     from menagerie.generators.storage.split_file import read_split
 
     rows = [
@@ -63,7 +63,7 @@ def labels(split: Path) -> pd.DataFrame:
         for name, records in read_split(split).subsets.items()
         if name != "train"
         for scene, graph in zip(records.scenes, records.graphs, strict=True)
-        for label in factors(scene, graph)
+        for label in scene_factors(scene, graph)
     ]
     return pd.DataFrame(rows, columns=["scene", "factor", "value"]).drop_duplicates()
 
@@ -84,50 +84,50 @@ def read_predictions(folder: Path, counterfactuals: bool = False) -> pd.DataFram
 
 
 @cache  # a finished cell doesn't change, and reports are rewritten after every run
-def tallies(source: Source) -> pd.DataFrame:
-    """Points (1 right, one half a tie) and number of records by subset, task, factor, value and cluster."""
+def cluster_sums(source: TestedCell) -> pd.DataFrame:
+    """Sum points (1 if right, one half for a tie) and records by subset, task, factor, value and cluster."""
     records = read_predictions(source.folder)
-    # As in results: scores that are equal as written are a tie.
+    # As in results: scores that are equal as written in the file are a tie.
     right, tied = (records[SCORES[0]] > records[SCORES[1]]), (records[SCORES[0]] == records[SCORES[1]])
     records = records[["subset", "task", "scene", "animals"]].assign(points=right + 0.5 * tied)
     records["animals"] = f"{source.seed} " + records["animals"]
-    labelled = [records.assign(factor="all", value=""), records.merge(labels(source.split), on="scene")]
+    labelled = [records.assign(factor="all", value=""), records.merge(factor_labels(source.split), on="scene")]
     keys = ["subset", "task", "factor", "value", "animals"]
     sums = pd.concat(labelled).groupby(keys, sort=False)["points"].agg(points="sum", n="count")
     return sums.reset_index().astype(dict.fromkeys(keys, "category"))
 
 
 @cache
-def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
+def breakdown(sources: tuple[TestedCell, ...]) -> pd.DataFrame:
     """Pool the records of several cells; returns a row of `COLUMNS` for each subset, task, factor and value.
 
     Accuracies are shares. `low` and `high` are the 95 % interval of `two_levels.intervals`, NaN for too few `clusters`,
     the different animal pairs, and for two seeds.
     """
-    found = pd.concat([tallies(source) for source in sources], ignore_index=True)
+    found = pd.concat([cluster_sums(source) for source in sources], ignore_index=True)
     if not len(found):
         return pd.DataFrame(columns=list(COLUMNS))
-    tests, of_test = numbered(found["subset"], found["task"])
-    labels, of_label = numbered(found["factor"], found["value"])
+    tests, of_test = index_rows(found["subset"], found["task"])
+    labels, of_label = index_rows(found["factor"], found["value"])
     clusters = found["animals"].to_numpy(str)
     sums = found[["points", "n"]].to_numpy(float)
     parts = []
     for number, (subset, task) in enumerate(tests):
         rows = of_test == number
-        table = tabled(clusters[rows], of_label[rows], sums[rows])
+        table = factor_accuracies(clusters[rows], of_label[rows], sums[rows])
         shown = sorted(np.unique(of_label[rows]).tolist(), key=lambda label: by_factor(labels[label]))
         factors, values = zip(*(labels[label] for label in shown), strict=True)
         parts.append(table.loc[shown].assign(subset=subset, task=task, factor=factors, value=values))
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
 
 
-def numbered(*columns: pd.Series) -> tuple[list[tuple[str, ...]], Int64[np.ndarray, " n"]]:
+def index_rows(*columns: pd.Series) -> tuple[list[tuple[str, ...]], Int64[np.ndarray, " n"]]:
     """Return the distinct rows of some columns in order of appearance, and for each row its index among these."""
     codes, found = pd.factorize(pd.MultiIndex.from_arrays([column.astype(str) for column in columns]))
     return [tuple(row) for row in found], codes.astype(np.int64)
 
 
-def tabled(
+def factor_accuracies(
     clusters: Shaped[np.ndarray, " n"], columns: Int64[np.ndarray, " n"], sums: Float64[np.ndarray, "n 2"]
 ) -> pd.DataFrame:
     """Return accuracy, interval, and numbers of clusters and records for each distinct value of `columns`. Each row of
@@ -138,27 +138,27 @@ def tabled(
     np.add.at(points, (row, column), sums[:, 0])
     np.add.at(n, (row, column), sums[:, 1])
     seeds, _, pairs = zip(*(name.partition(" ") for name in names.tolist()), strict=True)
-    low, high = intervals(points, n, seeds, pairs)
+    low, high = accuracy_intervals(points, n, seeds, pairs)
     means = {"accuracy": points.sum(0) / n.sum(0), "low": low, "high": high}
-    return pd.DataFrame(means | {"clusters": different(n, pairs), "n": n.sum(0).astype(int)}, kept)
+    return pd.DataFrame(means | {"clusters": count_different(n, pairs), "n": n.sum(0).astype(int)}, kept)
 
 
 def by_factor(label: tuple[str, str]) -> tuple[int, str]:
-    """A sort key that puts factors and their values in the order of tables."""
+    """Return a sort key for factors and their values in the order of tables."""
     return FACTORS.index(label[0]), label[1]
 
 
-def table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.DataFrame:
-    """A breakdown as texts: a row for each factor and value, and a column for each test."""
+def error_table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.DataFrame:
+    """Write a breakdown as texts: a row for each factor and value, and a column for each test."""
     chosen = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
-    texts = {(row.factor, row.value, row.subset): described(row) for row in chosen.itertuples()}
+    texts = {(row.factor, row.value, row.subset): accuracy_text(row) for row in chosen.itertuples()}
     order = sorted({label[:2] for label in texts}, key=by_factor)
     rows = [[*label, *(texts.get((*label, test), DASH) for test in tests)] for label in order]
     return pd.DataFrame(rows, columns=["shown", "value", *tests])
 
 
-def described(row: Any) -> str:
-    """A cell of the table: "71.2 [65.0, 77.1] n 48" for accuracy in percent, its interval and the number of records."""
+def accuracy_text(row: Any) -> str:
+    """Write accuracy in percent, its interval and the number of records: "71.2 [65.0, 77.1] n 48"."""
     bounds = without_interval(row.low, row.high, row.clusters) or f"{100 * row.low:.1f}, {100 * row.high:.1f}"
     return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"
 
@@ -167,8 +167,8 @@ SHOWN = 4
 PIXELS = 128  # the longer side of an image on the page
 
 
-class Record(NamedTuple):
-    """One record: its image as a data URI, both captions and their scores."""
+class ErrorExample(NamedTuple):
+    """A record for the page: its image as a data URI, both captions and their scores."""
 
     uri: str
     subset: str
@@ -181,38 +181,39 @@ class Record(NamedTuple):
 class Surest(NamedTuple):
     """The records with the widest margins, widest first."""
 
-    wrong: list[Record]
-    right: list[Record]
+    wrong: list[ErrorExample]
+    right: list[ErrorExample]
 
 
 @cache  # a finished cell doesn't change
-def surest(source: Source, tests: tuple[str, ...], task: str = "swap") -> Surest:
-    """The records of a cell with the widest margins in these tests, from as many different animal pairs as possible."""
+def surest(source: TestedCell, tests: tuple[str, ...], task: str = "swap") -> Surest:
+    """Return a cell's records with the widest margins in these tests, from as many different animal pairs as
+    possible."""
     frame = read_predictions(source.folder)
     frame = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
     chosen = [
-        leading(frame[sign * frame["margin"] > 0].sort_values("margin", ascending=sign < 0, kind="stable"))
+        pick_varied(frame[sign * frame["margin"] > 0].sort_values("margin", ascending=sign < 0, kind="stable"))
         for sign in (-1, 1)
     ]
-    uris = pictures(source, pd.concat(chosen)["scene"].tolist())
-    return Surest(*([record(row, uris) for row in part.itertuples()] for part in chosen))
+    uris = scene_uris(source, pd.concat(chosen)["scene"].tolist())
+    return Surest(*([to_example(row, uris) for row in part.itertuples()] for part in chosen))
 
 
-def leading(ranked: pd.DataFrame) -> pd.DataFrame:
-    """The first `SHOWN` rows, after moving rows that repeat an animal pair or a caption behind the others."""
+def pick_varied(ranked: pd.DataFrame) -> pd.DataFrame:
+    """Return the first `SHOWN` rows, after moving rows that repeat an animal pair or a caption behind the others."""
     repeats = ranked["animals"].duplicated().astype(int) + ranked["caption"].duplicated()
     kept = repeats.sort_values(kind="stable").index[:SHOWN]
     return ranked[ranked.index.isin(kept)]
 
 
-def record(row: Any, uris: dict[str, str]) -> Record:
-    """Make the record to show from a row of predictions."""
+def to_example(row: Any, uris: dict[str, str]) -> ErrorExample:
+    """Convert a row of predictions to an example for the page."""
     scores = (f"{score:#.4g}" for score in (row.score_caption, row.score_negative))
-    return Record(uris[row.scene], row.subset, row.caption, row.negative, *scores)
+    return ErrorExample(uris[row.scene], row.subset, row.caption, row.negative, *scores)
 
 
-def pictures(source: Source, scenes: Sequence[str]) -> dict[str, str]:
-    """The images of scenes of a split, by their keys, as small data URIs."""
+def scene_uris(source: TestedCell, scenes: Sequence[str]) -> dict[str, str]:
+    """Return the images of scenes of a split as small data URIs, by their keys."""
     from menagerie.generators.storage.pictures import SplitPictures
     from menagerie.generators.storage.split_file import read_split
 

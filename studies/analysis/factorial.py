@@ -1,9 +1,9 @@
-"""Two-level factorial designs: which level of each factor a run has, so that effects can be told apart.
+"""Two-level factorial designs: which level of each factor a run has, so that effects can be separated.
 
 For up to four factors, all combinations are run. For five or more it is half of them, those in which the product of all
 signs is 1 (Box and Hunter 1961, "The 2^(k-p) fractional factorial designs"): of resolution V with five factors and VI
 with six. So no main effect shares its contrast with another one or with a pair, and no pair with another pair. With k
-factors, an effect of j of them can't be told from the interaction of the k - j others.
+factors, an effect of j of them can't be separated from the interaction of the k - j others.
 """
 
 from collections.abc import Iterator, Sequence

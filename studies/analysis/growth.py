@@ -1,7 +1,7 @@
 """Measures how time and memory grow with the amount of data, for `studies/throughput.py growth`.
 
-Times are processor time. An exponent e says that twice the amount takes 2^e times as long. It is computed from the last
-two amounts, because at small ones a constant part hides it.
+Times are processor time. With exponent e, twice the amount takes 2^e times as long. It is computed from the last two
+amounts, because a constant part dominates at small ones.
 """
 
 import sys
@@ -10,31 +10,29 @@ from math import log
 from pathlib import Path
 
 from menagerie.envs.core.files import scratch_folder
-from menagerie.studies.analysis.growth_parts import (
-    Growth,
-    sampler_growth,
-)
+from menagerie.studies.analysis.growth_parts import Growth, sampler_growth
 from menagerie.studies.analysis.split_growth import batch_growth, split_growth
 
 Row = dict[str, float]
 Measure = Callable[[Growth, Path, int], Iterator[tuple[str, float]]]
 
 
-def growth(config: Growth, report: Measure) -> int:
-    """Measure all parts and print their tables. `report` measures reports, which this folder doesn't import."""
+def measure_growth(config: Growth, report: Measure) -> int:
+    """Measure all parts and print their tables. `report` is the measurement of reports, which this folder can't
+    import."""
     from menagerie.studies.runs.machine import processor
 
     print(f"processor time; {processor()}")
     for part in config.parts:
         amounts = {"splits": config.scenes, "batches": config.batches, "report": config.runs}.get(part, config.rows)
-        rows = [measured((PARTS | {"report": report})[part], config, amount) for amount in amounts]
-        counted = {"report": "runs", "batches": "images"}.get(part, "scenes")
-        print_table(f"{part}, by number of {counted}", amounts, rows)
+        rows = [measure_amount((PARTS | {"report": report})[part], config, amount) for amount in amounts]
+        unit = {"report": "runs", "batches": "images"}.get(part, "scenes")
+        print_growth(f"{part}, by number of {unit}", amounts, rows)
     return 0
 
 
-def measured(measure: Measure, config: Growth, amount: int) -> Row:
-    """Measure in a folder that is deleted afterwards."""
+def measure_amount(measure: Measure, config: Growth, amount: int) -> Row:
+    """Measure one amount in a folder that is deleted afterwards."""
     with scratch_folder(config.store) as folder:
         found = {}
         for name, value in measure(config, folder, amount):
@@ -43,7 +41,7 @@ def measured(measure: Measure, config: Growth, amount: int) -> Row:
         return found
 
 
-def print_table(title: str, amounts: Sequence[int], rows: Sequence[Row]) -> None:
+def print_growth(title: str, amounts: Sequence[int], rows: Sequence[Row]) -> None:
     """Print a line for each measure, and its exponent."""
     print(f"\n{title:<42}" + "".join(f"{amount:>12}" for amount in amounts) + f"{'exponent':>10}")
     for name in rows[-1]:
@@ -58,8 +56,4 @@ def exponent(amounts: Sequence[int], values: Sequence[float]) -> float:
     return log(large / small) / log(many / few) if min(values) > 0 else float("nan")
 
 
-PARTS = {
-    "sampler": sampler_growth,
-    "splits": split_growth,
-    "batches": batch_growth,
-}
+PARTS = {"sampler": sampler_growth, "splits": split_growth, "batches": batch_growth}

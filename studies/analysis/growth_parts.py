@@ -1,4 +1,4 @@
-"""What `studies/throughput.py growth` measures at one amount of data: functions that yield names and numbers."""
+"""Measurements of `studies/throughput.py growth` at one amount of data: functions that yield names and numbers."""
 
 import contextlib
 import time

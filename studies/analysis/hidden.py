@@ -1,4 +1,4 @@
-"""How much of the objects that a hard negative exchanges is hidden by other objects, in scenes of tests."""
+"""How much other objects hide the objects that a hard negative exchanges, in scenes of tests."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -13,8 +13,8 @@ BINS = {0.02: "hidden by up to 2 %", 0.1: "2 to 10 %", 0.25: "10 to 25 %", 0.5: 
 
 @lru_cache(maxsize=8)
 def hidden_bins(split: Path) -> dict[str, str]:
-    """Return the bin of each test scene of several objects, by the scene's key. The share is that of the more hidden
-    one of the two objects whose textures are exchanged."""
+    """Return the bin of each test scene of several objects, by the scene's key: that of the more hidden one of the two
+    objects whose textures are exchanged."""
     from menagerie.generators.storage.pictures import SplitPictures
     from menagerie.generators.storage.split_file import read_split
 
@@ -30,5 +30,5 @@ def hidden_bins(split: Path) -> dict[str, str]:
 
 
 def bin_of(share: float) -> str:
-    """The name of the bin of a share from 0 to 1."""
+    """Return the name of the bin of a share from 0 to 1."""
     return next(name for end, name in BINS.items() if share <= end)

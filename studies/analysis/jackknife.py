@@ -1,4 +1,5 @@
-"""Intervals of numbers that need not be plain means, such as means over groups or over sets that count only whole."""
+"""Intervals of numbers that need not be plain means, such as means over groups, or over sets that are right only as a
+whole."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
@@ -10,22 +11,22 @@ from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST
 PARTS = 20  # more take longer, and change Student's quantile little
 
 
-def intervals(
+def jackknife_intervals(
     clusters: Sequence[Hashable], numbers: Callable[[Sequence[int]], Mapping[str, Summary]]
 ) -> dict[str, tuple[float, float]]:
     """Return intervals, nominally of 95 %, of official accuracies. `numbers` computes these for the records at some
     indices.
 
     A delete-a-group jackknife (Kott 2001, "The delete-a-group jackknife", J. Official Statistics 17, section 2):
-    clusters are shuffled (always alike) and dealt out to parts, and each number is computed without one part after
-    another. The intervals are about new records for the same model. A number has none if it is undefined, whole or
+    clusters are assigned at random (always alike) to parts of equal size, and each number is computed without one part
+    after another. The intervals are for new records and the same model. A number has none if it is undefined, whole or
     without a part; if fewer than five parts have records of it; or if leaving parts out never changes it.
     """
     from scipy.special import stdtrit
 
     order = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
-    dealt = np.random.default_rng(0).permutation(len(order)) % PARTS
-    part = dealt[[order[cluster] for cluster in clusters]]
+    assigned = np.random.default_rng(0).permutation(len(order)) % PARTS
+    part = assigned[[order[cluster] for cluster in clusters]]
     whole = numbers(range(len(clusters)))
     without = [numbers(np.flatnonzero(part != number).tolist()) for number in range(min(PARTS, len(order)))]
     found = {}

@@ -1,5 +1,5 @@
-"""The rungs of the ladder from one-dimensional images to ours: what each changes, and how often batches tell orders
-apart."""
+"""The rungs of the ladder from one-dimensional images to ours: what each changes, and how many images have the opposite
+caption in their batch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -68,21 +68,18 @@ RUNGS |= {
     "still images": Rung("our rates", "training images aren't zoomed or shifted", {"augment": False}),
     "four times the steps": Rung("our rates", "four times the steps", {"steps": 8000}),
 }
-MENDS = tuple(name for name in RUNGS if name not in (*PATH, *BESIDE))
+REMEDIES = tuple(name for name in RUNGS if name not in (*PATH, *BESIDE))
 
 
-def changes(name: str) -> dict[str, Any]:
-    """All changes that separate a rung from the first rung."""
+def rung_fields(name: str) -> dict[str, Any]:
+    """Return all fields in which a rung differs from the first rung."""
     rung = RUNGS[name]
-    return (changes(rung.after) if rung.after else {}) | dict(rung.changes)
+    return (rung_fields(rung.after) if rung.after else {}) | dict(rung.changes)
 
 
-def met(split: SpatialRecipe, training: Recipe) -> float:
-    """Return the share of images of pairs whose batch also has the opposite caption, with the same objects exchanged.
-
-    Only that caption differs in the order alone; all others name other objects. The share is the expected one if images
-    are drawn evenly; the recipe's false captions count too.
-    """
+def opposite_share(split: SpatialRecipe, training: Recipe) -> float:
+    """Return the expected share of images of pairs whose batch also has the opposite caption, with the same objects
+    exchanged; the recipe's false captions count too. Only that caption differs in the order alone."""
     if "swap" in training.text_negatives:
         return 1.0
     world, counts = load_world(split.world), split.counts()

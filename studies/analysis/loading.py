@@ -1,5 +1,5 @@
-"""Measures training steps whose batches come from loader processes, on splits that take turns, for
-`studies/throughput.py loading`."""
+"""Times training steps whose batches come from loader processes, on several splits in turns
+(`studies/throughput.py loading`)."""
 
 import os
 import time
@@ -39,23 +39,23 @@ class Loading:
 
 
 class Turn(NamedTuple):
-    """What one turn took."""
+    """Time and memory of one turn."""
 
-    step: float  # milliseconds that pass, median over steps
-    memory: float  # GB of this process and its loaders, without files that are mapped
+    step: float  # elapsed milliseconds, median over steps
+    memory: float  # GB of this process and its loaders, without mapped files
 
 
-def loading(config: Loading) -> int:
+def measure_loading(config: Loading) -> int:
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.split_file import read_split
 
     settle_torch(threads=1)
-    opened = {path: elapsed(partial(read_split, path)) for path in config.splits}
-    ready = {path: elapsed(partial(SplitDataset, split, "train")) for path, (_, split) in opened.items()}
+    opened = {path: time_call(partial(read_split, path)) for path in config.splits}
+    ready = {path: time_call(partial(SplitDataset, split, "train")) for path, (_, split) in opened.items()}
     turns: dict[Path, list[Turn]] = {path: [] for path in config.splits}
     for _ in range(config.rounds):
         for path, (_, data) in ready.items():
-            turns[path].append(turn(config, data))
+            turns[path].append(take_turn(config, data))
     what = f"{config.loaders} loaders, batch {config.batch}, {config.steps} steps, {config.rounds} rounds"
     print(f"{what}, {processor()}")
     print(f"{'scenes':>12}{'opened, s':>12}{'ready, s':>12}{'step, ms':>12}{'over the first':>16}{'memory, GB':>12}")
@@ -66,14 +66,14 @@ def loading(config: Loading) -> int:
     return 0
 
 
-def elapsed(call: Callable[[], Result]) -> tuple[float, Result]:
-    """Return the seconds that pass during a call, and its result."""
+def time_call(call: Callable[[], Result]) -> tuple[float, Result]:
+    """Return the elapsed seconds of a call, and its result."""
     start = time.perf_counter()
     found = call()
     return time.perf_counter() - start, found
 
 
-def turn(config: Loading, data: "SplitDataset") -> Turn:
+def take_turn(config: Loading, data: "SplitDataset") -> Turn:
     """Train a new CLIP for some steps."""
     from menagerie.models.recipe import Recipe
     from menagerie.models.training.loop import Progress, train_scorer
@@ -91,7 +91,8 @@ def turn(config: Loading, data: "SplitDataset") -> Turn:
 
 
 def own_memory() -> float:
-    """GB of this process and its loaders, each shared page in parts, without pages of files; NaN without /proc."""
+    """Return the GB of this process and its loaders, with shared pages divided and without pages of files; NaN without
+    /proc."""
     rollups = [Path(f"/proc/{pid}/smaps_rollup") for pid in (os.getpid(), *(one.pid for one in active_children()))]
     try:
         lines = [line.split() for rollup in rollups for line in rollup.read_text().splitlines()]

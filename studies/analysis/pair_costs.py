@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
     from menagerie.models.texts import Tensors
 
-SETTLED = 2  # images of a first call, which loads libraries
+WARM_UP = 2  # images of a first call, which loads libraries
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Pass(NamedTuple):
     """The scores, then the gradients of the embeddings."""
 
 
-class Cost(NamedTuple):
-    """What one way of scoring all pairs takes (as in `Pass`), and how far its numbers are off."""
+class PairCost(NamedTuple):
+    """Time and memory of one way of scoring all pairs (as in `Pass`), and its numerical differences."""
 
     seconds: float
     gib: float
@@ -120,7 +120,7 @@ def one_pass(scorer: "Scorer", images: "Tensors", texts: "Tensors") -> Pass:
     return Pass(seconds, gib, [scores.detach(), *gradients])
 
 
-def costs(config: Pairs, model: str, count: int) -> dict[str, Cost]:
+def pair_costs(config: Pairs, model: str, count: int) -> dict[str, PairCost]:
     """Return the cost of scoring `count` images in chunks and, up to `at_once` images, also all at once."""
     import torch
 
@@ -128,11 +128,11 @@ def costs(config: Pairs, model: str, count: int) -> dict[str, Cost]:
 
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("highest")
-    one_pass(*embeddings_of(config, model, SETTLED))
+    one_pass(*embeddings_of(config, model, WARM_UP))
     embeddings, both = embeddings_of(config, model, count), count <= config.at_once
     chunks.MOST_BYTES = 0 if both else chunks.MOST_BYTES
     chunked = one_pass(*embeddings)
-    found = {"in chunks": Cost(*chunked[:2])}
+    found = {"in chunks": PairCost(*chunked[:2])}
     if both:
         chunks.MOST_BYTES = 1 << 60
         whole = one_pass(*embeddings)
@@ -141,24 +141,24 @@ def costs(config: Pairs, model: str, count: int) -> dict[str, Cost]:
             for one, other in zip(chunked.results, whole.results, strict=True)
         )
         found = {
-            "at once": Cost(*whole[:2]),
+            "at once": PairCost(*whole[:2]),
             "in chunks": found["in chunks"]._replace(scores=scores, gradients=max(gradients)),
         }
     return found
 
 
-def rows(config: Pairs) -> Iterator[str]:
-    """The lines of the table."""
+def cost_lines(config: Pairs) -> Iterator[str]:
+    """Yield the lines of the table."""
     for model in config.models:
         for count in config.images:
-            for way, cost in in_child(costs, config, model, count).items():
+            for way, cost in in_child(pair_costs, config, model, count).items():
                 numbers = f"{cost.seconds:>12.2f}{cost.gib:>12.2f}"
                 if not math.isnan(cost.scores):
                     numbers += f"{cost.scores:>12.0e}{cost.gradients:>12.0e}"
                 yield f"{model:<16}{count:>8}  {way:<12}{numbers}"
 
 
-def pairs(config: Pairs) -> int:
+def measure_pairs(config: Pairs) -> int:
     for model in config.models:
         check_scorer(model)
     check_device(config.device)
@@ -167,6 +167,6 @@ def pairs(config: Pairs) -> int:
     place, unit = (f"1 thread, {processor()}", "CPU-s") if config.device == "cpu" else (config.device, "s")
     print(f"{config.nodes} phrases a text, {config.architecture} at {config.resolution} px, {place}")
     print(f"{'':<16}{'images':>8}  {'':<12}{unit:>12}{'GiB':>12}{'scores':>12}{'gradients':>12}")
-    for row in rows(config):
+    for row in cost_lines(config):
         print(row, flush=True)
     return 0

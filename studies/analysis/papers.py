@@ -2,7 +2,7 @@
 and 7 and figures 3 and 4; SPARO's table 6, between attentional pooling and SPARO; DCSM's functional words.
 
 Rows and claims are in `ablations.toml`, except the many rows of OC-CLIP's weights (appendix A.1) and sizes (figure 4).
-In table 6 of SPARO's paper the towers keep their last blocks in all rows but SPARO; here each row changes one object.
+In table 6 of SPARO's paper the towers keep their last blocks in all rows but SPARO; here each row has one change.
 """
 
 from collections.abc import Mapping
@@ -35,19 +35,20 @@ class Ablations:
 
     rows: Mapping[str, str]
     says: Mapping[str, str] = field(default_factory=dict)
-    """For each row, the words by which reports say what it changes."""
+    """For each row, the words of reports for its change."""
     more: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Groups of further rows that are requested together, by name."""
     planes: tuple[tuple[str, str], ...] = ()
-    """Pairs of options that groups vary together: where a study has all of their values, its report draws heat maps."""
+    """Pairs of options that groups vary together; the report has a heat map of a pair if the study has all its
+    values."""
     axes: Mapping[str, str] = field(default_factory=dict)
-    """For each option, what the axes of figures say beside its name."""
+    """For each option, the text of axes beside its name."""
     relational: frozenset[str] = frozenset()
-    """Fields that change nothing where no caption states a relation."""
+    """Fields that change nothing if no caption states a relation."""
     ratio: tuple[str, str] | None = None
     """Two scalar weights whose ratio after training the report shows."""
     ratio_says: str = ""
-    """What the report says of this ratio."""
+    """The report's sentence on this ratio."""
     claims: tuple[Claim, ...] = ()
 
 
@@ -58,16 +59,16 @@ WORDS = {"dim": ("objects", "objects"), "relation_dim": ("relations", "relations
 SMALL = {name: oc_clip.OC_CLIP.small[name] for name in SIZES}
 
 
-def sized(**sizes: int) -> tuple[str, str]:
-    """Return the name and the line of a row with these sizes. Both leave out sizes that small towers have anyway."""
+def size_row(**sizes: int) -> tuple[str, str]:
+    """Return the name and the line of a row with these sizes, without those that are the defaults of small towers."""
     others = {name: size for name, size in sizes.items() if size != SMALL[name]}
     name = ", ".join(f"{WORDS[name][0]} in {size}" for name, size in others.items())
     return name, " ".join(f"{name}={size}" for name, size in others.items())
 
 
-def of_sizes() -> dict[str, Any]:
+def size_rows() -> dict[str, Any]:
     """Return OC-CLIP's rows that vary one size, and its groups of rows: coefficients, and both sizes together."""
-    alone = {sized(**{name: size})[0]: (name, size) for name, sizes in SIZES.items() for size in sizes}
+    alone = {size_row(**{name: size})[0]: (name, size) for name, sizes in SIZES.items() for size in sizes}
     alone.pop("")  # as it is
     coefficients = [pair for pair in product(INITIAL, INITIAL) if pair != DEFAULTS]
     both = [dict(zip(SIZES, pair, strict=True)) for pair in product(*SIZES.values())]
@@ -76,7 +77,7 @@ def of_sizes() -> dict[str, Any]:
         "says": {row: f"{WORDS[name][1]} have vectors of {size} numbers" for row, (name, size) in alone.items()},
         "more": {
             "coefficients": {f"alpha {a:g}, beta {b:g}": f"alpha={a} beta={b}" for a, b in coefficients},
-            "dimensions": dict(sized(**sizes) for sizes in both if sizes != SMALL),
+            "dimensions": dict(size_row(**sizes) for sizes in both if sizes != SMALL),
         },
     }
 
@@ -99,7 +100,7 @@ def ablations_in(given: Mapping[str, Any], tests: Mapping[str, Any], more: Mappi
 
 def read_ablations() -> dict[str, Ablations]:
     """Read `ablations.toml`; returns each model's ablations by its name."""
-    given, more = read_toml(Path(__file__).with_name("ablations.toml")), {"oc-clip": of_sizes()}
+    given, more = read_toml(Path(__file__).with_name("ablations.toml")), {"oc-clip": size_rows()}
     tests = {name: tuple(map(tuple, columns)) for name, columns in given.pop("tests").items()}
     nothing = {"planes": [], "axes": {}, "relational": [], "ratio": [], "ratio_says": "", "claims": []}
     return {name: ablations_in(nothing | its, tests, more.get(name, {})) for name, its in given.items()}
@@ -110,5 +111,5 @@ ABLATIONS = read_ablations()
 
 
 def ablations_of(spec: ScorerSpec) -> Ablations:
-    """The ablations of a model; empty for one without an entry."""
+    """Return the ablations of a model; empty for one without an entry."""
     return ABLATIONS.get(spec.name, Ablations({}))

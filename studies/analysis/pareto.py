@@ -12,16 +12,16 @@ from menagerie.studies.analysis.two_levels import (
     CONFIDENCE,
     Means,
     Statistic,
-    enough,
-    interval_of,
-    intervals,
+    accuracy_intervals,
+    has_interval,
     resampled_means,
+    statistic_interval,
     without_interval,
 )
 
 CHANCE = 0.5
-# Points and number of test records by animal pair.
-Tally = dict[str, list[int | float]]
+# Points and number of test records, by animal pair.
+PairSums = dict[str, list[int | float]]
 
 
 class Axis(NamedTuple):
@@ -31,7 +31,7 @@ class Axis(NamedTuple):
     most: int
 
     def saved(self, images: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-        """The position of `images` on a logarithmic axis: 0 for the most images, 1 for the fewest."""
+        """Return the position of `images` on a logarithmic axis: 0 for the most images, 1 for the fewest."""
         return 1 - np.log(images / self.least) / math.log(self.most / self.least)
 
 
@@ -46,8 +46,8 @@ class Bound(NamedTuple):
 
 
 def front(images: Sequence[int | float], accuracy: Sequence[float]) -> list[int]:
-    """Indices of the settings on the front, the cheapest first: no other setting has as few images (or as low a cost)
-    and as high accuracy."""
+    """Return the indices of the settings on the Pareto front, the cheapest first: no other setting has as few images
+    (or as low a cost) and as high accuracy."""
     order = sorted(range(len(images)), key=lambda k: (images[k], -accuracy[k]))
     best, kept = -math.inf, []
     for k in order:
@@ -60,8 +60,8 @@ def front(images: Sequence[int | float], accuracy: Sequence[float]) -> list[int]
 def hypervolume(
     images: Float64[np.ndarray, " n"], accuracy: Float64[np.ndarray, "... n"], axis: Axis
 ) -> Float64[np.ndarray, "..."]:
-    """Share of the plane that the settings dominate: 0 at the reference point, the most images and chance; 1 if the
-    least images give 100 %. The axis of images is logarithmic."""
+    """Return the share of the plane that the settings dominate. The reference point (0) is the most images and chance;
+    1 is 100 % with the fewest images. The axis of images is logarithmic."""
     order = np.argsort(images, kind="stable")
     saved = np.clip(axis.saved(images[order]), 0, 1)
     heights = np.clip((accuracy[..., order] - CHANCE) / (1 - CHANCE), 0, 1)
@@ -71,30 +71,24 @@ def hypervolume(
 
 
 class Curve(NamedTuple):
-    """The chosen settings of one model: their images, and their tests by seed and animal pair.
-
-    A tally is {pair: [points, number]}, one for each seed of each setting.
-    """
+    """The chosen settings of one model: their numbers of images, and for each setting its `PairSums` with each seed."""
 
     images: list[int]
-    tests: list[list[Tally]]
+    tests: list[list[PairSums]]
 
 
-def accuracies(tests: Sequence[Tally]) -> list[float]:
-    """The accuracy of one setting with each seed."""
-    shares = [np.sum(list(tally.values()), axis=0) for tally in tests]
+def accuracies(tests: Sequence[PairSums]) -> list[float]:
+    """Return the accuracy of one setting with each seed."""
+    shares = [np.sum(list(sums.values()), axis=0) for sums in tests]
     return [float(points / number) for points, number in shares]
 
 
 def clusters_of(
     curves: Sequence[Curve],
 ) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int], list[str]]:
-    """Points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the seeds and the
-    names of these pairs.
-
-    All settings must be tested on the same records.
-    """
-    keys = [(seed, pair) for seed, tally in enumerate(curves[0].tests[0]) for pair in sorted(tally)]
+    """Return points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the seeds
+    and names of these pairs. All settings must be tested on the same records."""
+    keys = [(seed, pair) for seed, sums in enumerate(curves[0].tests[0]) for pair in sorted(sums)]
     columns = [[tests[seed][pair] for seed, pair in keys] for curve in curves for tests in curve.tests]
     table = np.array(columns, np.float64)
     return table[..., 0].T, table[..., 1].T, [seed for seed, _ in keys], [pair for _, pair in keys]
@@ -116,53 +110,54 @@ class Volume(NamedTuple):
 
 
 def volumes(curves: dict[str, Curve], axis: Axis) -> dict[str, Volume]:
-    """The hypervolume of each model's chosen settings on the test, averaged over seeds, and its difference from the
-    first model's.
+    """Return the hypervolume of each model's chosen settings on the test, averaged over seeds, and its difference from
+    the first model's.
 
-    The intervals cover new seeds with these settings. A setting whose own interval includes chance dominates nothing,
-    so that a model at chance has no hypervolume, even if its best setting was lucky.
+    The intervals are for new seeds with these settings. A setting whose own interval includes chance counts as at
+    chance, so that a model at chance has no hypervolume, even if its best setting was lucky.
     """
     table = clusters_of(list(curves.values()))
     whole, pairs = (table[0].sum(0) / table[1].sum(0))[None], len({*table[3]})
-    above, start = ~(intervals(*table)[0] <= CHANCE), 0
+    above, start = ~(accuracy_intervals(*table)[0] <= CHANCE), 0
     alone: dict[str, Statistic] = {}
     for model, curve in curves.items():
         columns = slice(start, start := start + len(curve.images))
         alone[model] = partial(volume_of, np.array(curve.images, np.float64), above, columns, axis)
     first, *others = curves
-    gaps = {f"{model} − {first}": partial(minus, alone[model], alone[first]) for model in others}
+    gaps = {f"{model} − {first}": partial(subtract, alone[model], alone[first]) for model in others}
     return {
-        name: Volume(float(its(whole)[0]), *interval_of(its, *table), pairs) for name, its in (alone | gaps).items()
+        name: Volume(float(its(whole)[0]), *statistic_interval(its, *table), pairs)
+        for name, its in (alone | gaps).items()
     }
 
 
 def volume_of(
     images: Float64[np.ndarray, " n"], above: Bool[np.ndarray, " v"], columns: slice, axis: Axis, means: Means
 ) -> Float64[np.ndarray, " r"]:
-    """The hypervolumes of the settings at some columns; those that aren't `above` chance count as at chance."""
+    """Return the hypervolumes of the settings at some columns; those that aren't `above` chance count as at chance."""
     return hypervolume(images, np.where(above, means, CHANCE)[:, columns], axis)
 
 
-def minus(one: Statistic, other: Statistic, means: Means) -> Float64[np.ndarray, " rows"]:
+def subtract(one: Statistic, other: Statistic, means: Means) -> Float64[np.ndarray, " rows"]:
     return one(means) - other(means)
 
 
-def bound(images: Sequence[int], reached: Sequence[bool]) -> Bound:
-    """Fewest images that reached a target; if none did, the most that were tried."""
+def fewest_images(images: Sequence[int], reached: Sequence[bool]) -> Bound:
+    """Return the fewest images that reached a target; if none did, the most that were tried."""
     enough = [count for count, did in zip(images, reached, strict=True) if did]
     return Bound(min(enough), False) if enough else Bound(max(images), True)
 
 
-def ratio(one: Bound, other: Bound) -> str:
-    """The ratio of the first bound to the other as text; a dash if neither is known."""
+def bound_ratio(one: Bound, other: Bound) -> str:
+    """Write the ratio of the first bound to the other; a dash if neither reached the target."""
     if one.censored and other.censored:
         return "–"
     sign = "> " if one.censored else "< " if other.censored else ""
     return f"{sign}{one.images / other.images:.2f}"
 
 
-def compared(one: str, needs: Bound, other: str, rival: Bound) -> str:
-    """Say which of two models reached the target, with how many images, and what follows for the ratio of these."""
+def compare_bounds(one: str, needs: Bound, other: str, rival: Bound) -> str:
+    """Write which of two models reached the target, with how many images, and what follows for their ratio."""
     mine, theirs = needs.images, rival.images
     if needs.censored and rival.censored:
         return f"neither reached the target, {one} with up to {mine} images and {other} with up to {theirs}"
@@ -197,7 +192,7 @@ class ImageRatio(NamedTuple):
 
 
 def bound_text(ratio: float) -> str:
-    """A bound as text; says so if a model doesn't reach the target."""
+    """Write a bound of a ratio, or which model doesn't reach the target."""
     if math.isinf(ratio):
         return "first out of reach"
     if ratio >= 10:
@@ -208,18 +203,17 @@ def bound_text(ratio: float) -> str:
 def image_ratio(first: Curve, other: Curve, target: float) -> ImageRatio:
     """Return the ratio of the smallest numbers of images whose settings, averaged over seeds, reach the target.
 
-    The interval is of draws of the means of all settings, of both models together (`resampled_means`). Each draw
-    searches again among the settings that were tried, so the interval doesn't cover what settings in between would
-    give. Its bounds are NaN if `enough` is False. Draws without a ratio are left out; above 5 % of them the interval
-    goes from 0 to infinity.
-    """
+    The interval is over draws of the means of all settings of both models (`resampled_means`). Each draw searches again
+    among the settings that were tried, so the interval doesn't cover settings in between. Its bounds are NaN if
+    `has_interval` is False. Draws without a ratio are left out; above 5 % of them the interval goes from 0 to
+    infinity."""
     sums, counts, *of = clusters_of([first, other])
     means = (sums.sum(0) / counts.sum(0))[None]
     drawn = resampled_means(sums, counts, *of)
     value = ratios(first, other, means >= target)[0]
     by_draw = ratios(first, other, drawn >= target)
     unknown = float(np.isnan(by_draw).mean())
-    if not enough(counts, *of).all():
+    if not has_interval(counts, *of).all():
         return ImageRatio(float(value), math.nan, math.nan, unknown)
     if unknown > 1 - CONFIDENCE:
         return ImageRatio(float(value), 0.0, math.inf, unknown)

@@ -1,7 +1,7 @@
 """Measures the cost of a scorer's parts: parameters, multiplications and time, for `studies/throughput.py parts`.
 
-OC-CLIP's text tower reads phrases, not sentences. Its binding module compares every image with every graph, at a cost
-that doesn't depend on the image tower. Table 9 of the paper counts the batch of one GPU, with the texts of all GPUs.
+OC-CLIP's text tower reads phrases, not sentences. Its binding module compares every image with every graph; this cost
+doesn't depend on the image tower. Table 9 of the paper counts the batch of one GPU, with the texts of all GPUs.
 """
 
 import time
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 
-class Row(NamedTuple):
+class TowerRow(NamedTuple):
     """One scorer on its towers."""
 
     scorer: str
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 def captions_of(world: str, count: int) -> list["Caption"]:
-    """Captions that state a relation, of random scenes."""
+    """Return captions of random scenes that state a relation."""
     from menagerie.envs.worlds import load_world, random_scenes
     from menagerie.generators.captions.templates import caption
 
@@ -36,7 +36,7 @@ def captions_of(world: str, count: int) -> list["Caption"]:
 
 
 def distinct_captions(nodes: int, count: int) -> list["Caption"]:
-    """Captions whose graphs share no phrase and no predicate."""
+    """Return captions whose graphs have no phrase and no predicate in common."""
     from menagerie.generators.captions.graph import Edge, SceneGraph
     from menagerie.generators.captions.templates import Caption
 
@@ -50,7 +50,7 @@ def distinct_captions(nodes: int, count: int) -> list["Caption"]:
     return [Caption(", ".join(graph.nodes), graph) for graph in graphs]
 
 
-def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
+def build_row(row: TowerRow, resolution: int, captions: list["Caption"]) -> "Scorer":
     """Build the row's scorer with its paper's options."""
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -80,14 +80,14 @@ def passes(scorer: "Scorer", captions: list["Caption"], side: int) -> list[Calla
     return [images, read, lambda: scorer.similarity(embeddings["images"], embeddings["texts"])]
 
 
-def parameters(scorer: "Scorer") -> dict[str, int]:
-    """Numbers of weights by part."""
+def parameters_by_part(scorer: "Scorer") -> dict[str, int]:
+    """Return the numbers of weights by part."""
     towers = {name: sum(weight.numel() for weight in part) for name, part in scorer.backbones().items()}
     return towers | {"own": sum(weight.numel() for weight in scorer.parameters()) - sum(towers.values())}
 
 
 def multiplications(scorer: "Scorer", captions: list["Caption"], side: int) -> tuple[int, int, int]:
-    """Multiply-adds of each part, by the shapes alone; matrix products and convolutions count."""
+    """Count the multiply-adds of each part from shapes alone; matrix products and convolutions count."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -101,7 +101,7 @@ def multiplications(scorer: "Scorer", captions: list["Caption"], side: int) -> t
 
 
 def images_per_second(scorer: "Scorer", captions: list["Caption"], side: int, repeats: int, device: str) -> float:
-    """Images per second, in batches with as many texts as images: the median over repeats, without the first."""
+    """Return images per second, in batches with as many texts as images: the median over repeats, without the first."""
     import torch
 
     spans = []
@@ -117,8 +117,8 @@ def images_per_second(scorer: "Scorer", captions: list["Caption"], side: int, re
     return len(captions) / median(spans[1:])
 
 
-# Total over CLIP's in table 9, by scorer and towers, at a global batch of 8192; a multiplication and its addition count
-# as one. The table prints 1x for OC-CLIP with L and 1.3x for CLIP; the paper's text has the values here.
+# Total relative to CLIP's in table 9, by scorer and towers, at a global batch of 8192; a multiply-add counts as one.
+# The table prints 1x for OC-CLIP with L and 1.3x for CLIP; these are the values of the paper's text.
 PAPER = {
     ("oc-clip", "ViT-B-16-text-256"): 2.2,
     ("clip", "ViT-B-16"): 1.0,
@@ -145,8 +145,8 @@ class Parts:
     workers: Annotated[int, Range(1, 1_000_000)] = 128
     """Workers whose texts every image is compared with."""
     nodes: Annotated[int, Range(0, 1000)] = 10
-    """Phrases of a text's graph, each with a relation to the next, none of which another text has; 0 reads captions of
-    the world, whose few phrases are encoded once each."""
+    """Phrases of a text's graph, each with a relation to the next and in no other text; 0 takes captions of the world,
+    whose few phrases are encoded once each."""
     world: str = "pug"
     """World of the captions that are read with --nodes 0: two animals, a background and a relation each."""
     timed: Annotated[int, Range(0, 1_000_000)] = 0
@@ -157,7 +157,7 @@ class Parts:
     """Where passes are timed: cpu (one thread) or cuda."""
 
 
-class Cost(NamedTuple):
+class PartCost(NamedTuple):
     """The cost of a row, by parts: images, texts and their comparison."""
 
     parameters: dict[str, int]
@@ -168,29 +168,30 @@ class Cost(NamedTuple):
     """Images per second of a whole forward pass; empty if it wasn't timed."""
 
     def total(self, workers: int) -> int:
-        """Multiply-adds of one worker's step: its images and texts once, its images with the texts of all workers."""
+        """Return the multiply-adds of one worker's step: its images and texts once, its images with the texts of all
+        workers."""
         images, texts, comparison = self.multiplications
         return images + texts + comparison * workers
 
 
-def parsed_row(text: str) -> Row:
+def parse_tower_row(text: str) -> TowerRow:
     """Parse one value of `--rows`; raises if it isn't valid."""
     scorer, _, towers = text.partition("=")
     architecture, _, context = towers.rpartition("/")
     if not (architecture and context.isdecimal() and 2 <= int(context) <= 1000):
         raise UserError(f"--rows {text!r} is not SCORER=TOWERS/CONTEXT, such as clip=ViT-B-16/77")
     check_scorer(scorer)
-    return Row(scorer, architecture, int(context))
+    return TowerRow(scorer, architecture, int(context))
 
 
-def cost_of(row: Row, config: Parts, captions: list["Caption"]) -> Cost:
-    scorer, texts, side = build(row, config.resolution, captions), captions[: config.timed], config.resolution
+def row_cost(row: TowerRow, config: Parts, captions: list["Caption"]) -> PartCost:
+    scorer, texts, side = build_row(row, config.resolution, captions), captions[: config.timed], config.resolution
     counts = multiplications(scorer, captions[: config.batch], side)
     speed = f"{images_per_second(scorer, texts, side, config.repeats, config.device):.2f}" if texts else ""
-    return Cost(parameters(scorer), counts, speed)
+    return PartCost(parameters_by_part(scorer), counts, speed)
 
 
-def check(config: Parts) -> list[Row]:
+def parse_rows(config: Parts) -> list[TowerRow]:
     """Check all options; returns the rows."""
     from menagerie.models.towers.build import check_towers
     from menagerie.models.towers.config import TowerConfig
@@ -200,25 +201,25 @@ def check(config: Parts) -> list[Row]:
     check_device_here(config.device)
     if not config.rows:
         raise UserError("--rows needs one or more, such as clip=ViT-B-16/77")
-    rows = [parsed_row(text) for text in config.rows]
+    rows = [parse_tower_row(text) for text in config.rows]
     for row in rows:
         check_towers(TowerConfig(row.architecture, resolution=config.resolution))
         if spec_of(row.scorer).stage:
-            raise UserError(f"--rows {row.scorer} is built on a trained scorer; count those that train in one stage")
+            raise UserError(f"--rows {row.scorer} is built on a trained scorer; give scorers that train in one stage")
     return rows
 
 
-def parts(config: Parts) -> int:
+def measure_parts(config: Parts) -> int:
     import torch
 
     from menagerie.studies.runs.machine import processor
 
-    rows = check(config)
+    rows = parse_rows(config)
     count = max(config.batch, config.timed)
     captions = distinct_captions(config.nodes, count) if config.nodes else captions_of(config.world, count)
     if config.device == "cpu":
         torch.set_num_threads(1)
-    costs = {row: cost_of(row, config, captions) for row in rows}
+    costs = {row: row_cost(row, config, captions) for row in rows}
     base = next(iter(costs.values()))
     read = f"{config.nodes} phrases each" if config.nodes else f"the world {config.world}"
     print(

@@ -1,9 +1,9 @@
-"""Compares our parts with what others use, and with the least time that this machine needs for the same numbers
-(`studies/throughput.py peers`).
+"""Compares parts of ours with those of other libraries, and with the least time that this machine needs for the same
+operations (`studies/throughput.py peers`).
 
-Ours and the peer take turns, so that whatever else the machine does slows both alike. Both start from the same scenes,
-texts and weights. The least time is a part's operations over those of a large matrix product, or its bytes over those
-of a large copy, each measured here.
+Ours and the peer take turns, so that other load slows both alike. Both start from the same scenes, texts and weights.
+The least time is a part's operations over those of a large matrix product, or its bytes over those of a large copy,
+each measured here.
 """
 
 import copy
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 SIDE, MEGABYTES = 1024, 256  # of the matrices and the copy that give the machine's best rates
-HELD = 256  # samples that webdataset holds, to draw from them at random
+HELD = 256  # samples in webdataset's shuffle buffer
 SCORED = 256  # images, and as many captions, in evaluation
 
 
@@ -41,8 +41,8 @@ class Peers(Timed):
     """Time reading, a training step and scoring, ours and others', in turns and on one thread."""
 
 
-class Part(NamedTuple):
-    """What is timed; its functions receive the round's number."""
+class PeerPart(NamedTuple):
+    """A timed part; its functions receive the round's number."""
 
     name: str
     ours: Callable[[int], object]
@@ -54,7 +54,7 @@ class Part(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """The best of this machine on one thread."""
+    """The best rates of this machine on one thread."""
 
     operations: float
     """Floating-point operations a second."""
@@ -62,8 +62,8 @@ class Rates(NamedTuple):
     """Bytes copied a second."""
 
 
-def best(call: Callable[[], object], repeats: int = 10) -> float:
-    """The shortest processor time of a call, in seconds."""
+def best_seconds(call: Callable[[], object], repeats: int = 10) -> float:
+    """Return the shortest processor time of a call, in seconds."""
     spans = []
     for _ in range(repeats):
         start = time.process_time()
@@ -72,7 +72,7 @@ def best(call: Callable[[], object], repeats: int = 10) -> float:
     return min(spans)
 
 
-def rates() -> Rates:
+def machine_rates() -> Rates:
     """Measure a large matrix product and a large copy."""
     import torch
 
@@ -80,11 +80,12 @@ def rates() -> Rates:
     source = np.ones(MEGABYTES << 20, np.uint8)
     target = np.zeros_like(source)
     return Rates(
-        2 * SIDE**3 / best(lambda: torch.mm(left, right)), len(source) / best(lambda: np.copyto(target, source))
+        2 * SIDE**3 / best_seconds(lambda: torch.mm(left, right)),
+        len(source) / best_seconds(lambda: np.copyto(target, source)),
     )
 
 
-def reading(config: Peers, data: "SplitDataset", folder: Path, copied: float) -> Iterator[Part]:
+def reading_parts(config: Peers, data: "SplitDataset", folder: Path, copied: float) -> Iterator[PeerPart]:
     """Yield the reading of a batch of images and captions in random order: from memory, and composed from the
     atlas. webdataset reads the same images one after another, as `menagerie export` writes them, and draws from those
     that it holds."""
@@ -99,7 +100,7 @@ def reading(config: Peers, data: "SplitDataset", folder: Path, copied: float) ->
         def read(number: int, source: "SplitDataset" = source) -> object:
             return source.images(drawn[number]), source.captions(drawn[number], drawn[number])
 
-        yield Part(f"read a batch {place}", read, "webdataset", lambda number: next(peer), least)
+        yield PeerPart(f"read a batch {place}", read, "webdataset", lambda number: next(peer), least)
 
 
 def from_tar_files(data: "SplitDataset", folder: Path, batch: int) -> Iterator[object]:
@@ -116,8 +117,8 @@ def from_tar_files(data: "SplitDataset", folder: Path, batch: int) -> Iterator[o
     return iter(samples.decode("rgb8").to_tuple("png", "txt").batched(batch))
 
 
-def clips(config: Peers, data: "SplitDataset") -> tuple["Scorer", "torch.nn.Module"]:
-    """Our CLIP, and open_clip's own with the same weights."""
+def paired_clips(config: Peers, data: "SplitDataset") -> tuple["Scorer", "torch.nn.Module"]:
+    """Return our CLIP, and open_clip's with the same weights."""
     import torch
 
     from menagerie.models.checkpoint import build_scorer
@@ -165,7 +166,7 @@ def open_clip_step(
     return loss.detach()
 
 
-def training(config: Peers, data: "SplitDataset", operations: float) -> Part:
+def training_part(config: Peers, data: "SplitDataset", operations: float) -> PeerPart:
     """Return a training step from a prepared batch: of images in uint8 for ours, of floats, as its loader gives, for
     open_clip."""
 
@@ -175,7 +176,7 @@ def training(config: Peers, data: "SplitDataset", operations: float) -> Part:
     from menagerie.models.training.loop import build_optimizer, train_step
 
     recipe = Recipe(steps=10_000, batch=config.batch)
-    scorer, peer = clips(config, data)
+    scorer, peer = paired_clips(config, data)
     feed = Feed(data, scorer.reader, recipe, 0, spec_of("clip").negatives)
     batches = [feed[number] for number in range(config.repeats + WARM_UP)]
     floats = [batch_pixels(scorer, batch) for batch in batches]
@@ -188,10 +189,10 @@ def training(config: Peers, data: "SplitDataset", operations: float) -> Part:
     def their_step(number: int) -> object:
         return open_clip_step(peer, theirs, floats[number], batches[number].texts)
 
-    return Part("train CLIP, a step", step, "open_clip", their_step, counted(step) / operations)
+    return PeerPart("train CLIP, a step", step, "open_clip", their_step, count_operations(step) / operations)
 
 
-def counted(call: Callable[[int], object]) -> int:
+def count_operations(call: Callable[[int], object]) -> int:
     """Return the floating-point operations of `call(0)`."""
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -200,7 +201,7 @@ def counted(call: Callable[[int], object]) -> int:
     return counter.get_total_flops()
 
 
-def scoring(config: Peers, data: "SplitDataset", operations: float) -> Part:
+def scoring_part(config: Peers, data: "SplitDataset", operations: float) -> PeerPart:
     """Return the scoring of up to `SCORED` images with as many captions, all with all. open_clip's encoders get blocks
     as large as ours."""
     import torch
@@ -208,7 +209,7 @@ def scoring(config: Peers, data: "SplitDataset", operations: float) -> Part:
     from menagerie.generators.benchmarks.matrix import Pool
     from menagerie.models.evaluation.scoring import BLOCK, TEXTS, encode_blocks, score_pool
 
-    scorer, peer = clips(config, data)
+    scorer, peer = paired_clips(config, data)
     peer.eval()
     numbers = tuple(range(min(SCORED, len(data))))
     captions = data.captions(numbers, numbers)
@@ -227,11 +228,11 @@ def scoring(config: Peers, data: "SplitDataset", operations: float) -> Part:
         return (images @ texts.T).numpy()
 
     name = f"score {len(numbers)} images, {len(numbers)} texts"
-    return Part(name, score, "open_clip", their_score, counted(score) / operations)
+    return PeerPart(name, score, "open_clip", their_score, count_operations(score) / operations)
 
 
-def in_turns(part: Part, repeats: int) -> tuple[float, float, float]:
-    """Median processor times of ours and of the peer, in seconds, and the median of their ratios."""
+def in_turns(part: PeerPart, repeats: int) -> tuple[float, float, float]:
+    """Return the median processor times of ours and of the peer, in seconds, and the median of their ratios."""
     rounds = []
     for number in range(repeats + WARM_UP):
         spans = []
@@ -245,19 +246,18 @@ def in_turns(part: Part, repeats: int) -> tuple[float, float, float]:
     return ours, theirs, median(mine / other for mine, other in counted_rounds)
 
 
-def peers(config: Peers) -> int:
+def measure_peers(config: Peers) -> int:
     """Print a row for each part."""
-
     config.check()
     settle_torch(threads=1)
-    data, best_rates = training_data(config), rates()
+    data, best_rates = training_data(config), machine_rates()
     print(f"{config.architecture}, {config.resolution} px, batch {config.batch}, 1 thread, {processor()}; CPU-ms")
     rate, copied = best_rates.operations / 1e9, best_rates.copied / 1e9
     print(f"at best {rate:.0f} billion operations a second, {copied:.1f} GB a second copied")
     print(f"{'':<30}{'ours':>10}{'peer':>10}{'ratio':>8}{'at best':>10}  peer")
     with TemporaryDirectory() as folder:
-        parts = [*reading(config, data, Path(folder), best_rates.copied)]
-        parts += [part(config, data, best_rates.operations) for part in (training, scoring)]
+        parts = [*reading_parts(config, data, Path(folder), best_rates.copied)]
+        parts += [part(config, data, best_rates.operations) for part in (training_part, scoring_part)]
         for part in parts:
             ours, theirs, ratio = in_turns(part, config.repeats)
             times = "".join(f"{1000 * seconds:>10.2f}" for seconds in (ours, theirs))

@@ -12,9 +12,9 @@ from jaxtyping import Float64, Int, Num
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, RESAMPLES
 
-MOST = 0.9999  # on Fisher's scale a perfect correlation is endless
+MOST = 0.9999  # Fisher's transform of a perfect correlation is infinite
 ONE_DEVIATION = (0.1587, 0.8413)  # the quantiles of a normal distribution one deviation from its mean
-ARRANGEMENTS = 5040  # so many are all gone through: those of seven clusters
+ARRANGEMENTS = 5040  # up to so many permutations, those of seven clusters, are all evaluated
 Columns = Float64[np.ndarray, "draws n"]
 
 
@@ -49,28 +49,28 @@ def correlation(
 ) -> Correlation:
     """Return Spearman's rank correlation of x and y, with a bootstrap that draws whole clusters.
 
-    With groups, ranks are taken within each group, less their mean there, and pooled, so that differences between
-    groups don't count.
+    With groups, ranks are taken within each group, centred there and pooled, so that differences between groups don't
+    count.
     """
-    own = numbered(groups) if len(groups) else np.zeros(len(x), int)
-    number = numbered(clusters)
+    own = as_indices(groups) if len(groups) else np.zeros(len(x), int)
+    number = as_indices(clusters)
     kinds = int(number.max()) + 1 if len(x) else 0
     value = float(spearman(x, y, np.ones((1, len(x))), own)[0]) if len(x) else np.nan
     low = high = p = np.nan
     if kinds >= FEWEST and np.isfinite(value):
         drawn = np.random.default_rng(seed).multinomial(kinds, [1 / kinds] * kinds, RESAMPLES)
         low, high, p = student(value, spearman(x, y, drawn[:, number].astype(float), own), kinds)
-        p = permuted(x, y, number, own, seed) if np.isnan(p) else p
+        p = permutation_p(x, y, number, own, seed) if np.isnan(p) else p
     return Correlation(value, low, high, p, len(x), kinds)
 
 
 def student(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -> tuple[float, float, float]:
-    """Return interval and p by Student's t on Fisher's scale; quantiles of few clusters' draws would be too narrow. NaN
-    if draws have no spread, which would look like perfect certainty."""
+    """Return interval and p by Student's t on Fisher's scale, because quantiles of few clusters' draws would be too
+    narrow; NaN if draws have no spread."""
     from scipy.stats import t
 
     centre, others = fisher(np.array([value])), fisher(drawn[np.isfinite(drawn)])
-    # Not the deviation: draws of two or three different clusters may be perfectly correlated.
+    # From quantiles, because draws of two or three different clusters may be perfectly correlated.
     spread = float(np.diff(np.quantile(others, ONE_DEVIATION))[0]) / 2 * np.sqrt(clusters / (clusters - 1))
     if not spread:
         return np.nan, np.nan, np.nan
@@ -79,15 +79,15 @@ def student(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -
     return low, high, float(2 * t.sf(abs(centre[0]) / spread, clusters - 1))
 
 
-def permuted(
+def permutation_p(
     x: Num[np.ndarray, " n"],
     y: Num[np.ndarray, " n"],
     clusters: Int[np.ndarray, " n"],
     groups: Int[np.ndarray, " n"],
     seed: int,
 ) -> float:
-    """Return the two-sided p over arrangements in which whole clusters exchange their y with others that have as many
-    rows in the same groups: over all of few, else over the one measured and `RESAMPLES` random ones."""
+    """Return the two-sided p of a permutation test, in which whole clusters exchange their y with others that have as
+    many rows in the same groups: over all permutations if they are few, else over `RESAMPLES` random ones."""
     alike = defaultdict(list)
     for cluster in range(clusters.max() + 1):
         rows = np.flatnonzero(clusters == cluster)
@@ -101,7 +101,7 @@ def permuted(
     orders = np.array([np.concatenate([rows for its in each for rows in its]) for each in arranged])
     same, once = (groups[:, None] == groups).astype(float), np.ones((1, len(y)))
     one, other = (centred_ranks(values, once, same, once @ same)[0] for values in (x, y))
-    products = np.abs(other[orders] @ one[orders[0]])  # the first arrangement is the one measured
+    products = np.abs(other[orders] @ one[orders[0]])  # the first one is the measured one
     return float(np.mean(products >= products[0] - 1e-9))
 
 
@@ -109,7 +109,7 @@ def fisher(rho: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
     return np.arctanh(np.clip(rho, -MOST, MOST))
 
 
-def numbered(names: Sequence[Any]) -> Int[np.ndarray, " n"]:
+def as_indices(names: Sequence[Any]) -> Int[np.ndarray, " n"]:
     known = {name: k for k, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names], int)
 
@@ -117,7 +117,7 @@ def numbered(names: Sequence[Any]) -> Int[np.ndarray, " n"]:
 def spearman(
     x: Num[np.ndarray, " n"], y: Num[np.ndarray, " n"], weights: Columns, groups: Int[np.ndarray, " n"]
 ) -> Float64[np.ndarray, " draws"]:
-    """The rank correlation of each draw, in which row i occurs weights[:, i] times."""
+    """Return the rank correlation of each draw, in which row i occurs weights[:, i] times."""
     same = (groups[:, None] == groups).astype(float)
     size = weights @ same
     one, other = (centred_ranks(values, weights, same, size) for values in (x, y))
@@ -130,7 +130,7 @@ def spearman(
 def centred_ranks(
     values: Num[np.ndarray, " n"], weights: Columns, same: Float64[np.ndarray, "n n"], size: Columns
 ) -> Columns:
-    """Return ranks within groups, less the mean of their group; tied values share the middle rank."""
+    """Return ranks within groups, minus the mean of their group; tied values get their mean rank."""
     below = ((values[:, None] < values) + 0.5 * (values[:, None] == values)) * same
     ranks = weights @ below
     return ranks - ((weights * ranks) @ same) / np.maximum(size, 1)

@@ -1,4 +1,4 @@
-"""What a long training would cost, from steps timed here, for `studies/throughput.py scale`.
+"""Forecasts what a long training would cost, from steps that are timed here (`studies/throughput.py scale`).
 
 A step takes seconds = constant + operations / rate. Both numbers are fitted to short trainings of small towers, and
 checked on a training of larger towers. On N devices each encodes 1/N of a batch, compares its images with all texts,
@@ -14,8 +14,15 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import SIDE, Range, Several, validate
 from menagerie.models.recipe import Precision
-from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications, parameters, parsed_row
-from menagerie.studies.analysis.step_timing import Training, recipe_of, step_parts, training_data
+from menagerie.studies.analysis.part_costs import (
+    TowerRow,
+    build_row,
+    distinct_captions,
+    multiplications,
+    parameters_by_part,
+    parse_tower_row,
+)
+from menagerie.studies.analysis.step_timing import StepTiming, step_parts, step_recipe, training_data
 from menagerie.studies.runs.machine import check_device_here, processor, settle_torch
 
 if TYPE_CHECKING:
@@ -31,12 +38,12 @@ COUNTED = 32  # images and texts whose operations are counted
 
 @dataclass(frozen=True)
 class Scale:
-    """What a long training would cost on one device or many: fitted to short ones here, checked on a larger one."""
+    """Forecast a long training on one device or many, by a cost model that is fitted to short ones here."""
 
     fit: Annotated[tuple[str, ...], Several(2)] = ("micro/32/32", "mini/32/64", "mini/64/32", "mini/64/64")
     """Towers, resolution and batch of the trainings to which the costs are fitted."""
     check: str = "small/64/128"
-    """The same of the training to check with."""
+    """The same of the training on which the fit is checked."""
     rate: Annotated[float, Range(0, 1e6)] = 0.0
     """10^12 operations a second of each device, as `throughput.py training` measures on a GPU; 0: the fitted rate."""
     row: str = "clip=ViT-B-16/77"
@@ -44,7 +51,7 @@ class Scale:
     images: Annotated[int, Range(1, 10**12)] = 12_400_000
     """Number of images of the long training; CC12M's by default."""
     epochs: Annotated[int, Range(1, 10**6)] = 32
-    """How often each is seen."""
+    """Passes over the images."""
     batch: Annotated[int, Range(2, 10**7)] = 4096
     """Images in a step, over all devices."""
     devices: Annotated[tuple[int, ...], Range(1, 10**6), Several(1)] = (1, 8, 64)
@@ -65,15 +72,15 @@ class Scale:
     """Where steps are timed: cpu (one thread) or cuda."""
 
 
-class Cost(NamedTuple):
-    """What each step costs on each device."""
+class StepCost(NamedTuple):
+    """The cost of a step on each device."""
 
     operations: float
     sent: float
     """Bytes that a device sends."""
 
 
-def setting(text: str, config: Scale) -> Training:
+def parse_setting(text: str, config: Scale) -> StepTiming:
     """Read TOWERS/RESOLUTION/BATCH; raise if it has another form or the towers are unknown."""
     from menagerie.models.towers.build import check_towers
     from menagerie.models.towers.config import TowerConfig
@@ -84,30 +91,30 @@ def setting(text: str, config: Scale) -> Training:
     architecture, resolution, batch = parts[0], int(parts[1]), int(parts[2])
     check_towers(TowerConfig(architecture, resolution=resolution))
     every = {"world": config.world, "repeats": config.repeats, "device": config.device, "store": config.store}
-    return Training(architecture=architecture, resolution=resolution, batch=batch, **every)
+    return StepTiming(architecture=architecture, resolution=resolution, batch=batch, **every)
 
 
-def timed(config: Scale, row: Row, one: Training, data: "SplitDataset") -> tuple[float, float]:
-    """Operations of a step, and the seconds that it takes."""
+def time_step(config: Scale, row: TowerRow, one: StepTiming, data: "SplitDataset") -> tuple[float, float]:
+    """Return the operations of a step, and the seconds that it takes."""
     indices = np.flatnonzero(~data.strata["single_object"])[: one.batch]
     captions = data.captions(indices, indices)
-    scorer = build(Row(row.scorer, one.architecture, row.context), one.resolution, captions)
+    scorer = build_row(TowerRow(row.scorer, one.architecture, row.context), one.resolution, captions)
     operations = float(OPERATIONS) * sum(multiplications(scorer, captions, one.resolution))
-    return operations, step_parts(one, row.scorer, recipe_of(one, config.precision), data)["whole step"] / 1000
+    return operations, step_parts(one, row.scorer, step_recipe(one, config.precision), data)["whole step"] / 1000
 
 
-def fitted(steps: list[tuple[float, float]]) -> tuple[float, float]:
+def fit_costs(steps: list[tuple[float, float]]) -> tuple[float, float]:
     """Return the constant (s) and rate (operations/s) with the least relative errors; constant 0 if no line fits."""
     operations, seconds = np.array(steps).T
     terms = np.stack([np.ones_like(operations), operations / operations.max()], 1) / seconds[:, None]
     constant, most = np.linalg.lstsq(terms, np.ones(len(seconds)), rcond=None)[0]
-    if constant < 0 or most <= 0:  # the smallest settings are so slow, or the machine so busy, that no line fits
+    if constant < 0 or most <= 0:  # with too slow small settings, or on a busy machine, no line fits
         constant, most = 0.0, float(np.exp(np.log(seconds / operations).mean()) * operations.max())
     return float(constant), float(operations.max() / most)
 
 
 def embedding_size(scorer: "Scorer", captions: list["Caption"]) -> int:
-    """Numbers in the embedding of a text."""
+    """Return how many numbers the embedding of a text has."""
     import torch
 
     from menagerie.models.texts import map_tensors
@@ -120,7 +127,7 @@ def embedding_size(scorer: "Scorer", captions: list["Caption"]) -> int:
 
 
 class Counts(NamedTuple):
-    """What is counted once, whatever the number of devices."""
+    """Counts that don't depend on the number of devices."""
 
     multiplications: tuple[int, int, int]
     """Of `COUNTED` images, of as many texts, and of comparing them."""
@@ -129,52 +136,52 @@ class Counts(NamedTuple):
     """Numbers in a text's embedding."""
 
 
-def counts(row: Row, resolution: int) -> Counts:
+def count_step(row: TowerRow, resolution: int) -> Counts:
     """Count the costs of a few images and texts: all images cost the same, and so do all texts."""
     captions = distinct_captions(2, COUNTED)
-    scorer = build(row, resolution, captions)
+    scorer = build_row(row, resolution, captions)
     products = multiplications(scorer, captions, resolution)
-    return Counts(products, sum(parameters(scorer).values()), embedding_size(scorer, captions[:2]))
+    return Counts(products, sum(parameters_by_part(scorer).values()), embedding_size(scorer, captions[:2]))
 
 
-def cost(config: Scale, counted: Counts, devices: int) -> Cost:
-    """Return what a step of the long training costs each of `devices` devices."""
+def step_cost(config: Scale, counted: Counts, devices: int) -> StepCost:
+    """Return the cost of a step of the long training on each of `devices` devices."""
     images, texts, compared = counted.multiplications
     share = config.batch / devices
     whole = (images + texts) * share / COUNTED + compared * share * config.batch / COUNTED**2
     numbers = 2 * counted.weights + config.batch * counted.embedding
-    return Cost(OPERATIONS * whole, FLOAT * numbers * (devices - 1) / devices)
+    return StepCost(OPERATIONS * whole, FLOAT * numbers * (devices - 1) / devices)
 
 
-def scale(config: Scale) -> int:
+def measure_scale(config: Scale) -> int:
     validate(config)
     check_device_here(config.device)
-    row = parsed_row(config.row)
-    settings = {text: setting(text, config) for text in (*config.fit, config.check)}
+    row = parse_tower_row(config.row)
+    settings = {text: parse_setting(text, config) for text in (*config.fit, config.check)}
     settle_torch(threads=1)
     data = {side: training_data(one) for side, one in {one.resolution: one for one in settings.values()}.items()}
-    steps = {text: timed(config, row, one, data[one.resolution]) for text, one in settings.items()}
-    constant, rate = fitted([steps[text] for text in config.fit])
-    print(f"{row.scorer}: seconds of a step = {constant:.4f} + operations / {rate:.3g}; {place(config)}")
+    steps = {text: time_step(config, row, one, data[one.resolution]) for text, one in settings.items()}
+    constant, rate = fit_costs([steps[text] for text in config.fit])
+    print(f"{row.scorer}: seconds of a step = {constant:.4f} + operations / {rate:.3g}; {device_text(config)}")
     print(f"{'':<24}{'operations':>12}{'measured':>12}{'as fitted':>12}{'over':>8}")
     for text, (operations, seconds) in steps.items():
-        expected, seen = constant + operations / rate, "" if text in config.fit else "  not fitted"
-        print(f"{text:<24}{operations:>12.3g}{seconds:>12.4f}{expected:>12.4f}{expected / seconds:>8.2f}{seen}")
-    foresee(config, row, constant, config.rate * 1e12 or rate)
+        expected, note = constant + operations / rate, "" if text in config.fit else "  not fitted"
+        print(f"{text:<24}{operations:>12.3g}{seconds:>12.4f}{expected:>12.4f}{expected / seconds:>8.2f}{note}")
+    print_forecast(config, row, constant, config.rate * 1e12 or rate)
     return 0
 
 
-def foresee(config: Scale, row: Row, constant: float, rate: float) -> None:
-    """Print what the long training takes."""
+def print_forecast(config: Scale, row: TowerRow, constant: float, rate: float) -> None:
+    """Print the time of the long training for each number of devices."""
     count = config.epochs * config.images / config.batch
     print(
         f"{config.images:,} images, {config.epochs} times: {count:,.0f} steps of {config.batch}, {row.architecture} at "
         f"{config.resolution} px; {rate / 1e12:.4g} * 10^12 operations/s a device, {config.link:g} GB/s between them"
     )
     print(f"{'devices':>8}{'images/s':>12}{'step, s':>10}{'sent, s':>10}{'hours':>10}{'pixels, MB/s':>14}")
-    counted = counts(row, config.resolution)
+    counted = count_step(row, config.resolution)
     for devices in config.devices:
-        each = cost(config, counted, devices)
+        each = step_cost(config, counted, devices)
         sent = each.sent / (config.link * 1e9)
         step = constant + each.operations / rate + sent
         pixels = 3 * config.resolution**2 * config.batch / step / 1e6
@@ -182,8 +189,8 @@ def foresee(config: Scale, row: Row, constant: float, rate: float) -> None:
         print(f"{devices:>8}{config.batch / step:>12,.0f}{step:>10.3f}{sent:>10.3f}{hours:>10,.1f}{pixels:>14,.0f}")
 
 
-def place(config: Scale) -> str:
-    """Where the steps were timed."""
+def device_text(config: Scale) -> str:
+    """Describe the device on which steps were timed."""
     import torch
 
     return f"1 thread, {processor()}" if config.device == "cpu" else torch.cuda.get_device_name(config.device)

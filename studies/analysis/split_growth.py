@@ -1,5 +1,5 @@
-"""Measures how making, training on and auditing a split grow with its images, and a training step with its batch, for
-`studies/throughput.py growth`."""
+"""Measures how the time to make, train on and audit a split grows with its images, and a training step with its batch
+(`studies/throughput.py growth`)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from menagerie.envs.worlds import load_world
 from menagerie.studies.analysis.growth_parts import Growth, Peak, seconds
-from menagerie.studies.analysis.step_timing import Training, recipe_of, step_parts, training_data
+from menagerie.studies.analysis.step_timing import StepTiming, step_parts, step_recipe, training_data
 from menagerie.studies.runs.machine import settle_torch
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ BATCH = 64
 
 
 def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """Measure how a split of multi-object scenes is planned, rendered, written, opened, loaded, trained on and
-    audited."""
+    """Time planning, making, opening, composing, training on and auditing a split of multi-object scenes."""
     from menagerie.generators.audit.run import audit
     from menagerie.generators.splits.multi_object import MultiObjectRecipe
     from menagerie.generators.storage.dataset import SplitDataset
@@ -46,12 +45,12 @@ def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[st
 
 
 def batch_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """Measure a training step of CLIP and OC-CLIP at a batch of `amount` images."""
-    timed = Training(world=config.world, resolution=config.resolution, batch=amount, repeats=STEPS, store=folder)
+    """Time a training step of CLIP and OC-CLIP with a batch of `amount` images."""
+    timed = StepTiming(world=config.world, resolution=config.resolution, batch=amount, repeats=STEPS, store=folder)
     settle_torch(threads=1)
     data = training_data(timed)
     for model in MODELS:
-        parts = step_parts(timed, model, recipe_of(timed, "float32"), data)
+        parts = step_parts(timed, model, step_recipe(timed, "float32"), data)
         yield f"a step of {model}, ms", parts["whole step"]
 
 
@@ -66,7 +65,7 @@ def pass_seconds(data: "SplitDataset") -> float:
 
 
 def small_clip(data: "SplitDataset") -> "Scorer":
-    """A new CLIP with the smallest towers, for the images and texts of a split."""
+    """Build a CLIP with the smallest towers, for the images and texts of a split."""
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space

@@ -1,7 +1,7 @@
-"""Measures where the time of a training step goes: images, texts, comparison, update (`studies/throughput.py stages`).
+"""Times the stages of a training step: images, texts, comparison, update (`studies/throughput.py stages`).
 
-Embeddings are cut out of the step's graph, so that the backward pass of each stage is timed by itself. Models take
-their steps in turns, so that whatever else the machine does slows all of them alike."""
+Embeddings are detached from the step's graph, so that the backward pass of each stage is timed by itself. Models take
+their steps in turns, so that other load slows all of them alike."""
 
 import time
 from collections.abc import Iterator
@@ -35,29 +35,29 @@ class Stages(Timed):
     """Scorers by name; ratios are to the first."""
 
 
-def cut(embedding: "Tensors") -> "Tensors":
+def detach_embedding(embedding: "Tensors") -> "Tensors":
     """Detach an embedding from its graph, so that it collects a gradient of its own."""
     from menagerie.models.texts import map_tensors
 
     return map_tensors(embedding, lambda part: part.detach().requires_grad_() if part.requires_grad else part)
 
 
-def continue_backward(embedding: "Tensors", its_cut: "Tensors") -> None:
-    """Run the backward pass through what made an embedding, from the gradient that its cut has collected."""
+def continue_backward(embedding: "Tensors", detached: "Tensors") -> None:
+    """Run the backward pass through an embedding, from the gradient of its detached copy."""
     import torch
 
     from menagerie.models.texts import leaves
 
-    pairs = list(zip(leaves(embedding), leaves(its_cut), strict=True))
+    pairs = list(zip(leaves(embedding), leaves(detached), strict=True))
     ends = [(part, end.grad) for part, end in pairs if isinstance(end, torch.Tensor) and end.grad is not None]
     torch.autograd.backward([part for part, _ in ends], [gradient for _, gradient in ends])
 
 
-def staged_step(
+def timed_step(
     scorer: "Scorer", optimizer: "torch.optim.Optimizer", batch: "Batch", recipe: Recipe, step: int
 ) -> dict[str, float]:
-    """Take an optimiser step, as `menagerie.models.training.loop.train_step` does; return the processor time (s) of
-    each stage."""
+    """Take an optimiser step like `menagerie.models.training.loop.train_step`; returns the processor time (s) of each
+    stage."""
     from menagerie.models.training.batch_loss import batch_pixels
     from menagerie.models.training.loop import set_rates, update
 
@@ -70,7 +70,7 @@ def staged_step(
     mark()
     texts = scorer.encode_texts(batch.texts)
     mark()
-    ends = cut(images), cut(texts)
+    ends = detach_embedding(images), detach_embedding(texts)
     scorer.loss(*ends, batch.targets, recipe).backward()
     mark()
     continue_backward(images, ends[0])
@@ -104,14 +104,13 @@ def steps_in_turns(config: Stages, data: "SplitDataset") -> Iterator[tuple[str, 
         trained[model] = scorer, build_optimizer(scorer, recipe), Feed(data, scorer.reader, recipe, 0, spec.negatives)
     for number in range(config.repeats + WARM_UP):
         for model, (scorer, optimizer, feed) in trained.items():
-            times = staged_step(scorer, optimizer, feed[number], recipe, number)
+            times = timed_step(scorer, optimizer, feed[number], recipe, number)
             if number >= WARM_UP:
                 yield model, times
 
 
-def stages(config: Stages) -> int:
+def measure_stages(config: Stages) -> int:
     """Print a row for each model: median times of its stages and whole steps, and a ratio to the first model."""
-
     config.check()
     for model in config.models:
         check_scorer(model)

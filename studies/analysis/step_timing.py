@@ -1,8 +1,8 @@
-"""Measures a training step part by part, for `studies/throughput.py training`.
+"""Times a training step part by part (`studies/throughput.py training`).
 
 On a CPU, times are processor time. On a GPU they are elapsed time until the device has finished; also printed are steps
-a second with batches prepared elsewhere, the peak memory, floating-point operations a second (FlopCounterMode), and
-their share of what the card's data sheet promises for this precision.
+a second without preparation of batches, the peak memory, floating-point operations a second (FlopCounterMode), and
+their share of the peak in the card's data sheet for this precision.
 """
 
 import math
@@ -39,7 +39,7 @@ PEAKS: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class Timed:
-    """What training steps are timed on."""
+    """Options of timed training steps."""
 
     architecture: str = "mini"
     """Towers."""
@@ -64,8 +64,8 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Training(Timed):
-    """Time the parts of a training step of every model, and the comparison of a batch's texts."""
+class StepTiming(Timed):
+    """Time the parts of a training step of every model, and the search for false negatives in a batch's texts."""
 
     models: Annotated[tuple[str, ...], Several(1)] = ("clip", "oc-clip")
     """Scorers by name."""
@@ -84,7 +84,7 @@ class Training(Timed):
 
 
 def training_data(config: Timed) -> "SplitDataset":
-    """Return the training subset of a split that trains on most pairs of a world. Render missing images."""
+    """Return the training subset of a split that trains on most pairs of a world, after rendering it."""
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.folder import SplitFolder
 
@@ -94,14 +94,14 @@ def training_data(config: Timed) -> "SplitDataset":
 
 
 def clock_of(device: "torch.device") -> Callable[[], float]:
-    """A clock in seconds: processor time on a CPU; on a GPU elapsed time, after waiting for the device."""
+    """Return a clock in seconds: processor time on a CPU; on a GPU elapsed time, after waiting for the device."""
     import torch
 
-    def finished() -> float:
+    def gpu_clock() -> float:
         torch.cuda.synchronize(device)
         return time.perf_counter()
 
-    return finished if device.type == "cuda" else time.process_time
+    return gpu_clock if device.type == "cuda" else time.process_time
 
 
 def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[], float] = time.process_time) -> float:
@@ -114,15 +114,16 @@ def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[]
     return 1000 * median(spans[WARM_UP:])
 
 
-def recipe_of(config: Training, precision: Precision) -> Recipe:
-    """The recipe of the steps; raises for a precision that the device doesn't have."""
+def step_recipe(config: StepTiming, precision: Precision) -> Recipe:
+    """Return the recipe of the steps; raises for a precision that the device doesn't have."""
     check_precision(precision, config.device)
     steps = {"precision": precision, "accumulate": config.accumulate, "compile": config.compile}
     return Recipe(steps=10_000, batch=config.batch, singles_share=0.5, **steps)
 
 
-def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset") -> dict[str, float]:
-    """Milliseconds of each part of a model's step, and further figures on a GPU. `prepare` always runs on the CPU."""
+def step_parts(config: StepTiming, model: str, recipe: Recipe, data: "SplitDataset") -> dict[str, float]:
+    """Return the milliseconds of each part of a model's step, and further figures on a GPU. `prepare` always runs on
+    the CPU."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -177,8 +178,9 @@ def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset
     return parts
 
 
-def target_times(config: Training, data: "SplitDataset") -> Iterator[tuple[int, float]]:
-    """Yield the number of texts in a batch, and the CPU milliseconds to compare them."""
+def target_times(config: StepTiming, data: "SplitDataset") -> Iterator[tuple[int, float]]:
+    """Yield numbers of texts in a batch, each with the CPU milliseconds to find which texts are true of which
+    images."""
     from menagerie.models.training.sampling import with_singles
     from menagerie.models.training.targets import Claims, targets_of
 
@@ -193,7 +195,7 @@ def target_times(config: Training, data: "SplitDataset") -> Iterator[tuple[int, 
         yield batch, milliseconds(compare, config.repeats)
 
 
-def training(config: Training) -> int:
+def measure_training(config: StepTiming) -> int:
     import torch
 
     from menagerie.studies.runs.machine import processor
@@ -202,7 +204,7 @@ def training(config: Training) -> int:
     for model in config.models:
         check_scorer(model)
     check_device_here(config.device)
-    recipes = [recipe_of(config, precision) for precision in config.precision]
+    recipes = [step_recipe(config, precision) for precision in config.precision]
     settle_torch(threads=1)
     data = training_data(config)
     names = ["prepare", "forward", "whole step"]
@@ -214,13 +216,13 @@ def training(config: Training) -> int:
     print(f"{'':<24}" + "".join(f"{name:>12}" for name in names))
     for model in config.models:
         for recipe in recipes:
-            print(f"{model:<16}{recipe.precision:<8}{line(config, model, recipe, data)}", flush=True)
+            print(f"{model:<16}{recipe.precision:<8}{figures_line(config, model, recipe, data)}", flush=True)
     for batch, cost in target_times(config, data):
-        print(f"which texts are right of which images, batch {batch:>5}: {cost:.2f}")
+        print(f"which texts are true of which images, batch {batch:>5}: {cost:.2f}")
     return 0
 
 
-def line(config: Training, model: str, recipe: Recipe, data: "SplitDataset") -> str:
+def figures_line(config: StepTiming, model: str, recipe: Recipe, data: "SplitDataset") -> str:
     """Return the figures of a model's row as text, or that the device has too little memory."""
     import torch
 

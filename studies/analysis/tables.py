@@ -1,8 +1,7 @@
 """Results as pandas frames: a tidy row for each score, and tables of any columns against any others.
 
-Conversion to text comes last (`described`): compute with frames of numbers, and write frames of texts to CSV, LaTeX and
-pages. Accuracies of models that prefer the same caption whatever the image are flagged (`FLAG`), high or low.
-"""
+Conversion to text comes last (`pivot_texts`): compute with frames of numbers, and write frames of texts to CSV, LaTeX
+and pages. Accuracies of models that prefer the same caption whatever the image are flagged (`FLAG`), high or low."""
 
 import math
 import statistics
@@ -25,36 +24,36 @@ ESCAPES = str.maketrans(
 
 
 class Pivot(NamedTuple):
-    """Two tables of the same shape: means over everything else that varies, such as seeds, and standard deviations."""
+    """Two tables of the same shape: means over all other labels, such as seeds, and standard deviations."""
 
     mean: pd.DataFrame
     deviation: pd.DataFrame
 
 
 def pivot(frame: pd.DataFrame, index: Sequence[str], columns: Sequence[str], value: str = "accuracy") -> Pivot:
-    """A row for each combination of `index` and a column for each of `columns`, in the frame's order of values."""
+    """Make a row for each combination of `index` and a column for each of `columns`, in the frame's order of values."""
     groups = frame.groupby([*index, *columns], sort=False)[value]
 
     def position(level: pd.Index) -> pd.Index:
         return pd.Index(pd.Index(frame[level.name].unique()).get_indexer(level))
 
-    tables = (groups.agg(function).unstack(list(columns)) for function in (mean, deviation))
+    tables = (groups.agg(function).unstack(list(columns)) for function in (mean_of_defined, deviation_of_defined))
     return Pivot(*(table.sort_index(key=position).sort_index(axis="columns", key=position) for table in tables))
 
 
-def mean(values: pd.Series) -> float:
-    """Return the mean of the defined values. It is summed as for plots, because pandas may round sums differently."""
+def mean_of_defined(values: pd.Series) -> float:
+    """Return the mean of the defined values, summed without pandas, whose sums may be rounded differently."""
     defined = values.dropna().tolist()
     return statistics.mean(defined) if defined else math.nan
 
 
-def deviation(values: pd.Series) -> float:
-    """The standard deviation of the defined values; NaN for fewer than two."""
+def deviation_of_defined(values: pd.Series) -> float:
+    """Return the standard deviation of the defined values; NaN for fewer than two."""
     defined = values.dropna().tolist()
     return statistics.stdev(defined) if len(defined) > 1 else math.nan
 
 
-def described(
+def pivot_texts(
     table: Pivot, index: Labels = None, columns: Labels = None, scale: float = 100.0, deviations: bool = False
 ) -> pd.DataFrame:
     """Turn a pivot into texts with one decimal, by default in percent; `index` and `columns` choose and order its rows
@@ -66,7 +65,7 @@ def described(
     means, spreads = (scale * part.reindex(index=index, columns=columns) for part in table)
     both = zip(means.index, means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
     texts = [
-        list(map(number, *(pair if deviations else pair[:1])))
+        list(map(number_text, *(pair if deviations else pair[:1])))
         if label in table.mean.index
         else [WAITING] * len(means.columns)
         for label, *pair in both
@@ -74,40 +73,40 @@ def described(
     return pd.DataFrame(texts, means.index, means.columns)
 
 
-def number(value: float, deviation: float = math.nan) -> str:
-    """A number with one decimal, followed by its deviation if that is defined; a dash for an undefined number."""
+def number_text(value: float, deviation: float = math.nan) -> str:
+    """Write a number with one decimal, and its deviation if that is defined; a dash for an undefined number."""
     if math.isnan(value):
         return DASH
     return f"{value:.1f}" + ("" if math.isnan(deviation) else f" ± {deviation:.1f}")
 
 
-def gap(finished: object) -> str:
-    """The sign for a missing number: `DASH` if its run is finished, else `WAITING`."""
+def missing_sign(finished: object) -> str:
+    """Return the sign for a missing number: `DASH` if its run is finished, else `WAITING`."""
     return DASH if finished else WAITING
 
 
-def by_task(task: str) -> tuple[int, str]:
-    """A sort key that puts tasks in the order of `TASKS`, then all others by name."""
+def task_order(task: str) -> tuple[int, str]:
+    """Return a sort key for tasks: first those of `TASKS` in their order, then all others by name."""
     return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
 
 
-def header(frame: pd.DataFrame) -> list[str]:
-    """The names of columns; names with several levels are joined."""
+def column_names(frame: pd.DataFrame) -> list[str]:
+    """Return the names of columns; names with several levels are joined."""
     return [": ".join(filter(None, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
 
 
 def to_rows(frame: pd.DataFrame) -> list[list[str]]:
-    """A header and rows of texts, as page templates take them."""
-    return [header(frame), *frame.astype(str).to_numpy().tolist()]
+    """Return a header and rows of texts for page templates."""
+    return [column_names(frame), *frame.astype(str).to_numpy().tolist()]
 
 
 def to_csv(path: Path, frame: pd.DataFrame) -> None:
     """Write a frame, whole or not at all; undefined values are empty cells."""
-    write_text(path, frame.to_csv(index=False, header=header(frame), lineterminator="\n"))
+    write_text(path, frame.to_csv(index=False, header=column_names(frame), lineterminator="\n"))
 
 
 def to_latex(frame: pd.DataFrame, caption: str) -> str:
-    """A table environment with booktabs rules; columns of words are aligned left, numbers right."""
+    """Return a table environment with booktabs rules; columns of words are aligned left, numbers right."""
     texts = frame.astype(str)
     words = [texts.iloc[:, k].str.contains(r"[^\W\d_]").any() for k in range(texts.shape[1])]
     return (
@@ -126,12 +125,12 @@ def escape(text: str) -> str:
     return text.translate(ESCAPES)
 
 
-def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
-    """Nested fields as dotted names and short texts."""
+def flatten(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
+    """Return nested fields by dotted names, as short texts."""
     texts: dict[str, str] = {}
     for name, value in fields.items():
         if isinstance(value, dict):
-            texts |= flat(value, f"{prefix}{name}.")
+            texts |= flatten(value, f"{prefix}{name}.")
         else:
             texts[prefix + name] = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return texts
@@ -141,16 +140,13 @@ TEXT_SCORE = "text score"
 NEAR = 0.05  # a fifth of chance
 FLAG = ", same caption"
 MEANS = (
-    f"same caption: its {TEXT_SCORE} there is below {100 * NEAR:.0f} %, chance being 25: it prefers the same caption "
-    f"for an "
-    "image and for its counterfactual, whatever they show. Then an accuracy on swaps, high or low, says which caption "
-    "it "
-    "likes and nothing of binding"
+    f"same caption: the {TEXT_SCORE} is below {100 * NEAR:.0f} %, where chance is 25: the model prefers the same "
+    "caption for an image and its counterfactual. Then its accuracy on swaps, high or low, says nothing of binding"
 )
 
 
 def meaning_of_flags(cells: pd.DataFrame) -> str:
-    """The meaning of the flag, if a page's cells contain it; else empty."""
+    """Return the meaning of the flag if some cell has it; else an empty text."""
     return MEANS if cells.astype(str).apply(lambda column: column.str.endswith(FLAG)).any(axis=None) else ""
 
 
@@ -162,16 +158,20 @@ IN_TEXT = (
 """A number as tables show it: "61.5 ± 2.3", "27.0 [12.1, 40.2]", "27.0 [no interval]"."""
 
 
-def numbers_apart(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of texts with its numbers alone in their cells. A column of numbers with intervals, deviations or
-    flags is followed by columns with these, called NAME low, NAME high, NAME deviation and NAME note. The note also has
-    why there is no number or interval."""
-    parts = [column for k, name in enumerate(header(frame)) for column in parts_of(name, frame.iloc[:, k].astype(str))]
+def separate_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of texts with only a number in each cell. Intervals, deviations and flags go into further columns:
+    NAME low, NAME high, NAME deviation and NAME note. The note also has the reason for a missing number or
+    interval."""
+    parts = [
+        column
+        for k, name in enumerate(column_names(frame))
+        for column in split_column(name, frame.iloc[:, k].astype(str))
+    ]
     return pd.concat(parts, axis=1)
 
 
-def parts_of(name: str, texts: pd.Series) -> list[pd.Series]:
-    """Return a column in parts, or as it is if other texts are among its numbers."""
+def split_column(name: str, texts: pd.Series) -> list[pd.Series]:
+    """Split a column into such columns; return it unchanged if it has other texts with digits."""
     found = texts.str.extract(IN_TEXT)
     others, known = texts[found["value"].isna()], found.columns[found.notna().any()]
     if len(known) < 2 or others.str.contains(r"\d").any():
@@ -184,7 +184,7 @@ def parts_of(name: str, texts: pd.Series) -> list[pd.Series]:
 
 
 def print_table(header: Iterable[str], rows: Iterable[Iterable[str]], title: str) -> None:
-    """Show a table on the terminal."""
+    """Print a table."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""Explanations in reports: terms, models with their papers, tests and tasks; and the warning about smoke runs."""
+"""Explanations in reports: terms, models with their papers, tests, tasks; and the warning about smoke runs."""
 
 import re
 import textwrap
@@ -33,12 +33,12 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def models_explained(models: Sequence[str]) -> dict[str, str]:
-    """A line for each model, by its name in tables: what it does, and its paper."""
-    return {model_label(model): explained_as(model) for model in models}
+def explain_models(models: Sequence[str]) -> dict[str, str]:
+    """Return a line for each model, by its name in tables: what it does, and its paper."""
+    return {model_label(model): explain_model(model) for model in models}
 
 
-def explained_as(model: str) -> str:
+def explain_model(model: str) -> str:
     """Explain a model in a line, with its paper, as far as its spec gives these."""
     spec = spec_of(model)
     own = (docstring(scorer_class(model)) or "a class of the user's") if is_own(model) else ""
@@ -50,8 +50,8 @@ def explained_as(model: str) -> str:
 LEAST_STEPS, LEAST_RECORDS = 200, 50
 
 
-def smoke_words(steps: Iterable[int], records: Iterable[int] = ()) -> str:
-    """A warning for the head of a smoke run's report; empty for other runs.
+def smoke_warning(steps: Iterable[int], records: Iterable[int] = ()) -> str:
+    """Return a warning for the head of a smoke run's report; empty for other runs.
 
     `steps` has the steps of its training runs, `records` the number in each test; either may be empty if unknown.
     """
@@ -71,32 +71,32 @@ def records_in(results: Sequence[Mapping[str, Any]]) -> list[int]:
     return [scores["n"] for tasks in parts for scores in tasks] + whole
 
 
-# Each task's question: the statement of the false caption.
+# By task, how its captions differ.
 MEANINGS: dict[str, str] = {
     "swap size": "the two sizes exchanged; records whose animals differ in size",
     "one animal": "both captions mention one of the two animals, the false one with the other's texture",
-    "replace texture": "one animal in a texture that the image does not show: recognition",
-    "replace animal": "an animal that the image does not show in place of one: recognition",
-    "replace size": "one animal in a size that it does not have: recognition",
-    "replace relation": "the predicate of another relation: recognition",
-    "add animal": "a third animal, which the image does not show, beside the two: a half-truth; recognition",
-    "add attribute": "the true caption leaves out one animal's texture, the false one gives it one that the image does "
-    "not show: a half-truth; recognition",
-    "swap all": "both captions mention all objects of the scene, though none of training has as many",
+    "replace texture": "the texture of one animal replaced by one that isn't in the image: recognition",
+    "replace animal": "one animal replaced by one that isn't in the image: recognition",
+    "replace size": "the size of one animal replaced by a wrong one: recognition",
+    "replace relation": "the predicate replaced by that of another relation: recognition",
+    "add animal": "a third animal added, which isn't in the image: a half-truth; recognition",
+    "add attribute": "the true caption leaves out one animal's texture, the false one has a texture that isn't in the "
+    "image: a half-truth; recognition",
+    "swap all": "both captions mention all objects of the scene, more than any training caption",
     "two mentioned": "both captions mention only the two objects whose textures are exchanged",
     **{
         f"assignment of {k}": f"the textures of {n} objects exchanged in every other way. Chance is {percent} %"
         for k, (n, percent) in {2: ("two", 50), 3: ("three", 17), 4: ("four", 4)}.items()
     },
-    "illusion": "one object alone, the false caption with the texture of another object that is shown",
-    "order": "two objects of the stated relations exchanged, or a relation turned",
-    "paraphrase": "two captions that say the same, in two orders, must both be above the swapped one. Chance is 33 %",
+    "illusion": "both captions mention one object, the false one with the texture of another object of the scene",
+    "order": "two objects of the stated relations exchanged, or a relation reversed",
+    "paraphrase": "two captions with the same content in two orders must both beat the swapped one. Chance is 33 %",
     "negation": "the true caption mentions one animal and denies an absent one, the false one denies one that is there",
     "pure negation": "the true caption denies an animal that is absent, the false one denies one that is there",
-    "text score": "two images and two captions, each true of one image: does each image prefer its own? Chance is "
-    "25 %; a model that prefers the same caption for both images has 0, so what is below chance is such a liking",
-    "image score": "does each of the two captions prefer its image? Chance is 25 %; with one image for both it is 0",
-    "group score": "both at once. Chance is 17 %",
+    "text score": "two images and two captions, each true of one image: does each image prefer its caption? Chance is "
+    "25 %; a model that prefers the same caption for both images has 0",
+    "image score": "does each of the two captions prefer its image? Chance is 25 %",
+    "group score": "both text and image score are right. Chance is 17 %",
 }
 
 # Accuracy of guessing in percent, if it isn't 50.
@@ -105,7 +105,7 @@ CHANCES: dict[str, float] = {
     **{"text score": 25.0, "image score": 25.0, "group score": 100 / 6},
 }
 
-# Starts of tests that have a number, and what their ends become in `SUBSETS`.
+# Beginnings of names of tests that end in a number, and the placeholder of the number in `SUBSETS`.
 NUMBERED = {name: f"_{end}" for name, end in (("seen", "N"), ("unseen", "N"), ("triplets", "T"))} | {
     f"search_{kind}": "_K" for kind in ("feature", "conjunction")
 }
@@ -116,7 +116,7 @@ SUBSETS: dict[str, str] = {
     "unseen_pairs": "animal pairs that no cell trains on",
     "different_bag": "animal pairs of training in textures other than theirs there: another bag of words",
     "train_pairs": "animal pairs of training that it shows swapped too, in new views; empty where none is",
-    "seen_order": "animal pairs of training in the order that it shows, in new views: fitting, not generalising",
+    "seen_order": "animal pairs of training in the order that it shows, in new views: fit, not generalisation",
     "unseen_order": "animal pairs of training in the order that it doesn't show",
     "seen_counts": "animals that training shows in several copies",
     "unseen_counts": "animals that training shows only singly",
@@ -128,7 +128,7 @@ SUBSETS: dict[str, str] = {
     "search_conjunction_K": "one object among K others, half of which share its animal and half its texture",
     "triplets_T": "four objects, with T triplets: an object, another of its animal, another of its texture",
     "held_out": "what the hold-out rules take out of training",
-    "validation": "scenes set apart for choosing settings, as tuning does",
+    "validation": "scenes for choosing settings, as tuning does",
 }
 
 # Subsets in titles of figures.
@@ -146,7 +146,7 @@ TITLES = {
 }
 
 
-def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
+def explain_subsets(tests: Sequence[str]) -> dict[str, str]:
     """Return the tests in a report, each with its scenes. Tests that differ only in their relation are listed once;
     tests of single hold-out rules are left out."""
     starts = {test: re.sub(r"_\d+$", "", test) for test in tests}
@@ -155,8 +155,8 @@ def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
     return {name: SUBSETS[name] for name in shown}
 
 
-def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:
-    """The tasks in a table, each with its question; `swap` describes this study's hard negative."""
+def explain_tasks(tasks: Sequence[str], swap: str) -> dict[str, str]:
+    """Return the tasks of a table with their meanings; `swap` describes this study's hard negative."""
     meanings = {"swap": swap} | MEANINGS
     return {task: meaning for task, meaning in meanings.items() if task in tasks}
 

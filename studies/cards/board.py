@@ -7,8 +7,8 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.generators.splits.recipe_file import FROZEN
-from menagerie.studies.cards.card import interval_of, table
-from menagerie.studies.cards.verify import Verified, verified
+from menagerie.studies.cards.card import interval_text, markdown_table
+from menagerie.studies.cards.verify import Verified, verify_card
 
 HEADER = (
     "model",
@@ -23,11 +23,11 @@ HEADER = (
 
 
 def write_board(cards: Sequence[Path], out: Path) -> None:
-    """Write the leaderboard of cards. Raise if one doesn't hold, or if two are of the same weights and benchmark."""
-    found = [verified(path) for path in cards]
+    """Write the leaderboard of cards. Raises if one is wrong, or if two are of the same weights and benchmark."""
+    found = [verify_card(path) for path in cards]
     keys = [(each.card.benchmark.name, each.card.model.weights) for each in found]
     if again := next((each for each, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):
-        raise UserError(f"{again.path}: another card is of the same weights on {again.card.benchmark.name}")
+        raise UserError(f"{again.path}: there is another card of the same weights on {again.card.benchmark.name}")
     write_text(out, "\n".join([*INTRODUCTION, *of_benchmarks(found, out.parent)]) + "\n")
 
 
@@ -35,9 +35,9 @@ INTRODUCTION = (
     "# Leaderboard",
     "",
     "Models on frozen benchmarks (docs/benchmarks.md), the best first by the mean of swaps: how often the "
-    "true caption is preferred to one of the same words. `menagerie cards board` makes this page of cards that "
-    "`menagerie cards verify` accepts. Intervals are over animal pairs, for these weights, not for models that are "
-    "trained anew. Models are compared fairly only where they saw the same training images.",
+    "true caption is preferred to one of the same words. `menagerie cards board` makes this page from cards that "
+    "`menagerie cards verify` accepts. Intervals are over animal pairs, for these weights, not for new trainings. A "
+    "comparison of models is fair only if they had the same training images.",
 )
 
 
@@ -52,17 +52,17 @@ def of_benchmarks(found: Sequence[Verified], folder: Path) -> Iterator[str]:
             yield from ("", f"## {name}", "")
             yield f"Digest `{bench.digest}`, {bench.resolution} px, {records}. {chance}."
             yield ""
-            yield from table(HEADER, [row_of(each, folder) for each in mine])
+            yield from markdown_table(HEADER, [board_row(each, folder) for each in mine])
 
 
-def row_of(found: Verified, folder: Path) -> list[str]:
-    """Return a model's row, which says so if its numbers weren't recomputed from scores."""
+def board_row(found: Verified, folder: Path) -> list[str]:
+    """Return a model's row; it has a note if its numbers weren't recomputed from scores."""
     card = found.card
     swaps, every = card.means
     link = f"[card]({Path(relpath(found.path, folder)).as_posix()})" + ("" if found.recomputed else ", scores not seen")
     return [
         card.model.marked,
-        *(cell for mean in (swaps, every) for cell in (f"{100 * mean.accuracy:.1f}", interval_of(mean))),
+        *(cell for mean in (swaps, every) for cell in (f"{100 * mean.accuracy:.1f}", interval_text(mean))),
         card.model.trained_on or "not by a study here",
         card.date,
         link,

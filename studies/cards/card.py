@@ -1,7 +1,7 @@
-"""Cards: what a model scores on a frozen benchmark, as JSON with a seal, and as a page of Markdown made from that.
+"""Cards: a model's results on a frozen benchmark, as JSON with a seal, and as a page of Markdown made from it.
 
-The seal is a digest of the card's text. It tells that a card was changed, by hand or on its way; it is no signature,
-for everybody can compute it. What a card says is proved by its predictions, or by evaluating the model again.
+The seal is a digest of the card's text. It detects accidental changes, but it isn't a signature, as everybody can
+compute it. A card is proved by its predictions, or by evaluating the model again.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from menagerie.envs.core.records import KEY, file_digest, seal, unseal
 from menagerie.generators.benchmarks.benchmark import four_way_rules
 from menagerie.generators.frozen.benchmark import Frozen
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.cards.numbers import Number, numbers_of
-from menagerie.studies.cards.scores import points, read_scores
+from menagerie.studies.cards.numbers import Number, compute_numbers
+from menagerie.studies.cards.scores import read_scores, record_results
 
 FORM = 1  # of cards
 
@@ -33,26 +33,27 @@ class OfBenchmark(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class OfAnswers(msgspec.Struct, forbid_unknown_fields=True):
-    """What a model answered that was asked questions."""
+    """Counts of a judge's answers, a model that answers questions."""
 
     items: int
     undecided: int
-    """Items that have no verdict, so that they tie."""
+    """Items without a verdict, which tie."""
     compares_images: bool
-    """Whether scores of two images can be compared; else four-way items count by their texts alone."""
+    """Whether scores of two images can be compared; else four-way items have only a text score."""
 
     def __str__(self) -> str:
         return f"{self.undecided} of {self.items} items without a verdict"
 
 
 class OfTest(msgspec.Struct, forbid_unknown_fields=True):
-    """What a model's training had of a test."""
+    """How much of a test a model's training had."""
 
     test: str
     had: str
-    """The counts in words, and what isn't known."""
+    """The counts in words, with what isn't known."""
     left_out: int
-    """Number of records that count in no number, because training had their image or what the test calls unseen."""
+    """Number of records that are left out of all numbers, because training had their image or what the test calls
+    unseen."""
 
 
 class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -60,27 +61,27 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     name: str
     weights: str
-    """Hash of all that decides the model's scores: weights, settings, embedding."""
+    """Hash of everything that decides the model's scores: weights, settings, source code."""
     about: str
     trained_on: str
-    """What a study here trained the model on, and for how long; empty for other models."""
+    """The training data and steps, if a study here trained the model; else empty."""
     unread: int
     """Number of texts that are longer than the model reads."""
     answers: OfAnswers | None = None
-    """Of a judge alone; older cards have none."""
+    """Only for judges."""
     had: list[OfTest] = []
-    """What training had of each test; older cards don't say it."""
+    """How much of each test training had."""
 
     @property
     def marked(self) -> str:
-        """The name, which says how many items have no verdict, and how many records training had, if there are any."""
+        """The name, with the numbers of items without a verdict and of records that training had, if any."""
         undecided = [str(self.answers)] if self.answers and self.answers.undecided else []
         lost = sum(test.left_out for test in self.had)
         return ", ".join([self.name, *undecided, *[f"without {lost} records for what its training had"] * (lost > 0)])
 
     @property
     def rules(self) -> Sequence[str]:
-        """The rules by which its four-way items count."""
+        """The rules for its four-way items."""
         return four_way_rules(self.answers is None or self.answers.compares_images)
 
 
@@ -113,7 +114,7 @@ class Card(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def benchmark_of(frozen: Frozen) -> OfBenchmark:
-    """Return what a card says of a benchmark."""
+    """Return a card's entry on a benchmark."""
     return OfBenchmark(frozen.name, frozen.version, frozen.digest, frozen.resolution)
 
 
@@ -123,7 +124,7 @@ def write_card(
     """Write a card as `name`.json and `name`.md, with a copy of its scores as `name`.csv; returns the .json file."""
     copy = folder / f"{name}.csv"
     copy_file(scores, copy)
-    tests, means = numbers_of(points(read_scores(copy), model.rules))
+    tests, means = compute_numbers(record_results(read_scores(copy), model.rules))
     kept = Predictions(copy.name, file_digest(copy))
     card = Card(FORM, benchmark_of(frozen), model, program, date, means, tests, kept)
     text = seal(msgspec.to_builtins(card), indent=1) + "\n"
@@ -134,7 +135,7 @@ def write_card(
 
 
 def read_card(path: Path) -> tuple[Card, str]:
-    """Read a card and its seal; raises `UserError` if it was changed since it was written, or isn't a card."""
+    """Read a card and its seal; raises `UserError` if it was changed, or isn't a card."""
     text = read_text(path)
     content = unseal(text, path, "", dict[str, Any])
     try:
@@ -147,12 +148,12 @@ def read_card(path: Path) -> tuple[Card, str]:
 
 
 def seal_of(text: str) -> str:
-    """The seal in the text of a card."""
+    """Return the seal in the text of a card."""
     return str(parse_json(text, "a card")[KEY])
 
 
 def page_of(card: Card, seal: str) -> str:
-    """The card as a page of Markdown."""
+    """Return the card as a page of Markdown."""
     bench, model, program = card.benchmark, card.model, card.program
     facts = {
         "benchmark": f"{bench.name}, version {bench.version}, digest `{bench.digest}`, {bench.resolution} px",
@@ -168,20 +169,20 @@ def page_of(card: Card, seal: str) -> str:
         "predictions": f"{card.predictions.file}, `{card.predictions.digest}`",
         "seal": f"`{seal}`",
     }
-    means = [[number.task, *cells_of(number)] for number in card.means]
-    tests = [[number.test, number.task, *cells_of(number)] for number in card.tests]
+    means = [[number.task, *number_cells(number)] for number in card.means]
+    tests = [[number.test, number.task, *number_cells(number)] for number in card.tests]
     return "\n".join(
         [
             f"# {model.name} on {bench.name}",
             "",
-            "How often the true caption is preferred to false ones, with a 95 % interval for new animal pairs. In a",
-            "mean all its tasks count alike.",
+            "How often the true caption is preferred to false ones, with a 95 % interval for new animal pairs. All",
+            "tasks of a mean have equal weight.",
             "",
-            *table(["", ""], facts.items()),
+            *markdown_table(["", ""], facts.items()),
             "",
-            *table(["mean of", *HEADER], means),
+            *markdown_table(["mean of", *HEADER], means),
             "",
-            *table(["test", "task", *HEADER], tests),
+            *markdown_table(["test", "task", *HEADER], tests),
             "",
         ]
     )
@@ -190,26 +191,26 @@ def page_of(card: Card, seal: str) -> str:
 HEADER = ("accuracy, %", "95 % interval", "chance, %", "records", "animal pairs")
 
 
-def cells_of(number: Number) -> list[str]:
-    """A number as cells of a table, in percent."""
+def number_cells(number: Number) -> list[str]:
+    """Return a number as cells of a table, in percent."""
     return [
         f"{100 * number.accuracy:.1f}",
-        interval_of(number),
+        interval_text(number),
         f"{100 * number.chance:.1f}",
         str(number.records),
         str(number.pairs),
     ]
 
 
-def interval_of(number: Number) -> str:
-    """The interval in percent; a dash where there is none."""
+def interval_text(number: Number) -> str:
+    """Write the interval in percent; a dash if there is none."""
     if number.low is None or number.high is None:
         return DASH
     return f"{100 * number.low:.1f} to {100 * number.high:.1f}"
 
 
-def table(header: Sequence[str], rows: Any) -> list[str]:
-    """The lines of a table in Markdown."""
+def markdown_table(header: Sequence[str], rows: Any) -> list[str]:
+    """Return the lines of a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return [
         "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines

@@ -1,4 +1,4 @@
-"""Verifies cards: their seal, their benchmark, and their numbers against the scores that lie beside them."""
+"""Verifies cards: their seal, their benchmark, and their numbers against the scores beside them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,43 +15,42 @@ from menagerie.envs.core.records import check_digest
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.studies.cards.card import Card, benchmark_of, page_of, read_card
-from menagerie.studies.cards.numbers import MEANS, Number, numbers_of
-from menagerie.studies.cards.scores import points, read_scores, scenes_digest
+from menagerie.studies.cards.numbers import MEANS, Number, compute_numbers
+from menagerie.studies.cards.scores import read_scores, record_results, scenes_digest
 
-NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps otherwise on another machine
+NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps differently on another machine
 
 
 class Verified(NamedTuple):
-    """A card that was found to hold."""
+    """A verified card."""
 
     path: Path
     card: Card
     recomputed: bool
-    """Whether the card's numbers were computed anew, from the scores beside it."""
+    """Whether the card's numbers were recomputed from the scores beside it."""
 
 
-def verified(path: Path) -> Verified:
-    """Verify a card; raises `UserError` for the first fact in it that doesn't hold."""
+def verify_card(path: Path) -> Verified:
+    """Verify a card; raises `UserError` for the first error in it."""
     if path.suffix != ".json":
-        raise UserError(f"{path} is no card: give the .json file, which has the seal")
+        raise UserError(f"{path} is not a card: give the .json file, which has the seal")
     card, seal = read_card(path)
-    check_benchmark(path, card)
+    check_card_benchmark(path, card)
     check_means(path, card)
     page = path.with_suffix(".md")
     if page.exists() and read_text(page) != page_of(card, seal):
-        raise UserError(f"{page} says something else than {path.name}; delete it, or evaluate the model again")
+        raise UserError(f"{page} differs from {path.name}; delete it, or evaluate the model again")
     name = card.predictions.file
     if not name.endswith(".csv") or file_name(name) != name:
-        raise UserError(f"{path} names {name!r} as its scores, which is no .csv file beside it")
+        raise UserError(f"{path} names {name!r} as its scores, which isn't a .csv file beside it")
     scores = path.with_name(name)
     if there := scores.exists():
-        check_numbers(path, card, scores)
+        check_card_numbers(path, card, scores)
     return Verified(path, card, there)
 
 
-def check_benchmark(path: Path, card: Card) -> None:
-    """Raise unless this program has the card's benchmark, in the same version and resolution and with the same
-    digest."""
+def check_card_benchmark(path: Path, card: Card) -> None:
+    """Raise unless this program has the card's benchmark with the same version, resolution and digest."""
     name = card.benchmark.name
     try:
         ours = benchmark_of(frozen(choose("frozen benchmark", name, FROZEN)))
@@ -60,11 +59,11 @@ def check_benchmark(path: Path, card: Card) -> None:
     for part in ("version", "resolution", "digest"):
         there, here = getattr(card.benchmark, part), getattr(ours, part)
         if there != here:
-            raise UserError(f"{path} is of another {name}: its {part} is {there}, that of this program's is {here}")
+            raise UserError(f"{path} is of another {name}: its {part} is {there}, not {here}")
 
 
 def check_means(path: Path, card: Card) -> None:
-    """Raise unless the means of a card are those of its tests."""
+    """Raise unless a card's means are those of its tests."""
     if [mean.task for mean in card.means] != list(MEANS):
         raise UserError(f"{path} has other means than {' and '.join(MEANS)}")
     for mean, takes in zip(card.means, MEANS.values(), strict=True):
@@ -76,7 +75,7 @@ def check_means(path: Path, card: Card) -> None:
             raise UserError(f"{path}: the mean of {mean.task} isn't that of its tests")
 
 
-def check_numbers(path: Path, card: Card, scores: Path) -> None:
+def check_card_numbers(path: Path, card: Card, scores: Path) -> None:
     """Raise unless the file `scores` is the card's, has the benchmark's records, and gives the card's numbers."""
     check_digest(scores, card.predictions.digest)
     items = read_scores(scores)
@@ -89,12 +88,12 @@ def check_numbers(path: Path, card: Card, scores: Path) -> None:
     if any(lost[test.test] != test.left_out for test in card.model.had) or lost.keys() - {
         t.test for t in card.model.had
     }:
-        raise UserError(f"{path} says that training had other numbers of records than its scores do")
-    tests, means = numbers_of(points(items, card.model.rules))
-    check_same(path, [*card.means, *card.tests], [*means, *tests])
+        raise UserError(f"{path}: the numbers of records that training had differ from those in its scores")
+    tests, means = compute_numbers(record_results(items, card.model.rules))
+    check_equal_numbers(path, [*card.means, *card.tests], [*means, *tests])
 
 
-def check_same(path: Path, there: Sequence[Number], here: Sequence[Number]) -> None:
+def check_equal_numbers(path: Path, there: Sequence[Number], here: Sequence[Number]) -> None:
     """Raise if a card has other numbers than its scores give: for other tests or tasks, or of other values."""
     names = [[(number.test, number.task) for number in numbers] for numbers in (there, here)]
     if names[0] != names[1]:

@@ -1,6 +1,6 @@
-"""Where tasks run, with which resources, and their submission by submitit: to a Slurm job array, or subprocesses here.
+"""Where tasks run and with which resources, and their submission by submitit: as a Slurm job array, or as subprocesses.
 
-submitit pickles a task into the run's folder, from which the task reads it; nothing from elsewhere is unpickled.
+submitit pickles a task into the study's folder, from which the task reads it; nothing else is unpickled.
 """
 
 import contextlib
@@ -20,12 +20,11 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import SOME_PROCESSES, Range, validate
-from menagerie.studies.cluster.slurm_commands import Status, at, cancel, largest_array, queue, task_environment
+from menagerie.studies.cluster.slurm_commands import Status, cancel, job_on, largest_array, queue, task_environment
 
-# Signs that submitit and Slurm replace in file names (%j, %a; in Slurm a backslash stops that), or can't read in a
-# script.
+# Characters of paths that submitit or Slurm would interpret (%j, %a, backslashes), or can't have in a script.
 SPECIAL = {"local": "%", "slurm": "%\\\n"}
-STOPS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and what ends a command otherwise
+STOPS = (signal.SIGINT, signal.SIGTERM)  # signals that end a command
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,9 @@ class Slurm:
     gpus: Annotated[int, SOME_PROCESSES] = 0
     """GPUs; with --device cuda at least one for each process."""
     processes: Annotated[int, Range(1, 1024)] = 1
-    """Processes that take the steps of a run together, as under torchrun; on cuda each has a GPU."""
+    """Processes that train a run together, as under torchrun; on cuda each has a GPU."""
     at_once: Annotated[int, Range(1, 100_000)] = 100
-    """The most tasks that run at once, of those submitted together."""
+    """Largest number of tasks that run at once, of those submitted together."""
     sbatch: tuple[str, ...] = ()
     """Further sbatch options, such as account=mine qos=low clusters=other."""
 
@@ -76,11 +75,11 @@ def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
     return {name: value for name, value in given.items() if value} | {name: v or True for name, v in further.items()}
 
 
-def cluster_of(options: Mapping[str, str | int]) -> str:
+def cluster_name(options: Mapping[str, str | int]) -> str:
     """Return the cluster that these options of sbatch name; empty for this machine's own. Raises for several."""
     name = str(options.get("clusters", ""))
     if "," in name or name == "all":
-        raise UserError(f"clusters={name}: name one, which is then asked for states: --slurm.sbatch clusters=X")
+        raise UserError(f"clusters={name}: name one cluster, whose states can be queried: --slurm.sbatch clusters=X")
     return name
 
 
@@ -92,7 +91,9 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0,
     """
     processes = cluster.slurm.processes
     if processes > 1 and not trains:
-        raise UserError(f"--slurm.processes {processes} is for trainings; these tasks have one process, leave it out")
+        raise UserError(
+            f"--slurm.processes {processes} is for trainings; tasks without training have one process; leave it out"
+        )
     if processes > 1 and cluster.engine == "none":
         raise UserError(f"--slurm.processes {processes} needs --cluster slurm or local; here use torchrun")
     if cluster.engine == "none":
@@ -105,15 +106,17 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0,
     if cluster.engine == "local":
         return
     if missing := [name for name in ("sbatch", "srun", "squeue", "scontrol") if not shutil.which(name)]:
-        raise UserError(f"--cluster slurm: no {missing[0]} here; start it where jobs are submitted, or use local")
+        raise UserError(
+            f"--cluster slurm: no {missing[0]} here; start this command where jobs can be submitted, or use local"
+        )
     validate(cluster)
     given = sbatch_options(cluster.slurm, cores * processes, gpus * processes)
-    cluster_of(given)
+    cluster_name(given)
     flags = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given.items()]
     with task_environment(given):
         result = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
     if result.returncode:
-        raise refused(result.stderr)
+        raise slurm_refusal(result.stderr)
 
 
 def check_folder(cluster: Cluster, folder: Path) -> None:
@@ -121,13 +124,14 @@ def check_folder(cluster: Cluster, folder: Path) -> None:
     path = str(folder.absolute())
     if special := [character for character in SPECIAL.get(cluster.engine, "") if character in path]:
         raise UserError(
-            f"--cluster {cluster.engine} can't write to {path!r}: submitit and Slurm read {special[0]!r} in a path as "
-            "something else; choose another folder"
+            f"--cluster {cluster.engine} can't write to {path!r}: submitit or Slurm would interpret {special[0]!r} in "
+            f"a "
+            "path; choose another folder"
         )
 
 
-def refused(errors: str) -> UserError:
-    """Make an error of the reason in the last line of sbatch's output."""
+def slurm_refusal(errors: str) -> UserError:
+    """Return an error with the reason in the last line of sbatch's output."""
     last = (errors.strip().splitlines() or ["no reason given"])[-1]
     reason = last.rpartition("error: ")[2].rpartition("failure: ")[2]
     return UserError(f"Slurm refuses the tasks: {reason}; see `sinfo`, and the --slurm options under --help")
@@ -168,10 +172,9 @@ def submit(
 ) -> list[Handle]:
     """Submit `function(argument)` for each of `arguments`; logs go to `folder`.
 
-    On Slurm they are one job array, or several if they are too many for one; if one is refused, none is left.
-
-    Call it within `holding_stops`, so that no signal cuts the submission off midway. A function with a method
-    `checkpoint` is queued again if it is interrupted: see `menagerie.studies.cluster.worker.Task`.
+    On Slurm they are one job array, or several if they are too many for one; if one is refused, the others are
+    cancelled. Call this within `holding_stops`, so that no signal interrupts the submission. A function with a method
+    `checkpoint` is queued again if it is interrupted (`menagerie.studies.cluster.worker.Task`).
     """
     import submitit
 
@@ -179,13 +182,14 @@ def submit(
     logging.getLogger("submitit").setLevel(logging.ERROR)
     timeouts = {f"{cluster.engine}_max_num_timeout": MOST_TIMEOUTS}
     options = sbatch_options(cluster.slurm, cores, gpus)
-    place = cluster_of(options) if cluster.engine == "slurm" else ""
+    place = cluster_name(options) if cluster.engine == "slurm" else ""
     most = largest_array(place) if cluster.engine == "slurm" else sys.maxsize
     arrays = max(1, -(-len(arguments) // most))
     if arrays > cluster.slurm.at_once:
         raise UserError(
-            f"{len(arguments)} tasks are {arrays} job arrays here (MaxArraySize), of which each has a task at once; "
-            f"raise --slurm.at-once {cluster.slurm.at_once} to {arrays} or more"
+            f"{len(arguments)} tasks need {arrays} job arrays here (MaxArraySize), each of which runs a task at a time "
+            f"or "
+            f"more; raise --slurm.at-once {cluster.slurm.at_once} to {arrays} or more"
         )
     size = max(1, -(-len(arguments) // arrays))
     executor = submitit.AutoExecutor(folder, cluster=cluster.engine, **timeouts)
@@ -203,24 +207,24 @@ def submit(
         with task_environment(options), contextlib.redirect_stderr(io.StringIO()):
             for start in range(0, len(arguments), size):
                 jobs = executor.map_array(function, arguments[start : start + size])
-                handles += (Handle(cluster.engine, at(place, job.job_id), str(job.paths.stdout)) for job in jobs)
+                handles += (Handle(cluster.engine, job_on(place, job.job_id), str(job.paths.stdout)) for job in jobs)
     except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
         cancel(handle.job for handle in handles)
-        raise refused(str(error)) from error
+        raise slurm_refusal(str(error)) from error
     return handles
 
 
 @contextlib.contextmanager
 def holding_stops(engine: str) -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back until the context ends without an error, so that what is submitted is also recorded.
+    """Defer SIGINT and SIGTERM until the context ends, so that submitted tasks are also recorded.
 
-    Processes started meanwhile get no SIGINT: Ctrl-C reaches the command and all that it started. sbatch gets no
-    SIGTERM either; local tasks do, since it ends them.
+    Processes that are started meanwhile don't get SIGINT, which Ctrl-C sends to all of them; sbatch doesn't get SIGTERM
+    either. Local tasks do, because it ends them.
     """
     came: dict[int, None] = {}
     before = {number: signal.signal(number, lambda number, frame: came.update({number: None})) for number in STOPS}
     children = STOPS if engine == "slurm" else (signal.SIGINT,)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, children)  # which processes inherit, as they don't our handler
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, children)  # inherited by child processes, unlike handlers
     try:
         yield
     finally:
@@ -231,14 +235,14 @@ def holding_stops(engine: str) -> Iterator[None]:
         signal.raise_signal(number)
 
 
-def states(handles: Iterable[Handle]) -> dict[str, Status]:
+def query_states(handles: Iterable[Handle]) -> dict[str, Status]:
     handles = list(handles)
     local = {h.job: Status("RUNNING" if runs_here(h) else "ENDED") for h in handles if h.engine == "local"}
     return local | queue(handle.job for handle in handles if handle.engine == "slurm")
 
 
 def runs_here(handle: Handle) -> bool:
-    """Whether a subprocess still runs. It must be submitit's for this folder, because its id may have been reused."""
+    """Whether a subprocess still runs, and is submitit's for this folder: its id may have been reused."""
     with contextlib.suppress(OSError):
         words = Path(f"/proc/{handle.job}/cmdline").read_bytes().split(b"\0")
         return words[-3:-1] == [b"submitit.local._local", handle.folder.encode("utf-8", "surrogateescape")]
@@ -251,6 +255,6 @@ def end_here(handles: Iterable[Handle]) -> None:
         if handle.engine == "local" and runs_here(handle):
             with contextlib.suppress(OSError):
                 tasks = Path(f"/proc/{handle.job}/task/{handle.job}/children").read_text("utf-8").split()
-                os.kill(int(handle.job), signal.SIGKILL)  # first the process that would restart the task
+                os.kill(int(handle.job), signal.SIGKILL)  # the process that would restart the task
                 for task in tasks:
                     os.kill(int(task), signal.SIGTERM)

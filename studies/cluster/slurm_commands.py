@@ -1,4 +1,4 @@
-"""Slurm's commands: the environment that they and tasks have, and what is asked of a cluster.
+"""Slurm's commands: their environment and that of tasks, and queries to a cluster.
 
 A job is given by its id, followed by `;` and the name of its cluster unless that is this machine's own, as `sbatch
 --parsable` prints it.
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 # Variables of an allocation in which this command runs, and defaults of a user's own queries.
 HIDDEN = ("SLURM_", "SLURMD_", "SRUN_", "SQUEUE_")
-KEPT = {"SLURM_CONF", "SLURM_JWT"}  # without them no command reaches Slurm
-# sbatch obeys variables before the options in a script. These are submitit's options.
+KEPT = {"SLURM_CONF", "SLURM_JWT"}  # needed to reach Slurm
+# sbatch prefers variables to the options in a script. These are options that submitit writes.
 IN_SCRIPT = ("ARRAY_INX", "ERROR", "NO_REQUEUE", "OPEN_MODE", "OUTPUT", "SIGNAL")
-NAMES = {"time": "TIMELIMIT", "mem": "MEM_PER_NODE"}  # of options that have another name as variables
+NAMES = {"time": "TIMELIMIT", "mem": "MEM_PER_NODE"}  # options with another name as variables
 
 
 class Status(NamedTuple):
@@ -32,8 +32,8 @@ class Status(NamedTuple):
 
 @contextlib.contextmanager
 def task_environment(options: Iterable[str] = ()) -> Iterator[None]:
-    """Hide variables inside this context: those of an allocation around this command, which would end or change the
-    tasks that it submits, and a user's defaults for those `options` of sbatch that are given."""
+    """Hide environment variables inside this context: those of an allocation around this command, which would change
+    the submitted tasks, and a user's defaults for the given `options` of sbatch."""
     given = {f"SBATCH_{name}" for name in IN_SCRIPT}
     given |= {f"SBATCH_{NAMES.get(option, option.upper().replace('-', '_'))}" for option in options}
     names = [name for name in os.environ if name in given or (name.startswith(HIDDEN) and name not in KEPT)]
@@ -45,9 +45,9 @@ def task_environment(options: Iterable[str] = ()) -> Iterator[None]:
 
 
 def ask(cluster: str, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Ask a cluster (empty: this machine's own) with a program of Slurm. If it can't be run, the result has status 1
-    and the reason as errors."""
-    command = [program, *on(cluster), *arguments]
+    """Run a program of Slurm for a cluster (empty: this machine's own). If that fails, the result has status 1 and the
+    reason as its errors."""
+    command = [program, *cluster_flag(cluster), *arguments]
     try:
         with task_environment():
             return subprocess.run(command, capture_output=True, encoding="utf-8", errors="surrogateescape", timeout=60)
@@ -55,17 +55,17 @@ def ask(cluster: str, program: str, *arguments: str) -> subprocess.CompletedProc
         return subprocess.CompletedProcess(command, 1, "", str(error))
 
 
-def at(cluster: str, number: str) -> str:
-    """Return the job of a cluster that has this id."""
+def job_on(cluster: str, number: str) -> str:
+    """Return the name of a job: its id, and its cluster if that is given."""
     return f"{number};{cluster}" if cluster else number
 
 
-def on(cluster: str) -> list[str]:
+def cluster_flag(cluster: str) -> list[str]:
     return [f"--clusters={cluster}"] if cluster else []
 
 
 def largest_array(cluster: str) -> int:
-    """Return how many tasks a job array of a cluster may have; very many if the cluster doesn't say."""
+    """Return the largest number of tasks of a job array; a very large one if the cluster doesn't report it."""
     shown = ask(cluster, "scontrol", "show", "config").stdout
     limit = re.search(r"^MaxArraySize\s*=\s*(\d+)", shown, re.MULTILINE)
     return max(1, int(limit[1])) if limit else sys.maxsize
@@ -86,7 +86,7 @@ def array_ids(jobs: Iterable[str]) -> list[str]:
 
 def cancel_line(jobs: Iterable[str]) -> str:
     """Return the command line that ends the arrays of these jobs; empty for no jobs."""
-    commands = (["scancel", *on(cluster), *array_ids(its)] for cluster, its in by_cluster(jobs).items())
+    commands = (["scancel", *cluster_flag(cluster), *array_ids(its)] for cluster, its in by_cluster(jobs).items())
     return "; ".join(map(" ".join, commands))
 
 
@@ -97,7 +97,7 @@ def cancel(jobs: Iterable[str]) -> None:
 
 
 def queue(jobs: Iterable[str]) -> dict[str, Status]:
-    """Ask squeue for the status of jobs, because sacct would need an accounting database."""
+    """Query the status of jobs from squeue; sacct would need an accounting database."""
     return {job: state for cluster, its in by_cluster(jobs).items() for job, state in queue_on(cluster, its).items()}
 
 
@@ -108,7 +108,7 @@ def queue_on(cluster: str, jobs: list[str]) -> dict[str, Status]:
         return dict.fromkeys(jobs, Status("UNKNOWN", result.stderr.strip()))
     lines = [line for line in result.stdout.split("\n") if line and not line.startswith("CLUSTER: ")]
     if other := [line for line in lines if line.count("|") < 2]:
-        return dict.fromkeys(jobs, Status("UNKNOWN", f"squeue says {other[0]}"))
+        return dict.fromkeys(jobs, Status("UNKNOWN", f"squeue printed {other[0]}"))
     rows = (line.split("|", 2) for line in lines)
     listed = {job: Status(state, "" if reason == "None" else reason) for job, state, reason in rows}
     return {job: listed.get(job.partition(";")[0], Status("GONE")) for job in jobs}

@@ -14,7 +14,7 @@ import msgspec
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.studies.cluster.jobs import ENDED, Cluster, Handle, end_here, holding_stops, states, submit
+from menagerie.studies.cluster.jobs import ENDED, Cluster, Handle, end_here, holding_stops, query_states, submit
 from menagerie.studies.cluster.slurm_commands import cancel_line
 from menagerie.studies.cluster.worker import Command, Interruption, Task
 
@@ -39,10 +39,10 @@ WHY = {
 
 @dataclass
 class Tasks:
-    """Runs `function(argument, interruption)` for each of `arguments`, by name; a task is done once `finished(name)` is
+    """Runs `function(argument, interruption)` for each of `arguments`, by the task's name, until `finished(name)` is
     true.
 
-    `folder` has a record of submissions and the logs. `label` gives a task's name in messages.
+    `folder` has a record of submissions and the logs. `label` returns a task's name in messages.
     """
 
     cluster: Cluster
@@ -56,12 +56,12 @@ class Tasks:
     at_once: int = 1
     """Number of concurrent subprocesses of --cluster local; Slurm limits its arrays itself."""
     on_failed: Callable[[str, str], None] | None = None
-    """Receives a task that failed and why; None: `run` raises in the end."""
+    """Called with a failed task and the reason; None: `run` raises in the end."""
     waiting: list[str] = field(default_factory=list)
     over: list[str] = field(default_factory=list)
-    """Tasks that had ended before they were submitted."""
+    """Tasks that had finished before they were submitted."""
     earlier: dict[str, Handle] = field(default_factory=dict)
-    """Tasks of an earlier command that still ran when this one began, and haven't ended without a result since."""
+    """Tasks of an earlier command that still ran when this one began, without those that ended without a result."""
     running: dict[str, Handle] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Tasks:
         states of the rest.
 
         `on_finished` may `add` further tasks. If tasks failed and there is no `on_failed`, raise after all have ended.
-        An interruption leaves Slurm's tasks in the queue.
+        An interruption doesn't cancel Slurm's tasks.
         """
         self.earlier = still_running(self.folder)
         self.add(self.arguments)
@@ -96,12 +96,12 @@ class Tasks:
             )
 
     def add(self, arguments: Mapping[str, Any]) -> None:
-        """Run these tasks too; may be called while others run."""
+        """Add tasks; may be called while others run."""
         self.arguments = {**self.arguments, **arguments}
         for name in arguments:
             if name in self.earlier:
                 self.running[name] = self.earlier[name]
-            else:  # an earlier command's tasks may have ended while they were queried
+            else:  # tasks of an earlier command may have ended during the query
                 (self.over if self.finished(name) else self.waiting).append(name)
 
     def take_ended(self) -> list[str]:
@@ -126,8 +126,9 @@ class Tasks:
             write_record(self.folder / RECORD, read_tasks(self.folder) | self.running, indent=1)
 
     def look(self) -> str:
-        """Query the states of running tasks, and drop those that ended without a result; returns a line of states."""
-        state_of = states(self.running.values())
+        """Query the states of running tasks, and drop those that ended without a result; returns the states as a
+        line."""
+        state_of = query_states(self.running.values())
         for name, handle in list(self.running.items()):
             state = state_of[handle.job].state
             if state not in ENDED:
@@ -143,9 +144,9 @@ class Tasks:
         return ", ".join(f"{count} {what}" for what, count in counts.items())
 
     def end_without_result(self, name: str, state: str, handle: Handle) -> None:
-        """Record a task as failed. One of an earlier command, whose options may have asked for less, is submitted again
-        first, unless it was cancelled."""
-        reason = f"{why(state, handle)}; its log: {handle.log}"
+        """Record a task as failed. One of an earlier command, which may have requested fewer resources, is submitted
+        again instead, unless it was cancelled."""
+        reason = f"{reason_of_end(state, handle)}; its log: {handle.log}"
         if not self.earlier.pop(name, None) or state == "CANCELLED":
             self.fail(name, reason)
             return
@@ -154,7 +155,7 @@ class Tasks:
         self.waiting.append(name)
 
     def fail(self, name: str, reason: str) -> None:
-        """Drop a task that ended without a result, and tell `on_failed` or note the reason."""
+        """Drop a task that ended without a result; call `on_failed` or record the reason."""
         self.forget(name)
         if self.on_failed:
             self.on_failed(name, reason)
@@ -167,39 +168,39 @@ class Tasks:
         self.ended.pop(name, None)
 
     def interrupt(self) -> None:
-        """End the tasks on this machine; Slurm's continue, and the command that ends them is printed."""
+        """End the tasks on this machine. Slurm's tasks continue; print the command that cancels them."""
         end_here(self.running.values())
-        if command := cancelling(self.running):
+        if command := cancel_command(self.running):
             print(
-                f"{len(self.running)} tasks stay with Slurm: the same command waits for them again, "
-                f"`{command}` ends them",
+                f"{len(self.running)} tasks continue in Slurm: the same command waits for them again, "
+                f"`{command}` cancels them",
                 flush=True,
             )
 
 
-def cancelling(running: Mapping[str, Handle]) -> str:
-    """Return the command line that ends those of these tasks that are Slurm's; empty if none is."""
+def cancel_command(running: Mapping[str, Handle]) -> str:
+    """Return the command line that cancels Slurm's tasks among these; empty if there are none."""
     return cancel_line(handle.job for handle in running.values() if handle.engine == "slurm")
 
 
-# Lines that a task's end adds to its log without a reason.
+# Lines of a log that don't give the reason of a task's end.
 NOTES = re.compile(r"submitit |srun: (?!error|fatal)|srun: error: .*: tasks? [\d,-]+: Exited with exit code ")
 
 
-def why(state: str, handle: Handle) -> str:
-    """Return why a task ended: by its state or, if that doesn't tell, by the last line of its log."""
+def reason_of_end(state: str, handle: Handle) -> str:
+    """Return why a task ended: from its state or, if that gives no reason, from the last line of its log."""
     if state in WHY:
         return WHY[state]
     try:
         lines = [line.strip() for line in Path(handle.log).read_text("utf-8", errors="replace").splitlines()]
     except OSError:
         return f"no log was written ({state.lower()}); is its folder on a file system that all machines share?"
-    said = [line for line in lines if line and not NOTES.match(line)]
-    return said[-1].removeprefix("error: ") if said else f"it ended without a result ({state.lower()})"
+    reasons = [line for line in lines if line and not NOTES.match(line)]
+    return reasons[-1].removeprefix("error: ") if reasons else f"it ended without a result ({state.lower()})"
 
 
 def read_tasks(folder: Path) -> dict[str, Handle]:
-    """Return all tasks ever submitted with this `folder`, as its file lists them."""
+    """Read all tasks that were ever submitted with this `folder`."""
     file = folder / RECORD
     try:
         record = read_record(file, Submissions) if file.exists() else {}
@@ -209,23 +210,22 @@ def read_tasks(folder: Path) -> dict[str, Handle]:
 
 
 def belongs(handle: Handle, folder: Path) -> bool:
-    """Whether a task's log lies in this folder. A copied or manipulated file may list other tasks, which are left
-    alone."""
+    """Whether a task's log is in this folder. A copied or manipulated record may list tasks of others."""
     return os.path.isabs(handle.log) and Path(handle.folder).resolve() == folder.resolve()
 
 
 def still_running(folder: Path) -> dict[str, Handle]:
     """Return the tasks submitted with this `folder` by an earlier command that are still queued or running.
 
-    Waits while a task that has just ended may be queued again.
+    Waits while Slurm may queue a task again that has just ended.
     """
     record = {name: handle for name, handle in read_tasks(folder).items() if belongs(handle, folder)}
     started, show = time.monotonic(), print_changes()
     while True:
-        state_of = states(record.values())
+        state_of = query_states(record.values())
         over = {name: state for name, handle in record.items() if (state := state_of[handle.job].state) in ENDED}
         waited = time.monotonic() - started  # clocks of two machines differ
-        fresh = {  # they may yet be queued again
+        fresh = {  # they may be queued again
             name: state
             for name, state in over.items()
             if max(age(record[name]), waited) < REQUEUE.get(state, OTHER_GRACE)
@@ -233,13 +233,12 @@ def still_running(folder: Path) -> dict[str, Handle]:
         if not fresh:
             return {name: handle for name, handle in record.items() if name not in over}
         if again := sum(state in REQUEUE for state in fresh.values()):
-            show(f"waits for Slurm to queue {again} tasks again, for up to {max(REQUEUE.values()):.0f} seconds")
+            show(f"waiting for Slurm to queue {again} tasks again, up to {max(REQUEUE.values()):.0f} seconds")
         time.sleep(FIRST_POLL)
 
 
 def age(handle: Handle) -> float:
-    """Return the seconds since a Slurm task wrote to its log. Infinite without a log, and for other tasks, which Slurm
-    doesn't queue again."""
+    """Return the seconds since a Slurm task wrote to its log; infinite without a log, and for local tasks."""
     log = Path(handle.log)
     return time.time() - log.stat().st_mtime if handle.engine == "slurm" and log.exists() else float("inf")
 

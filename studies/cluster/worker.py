@@ -1,4 +1,4 @@
-"""The body of a cluster task: it ends when requested to, and is queued again if it can continue."""
+"""The body of a cluster task, which ends on request and is queued again if it can continue."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.processes import WAIT_SECONDS, call_in_worker, end_after
 from menagerie.studies.cluster.process import Process
 
-# SIGTERM: preemption; SIGUSR2: sent by Slurm, for submitit, before the time limit.
+# SIGTERM is sent at preemption, SIGUSR2 before the time limit (as submitit requests).
 SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
 QUERIES = 5  # queries of a job's state before it counts as ended
 
@@ -49,11 +49,11 @@ class Command:
     process: Process = field(default_factory=lambda: Process.of(os.getpid()))
 
     def __reduce__(self) -> tuple[Callable[..., "Command"], tuple[Process]]:
-        return under, (self.process,)
+        return restore_command, (self.process,)
 
     @property
     def is_gone(self) -> bool:
-        """Whether this task is local and the command has ended, so that the task must end too."""
+        """Whether the command has ended and this task is local, so that it must end too."""
         return is_local() and not self.process.lives
 
     def wait(self) -> None:
@@ -62,11 +62,11 @@ class Command:
             time.sleep(WAIT_SECONDS)
 
 
-def under(process: Process) -> Command:
-    """Unpickle the command inside a task; from then on a local task ends when the command does, and ignores Ctrl-C."""
+def restore_command(process: Process) -> Command:
+    """Unpickle the command inside a task. A local task then ends with the command, and ignores Ctrl-C."""
     command = Command(process)
     if is_local():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # blocked since its start, but multiprocessing would unblock it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is blocked, but multiprocessing would unblock it
         end_after(command.wait, gently=True)
     return command
 
@@ -79,19 +79,20 @@ def is_local() -> bool:
 class Task:
     """The function that submitit runs.
 
-    It calls a function with an argument and an `Interruption`. Called again after a stop, that function must continue
+    It calls a function with an argument and an `Interruption`. Called again after a stop, the function must continue
     where it stopped.
     """
 
     submitted: Command
-    """The submitting command. It must be the first field, because fields are unpickled in order, and the function in
-    the next one takes seconds to load."""
+    """The submitting command. As fields are unpickled in order, it is before the function, which takes seconds to
+    load."""
     function: Callable[[Any, Interruption], None]
     command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
-    """Command that the user typed, for the provenance of results."""
+    """Command line of the user, for the provenance of results."""
 
     def __call__(self, argument: object) -> None:
-        """Run the function. A stop queues the task again if it may go on; a `UserError` leaves one line in the log."""
+        """Run the function. A stopped task is queued again if it may continue; a `UserError` becomes one line in the
+        log."""
         requeue = signal.getsignal(signal.SIGUSR2)  # submitit's handler, which must not interrupt a step
         interruption = Interruption()
         sys.argv[:] = self.command
@@ -109,14 +110,14 @@ class Task:
             sys.exit(f"error: {error}")
 
     def checkpoint(self, argument: object) -> object:
-        """Return the submission that submitit queues again: the same task, because its state is in files."""
+        """Return what submitit queues again: the same task, because its state is in files."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, argument)
 
 
 def may_go_on() -> bool:
-    """Whether to queue again: not if Slurm is ending the job, as it was then cancelled or Slurm requeues it itself."""
+    """Whether to queue the task again. Not if Slurm ends the job: then it was cancelled, or Slurm requeues it."""
     if os.environ.get("SUBMITIT_EXECUTOR") != "slurm":
         return True
     command = ["squeue", "--noheader", "--format=%T", f"--jobs={os.environ['SLURM_JOB_ID']}"]

@@ -12,21 +12,21 @@ from menagerie.envs.core.errors import UserError
 
 @dataclass(frozen=True)
 class Cards:
-    """Verify cards of frozen benchmarks (exit status 1 if one doesn't hold), or make a leaderboard if all hold."""
+    """Verify cards of frozen benchmarks (exit status 1 if one is wrong), or make a leaderboard of verified cards."""
 
     what: tyro.conf.Positional[Literal["verify", "board"]]
-    """verify: seal, benchmark, and numbers by the scores beside it. board: a page, if all cards hold."""
+    """verify: seal, benchmark, and numbers against the scores beside a card. board: write a page."""
     cards: tyro.conf.Positional[tuple[Path, ...]]
     """The cards, .json."""
     out: Path | None = None
     """The page that `board` writes."""
 
     def run(self) -> bool:
-        """Verify the cards, or write the page and print its path; returns whether a card doesn't hold."""
+        """Verify the cards, or write the page and print its path; returns whether a card is wrong."""
         if not self.cards:
             raise UserError(f"cards {self.what} needs a card: 'menagerie evaluate MODEL --splits binding-1' writes one")
         if (self.what == "board") != bool(self.out):
-            raise UserError("--out is the page that cards board writes: give it there, and only there")
+            raise UserError("--out names the page of `cards board`: give it with board, and only there")
         if self.out is None:
             return verify(self.cards)
         from menagerie.studies.cards.board import write_board
@@ -37,17 +37,17 @@ class Cards:
 
 
 def verify(cards: tuple[Path, ...]) -> bool:
-    """Print a line on each card; returns whether one doesn't hold."""
-    from menagerie.studies.cards.verify import verified
+    """Print a line on each card; returns whether one is wrong."""
+    from menagerie.studies.cards.verify import verify_card
 
     refused = False
     for path in cards:
         try:
-            found = verified(path)
+            found = verify_card(path)
         except UserError as error:
             print(f"refused: {error}", file=sys.stderr)
             refused = True
             continue
-        numbers = "numbers computed anew" if found.recomputed else "numbers not computed anew, its scores aren't there"
-        print(f"{path}: {found.card.model.name} on {found.card.benchmark.name} holds, {numbers}")
+        numbers = "numbers recomputed" if found.recomputed else "numbers not recomputed, as its scores aren't there"
+        print(f"{path}: {found.card.model.name} on {found.card.benchmark.name} verified, {numbers}")
     return refused

@@ -28,14 +28,14 @@ class Audit:
     files: tyro.conf.Positional[tuple[Path, ...]]
     """Split files, with pictures or without, or folders of exports."""
     world: Path | None = None
-    """The TOML file of the splits' own world, to make the splits and their images again. Its Python files are run; the
-    path that a split itself names is not opened."""
+    """The TOML file of a world of your own, from which splits and images are made again. Its Python files are run; the
+    path that a split names is not opened."""
     split: Path | None = None
-    """The split file of which the folders are exports."""
+    """The split file from which the folders were exported."""
 
     def run(self) -> bool:
-        """Print every finding on each file, or a line if the file can't be read; returns whether a check failed. Raises
-        if the only file can't be read."""
+        """Print the findings on each file, or an error if it can't be read; returns whether a check failed. Raises if
+        the only file can't be read."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.audit.run import audit
 
@@ -57,7 +57,7 @@ class Audit:
         return failed
 
     def print_findings(self, path: Path, findings: "list[Finding]") -> bool:
-        """Print the findings on a file and how many hold; returns whether one fails."""
+        """Print the findings on a file, and how many hold and fail; returns whether one fails."""
         table = Table("check", "", "detail", title=str(path))
         for finding in findings:
             word = "skipped" if finding.skipped else "ok" if finding.holds else "FAILED"
@@ -71,7 +71,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class Inspect:
-    """Report the content of a split file: its recipe, its subsets, and what of its world is in train."""
+    """Report the content of a split file: its recipe, its subsets, and its coverage of the world."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""
@@ -167,7 +167,7 @@ class Parse:
 
 @dataclass(frozen=True)
 class Nmi:
-    """Say how much captions' objects tell of their attributes: normalised mutual information, 0 (nothing) to 1."""
+    """Print the normalised mutual information of objects and attributes in captions, from 0 (independent) to 1."""
 
     file: tyro.conf.Positional[Path]
     """A text file with one caption a line, COCO captions (.json), or a split file (.h5), whose training captions are
@@ -178,7 +178,7 @@ class Nmi:
     """Folder of the graphs that are kept."""
 
     def run(self) -> None:
-        """Print the information, and the numbers from which it is computed."""
+        """Print the information and the counts behind it."""
         from menagerie.generators.parsers.registry import open_parser
         from menagerie.generators.sources.information import information_of_captions, information_of_split
 
@@ -189,37 +189,37 @@ class Nmi:
         print(f"normalised mutual information {found.information:.4f}")
         print(f"{found.mentions} mentions: {found.objects} objects, {found.attributes} attributes, {found.pairs} pairs")
         if found.fell_back:
-            print(f"{found.fell_back} captions have no graph and count for nothing")
+            print(f"{found.fell_back} captions have no graph and are left out")
 
 
 @dataclass(frozen=True)
 class ImportHf:
-    """Make the official files of a benchmark, images and all, from a folder of parquet or arrow files as the Hugging
-    Face hub has them, or from a webdataset of CLIP_benchmark. Nothing is downloaded."""
+    """Make the official files of a benchmark, with images, from parquet or arrow files of the Hugging Face hub, or from
+    a webdataset of CLIP_benchmark. Nothing is downloaded."""
 
     folder: tyro.conf.Positional[Path]
     """The folder, as it was downloaded, or as `datasets` saved it (save_to_disk)."""
     data_root: Path = Path("data")
-    """Folder of the benchmarks' files (docs/transfer.md); what is there stays."""
+    """Folder of the benchmarks' files (docs/transfer.md); existing files stay."""
     benchmark: str = ""
-    """Name of the benchmark, if the columns don't tell."""
+    """Name of the benchmark, if it can't be inferred from the columns."""
     part: str = ""
-    """Part of a benchmark with several files, such as swap_obj, if no name tells."""
+    """Part of a benchmark with several files, such as swap_obj, if it can't be inferred from names."""
     split: str = ""
     """Split to read; default: test, or the only one unless it is called train, validation or dev."""
 
     def run(self) -> None:
-        """Print what was made, what wasn't read, and what else is needed."""
+        """Print what was made, which columns weren't read, and what else is needed."""
         from menagerie.generators.hub.write import import_folder
 
         made = import_folder(self.folder, self.data_root, self.benchmark, self.part, self.split)
         for part, records in made.records.items():
             print(f"{' '.join(filter(None, (made.benchmark, part)))}: {records} records")
         print(f"{made.images} images in {self.data_root / made.folder}")
-        told = {"read": ", ".join(made.read), "not read": ", ".join(made.left_out), "needed beside it": made.note}
-        for what, text in (told | {"beware": made.warning}).items():
+        notes = {"read": ", ".join(made.read), "not read": ", ".join(made.left_out), "needed beside it": made.note}
+        for what, text in (notes | {"warning": made.warning}).items():
             if text or what == "read":
                 print(f"{what}: {text}")
         root = shlex.quote(str(self.data_root))
         check = f"python studies/transfer.py --check --benchmarks {made.benchmark} --data-root {root}"
-        print(f"whether it is complete: {check}")
+        print(f"to check whether it is complete: {check}")

@@ -1,4 +1,4 @@
-"""Commands on worlds and recipes, lists of what there is, and a study to start from: a class each."""
+"""Commands on worlds and recipes, lists of recipes and scorers, and a template of a study: a class each."""
 
 import sys
 import time
@@ -24,7 +24,7 @@ from menagerie.models.towers.config import SMALL_TOWERS
 if TYPE_CHECKING:
     from menagerie.generators.storage.folder import SplitFolder
 
-RENDERING = ("menagerie.envs.render.renderer",)  # what processes that render load
+RENDERING = ("menagerie.envs.render.renderer",)  # modules of rendering processes
 TEMPLATE = Path(__file__).with_name("own_study.txt")
 
 
@@ -36,17 +36,17 @@ class Make:
     resolution: Annotated[int, DATA, FIRST, SIDE] = 64
     """Side of the square images, in pixels."""
     store: Annotated[Path, PLACE, FIRST] = Path("store")
-    """Folder below which the folders of worlds lie."""
+    """Folder that contains the folders of worlds."""
     images: Annotated[Literal["all", "none"], DATA, FIRST] = "all"
-    """What the file holds of images, masks and texts; with none, they are made when they are asked for."""
+    """Whether the file contains images, masks and texts (all); with none, they are made when they are read."""
     workers: Annotated[int, PLACE, FIRST, PROCESSES] = 1
     """Processes that render."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
-    """Only report how many scenes each subset would hold, and how much there is to render."""
+    """Only report how many scenes each subset would have, and how much there is to render."""
 
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "Make":
-        """Read the options of `make`. They depend on the kind of its recipe, so the recipe comes first."""
+        """Read the options of `make`. They depend on the kind of the recipe, which is the first argument."""
         if arguments and not arguments[0].startswith("-"):
             start = cls(read_recipe(arguments[0]))
             description = f"{docstring(cls)} Its kind is {start.recipe.kind}."
@@ -57,7 +57,7 @@ class Make:
         return read_options(cls, arguments, command, docstring(cls))
 
     def run(self) -> None:
-        """Write the split and print its path; with `dry_run`, only print what it would hold."""
+        """Write the split and print its path; with `dry_run`, only print what it would contain."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.folder import SplitFolder
         from menagerie.generators.storage.pack import pack
@@ -90,8 +90,7 @@ def help_of_all(command: str, everything: bool) -> str:
 
 
 def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
-    """Print how many scenes a split would hold, and how much is still to be rendered."""
-
+    """Print how many scenes a split would have, and how much is still to be rendered."""
     counts = recipe.counts()
     if recipe.trains:
         print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")
@@ -103,7 +102,7 @@ def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
 
 @dataclass(frozen=True)
 class CheckWorld:
-    """Render every scene of a world in memory; check visibility, frame, relations, and that no two are alike."""
+    """Render every scene of a world in memory; check visibility, frame, relations, and that no two images are equal."""
 
     world: str = "pug"
     """A world by name, or a TOML file."""
@@ -171,20 +170,20 @@ class Scorers:
 
 @dataclass(frozen=True)
 class New:
-    """Write a starting file for a study of your own: it runs as it is.
+    """Write a template of a study of your own, which can be run as it is.
 
     menagerie new my_question.py
     menagerie run my_question.py --preset smoke
     """
 
     file: Annotated[Path, tyro.conf.Positional]
-    """A Python file that isn't there yet."""
+    """A Python file that doesn't exist yet."""
 
     def run(self) -> None:
         """Write the file."""
         if self.file.suffix != ".py":
-            raise UserError(f"{self.file} is no name of a Python file; write {self.file.with_suffix('.py')}")
+            raise UserError(f"{self.file} isn't the name of a Python file; write {self.file.with_suffix('.py')}")
         if self.file.exists():
-            raise UserError(f"{self.file} is there already; choose another name, or delete it")
+            raise UserError(f"{self.file} exists already; choose another name, or delete it")
         write_text(self.file, TEMPLATE.read_text("utf-8"))
         print(f"{self.file}: run it by `menagerie run {self.file} --preset smoke`")

@@ -1,4 +1,4 @@
-from .adaptive import halved as halved
+from .adaptive import successive_halving as successive_halving
 from .adaptive import until_flat as until_flat
 from .arm import Arm as Arm
 from .arm import Known as Known

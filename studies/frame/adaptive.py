@@ -1,7 +1,7 @@
-"""Plans that depend on results so far. Choices are halved by their accuracy on validation; then budgets rise until that
-accuracy stops rising.
+"""Plans that depend on results so far: successive halving of choices by validation accuracy, then rising budgets until
+that accuracy stops rising.
 
-Everything here is pure, so that a plan can be tried without training anything.
+These functions have no side effects, so a plan can be tried without training anything.
 """
 
 import statistics
@@ -20,23 +20,23 @@ BEGUN = 0.6
 
 
 class Course(NamedTuple):
-    """The progress of an adaptive part of a plan."""
+    """The state of an adaptive part of a plan."""
 
     chosen: Any
-    """The choice that `halved` ended with; None until then, and from `until_flat`."""
+    """The choice that `successive_halving` ended with; None until then, and from `until_flat`."""
     arms: list[Arm]
     """All arms of the plan so far, finished ones too, each once."""
     means: tuple[float, ...] = ()
     """From `until_flat`: the mean accuracy on validation, for each budget whose arms all have one."""
     waiting: bool = False
-    """Whether further arms may follow after the arms of the plan so far have ended."""
+    """Whether further arms may be added once those of the plan so far have ended."""
     stopped: bool = False
     """Whether validation has stopped rising, so that no larger budget would be trained."""
 
     def outlook(self, rise: float) -> str:
-        """Say whether larger budgets may help: "choosing" (no choice yet) or "waiting" if runs are missing, "stopped",
-        "at chance", "rising" if the last budget is better by more than `rise` than the best before, else "flat", from
-        which nothing follows."""
+        """Return what the budgets so far say of larger ones: "choosing" or "waiting" while runs are missing (before or
+        after the choice), "stopped", "at chance", "rising" if the last budget is better than the best one before by
+        more than `rise`, else "flat"."""
         if self.waiting:
             return "choosing" if self.chosen is None else "waiting"
         if self.stopped:
@@ -46,12 +46,12 @@ class Course(NamedTuple):
         return "rising" if len(self.means) > 1 and self.means[-1] > max(self.means[:-1]) + rise else "flat"
 
 
-def halved(
+def successive_halving(
     known: Known, choices: Sequence[Choice], budgets: Iterable[int], arm_of: Callable[[Choice, int], Arm]
 ) -> Course:
-    """Plan successive halving (Jamieson & Talwalkar 2016): after each budget the better half of the choices, rounded
-    up, goes on, until one is left; of equal choices the earlier ones. If budgets end before that, the best of the rest
-    is chosen.
+    """Plan successive halving (Jamieson & Talwalkar 2016). After each budget the better half of the choices (rounded
+    up; of equal ones the earlier) goes on, until one is left. If budgets end before that, the best remaining one is
+    chosen.
 
     If budgets double and a longer run continues a shorter one, all rounds after the first cost about the same.
     """
@@ -71,8 +71,8 @@ def halved(
 def until_flat(
     known: Known, budgets: Iterable[int], arms_of: Callable[[int], list[Arm]], patience: int, rise: float
 ) -> Course:
-    """Plan rising budgets, each once all arms of the budget before have ended. Stop if the last `patience` budgets
-    raised the mean accuracy by at most `rise`, unless the model is at chance."""
+    """Plan rising budgets. Each is added when all arms of the one before have ended. Stop if the last `patience`
+    budgets raised the mean accuracy by at most `rise`, unless the model is at chance."""
     arms: list[Arm] = []
     means: list[float] = []
     for budget in budgets:
@@ -103,7 +103,7 @@ def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
 
 
 class Imagined(Known):
-    """Invented results in which accuracy rises with every step, the case in which an adaptive plan trains the most."""
+    """Invented results, in which accuracy rises with every step: then an adaptive plan trains the most arms."""
 
     owner = "imagined"
 
@@ -137,7 +137,7 @@ class Imagined(Known):
 
 
 def is_adaptive(study: AnyStudy, arms: Sequence[Arm]) -> bool:
-    """Whether results decide which arms of a study follow, so that it may train fewer than `arms`, its `all_arms`."""
+    """Whether a study may train fewer arms than `arms` (its `all_arms`), depending on results."""
     return len({arm.id for arm in study.plan(Imagined())}) < len(arms)
 
 

@@ -34,7 +34,7 @@ class Arm(NamedTuple):
 
     @property
     def place(self) -> dict[str, Any]:
-        """All labels, with model and seed, as columns have them: lists become text."""
+        """All labels with model and seed, as values of columns: lists are written as text."""
         named = {name: as_column(value) for name, value in self.labels.items()}
         return {"model": self.cell.model, "seed": self.cell.seed} | named
 
@@ -74,13 +74,13 @@ class Known(Protocol):
 
     @property
     def owner(self) -> str:
-        """The name of this study as the owner of the trials that it asks searches for."""
+        """The name under which this study owns trials of searches."""
 
     def storage(self, given: str) -> Any:
-        """Return where the trials of searches are kept: in `given` or, if that is empty, in the study's folder."""
+        """Return where trials of searches are stored: `given` or, if that is empty, a file in the study's folder."""
 
 
-def text_of(name: str, value: Any) -> str:
+def label_text(name: str, value: Any) -> str:
     """Return the text for a label's value, the same in all parts of a page."""
     if name == "model":
         return short_name(str(value))
@@ -89,4 +89,4 @@ def text_of(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    return text if "=" in text else text.replace("_", " ")  # a line of configuration stays as it is typed
+    return text if "=" in text else text.replace("_", " ")  # a line of configuration is left as the user typed it

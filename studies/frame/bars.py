@@ -9,32 +9,32 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
-from menagerie.studies.analysis.tables import gap, number
+from menagerie.studies.analysis.tables import missing_sign, number_text
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.figures import (
     DASHED,
     WIDEST,
-    Drawn,
+    DrawnFigure,
     axis_name,
-    chance_of,
-    dress,
     heading,
     panel_axes,
+    panel_chance,
     panels_of,
+    style_axes,
 )
-from menagerie.studies.frame.layout import Key, Numbers, called, title, varying
+from menagerie.studies.frame.layout import Key, PartNumbers, title, value_words, varying_labels
 from menagerie.studies.frame.parts import Bars, HeatMap
 from menagerie.studies.report.figures import ACCURACY, COLOURS, bar_above, chance_line, colour_at, ink, legend_above
 
-WIDTH, NAMES = 2.2, 1.7  # inches of a panel of bars, and of what stands beside it
-PALE = "A pale bar: the same caption is preferred whatever the image, so that it says nothing of binding."
+WIDTH, NAMES = 2.2, 1.7  # inches: of a panel of bars, and of the row names beside it
+PALE = "A pale bar: the model prefers the same caption whatever the image, so the bar says nothing of binding."
 BAR = "accuracy (%), dotted line: chance"
-ROW = 0.24  # inches of a row; of several colours each has as much
+ROW = 0.24  # inches of a row, for each colour in it
 
 
-def bars(part: Bars) -> Drawn:
+def draw_bars(part: Bars) -> DrawnFigure:
     """Draw a bar or a dot for each row and colour."""
-    numbers = Numbers(part, [*part.panels, *part.rows, *filter(None, [part.colour])])
+    numbers = PartNumbers(part, [*part.panels, *part.rows, *filter(None, [part.colour])])
     rows, panels = numbers.rows(part.rows), panels_of(part, numbers.found)
     colours = part.records.labels(part.colour) if part.colour else [None]
     size = (WIDTH, ROW * len(colours) * len(rows) + 0.75)
@@ -49,17 +49,17 @@ def bars(part: Bars) -> Drawn:
                 draw_dot(axis, numbers.found.get(key), at, shade, seeds.get(key, ()))
             else:
                 draw_bar(axis, numbers, key, at, shade, 0.72 / len(colours))
-        finish(axis, part, dotted, panel)
+        finish_bars(axis, part, dotted, panel)
     name_rows(part, figure, axes, rows)
     if part.colour:
         texts = [title(part, [part.colour], (value,)) for value in colours]
         style = {"linestyle": "none", "marker": "s"}
         legend_above(figure, [Line2D([], [], label=text, color=c, **style) for text, c in zip(texts, cycle(COLOURS))])
     pale = numbers.liked & numbers.found.keys() and not dotted
-    return Drawn(figure, numbers.names, numbers.found, PALE if pale else "")
+    return DrawnFigure(figure, numbers.names, numbers.found, PALE if pale else "")
 
 
-def seeds_of(numbers: Numbers) -> dict[Key, list[float]]:
+def seeds_of(numbers: PartNumbers) -> dict[Key, list[float]]:
     """Return the accuracies of single seeds for each key, over all their records; empty if the part shows none."""
     part, scores = numbers.part, numbers.part.records.scores
     if not part.dots or numbers.against or not len(scores):
@@ -70,11 +70,13 @@ def seeds_of(numbers: Numbers) -> dict[Key, list[float]]:
     return {key: its.tolist() for key, its in (pooled["right"] / pooled["n"]).groupby(names, sort=False)}
 
 
-def draw_bar(axis: Axes, numbers: Numbers, key: Key, y: float, colour: str, height: float) -> None:
-    """Draw a number as a bar with its deviation, pale if the model prefers the same caption whatever the image. For a
-    missing number only write its sign."""
+def draw_bar(axis: Axes, numbers: PartNumbers, key: Key, y: float, colour: str, height: float) -> None:
+    """Draw a number as a bar with its deviation. The bar is pale if the model prefers the same caption whatever the
+    image. For a missing number only its sign is written."""
     its = numbers.found.get(key)
-    text = gap(key not in numbers.awaited) if its is None else number(100 * its.value, 100 * its.deviation)
+    text = (
+        missing_sign(key not in numbers.awaited) if its is None else number_text(100 * its.value, 100 * its.deviation)
+    )
     axis.text(103, y, text, va="center", fontsize=8)
     if its is not None:
         axis.barh(y, 100 * its.value, height=height, color=colour, alpha=0.35 if key in numbers.liked else 1)
@@ -92,9 +94,9 @@ def draw_dot(axis: Axes, its: Estimate | None, y: float, colour: str, seeds: Seq
     axis.plot([100 * its.low, 100 * its.high], [y, y], color=colour, linewidth=1.5)
 
 
-def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
+def finish_bars(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
     """Set the limits of a panel; draw a line at chance, or at 0 for differences, and one at the value of `beside`."""
-    dress(axis)
+    style_axes(axis)
     if not dotted:
         axis.grid(visible=False)
         axis.tick_params(length=0)
@@ -103,7 +105,7 @@ def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
     if part.against is not None:
         axis.axvline(0, color="0.4", linewidth=1)
     else:
-        level = chance_of(part, dict(zip(part.panels, panel, strict=True)))
+        level = panel_chance(part, dict(zip(part.panels, panel, strict=True)))
         chance_line(axis, "x", percent=level, stretch=not dotted)
     beside = part.beside.estimates([*part.panels]) if part.beside else {}
     if panel in beside:
@@ -111,8 +113,8 @@ def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
 
 
 def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[Key]) -> None:
-    """Beside each row write its labels that vary between rows, and below the axis what the numbers are."""
-    shown = varying(rows)
+    """Write beside each row its labels (those that vary between rows), and below the axis what the numbers are."""
+    shown = varying_labels(rows)
     names = [part.rows[k] for k in shown]
     texts = [title(part, names, tuple(row[k] for k in shown)) for row in rows]
     axes[0].set_yticks(range(len(rows)), texts, parse_math=False)
@@ -123,24 +125,24 @@ def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[K
     figure.supxlabel(what, x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
 
 
-def heat_map(part: HeatMap) -> Drawn:
+def draw_heat_map(part: HeatMap) -> DrawnFigure:
     """Draw accuracy (%) as squares: the last label of `panels` goes to the right, the others downwards.
 
     A square without records shows a dash; one whose run isn't finished shows three dots.
     """
     names = [*part.panels, *filter(None, [part.y, part.x])]
-    numbers = Numbers(part, names)
+    numbers = PartNumbers(part, names)
     found = numbers.found
     down = [key for key in numbers.keys(part.panels[:-1]) if any(k[: len(key)] == key for k in found)] or [()]
     right = numbers.keys(part.panels[-1:]) or [()]
-    across, up = sides_of(part, part.x), sides_of(part, part.y)
-    figure, blocks = blocks_of(len(down), len(right), (len(across), len(up)))
+    across, up = side_values(part, part.x), side_values(part, part.y)
+    figure, blocks = make_blocks(len(down), len(right), (len(across), len(up)))
     for line, block in zip(down, blocks, strict=True):
         name = heading(part, part.panels[:-1], line)
         for place, (panel, axis) in enumerate(zip(right, block.flat, strict=False)):
             image = draw_squares(axis, [[(*line, *panel, *y, *x) for x in across] for y in up], numbers)
-            axis.set_xticks(range(len(across)), [called(part, part.x, *x) if x else "" for x in across])
-            axis.set_yticks(range(len(up)), [called(part, part.y, *y) if y else "" for y in up])
+            axis.set_xticks(range(len(across)), [value_words(part, part.x, *x) if x else "" for x in across])
+            axis.set_yticks(range(len(up)), [value_words(part, part.y, *y) if y else "" for y in up])
             if len(block) > 1 or block is blocks[0]:
                 axis.set_title(heading(part, part.panels[-1:], panel), fontsize=10, parse_math=False)
             if place % block.shape[1] == 0:
@@ -149,10 +151,10 @@ def heat_map(part: HeatMap) -> Drawn:
     figure.supxlabel(axis_name(part.x), x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
     bar = bar_above(figure, image, [axis for block in blocks for axis in block.flat], BAR, width=1.6)
     chance_line(bar.ax, "x", color="white", linewidth=2)
-    return Drawn(figure, names, found)
+    return DrawnFigure(figure, names, found)
 
 
-def sides_of(part: HeatMap, name: str) -> list[Key]:
+def side_values(part: HeatMap, name: str) -> list[Key]:
     """Return the values of a side of a heat map, numbers in rising order; a side without a label has one empty
     value."""
     values = part.records.labels(name) if name else []
@@ -160,7 +162,7 @@ def sides_of(part: HeatMap, name: str) -> list[Key]:
     return [(value,) for value in (sorted(values) if numbers else values)] or [()]
 
 
-def blocks_of(down: int, right: int, squares: tuple[int, int]) -> tuple[Figure, list[np.ndarray]]:
+def make_blocks(down: int, right: int, squares: tuple[int, int]) -> tuple[Figure, list[np.ndarray]]:
     """Make a figure with an array of axes for each of `down` blocks of `right` panels. `squares` are the numbers of
     squares in a panel, across and up."""
     width = 1.0 + 0.85 * squares[0]
@@ -175,7 +177,7 @@ def blocks_of(down: int, right: int, squares: tuple[int, int]) -> tuple[Figure, 
     return figure, blocks
 
 
-def draw_squares(axis: Axes, squares: list[list[Key]], numbers: Numbers) -> AxesImage:
+def draw_squares(axis: Axes, squares: list[list[Key]], numbers: PartNumbers) -> AxesImage:
     """Draw one panel's squares with their numbers: the mean, and the deviation if there are several seeds."""
     found = numbers.found
     values = np.array([[100 * found[key].value if key in found else np.nan for key in row] for row in squares])
@@ -183,9 +185,11 @@ def draw_squares(axis: Axes, squares: list[list[Key]], numbers: Numbers) -> Axes
     axis.set_facecolor("0.85")
     for y, row in enumerate(squares):
         for x, key in enumerate(row):
-            text, colour = gap(key not in numbers.awaited), "black"
+            text, colour = missing_sign(key not in numbers.awaited), "black"
             if its := found.get(key):
-                text = number(100 * its.value) + ("" if np.isnan(its.deviation) else f"\n±{100 * its.deviation:.1f}")
+                text = number_text(100 * its.value) + (
+                    "" if np.isnan(its.deviation) else f"\n±{100 * its.deviation:.1f}"
+                )
                 colour = ink(colour_at(100 * its.value, ACCURACY))
             axis.text(x, y, text, ha="center", va="center", fontsize=9, color=colour)
     return image

@@ -13,25 +13,33 @@ from matplotlib.figure import Figure
 from menagerie.envs.core.files import file_name
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
-from menagerie.studies.analysis.errors import Record, Source, breakdown, pictures, read_predictions, surest, table
+from menagerie.studies.analysis.errors import (
+    ErrorExample,
+    TestedCell,
+    breakdown,
+    error_table,
+    read_predictions,
+    scene_uris,
+    surest,
+)
 from menagerie.studies.analysis.tables import to_csv, to_rows
 from menagerie.studies.analysis.words import wrap
-from menagerie.studies.frame.layout import Key, called, key_of
+from menagerie.studies.frame.layout import Key, label_values, value_words
 from menagerie.studies.frame.parts import Cases, Picture, Pictures
 from menagerie.studies.frame.records import Records
 from menagerie.studies.report.figures import image_uri, model_label, write_png
 from menagerie.studies.runs.evaluation import FILE
 
 SAMPLES = 5  # images in a row
-COMPARED = 4  # models whose scores stand below an image
-SMALL = 128  # pixels; what is larger is a JPEG, a tenth of a PNG
+COMPARED = 4  # models whose scores are written below an image
+SMALL = 128  # pixels; larger images are JPEGs, a tenth of the size of PNGs
 
 
 def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
     """Write a sheet of all pictures and their texts; returns the pictures for the page."""
     if part.pictures:
         file = out / "figures" / f"{part.name}.png"
-        sheet = sample_sheet(framed([its.image for its in part.pictures]), [its[1:3] for its in part.pictures])
+        sheet = sample_sheet(pad_to_one_size([its.image for its in part.pictures]), [its[1:3] for its in part.pictures])
         write_png(file, sheet)
         to_csv(file.with_suffix(".csv"), pd.DataFrame([its[1:] for its in part.pictures], columns=Picture._fields[1:]))
     return [
@@ -40,7 +48,7 @@ def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
     ]
 
 
-def framed(images: Sequence[UInt8[np.ndarray, "_ _ 3"]]) -> list[UInt8[np.ndarray, "h w 3"]]:
+def pad_to_one_size(images: Sequence[UInt8[np.ndarray, "_ _ 3"]]) -> list[UInt8[np.ndarray, "h w 3"]]:
     """Pad images with white to one common size."""
     height, width = (max(image.shape[side] for image in images) for side in (0, 1))
     return [
@@ -49,42 +57,44 @@ def framed(images: Sequence[UInt8[np.ndarray, "_ _ 3"]]) -> list[UInt8[np.ndarra
     ]
 
 
-def sections(part: Cases, out: Path) -> list[dict[str, Any]]:
+def error_sections(part: Cases, out: Path) -> list[dict[str, Any]]:
     """Write errors.csv, with a row for each place, test, task, factor and value; returns a section for each model.
 
-    The surest records are those of a model's first place and seed: in a grid, of the hardest place.
+    The records with the widest margins are those of a model's first place and seed: in a grid, the hardest place.
     """
-    places: dict[Key, list[Source]] = {}
+    places: dict[Key, list[TestedCell]] = {}
     for arm, _ in part.records.results:
         if arm.file:
-            source = Source(arm.cell.seed, part.records.folder(arm), arm.file)
-            places.setdefault(key_of(arm.place, part.rows), []).append(source)
+            source = TestedCell(arm.cell.seed, part.records.folder(arm), arm.file)
+            places.setdefault(label_values(arm.place, part.rows), []).append(source)
     found = [breakdown(tuple(its)).assign(**dict(zip(part.rows, key, strict=True))) for key, its in places.items()]
     if found:
         whole = pd.concat(found, ignore_index=True)
         to_csv(out / "errors.csv", whole[[*part.rows, *(name for name in whole if name not in part.rows)]])
     at = list(part.rows).index("model")
     models = dict.fromkeys(key[at] for key in places)
-    return [section(part, {key: its for key, its in places.items() if key[at] == model}, at) for model in models]
+    return [error_section(part, {key: its for key, its in places.items() if key[at] == model}, at) for model in models]
 
 
-def section(part: Cases, places: Mapping[Key, Sequence[Source]], at: int) -> dict[str, Any]:
+def error_section(part: Cases, places: Mapping[Key, Sequence[TestedCell]], at: int) -> dict[str, Any]:
     """Describe one model's errors for the page."""
-    tests = {test: called(part, "subset", test) for test in part.records.tests}
+    tests = {test: value_words(part, "subset", test) for test in part.records.tests}
     (key, (first, *_)), names = next(iter(places.items())), list(part.rows)
-    facts = [f"{n.replace('_', ' ')} {called(part, n, v)}" for n, v in zip(names, key, strict=True) if n != "model"]
-    rows = table(breakdown(tuple(source for its in places.values() for source in its)), list(tests))
+    facts = [
+        f"{n.replace('_', ' ')} {value_words(part, n, v)}" for n, v in zip(names, key, strict=True) if n != "model"
+    ]
+    rows = error_table(breakdown(tuple(source for its in places.values() for source in its)), list(tests))
     wrong, right = surest(first, tuple(tests))
     return {
-        "model": called(part, "model", key[at]),
+        "model": value_words(part, "model", key[at]),
         "rows": to_rows(rows.rename(columns=tests)),
         "place": ", ".join([*facts, f"seed {first.seed}"]),
-        "wrong": [shown(its, tests) for its in wrong],
-        "right": [shown(its, tests) for its in right],
+        "wrong": [example_texts(its, tests) for its in wrong],
+        "right": [example_texts(its, tests) for its in right],
     }
 
 
-def shown(record: Record, tests: Mapping[str, str]) -> dict[str, str]:
+def example_texts(record: ErrorExample, tests: Mapping[str, str]) -> dict[str, str]:
     return {
         "uri": record.uri,
         "true": f"✓ {record.caption}: {record.score_caption}",
@@ -93,23 +103,23 @@ def shown(record: Record, tests: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def scored(records: Records) -> list[dict[str, Any]]:
-    """Return test images of the first split for the page, each with the scores from the first run of each of at
-    most `COMPARED` models."""
+def cases_with_scores(records: Records) -> list[dict[str, Any]]:
+    """Return test images of the first split for the page, each with the scores of at most `COMPARED` models (of the
+    first run of each)."""
     found = [(arm, arm.file or getattr(arm.cell, "path", None)) for arm, _ in records.results]
-    # Photographs are in folders; they have no split file.
+    # Photographs lie in folders and have no split file.
     found = [(arm, file) for arm, file in found if file and Path(file).is_file() and hasattr(arm.cell, "tests")]
-    runs: dict[str, Source] = {}
+    runs: dict[str, TestedCell] = {}
     for arm, file in found:
         if file == found[0][1] and (records.folder(arm) / FILE).exists():
-            runs.setdefault(model_label(arm.cell.model), Source(arm.cell.seed, records.folder(arm), file))
-    return samples(tuple(list(runs.items())[:COMPARED])) if runs else []
+            runs.setdefault(model_label(arm.cell.model), TestedCell(arm.cell.seed, records.folder(arm), file))
+    return sample_cases(tuple(list(runs.items())[:COMPARED])) if runs else []
 
 
 @lru_cache(maxsize=1)  # finished runs don't change, and reports are rewritten after every run
-def samples(runs: tuple[tuple[str, Source], ...]) -> list[dict[str, Any]]:
-    """Choose swaps that are spread evenly over the tests of one split. Each has its image, both captions, and the
-    scores of each model."""
+def sample_cases(runs: tuple[tuple[str, TestedCell], ...]) -> list[dict[str, Any]]:
+    """Choose swaps evenly over the tests of one split. Each has its image, both captions, and the scores of each
+    model."""
     texts = ["subset", "scene", "caption", "negative"]
     frames = {}
     for name, source in runs:
@@ -118,15 +128,15 @@ def samples(runs: tuple[tuple[str, Source], ...]) -> list[dict[str, Any]]:
         frames[name] = swaps.drop_duplicates(texts).set_index(texts)
     first, source = next(iter(frames.values())), runs[0][1]
     chosen = [first.index[len(first) * (2 * i + 1) // (2 * SAMPLES)] for i in range(min(SAMPLES, len(first)))]
-    uris = pictures(source, [scene for _, scene, *_ in chosen])
+    uris = scene_uris(source, [scene for _, scene, *_ in chosen])
     return [
         {"uri": uris[key[1]], "true": f"✓ {key[2]}", "false": f"✗ {key[3]}", "note": key[0]}
-        | {"scores": [f"{name}: {compared(its.loc[key])}" for name, its in frames.items() if key in its.index]}
+        | {"scores": [f"{name}: {compare_scores(its.loc[key])}" for name, its in frames.items() if key in its.index]}
         for key in chosen
     ]
 
 
-def compared(row: Any) -> str:
+def compare_scores(row: Any) -> str:
     """Write the scores of a record's true and false caption, and which is higher: "0.71 > 0.64"."""
     sign = ">" if row.margin > 0 else "<" if row.margin < 0 else "="
     shown = ([f"{score:#.{digits}g}" for score in (row.score_caption, row.score_negative)] for digits in (4, 6, 8))
@@ -136,7 +146,8 @@ def compared(row: Any) -> str:
 
 @lru_cache(maxsize=1)  # they are the same in every report of a run
 def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
-    """Write a row of sample images for train and each test that has images; returns each row as a data URI, by name."""
+    """Write a row of sample images of train and of each test that has images; returns the rows as data URIs, by
+    subset."""
     sheets, pictures = {}, SplitPictures(read_split(split))
     for subset in ("train", *tests):
         records = pictures.split.subsets.get(subset, ())  # of several files not each has all tests

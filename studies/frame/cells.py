@@ -46,7 +46,7 @@ def recipe_file(name: str) -> Path:
 
 
 def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
-    """Read the tuned recipes of those `models` that a file has; raises if it has none of them."""
+    """Read the tuned recipes that a file has for some of `models`; raises if it has none of them."""
     chosen = read_those(name, models)
     if not chosen:
         raise UserError(
@@ -57,12 +57,12 @@ def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
 
 
 def models_in(path: Path) -> list[str]:
-    """The models that a file of tuned recipes has."""
+    """List the models of a file of tuned recipes."""
     return [name for name in parse_json(read_text(path, LARGEST_RECORD), path) if name != "digest"]
 
 
 def shipped_recipes() -> dict[str, list[str]]:
-    """The models of each file of tuned recipes that ships, by its name for `--tuned`."""
+    """List the models of each shipped file of tuned recipes, by its name for `--tuned`."""
     return {file.stem: models_in(file) for file in sorted(SHIPPED.glob("*.json"))}
 
 
@@ -76,7 +76,7 @@ def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
     """Read a file of tuned recipes; returns those of `models`, without models that the file lacks."""
     path = recipe_file(name)
     try:
-        # A user may write such a file, or edit one: then it has no digest.
+        # A file that a user wrote or edited has no digest.
         text, tables = read_text(path, LARGEST_RECORD), dict[str, dict[str, Any]]
         content = parse_json(text, path)
         file = unseal(text, path, shape=tables) if "digest" in content else check_shape(content, tables, path)
@@ -95,7 +95,7 @@ def read_model(entry: dict[str, Any]) -> Tuned:
     return Tuned(str(entry["architecture"]), fields, dict(entry.get("options", {})), conditions)
 
 
-# What a paper decides of a recipe; steps, batch and data stay the study's own, the same for all models.
+# The fields of a recipe that a paper decides. Steps, batch and data are the study's, the same for all models.
 PAPER_FIELDS = (
     "learning_rate",
     "vision_learning_rate",
@@ -109,12 +109,12 @@ PAPER_FIELDS = (
 
 
 @lru_cache(maxsize=8)
-def tuned(study: SplitOptions) -> dict[str, Tuned]:
-    """The tuned recipes of the study's models, read once."""
+def tuned_recipes(study: SplitOptions) -> dict[str, Tuned]:
+    """Read the tuned recipes of the study's models, once."""
     return read_tuned(study.tuned, study.models) if study.tuned not in ("", PAPER_RECIPES) else {}
 
 
-def conditions(study: SplitOptions, model: str) -> dict[str, Any]:
+def tuning_conditions(study: SplitOptions, model: str) -> dict[str, Any]:
     return {
         "kind": study.kind,
         "world": study.world,
@@ -123,18 +123,18 @@ def conditions(study: SplitOptions, model: str) -> dict[str, Any]:
     }
 
 
-def untuned(study: SplitOptions) -> list[str]:
-    """The models that have no tuned recipe while others of the study have one."""
-    return [model for model in study.models if tuned(study) and model not in tuned(study)]
+def untuned_models(study: SplitOptions) -> list[str]:
+    """List the models without a tuned recipe; empty if no model of the study has one."""
+    return [model for model in study.models if tuned_recipes(study) and model not in tuned_recipes(study)]
 
 
 def towers(study: SplitOptions, model: str) -> TowerConfig:
-    """The towers of a model: the study's, but with the architecture that tuning chose for the model, if it was tuned.
+    """Return the towers of a model: the study's, with the architecture that tuning chose if the model was tuned.
 
     If only other models were tuned, the model takes their architecture, provided that they agree on one and that the
     study has the default one.
     """
-    best, theirs = tuned(study).get(model), {recipe.architecture for recipe in tuned(study).values()}
+    best, theirs = tuned_recipes(study).get(model), {recipe.architecture for recipe in tuned_recipes(study).values()}
     architecture = best.architecture if best else study.architecture
     if not best and len(theirs) == 1 and architecture == ModelOptions.architecture:
         architecture = theirs.pop()
@@ -142,17 +142,17 @@ def towers(study: SplitOptions, model: str) -> TowerConfig:
 
 
 def training_recipe(study: SplitOptions, model: str) -> Recipe:
-    """The recipe of one model: the study's own, with the fields that were tuned for the model, or with those that its
+    """Return the training recipe of a model: the study's, with the fields that were tuned for the model or that its
     paper decides."""
-    if model in tuned(study):
-        return replace(study.recipe, **tuned(study)[model].fields)
+    if model in tuned_recipes(study):
+        return replace(study.recipe, **tuned_recipes(study)[model].fields)
     paper = paper_recipe(study, model)
     return replace(study.recipe, **paper_fields(paper)) if paper else study.recipe
 
 
 def paper_recipe(study: SplitOptions, model: str) -> Mapping[str, Any]:
-    """Return the recipe of a model's paper if the study uses it, on request or with pretrained weights; else
-    nothing."""
+    """Return the recipe of a model's paper if the study uses it (on request, or with pretrained weights); else an empty
+    one."""
     spec = spec_of(model)
     if study.pretrained:
         return spec.pretrained
@@ -160,41 +160,41 @@ def paper_recipe(study: SplitOptions, model: str) -> Mapping[str, Any]:
 
 
 def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all fields that a paper decides; those that it doesn't name have their defaults."""
+    """Return the values of `PAPER_FIELDS`; fields that the paper doesn't name have their defaults."""
     plain = asdict(Recipe())
     return {name: paper.get(name, plain[name]) for name in PAPER_FIELDS}
 
 
 def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -> str:
-    """One line with a model's recipe (its own, or the given one) and all its options. It also says what the recipe was
-    tuned for, if that isn't this study."""
+    """Write a model's recipe (its own, or the given one) and all its options in a line. It also says what the recipe
+    was tuned for, if that isn't this study."""
     start = f"from {study.pretrained}" if study.pretrained else "from scratch"
     recipe = recipe or training_recipe(study, model)
     text = f"{towers(study, model).architecture} {start}; "
     text += ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
     text += "; too few steps for the warm-up to end" * (recipe.longest_warmup >= recipe.steps)
-    options = asdict(spec_of(model).make_config(options_of(study, model))).items()
-    text += "; " * bool(options) + ", ".join(f"{name} {shown(value)}" for name, value in options)
+    options = asdict(spec_of(model).make_config(model_options(study, model))).items()
+    text += "; " * bool(options) + ", ".join(f"{name} {value_text(value)}" for name, value in options)
     if not study.tuned:
         return text
     if study.tuned == PAPER_RECIPES:
         return f"{text} (its paper's)"
-    if model not in tuned(study):
+    if model not in tuned_recipes(study):
         return f"{text} (not tuned)"
-    there = tuned(study)[model].conditions
-    here = conditions(study, model) | {"steps": study.recipe.steps}
+    there = tuned_recipes(study)[model].conditions
+    here = tuning_conditions(study, model) | {"steps": study.recipe.steps}
     others = [f"{name} {there.get(name)}, not {value}" for name, value in here.items() if there.get(name) != value]
     return f"{text} (tuned with {'; '.join(others)})" if others else f"{text} (tuned)"
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def options_of(study: SplitOptions, model: str) -> dict[str, Any]:
-    """The model's options that differ from their defaults, set by the study or by tuning. Empty for a model that is
-    only trained as a stage before one of the study's models."""
-    best, spec = tuned(study).get(model), spec_of(model)
+def model_options(study: SplitOptions, model: str) -> dict[str, Any]:
+    """Return the model's options that differ from their defaults, as the study or tuning set them. Empty for a model
+    that is only trained as a stage before one of the study's models."""
+    best, spec = tuned_recipes(study).get(model), spec_of(model)
     config = getattr(study.scorers, spec.flag) if model in study.scorers.models else spec.config()
     return changed_fields(replace(config, **best.options)) if best else changed_fields(config)
 
@@ -209,7 +209,7 @@ def cell_of(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell:
         data=data,
         towers=towers(study, model),
         recipe=training_recipe(study, model),
-        options=options_of(study, model),
+        options=model_options(study, model),
         device=study.device,
         threads=study.threads,
         files=own_files(model, study.pretrained),
@@ -230,7 +230,7 @@ def base_cell(study: SplitOptions, model: str, data: CellData, seed: int) -> Cel
     if stage is None:
         return None
     cell = cell_of(study, stage.scorer, data, seed)
-    recipe = training_recipe(study, model) if model in tuned(study) else cell.recipe
+    recipe = training_recipe(study, model) if model in tuned_recipes(study) else cell.recipe
     return replace(cell, towers=towers(study, model), recipe=recipe, options={})
 
 
@@ -242,5 +242,5 @@ def place_line(study: SplitOptions, place: Mapping[str, Any]) -> str:
 
 
 def title_of(model: str) -> str:
-    """A model's name in sentences of reports: its title or, without one, its name in tables."""
+    """Return a model's name in sentences of reports: its title or, without one, its name in tables."""
     return spec_of(model).title or short_name(model)

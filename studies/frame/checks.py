@@ -15,18 +15,25 @@ from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.cluster.jobs import check_cluster
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.cells import PAPER_FIELDS, PAPER_RECIPES, SEARCHED, paper_recipe, parser_hash, tuned
+from menagerie.studies.frame.cells import (
+    PAPER_FIELDS,
+    PAPER_RECIPES,
+    SEARCHED,
+    paper_recipe,
+    parser_hash,
+    tuned_recipes,
+)
 from menagerie.studies.frame.options import SplitOptions
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study, takes_negatives
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.command_line import sized
+from menagerie.studies.runs.command_line import config_of_size
 from menagerie.studies.runs.loggers import check_loggers
 from menagerie.studies.runs.machine import check_device, check_device_here, check_precision, start_server
 from menagerie.studies.runs.together import check_sharing, processes, processes_of
 
 
 def check_preset(name: str, study: AnyStudy) -> None:
-    """Raise for a preset whose recipe of training is something else, such as the name of a split's recipe."""
+    """Raise for a preset whose `recipe` isn't a training recipe, such as the name of a split's recipe."""
     if isinstance(study, SplitStudy) and not isinstance(study.recipe, Recipe):
         raise UserError(
             f"the recipe of preset {name!r} must be a Recipe, of training, got {study.recipe!r}; a study's splits are "
@@ -45,8 +52,8 @@ def check_given(study: AnyStudy, preset: AnyStudy) -> None:
         check_files(study, preset)
 
 
-def check(study: AnyStudy) -> None:
-    """Raise for options, runs and pages that can't work."""
+def check_study(study: AnyStudy) -> None:
+    """Raise if the options, runs or page of a study can't work."""
     from menagerie.studies.frame.rehearsal import check_page
 
     validate(study)
@@ -71,14 +78,18 @@ def check(study: AnyStudy) -> None:
     check_text_negatives(study, cells)
     check_page(study, arms)
     start_server(study.threads)
-    # Where jobs are submitted there need be no GPU.
+    # A machine from which jobs are submitted may have no GPU.
     in_child(
-        check_machine, study.device if study.cluster.engine != "slurm" else "cpu", distinct(cells), processes_of(study)
+        check_machine,
+        study.device if study.cluster.engine != "slurm" else "cpu",
+        distinct_models(cells),
+        processes_of(study),
     )
 
 
 def check_splits(cells: Iterable[Cell]) -> None:
-    """Raise for split recipes that train on nothing, that worlds don't allow, or whose fractions are impossible."""
+    """Raise for a split recipe without training scenes, with rules that its world doesn't allow, or with impossible
+    fractions."""
     for recipe in dict.fromkeys(cell.data.recipe for cell in cells if hasattr(cell.data, "recipe")):
         if not recipe.trains:
             raise UserError(f"a {recipe.kind} split has nothing to train on; it is for models that are trained already")
@@ -87,35 +98,33 @@ def check_splits(cells: Iterable[Cell]) -> None:
 
 
 def check_states(study: AnyStudy) -> None:
-    """Raise for a step of `--keep-states` that no run reaches. It's enough that the longest run reaches it."""
-    if not (asked := getattr(study, "keep_states", ())):
+    """Raise for a step of `--keep-states` that not even the longest run reaches."""
+    if not (steps := getattr(study, "keep_states", ())):
         return
     most = max((arm.cell.recipe.steps for arm in all_arms(study) if isinstance(arm.cell, Cell)), default=None)
-    if most is not None and max(asked) > most:
-        raise UserError(f"--keep-states {max(asked)}: no run has so many steps; the longest has {most}")
+    if most is not None and max(steps) > most:
+        raise UserError(f"--keep-states {max(steps)}: no run has so many steps; the longest has {most}")
 
 
 def check_unused_options(study: Study) -> None:
-    """Raise for an option of a model that isn't chosen, because it would change nothing."""
+    """Raise for an option of a model that isn't among the study's models, because it would change nothing."""
     for model in study.scorers.models:
         spec = spec_of(model)
-        if model not in study.models and getattr(study.scorers, spec.flag) != sized(spec, study.scorers.size):
+        if model not in study.models and getattr(study.scorers, spec.flag) != config_of_size(spec, study.scorers.size):
             raise UserError(f"an option --{spec.name}.* is given, but {model} is not among --models")
 
 
 def check_image_negatives(cells: Iterable[Cell]) -> None:
-    """Raise if images are to be shown with their counterfactuals, but some cell's training pairs have none."""
+    """Raise if batches must have the counterfactuals of images, but the training pairs of some cell have none."""
     if any(cell.recipe.image_negatives and not cell.data.counts().get("swapped_pairs", 1) for cell in cells):
         raise UserError(
-            "--image-negatives shows training images with their counterfactuals, the same objects swapped; at some "
-            "place no "
+            "--image-negatives puts training images and their counterfactuals into one batch, but at some place no "
             "training pair has any: give --hard-negatives above 0 (or a --split that has them), or leave it out"
         )
 
 
 def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
-    """Raise if a planned cell's loss can't take the false captions of its recipe, or if none of the models' losses
-    can."""
+    """Raise if the loss of a planned cell, or of every model, can't use the false captions of its recipe."""
     idle = {cell.model: None for cell in cells if not takes_negatives(cell)}
     if isinstance(study, SplitStudy) and study.recipe.text_negatives:
         left_out = [model for model in study.models if not spec_of(model).takes_negatives]
@@ -124,14 +133,14 @@ def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
         raise UserError(f"no loss of {', '.join(idle)} takes false captions; leave out --text-negatives, or the model")
 
 
-def distinct(cells: Iterable[Cell]) -> list[Cell]:
-    """One cell for each combination of model, towers and options."""
+def distinct_models(cells: Iterable[Cell]) -> list[Cell]:
+    """Keep one cell of each combination of model, towers and options."""
     return list({(cell.model, cell.towers, str(cell.options)): cell for cell in cells}.values())
 
 
 def check_machine(device: str, cells: Sequence[Cell], count: int) -> None:
-    """Raise for towers, scorers or a device that can't work here, before other cells have trained for an hour. `count`
-    processes train each cell. Imports torch."""
+    """Raise for towers, scorers or a device that can't work on this machine. `count` processes train each cell. Imports
+    torch."""
     from menagerie.models.towers.build import check_towers
 
     check_device_here(device, int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if processes() > 1 else count)
@@ -196,14 +205,16 @@ def check_graphs(study: SplitOptions) -> None:
 
 
 def check_overrides(study: SplitOptions, preset: SplitOptions) -> None:
-    """Raise if an option was given that tuned recipes or those of papers would replace."""
+    """Raise for a given option that tuned recipes, or those of papers, would replace."""
     given = [item.name for item in fields(Recipe) if differ(study.recipe, preset.recipe, item.name)]
     given += [name for name in ("architecture", "pretrained") if differ(study, preset, name)]
     # Models whose recipe is the study's own take these options.
-    lost = [f"--{name.replace('_', '-')}" for name in given if all(name in replaced(study, m) for m in study.models)]
-    for model, best in tuned(study).items():
+    lost = [
+        f"--{name.replace('_', '-')}" for name in given if all(name in replaced_options(study, m) for m in study.models)
+    ]
+    for model, best in tuned_recipes(study).items():
         spec = spec_of(model)
-        config, plain = getattr(study.scorers, spec.flag), sized(spec, study.scorers.size)
+        config, plain = getattr(study.scorers, spec.flag), config_of_size(spec, study.scorers.size)
         before = getattr(preset.scorers, spec.flag, plain)
         changed = [name for name in best.options if differ(config, before, name)]
         lost += [f"--{spec.name}.{name.replace('_', '-')}" for name in changed]
@@ -218,9 +229,9 @@ def differ(first: object, second: object, name: str) -> bool:
     return bool(getattr(first, name) != getattr(second, name))
 
 
-def replaced(study: SplitOptions, model: str) -> Sequence[str]:
+def replaced_options(study: SplitOptions, model: str) -> Sequence[str]:
     """Return the options for which a model doesn't take the study's values."""
-    if model in tuned(study):
+    if model in tuned_recipes(study):
         return (*SEARCHED, "architecture", "pretrained")
     return PAPER_FIELDS if paper_recipe(study, model) else ()
 

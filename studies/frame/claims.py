@@ -1,4 +1,4 @@
-"""Compares papers' claims with the records of a study. Also makes tables of studies whose runs have a label `row`."""
+"""Compares claims of papers with the records of a study, and makes tables of studies whose runs have a label `row`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from menagerie.envs.core.files import write_csv
 from menagerie.generators.rules.hold_out import HELD_OUT
-from menagerie.studies.analysis.tables import DASH, WAITING, by_task, number
+from menagerie.studies.analysis.tables import DASH, WAITING, number_text, task_order
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, Part, Rows
@@ -18,14 +18,14 @@ Columns = Sequence[tuple[str, str]]
 EXPECTED = {-1: "lower: −", 1: "higher: +"}
 # The possible verdicts on a claim, in the words of reports.
 OUTCOMES = {
-    "confirmed": "the interval leaves out 0, on the side that is expected after the paper",
-    "contradicted": "the interval leaves out 0, on the other side",
-    "undecided": "the interval holds 0, or there is none, or two measures differ in sign: these records don't tell",
+    "confirmed": "the interval excludes 0, on the side that the paper lets expect",
+    "contradicted": "the interval excludes 0, on the other side",
+    "undecided": "the interval contains 0, or there is none, or two measures differ in sign",
     "not tested": "a run that it needs isn't finished, or this study leaves it out",
 }
 HEADER = ("claim", "row", "tests, their records pooled", "on our world", "expected")
 LOWEST = "lowest of all"
-UNTESTED = {"validation", "train_pairs"}  # one chooses settings, of the other training has shown the scenes
+UNTESTED = {"validation", "train_pairs"}  # settings are chosen on the first, training has the scenes of the second
 COLUMNS_OF_SCORES = ("split", "row", "seed", "subset", "task", "accuracy", "n")
 # Kind of split -> subset and task of each column. A row's difference is of the first.
 COLUMNS: dict[str, Columns] = {
@@ -61,10 +61,12 @@ class Verdict(NamedTuple):
     difference: str
 
 
-def verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign: int, missing: str = DASH) -> Verdict:
-    """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0. Without
-    a difference, `missing` stands in its place."""
-    return Verdict(claim, row, tests, judged(delta, sign), EXPECTED[sign], missing if delta is None else str(delta))
+def make_verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign: int, missing: str = DASH) -> Verdict:
+    """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0.
+    `missing` replaces a difference of None."""
+    return Verdict(
+        claim, row, tests, judge_difference(delta, sign), EXPECTED[sign], missing if delta is None else str(delta)
+    )
 
 
 def points_above(its: Estimate, share: float) -> Estimate:
@@ -72,8 +74,8 @@ def points_above(its: Estimate, share: float) -> Estimate:
     return its._replace(value=its.value - share, low=its.low - share, high=its.high - share, signed=True)
 
 
-def judged(delta: Estimate | None, sign: int) -> str:
-    """Return one of `OUTCOMES`: is the interval of a difference on one side of 0, and is that the side of `sign`?"""
+def judge_difference(delta: Estimate | None, sign: int) -> str:
+    """Return one of `OUTCOMES`: whether the interval of a difference is on one side of 0, and on the side of `sign`."""
     if delta is None:
         return "not tested"
     if not (delta.conclusive and (delta.low > 0 or delta.high < 0)):
@@ -82,7 +84,7 @@ def judged(delta: Estimate | None, sign: int) -> str:
 
 
 def column_name(subset: str, task: str) -> str:
-    """A test in words: its subset, and its task unless that is swap."""
+    """Write a test in words: its subset, and its task unless that is swap."""
     return subset.replace("_", " ") + ("" if task == "swap" else f": {task}")
 
 
@@ -91,13 +93,13 @@ def tests_in_words(columns: Iterable[tuple[str, str]]) -> str:
     return ", ".join(column_name(*column) for column in columns)
 
 
-def above(records: Records, columns: Columns, base: str) -> dict[str, Estimate]:
+def estimates_above(records: Records, columns: Columns, base: str) -> dict[str, Estimate]:
     """Estimate how much more accurate each row is than the row `base`, over all records of `columns`."""
     found = records.where(test=tuple(columns)).estimates(("row",), {"row": base})
     return {row: delta for (row,), delta in found.items()}
 
 
-def claims(verdicts: Sequence[Verdict], measured: str, text: str) -> Iterator[Part]:
+def claims_section(verdicts: Sequence[Verdict], measured: str, text: str) -> Iterator[Part]:
     """Yield the section of claims; `measured` heads the column of differences, `text` says what these are."""
     if verdicts:
         yield Heading("What the paper says, here", text)
@@ -105,14 +107,14 @@ def claims(verdicts: Sequence[Verdict], measured: str, text: str) -> Iterator[Pa
         yield Rows("claims", (*HEADER, f"measured: {measured}"), [tuple(its) for its in verdicts])
 
 
-def sentence(verdicts: Sequence[Verdict], source: str = "the paper") -> str:
-    """Say in a sentence how many claims had which outcome."""
+def outcomes_sentence(verdicts: Sequence[Verdict], source: str = "the paper") -> str:
+    """Write a sentence with the number of claims of each outcome."""
     counts = {name: sum(its.outcome == name for its in verdicts) for name in OUTCOMES}
     listed = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     return f"Of {len(verdicts)} claims of {source}: {listed}."
 
 
-def columns_of(data: CellData) -> Columns:
+def table_columns(data: CellData) -> Columns:
     """Return subset and task of each column of a split's table. Tests of hold-out rules come last."""
     usual = COLUMNS.get(data.kind, tuple((test, "swap") for test in data.tests))
     rules = tuple((test, "swap") for test in data.tests if test.startswith(HELD_OUT))
@@ -125,18 +127,17 @@ def write_scores(name: str, records: Records) -> None:
     write_csv(records.out / name, COLUMNS_OF_SCORES, ([row[name] for name in COLUMNS_OF_SCORES] for row in rows))
 
 
-def missing(records: Records, row: str, base: str) -> str:
-    """Return the sign for a missing difference between two rows, which says if it is awaited or can't be computed."""
+def missing_row_sign(records: Records, row: str, base: str) -> str:
+    """Return the sign for a missing difference between two rows: its runs aren't finished, or it can't be computed."""
     done = {arm.labels["row"] for arm, _ in records.results}
     known = {arm.labels["row"] for arm in records.arms}
     return WAITING if row in known and not {row, base} <= done else DASH
 
 
-def differences(records: Records, rows: Iterable[str], columns: Columns, base: str) -> dict[tuple[str, ...], str]:
-    """Write for tables how far each row is above `base` in the first column, or the sign that stands in place of
-    that."""
-    found = above(records, columns[:1], base)
-    return {(row,): str(found.get(row) or missing(records, row, base)) for row in rows if row != base}
+def differences_above(records: Records, rows: Iterable[str], columns: Columns, base: str) -> dict[tuple[str, ...], str]:
+    """Write how far each row is above `base` in the first column, or the sign for a missing difference."""
+    found = estimates_above(records, columns[:1], base)
+    return {(row,): str(found.get(row) or missing_row_sign(records, row, base)) for row in rows if row != base}
 
 
 def lowest_by_task(name: str, records: Records, rows: Iterable[str]) -> Rows:
@@ -144,7 +145,7 @@ def lowest_by_task(name: str, records: Records, rows: Iterable[str]) -> Rows:
     counts only finished runs."""
     scores = records.scores[~records.scores["subset"].isin(UNTESTED)].dropna(subset="accuracy")
     means = 100 * scores.groupby(["row", "subset", "task"], sort=False)["accuracy"].mean()
-    tasks = sorted({task for *_, task in means.index}, key=by_task)
+    tasks = sorted({task for *_, task in means.index}, key=task_order)
     says = (
         "Every task, on the test where the row is worst at it; at the right the test and the task farthest from 100 %, "
         "by the part of the way from chance that is left. Mean over seeds."
@@ -160,7 +161,7 @@ def task_line(found: Mapping[tuple[str, str], float], tasks: Sequence[str]) -> l
         return [WAITING] * (len(tasks) + 1)
     lowest = [min((value for (_, its), value in found.items() if its == task), default=nan) for task in tasks]
     subset, task = min(found, key=lambda test: part_of_the_way(found[test], test[1]))
-    return [*map(number, lowest), f"{subset.replace('_', ' ')}: {task} {found[subset, task]:.1f}"]
+    return [*map(number_text, lowest), f"{subset.replace('_', ' ')}: {task} {found[subset, task]:.1f}"]
 
 
 def part_of_the_way(accuracy: float, task: str) -> float:

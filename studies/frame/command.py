@@ -8,17 +8,17 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.options import docstring
-from menagerie.studies.frame.checks import check, check_given, check_preset
+from menagerie.studies.frame.checks import check_given, check_preset, check_study
 from menagerie.studies.frame.study import AnyStudy, Study
-from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only, parse, runs_to_compare
+from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only_models, parse_study, runs_to_compare
 from menagerie.studies.runs.together import processes
 
 
 def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
-    """Run the study whose file was started, or compare two of its runs. Called at the end of the file.
+    """Run the study whose file was started, or compare two of its runs. Study files call this at their end.
 
     `default` is the preset that is used without `--preset`; if empty, it is "laptop" where there is one, else the
-    first. Nothing happens if another process only imports the file for the classes in it.
+    first. Does nothing if another process imports the file only for its classes.
     """
     if not is_started():
         return
@@ -28,55 +28,55 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
 
     def command() -> int | None:
         if processes() == 1:
-            return start(name, about, presets, default)
+            return start_study(name, about, presets, default)
         from menagerie.studies.runs.followers import run_together
 
-        return run_together(lambda: start(name, about, presets, default))
+        return run_together(lambda: start_study(name, about, presets, default))
 
     run_command(command)
 
 
 def is_started() -> bool:
-    """Whether the file whose top level led to this call was started as a script; True if there is no such file."""
+    """Whether the file whose top-level statement made this call was started as a script; True without such a file."""
     frame = inspect.currentframe()
     while frame and frame.f_code.co_name != "<module>":
         frame = frame.f_back
     return frame is None or frame.f_globals["__name__"] == "__main__"
 
 
-def start(name: str, description: str, presets: Mapping[str, AnyStudy], default: str) -> int | None:
+def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], default: str) -> int | None:
     """Parse the options of the study called `name`, check it, and run it; or do a dry run or a comparison. Returns the
     exit status."""
     for preset, study in presets.items():
         check_preset(preset, study)
     trains = isinstance(presets[default], Study)
     if trains and (runs := runs_to_compare()):
-        from menagerie.studies.frame.compare import compare
+        from menagerie.studies.frame.compare import compare_runs
 
-        print(compare(*runs))
+        print(compare_runs(*runs))
         return None
-    preset, study = parse(presets, default, description, (COMPARE,) if trains else ())
+    preset, study = parse_study(presets, default, description, (COMPARE,) if trains else ())
     check_given(study, presets[preset])
     study = study.settled()
     if (status := study.instead()) is not None:
         return status
-    check(study)
+    check_study(study)
     if isinstance(study, Study):
-        study = replace(study, scorers=only(study.scorers, study.models))
+        study = replace(study, scorers=only_models(study.scorers, study.models))
     if study.dry_run:
         from menagerie.studies.frame.dry_run import dry_run
 
         if not study.forecast():
             dry_run(study)
         return None
-    from menagerie.studies.frame.run import run
+    from menagerie.studies.frame.run import run_study
     from menagerie.studies.runs.folder import run_folder
 
-    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study.recorded(), further(study)) as out:
-        run(study, out)
+    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study.recorded(), changeable_options(study)) as out:
+        run_study(study, out)
     return None
 
 
-def further(study: AnyStudy) -> frozenset[str]:
-    """Return the settings that decide no run's result, so that they may differ from those recorded in the folder."""
+def changeable_options(study: AnyStudy) -> frozenset[str]:
+    """Return the settings that don't affect results, so that they may differ from those recorded in the folder."""
     return EXECUTION | study.growing()

@@ -7,18 +7,18 @@ import pandas as pd
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.models.registry import short_name
-from menagerie.studies.analysis.tables import numbers_apart, print_table, to_csv, to_latex
-from menagerie.studies.frame.arm import text_of
+from menagerie.studies.analysis.tables import print_table, separate_numbers, to_csv, to_latex
+from menagerie.studies.frame.arm import label_text
 from menagerie.studies.frame.estimate import KEY, estimates
 from menagerie.studies.frame.records import read
 
 RUN, RECORD = "run", [*KEY, "animals", "value"]
 
 
-def compare(first: Path, second: Path) -> Path:
+def compare_runs(first: Path, second: Path) -> Path:
     """Print how the run `second` (B) differs from `first` (A) on the records that both have; writes comparison.csv and
     .tex into B."""
-    sides = [points_of(folder) for folder in (first, second)]
+    sides = [read_points(folder) for folder in (first, second)]
     labels = [name for name in sides[0] if name not in RECORD and name in sides[1]]
     places = [set(side[labels].itertuples(index=False, name=None)) for side in sides]
     if not places[0] & places[1]:
@@ -33,7 +33,7 @@ def compare(first: Path, second: Path) -> Path:
     levels, changes = estimates(both, by), estimates(both, by, against={RUN: "A"})
     rows = [
         (
-            *(text_of(name, value) for name, value in zip(by, key[:-1], strict=False)),
+            *(label_text(name, value) for name, value in zip(by, key[:-1], strict=False)),
             *(f"{100 * levels[*key[:-1], run].value:.1f}" for run in ("A", "B")),
             *(str(change), str(change.n)),
         )
@@ -41,14 +41,14 @@ def compare(first: Path, second: Path) -> Path:
     ]
     header = (*(name.replace("_", " ") for name in by[:-1]), "A", "B", "B - A", "n")
     table = pd.DataFrame(rows, columns=list(header))
-    to_csv(second / "comparison.csv", numbers_apart(table))
+    to_csv(second / "comparison.csv", separate_numbers(table))
     caption = f"{second.name} against {first.name}: accuracy in percent, paired difference with its 95 % interval"
     write_text(second / "comparison.tex", to_latex(table, caption))
     print_table(header, rows, f"A: {first}   B: {second}")
     return second / "comparison.csv"
 
 
-def points_of(folder: Path) -> pd.DataFrame:
+def read_points(folder: Path) -> pd.DataFrame:
     """Read the records of a folder's runs. A user's model is named by its file without the folder, so that both runs
     may have the file in different places."""
     points = read(folder).points

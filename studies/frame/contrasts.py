@@ -9,7 +9,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.studies.analysis.factorial import Effect, design, effects
 from menagerie.studies.frame.arm import as_column
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.claims import judged
+from menagerie.studies.frame.claims import judge_difference
 from menagerie.studies.frame.estimate import KEY, Estimate, estimate
 from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.frame.records import Records
@@ -36,8 +36,8 @@ def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2
     An effect is the mean of the runs in which the product of its factors' signs is 1, minus the mean of the others. For
     a pair of factors this is half the difference between one factor's effect at the other's second level and at its
     first. All runs of a seed are tested by the same records, so each record gives a difference; `estimate` takes the
-    mean of these, with the interval that it has for paired differences. Raises `UserError` if runs were
-    tested by different records.
+    mean of these, with the interval of paired differences. Raises `UserError` if runs were tested by different
+    records.
     """
     runs, points, found = len(design(len(levels))), records.points, {}
     for value in records.labels(by) if len(points) else ():
@@ -57,7 +57,7 @@ def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2
 
 def helps(its: Estimate | None) -> int:
     """1 for an effect whose interval is above 0, -1 for one whose interval is below, else 0."""
-    return {"confirmed": 1, "contradicted": -1}.get(judged(its, 1), 0)
+    return {"confirmed": 1, "contradicted": -1}.get(judge_difference(its, 1), 0)
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,14 @@ class Effects(OwnFigure):
         if not self.found:
             return None
         from menagerie.studies.frame.bars import NAMES, ROW, draw_dot
-        from menagerie.studies.frame.figures import dress, panel_axes
+        from menagerie.studies.frame.figures import panel_axes, style_axes
         from menagerie.studies.report.figures import COLOURS
 
         size = (3.4, ROW * len(self.words) + 0.75)
         figure, axes = panel_axes(len(self.found), size, NAMES, sharex=True, sharey=True)
         for axis, (model, of_model) in zip(axes, self.found.items(), strict=True):
             axis.set_title(self.title(model), fontsize=9, parse_math=False)
-            dress(axis)
+            style_axes(axis)
             axis.axvline(0, color="0.4", linewidth=1)
             axis.axhline(sum(len(effect) == 1 for effect in self.words) - 0.5, color="0.8", linewidth=1)
             for row, effect in enumerate(self.words):

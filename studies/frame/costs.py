@@ -1,4 +1,4 @@
-"""The cost of a run: parameters, images seen, floating-point operations, processor time."""
+"""Counts and times what a run costs: parameters, images seen, floating-point operations, processor time."""
 
 import math
 import statistics
@@ -14,7 +14,7 @@ from menagerie.envs.core.processes import in_child
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.records import result_of
+from menagerie.studies.frame.records import cell_result
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.machine import start_server
 
@@ -24,7 +24,7 @@ _STEP_FLOPS: dict[str, tuple[float, float]] = {}
 SIZES: dict[str, int] = {}
 
 
-class Cost(NamedTuple):
+class RunCost(NamedTuple):
     """The cost of one run, including the run of the scorer that it is built on (`Cell.base`)."""
 
     images: int
@@ -37,48 +37,48 @@ class Cost(NamedTuple):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The cost as columns of results, which have the number of images already."""
+        """The cost as columns of results. These have the number of images already."""
         return {"flops": self.flops, "cpu_seconds": "" if math.isnan(self.cpu_seconds) else self.cpu_seconds}
 
     @property
     def texts(self) -> tuple[str, str, str]:
-        """Images, TFLOP and CPU-seconds for people."""
-        return f"{self.images:,}", short(self.flops / 1e12), short(self.cpu_seconds)
+        """Images, TFLOP and CPU-seconds as texts."""
+        return f"{self.images:,}", quantity_text(self.flops / 1e12), quantity_text(self.cpu_seconds)
 
 
-def short(value: float) -> str:
+def quantity_text(value: float) -> str:
     """Write a quantity with three significant digits, or without decimals from 100 on; a dash for nan."""
     if math.isnan(value):
         return UNKNOWN
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def noted_cost(arm: Arm) -> Cost:
+def noted_cost(arm: Arm) -> RunCost:
     """Read a run's cost from the labels of its arm."""
     seconds = arm.labels["cpu_seconds"]
-    return Cost(arm.cell.images_seen, arm.labels["flops"], math.nan if seconds == "" else seconds)
+    return RunCost(arm.cell.images_seen, arm.labels["flops"], math.nan if seconds == "" else seconds)
 
 
-def cost_of(cell: Cell, alike: Sequence[Cell], out: Path) -> Cost:
+def run_cost(cell: Cell, alike: Sequence[Cell], out: Path) -> RunCost:
     """Return the cost of a run of the study in the folder `out`. `alike` are all runs whose steps cost the same. The
-    median of their times counts, because a machine isn't always equally fast."""
+    time is their median, because a machine isn't always equally fast."""
     flops, seconds = run_flops(cell), cell.recipe.steps * step_seconds(alike, out)
     if cell.base:
-        before = cost_of(cell.base, [other.base for other in alike if other.base], out)
+        before = run_cost(cell.base, [other.base for other in alike if other.base], out)
         flops, seconds = flops + before.flops, seconds + before.cpu_seconds
-    return Cost(cell.images_seen, flops, seconds)
+    return RunCost(cell.images_seen, flops, seconds)
 
 
 def step_seconds(cells: Iterable[Cell], out: Path) -> float:
-    """Median processor time of a step over the runs that were timed."""
-    results = [result_of(out / "cells" / cell.id) for cell in cells]
+    """Return the median processor time of a step over the runs that were timed."""
+    results = [cell_result(out / "cells" / cell.id) for cell in cells]
     timed = [result["provenance"].get("step_cpu_seconds") for result in results if result]
     timed = [seconds for seconds in timed if seconds is not None]
     return statistics.median(timed) if timed else math.nan
 
 
 def run_flops(cell: Cell) -> float:
-    """Count the operations of all steps of a run, without those of the run that it is built on."""
+    """Count the operations of all steps of a run, without those of its base (`Cell.base`)."""
     from menagerie.models.training.feed import single_steps
 
     single, rest = step_flops(cell)
@@ -100,11 +100,11 @@ def step_flops(cell: Cell) -> tuple[float, float]:
     fixed = {"seed": 0, "recipe": replace(cell.recipe, single_object_phase=0.5, steps=2 * SAMPLES), "base": None}
     key = replace(cell, **fixed).id
     if key not in _STEP_FLOPS:
-        data, towers = noise(cell.data.recipe, cell.towers.resolution), replace(cell.towers, load=False)
+        data, towers = noise_sample(cell.data.recipe, cell.towers.resolution), replace(cell.towers, load=False)
         with torch.random.fork_rng(devices=[]), one_thread():
             scorer = build_scorer(cell.model, towers, text_space(towers, data.texts()), cell.options).train()
             feed = Feed(data, scorer.reader, fixed["recipe"], 0, cell.negatives)
-            counts = [operations(scorer, feed[step], fixed["recipe"]) for step in range(2 * SAMPLES)]
+            counts = [count_step_operations(scorer, feed[step], fixed["recipe"]) for step in range(2 * SAMPLES)]
         first = single_steps(fixed["recipe"])
         _STEP_FLOPS[key] = statistics.fmean(counts[:first]), statistics.fmean(counts[first:])
     return _STEP_FLOPS[key]
@@ -112,8 +112,8 @@ def step_flops(cell: Cell) -> tuple[float, float]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Make torch use one thread inside this context. Runs use the other cores, so several threads would wait for one
-    another, and the work would take many times as long."""
+    """Make torch use one thread inside this context. Other runs use the other cores: several threads would wait for one
+    another and take many times as long."""
     import torch
 
     before = torch.get_num_threads()
@@ -125,14 +125,14 @@ def one_thread() -> Iterator[None]:
 
 
 @lru_cache(maxsize=4)  # making it takes longer than counting
-def noise(recipe: SplitRecipe, resolution: int) -> Any:
+def noise_sample(recipe: SplitRecipe, resolution: int) -> Any:
     """Return a sample of a split's captions with images of noise."""
     from menagerie.studies.frame.sampled_costs import Noise
 
     return Noise(recipe, resolution)
 
 
-def operations(scorer: object, batch: object, recipe: object) -> int:
+def count_step_operations(scorer: object, batch: object, recipe: object) -> int:
     """Count the operations of one step's loss and its gradients."""
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -143,17 +143,17 @@ def operations(scorer: object, batch: object, recipe: object) -> int:
     return int(counter.get_total_flops())
 
 
-def size_of(cell: Cell) -> int:
+def model_size(cell: Cell) -> int:
     """Return a model's number of parameters, counted in a separate process and once for each combination of model,
     towers and options."""
     key = digest([cell.model, cell.files, str(cell.towers), cell.options])
     if key not in SIZES:
         start_server(cell.threads)
-        SIZES[key] = in_child(parameters, cell.model, cell.towers, cell.options)
+        SIZES[key] = in_child(count_parameters, cell.model, cell.towers, cell.options)
     return SIZES[key]
 
 
-def parameters(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> int:
+def count_parameters(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> int:
     """Build a scorer and count its parameters. Imports torch."""
     from menagerie.models.contract import build_for_contract
 

@@ -1,5 +1,5 @@
-"""Draws the parts of a page. For each kind there is a function that writes the part's files and returns what the page's
-template takes."""
+"""Draws the parts of a page: for each kind, a function that writes the part's files and returns its content for the
+page's template."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,14 +13,22 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from menagerie.envs.core.files import write_text
-from menagerie.studies.analysis.tables import DASH, WAITING, meaning_of_flags, numbers_apart, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.tables import (
+    DASH,
+    WAITING,
+    meaning_of_flags,
+    separate_numbers,
+    to_csv,
+    to_latex,
+    to_rows,
+)
 from menagerie.studies.analysis.words import CHANCES
-from menagerie.studies.frame.arm import text_of
-from menagerie.studies.frame.bars import bars, heat_map
-from menagerie.studies.frame.cases import pictures_of, sections
-from menagerie.studies.frame.curves import Curve, alike, training_curves
-from menagerie.studies.frame.figures import Drawn, lines, scatter
-from menagerie.studies.frame.layout import Sheet, counts
+from menagerie.studies.frame.arm import label_text
+from menagerie.studies.frame.bars import draw_bars, draw_heat_map
+from menagerie.studies.frame.cases import error_sections, pictures_of
+from menagerie.studies.frame.curves import RunCurve, equal_losses_note, training_curves
+from menagerie.studies.frame.figures import DrawnFigure, draw_lines, draw_scatter
+from menagerie.studies.frame.layout import Sheet, is_number
 from menagerie.studies.frame.parts import (
     FIGURES,
     TABLES,
@@ -51,9 +59,9 @@ OF_PART = re.compile(r"[\w.-]+\.(csv|tex)|figures/[\w.-]+\.(png|svg|csv)")
 
 
 def drop_former(parts: Iterable[Part], out: Path) -> None:
-    """Delete the files of parts that the folder's earlier page had and that aren't among `parts`. With other options a
-    page may have fewer, and tables of the earlier one would seem to be its own."""
-    names = {name for part in parts if isinstance(part, Named) for name in files_of(part)}
+    """Delete the files of parts of the folder's earlier page that aren't among `parts`: tables of the earlier page
+    would seem to be this one's."""
+    names = {name for part in parts if isinstance(part, Named) for name in part_files(part)}
     listed = out / LISTED
     former = set(listed.read_text(errors="replace").splitlines()) if listed.exists() else set()
     for name in filter(OF_PART.fullmatch, former - names):
@@ -61,7 +69,7 @@ def drop_former(parts: Iterable[Part], out: Path) -> None:
     write_text(listed, "".join(f"{name}\n" for name in sorted(names)))
 
 
-def files_of(part: Named) -> list[str]:
+def part_files(part: Named) -> list[str]:
     """List the files in which a part's table or figure may be written, relative to the study's folder."""
     tables = [] if isinstance(part, FIGURES) else [f"{part.name}.{kind}" for kind in ("csv", "tex")]
     figures = [] if isinstance(part, TABLES) else [f"figures/{part.name}.{kind}" for kind in ("png", "svg", "csv")]
@@ -69,30 +77,30 @@ def files_of(part: Named) -> list[str]:
 
 
 @singledispatch
-def written(part: Part, out: Path) -> dict[str, Any]:
-    """Write the files of a part into a study's folder; returns what the template of pages takes: the part's kind and
-    content."""
+def write_page_part(part: Part, out: Path) -> dict[str, Any]:
+    """Write the files of a part into a study's folder; returns the part's kind and content for the template of
+    pages."""
     raise TypeError(f"nothing draws a {type(part).__name__}")
 
 
-@written.register
+@write_page_part.register
 def _(part: Sentence | Paragraph | Heading, out: Path) -> dict[str, Any]:
-    return vars(part) | {"kind": type(part).__name__.lower(), "text": marked(part.text)}
+    return vars(part) | {"kind": type(part).__name__.lower(), "text": mark_up(part.text)}
 
 
-@written.register
+@write_page_part.register
 def _(part: Facts, out: Path) -> dict[str, Any]:
-    return {"kind": "facts", "facts": {name: marked(text) for name, text in part.facts.items()}}
+    return {"kind": "facts", "facts": {name: mark_up(text) for name, text in part.facts.items()}}
 
 
-@written.register
+@write_page_part.register
 def _(part: Rows, out: Path) -> dict[str, Any]:
     frame = pd.DataFrame([list(row) for row in part.rows], columns=list(part.header))
     chances = {name: CHANCES[name] for name in part.header if name in CHANCES}
-    return of_table(part, out, frame, shaded=1 if part.shaded else None, chances=chances)
+    return table_content(part, out, frame, shaded=1 if part.shaded else None, chances=chances)
 
 
-@written.register
+@write_page_part.register
 def _(part: Table, out: Path) -> dict[str, Any]:
     sheet = Sheet(part)
     frame = sheet.frame
@@ -101,93 +109,91 @@ def _(part: Table, out: Path) -> dict[str, Any]:
     says = " ".join([part.says, *(f"{name}: {text}." for name, text in notes.items() if text)])
     flags = meaning_of_flags(frame)
     shaded = len(sheet.labels) if accuracies else None
-    content = {"says": marked(says.strip()), "flags": f"{flags[:1].upper()}{flags[1:]}", "numbers": sheet.sizes}
-    return of_table(part, out, frame, shaded=shaded, chances=sheet.chances, **content)
+    content = {"says": mark_up(says.strip()), "flags": f"{flags[:1].upper()}{flags[1:]}", "numbers": sheet.sizes}
+    return table_content(part, out, frame, shaded=shaded, chances=sheet.chances, **content)
 
 
-def of_table(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dict[str, Any]:
-    """Write a table as CSV and LaTeX; returns it for the page."""
-    to_csv(out / f"{part.name}.csv", numbers_apart(frame))
+def table_content(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dict[str, Any]:
+    """Write a table as CSV and LaTeX; returns its content for the page."""
+    to_csv(out / f"{part.name}.csv", separate_numbers(frame))
     latex = to_latex(frame, part.says.replace("`", ""))
     write_text(out / f"{part.name}.tex", latex)
     style = "words" if frame.shape[1] > 1 and not frame.iloc[:, 1].str.match(NUMBER).any() else ""
     plain = {"chances": {}, "numbers": "", "flags": "", "latex": latex, "style": style}
-    return {"kind": "table", **named(part), "rows": to_rows(frame), **plain, **content}
+    return {"kind": "table", **named_content(part), "rows": to_rows(frame), **plain, **content}
 
 
-DRAWN = {Lines: lines, Bars: bars, HeatMap: heat_map, Scatter: scatter}
+DRAWN = {Lines: draw_lines, Bars: draw_bars, HeatMap: draw_heat_map, Scatter: draw_scatter}
 
 
-@written.register
+@write_page_part.register
 def _(part: Figured, out: Path) -> dict[str, Any]:
     if not len(part.records.scores):
-        return of_figure(part, out, None)
-    return of_records(part, out, next(draw(part) for kind, draw in DRAWN.items() if isinstance(part, kind)))
+        return figure_content(part, out, None)
+    return estimates_content(part, out, next(draw(part) for kind, draw in DRAWN.items() if isinstance(part, kind)))
 
 
-@written.register
+@write_page_part.register
 def _(part: Pictures, out: Path) -> dict[str, Any]:
-    return {"kind": "pictures", **named(part), "pictures": pictures_of(part, out)}
+    return {"kind": "pictures", **named_content(part), "pictures": pictures_of(part, out)}
 
 
-@written.register
+@write_page_part.register
 def _(part: Cases, out: Path) -> dict[str, Any]:
-    return {"kind": "cases", **named(part), "sections": sections(part, out)}
+    return {"kind": "cases", **named_content(part), "sections": error_sections(part, out)}
 
 
-@written.register
+@write_page_part.register
 def _(part: Curves, out: Path) -> dict[str, Any]:
     curves = [
-        Curve(str(arm.place[part.panels]), run_label(part, arm.place), part.records.folder(arm))
+        RunCurve(str(arm.place[part.panels]), run_label(part, arm.place), part.records.folder(arm))
         for arm, _ in part.records.results
     ]
-    says = f"{part.says} {alike(curves)}".strip()
-    return of_figure(replace(part, says=says), out, training_curves(curves, 100 * part.chance))
+    says = f"{part.says} {equal_losses_note(curves)}".strip()
+    return figure_content(replace(part, says=says), out, training_curves(curves, 100 * part.chance))
 
 
 def run_label(part: Curves, place: Mapping[str, Any]) -> str:
-    """Name a run's line by the values of its labels; only numbers have the label's name before them."""
+    """Name a run's line by the values of its labels; a number has the label's name before it."""
     shown = {name: place[name] for name in part.labels if name in place}
-    return ", ".join(f"{name.replace('_', ' ')} " * counts(v) + text_of(name, v) for name, v in shown.items())
+    return ", ".join(f"{name.replace('_', ' ')} " * is_number(v) + label_text(name, v) for name, v in shown.items())
 
 
-@written.register
+@write_page_part.register
 def _(part: OwnFigure, out: Path) -> dict[str, Any]:
-    return of_figure(part, out, part.figure(), part.numbers())
+    return figure_content(part, out, part.figure(), part.numbers())
 
 
-def of_records(part: Named, out: Path, drawn: Drawn) -> dict[str, Any]:
-    """Write a figure of estimates, and these as CSV; returns it for the page."""
+def estimates_content(part: Named, out: Path, drawn: DrawnFigure) -> dict[str, Any]:
+    """Write a figure of estimates, and the estimates as CSV; returns its content for the page."""
     numbers = [
         dict(zip(drawn.names, key, strict=True)) | its._asdict()  # shares, as in results.csv
         for key, its in drawn.found.items()
     ]
-    return of_figure(replace(part, says=f"{part.says} {drawn.note}".strip()), out, drawn.figure, numbers)
+    return figure_content(replace(part, says=f"{part.says} {drawn.note}".strip()), out, drawn.figure, numbers)
 
 
-def of_figure(
+def figure_content(
     part: Named, out: Path, figure: Figure | None, numbers: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Write a figure as PNG and SVG, and its numbers as CSV; returns it for the page. Without a figure the page gets a
-    sentence that says so."""
+    """Write a figure as PNG and SVG, and its numbers as CSV; returns its content for the page. Without a figure that is
+    a sentence that says so."""
     if figure is None:
-        return {"kind": "paragraph", "text": marked(f"{part.says} Nothing is there to draw yet.")}
+        return {"kind": "paragraph", "text": mark_up(f"{part.says} Nothing is there to draw yet.")}
     file = out / "figures" / f"{part.name}.png"
     uri = write_figure(file, figure)
     if numbers:
         to_csv(file.with_suffix(".csv"), pd.DataFrame(numbers))
-    return {"kind": "figure", **named(part), "uri": uri, "alt": part.says.replace("`", "") or part.name}
+    return {"kind": "figure", **named_content(part), "uri": uri, "alt": part.says.replace("`", "") or part.name}
 
 
-def named(part: Named) -> dict[str, Any]:
-    """Return what all parts with files have on the page: name, sentence, and the line that hides the part."""
-    return {"name": part.name, "says": marked(part.says), "folded": marked(part.folded)}
+def named_content(part: Named) -> dict[str, Any]:
+    """Return the content that all parts with files have: name, sentence, and the line behind which the part is
+    hidden."""
+    return {"name": part.name, "says": mark_up(part.says), "folded": mark_up(part.folded)}
 
 
-def marked(text: str) -> Markup:
-    """Escape a text for pages; what stands in backticks becomes embedding."""
-    pieces = (
-        Markup("<code>{}</code>").format(its) if k % 2 else escape(its)
-        for k, its in enumerate(text.split("`"))
-    )
+def mark_up(text: str) -> Markup:
+    """Escape a text for pages; text in backticks becomes `<code>`."""
+    pieces = (Markup("<code>{}</code>").format(its) if k % 2 else escape(its) for k, its in enumerate(text.split("`")))
     return Markup("").join(pieces)

@@ -1,5 +1,5 @@
-"""`--dry-run`: what a study would render, and how long its training would take on this machine, estimated from a few
-steps that are made and not kept."""
+"""`--dry-run`: what a study would render, and how long its training would take on this machine, as estimated from a few
+steps whose results are discarded."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,19 +16,19 @@ from menagerie.models.training.feed import single_steps
 from menagerie.studies.frame.adaptive import all_arms, is_adaptive
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.checks import check_states
-from menagerie.studies.frame.sampled_costs import Costs, Tests, measured, sample_of
+from menagerie.studies.frame.sampled_costs import Costs, Tests, measure_costs, take_sample
 from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.evaluation import MOST, looks_of
+from menagerie.studies.runs.evaluation import MOST, count_evaluations
 from menagerie.studies.runs.shared import trunk_key
-from menagerie.studies.runs.split_file import scenes_of
+from menagerie.studies.runs.split_file import scenes_needed
 
-REST_SECONDS = 0.5  # of a run beside steps, opening and scoring: building the model, log, checkpoint; measured once
+REST_SECONDS = 0.5  # of a run, for building the model, log and checkpoint; measured once
 
 
 def dry_run(study: Study) -> None:
-    """Print what is to be rendered and trained, and about how long training takes; for an adaptive study, if it needs
-    the most runs that it may need."""
+    """Print what is to be rendered and trained, and about how long training takes. For an adaptive study that is the
+    longest case."""
     torch.set_num_threads(study.threads)
     with scratch_folder() as folder:
         study = study.prepare(folder)
@@ -37,28 +37,32 @@ def dry_run(study: Study) -> None:
             print(f"{name}: {text}")
         arms = all_arms(study)
         print_rendering(study, arms)
-        seconds = training(study, arms) / min(study.at_once, len(arms))
+        seconds = print_training_time(study, arms) / min(study.at_once, len(arms))
         most = ", with the most runs that results may ask for" * is_adaptive(study, arms)
     at_once = min(study.at_once, len(arms))
-    print(f"training takes about {shown(seconds)} in all{most}, {at_once} runs at once, as busy as this machine is now")
+    print(
+        f"training takes about {duration_text(seconds)} in all{most}, {at_once} runs at once, as busy as this machine "
+        f"is now"
+    )
 
 
 def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
-    """Print how many scenes and atlas entries there are for each world and side, and how many entries it lacks."""
+    """Print, for each world and image side, the numbers of scenes and atlas entries, and how many entries are
+    missing."""
     stores: dict[tuple[str, int], dict[SplitRecipe, str]] = {}
     for arm in arms:
         if not arm.file and isinstance(arm.cell, Cell):
             for split in arm.cell.data.splits:
                 stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = arm.name
     for (world, side), recipes in stores.items():
-        scenes = {scene for recipe, name in recipes.items() for scene in scenes_of(recipe, name)}
+        scenes = {scene for recipe, name in recipes.items() for scene in scenes_needed(recipe, name)}
         folder = SplitFolder(study.store, load_world(world), side)
         print(f"{Path(world).stem}, {side} px: {folder.needed(sorted(scenes))}")
 
 
-def training(study: Study, arms: Sequence[Arm]) -> float:
-    """Print the steps of each kind of run and their time, and the disk space that kept states take; returns the seconds
-    that all runs take one after another."""
+def print_training_time(study: Study, arms: Sequence[Arm]) -> float:
+    """Print the steps of each kind of run with their time, and the disk space of kept states; returns the seconds that
+    all runs take one after another."""
     alike: dict[Any, list[Arm]] = {}
     for arm in arms:
         cell, given = arm.cell.trained_as, (arm.file, arm.cell.data.name) if arm.file else None
@@ -69,15 +73,15 @@ def training(study: Study, arms: Sequence[Arm]) -> float:
         cells = list({cell.id: cell for cell in (arm.cell.trained_as for arm in same)}.values())
         key = given, cells[0].data.kind, towers.resolution
         if key not in samples:
-            samples[key] = sample_of(same)
+            samples[key] = take_sample(same)
         data, tests = samples[key]
-        steps, costs = steps_of(cells), measured(cells[0], data)
-        kept.append(kept_of([arm.cell for arm in same], study.keep_states, costs.weight_bytes))
+        steps, costs = count_steps(cells), measure_costs(cells[0], data)
+        kept.append(count_kept([arm.cell for arm in same], study.keep_states, costs.weight_bytes))
         total += steps * costs.step + scoring_seconds([arm.cell for arm in same], study.validate_every, tests, costs)
         if bases := [cell.base for cell in cells if cell.base]:
-            before = measured(bases[0], data)
-            kept.append(kept_of(bases, study.keep_states, before.weight_bytes))
-            total += steps_of(bases) * before.step + scoring_seconds(bases, study.validate_every, tests, before)
+            before = measure_costs(bases[0], data)
+            kept.append(count_kept(bases, study.keep_states, before.weight_bytes))
+            total += count_steps(bases) * before.step + scoring_seconds(bases, study.validate_every, tests, before)
         runs = f"{model}{' with false captions' * negatives}, {towers.architecture}, batch {batch}: {len(same)} runs"
         borrowed = f" ({len(same) - len(cells)} of which only score another's weights)" * (len(same) > len(cells))
         print(f"{runs}{borrowed}, {steps} steps, {1000 * costs.step:.0f} ms each", flush=True)
@@ -88,13 +92,13 @@ def training(study: Study, arms: Sequence[Arm]) -> float:
 
 
 def scoring_seconds(cells: Sequence[Cell], every: int, tests: Tests, costs: Costs) -> float:
-    """Estimate all but the steps of some cells, and of those whose weights they take: opening data, scoring tests at
-    the end, and a sample of validation every `every` steps."""
+    """Estimate the seconds beside the steps of some cells, and of the cells whose weights they take: opening data,
+    scoring tests at the end, and a sample of validation every `every` steps."""
     trained = {cell.trained_as.id: cell.trained_as for cell in cells}
     scored = {cell.id for cell in cells} | trained.keys()
     whole = REST_SECONDS + tests.opening + tests.images * costs.image + tests.pairs * costs.pair
     look = min(MOST, tests.validation) * (costs.image + 2 * costs.pair)
-    return len(scored) * whole + look * sum(looks_of(cell.recipe, every) for cell in trained.values())
+    return len(scored) * whole + look * sum(count_evaluations(cell.recipe, every) for cell in trained.values())
 
 
 class Kept(NamedTuple):
@@ -104,7 +108,7 @@ class Kept(NamedTuple):
     bytes: int
 
 
-def kept_of(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int) -> Kept:
+def count_kept(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int) -> Kept:
     """Count the states that runs keep, if their weights take `weight_bytes` each. Steps that a run doesn't reach have
     no state."""
     lengths = {cell.id: cell.recipe.steps for cell in cells}.values()
@@ -112,19 +116,19 @@ def kept_of(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int
     return Kept(states, states * weight_bytes)
 
 
-def steps_of(cells: Sequence[Cell]) -> int:
+def count_steps(cells: Sequence[Cell]) -> int:
     """Count the steps of all runs of one kind; steps that several runs share count once."""
     trunks: dict[str, list[Recipe]] = {}
     for cell in cells:
         trunks.setdefault(trunk_key(cell) if cell.recipe.decay else cell.id, []).append(cell.recipe)
     total = sum(map(trunk_steps, trunks.values()))
-    first = {(cell.seed, str(cell.recipe), cell.data.kind, worlds_of(cell)) for cell in cells}
+    first = {(cell.seed, str(cell.recipe), cell.data.kind, training_world(cell)) for cell in cells}
     phase = 0 if cells[0].recipe.decay else single_steps(cells[0].recipe)
     return total - phase * (len(cells) - len(first))
 
 
-def worlds_of(cell: Cell) -> tuple[str, ...]:
-    """Return the world in which a cell is trained, since runs in different worlds have no steps in common."""
+def training_world(cell: Cell) -> tuple[str, ...]:
+    """Return the world of a cell's training scenes; runs in different worlds have no steps in common."""
     return tuple(split.recipe.world for split in cell.data.splits[:1])
 
 
@@ -136,7 +140,7 @@ def trunk_steps(recipes: Sequence[Recipe]) -> int:
     return max(r.stable_steps for r in recipes) + sum(r.steps - r.stable_steps for r in recipes)
 
 
-def shown(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

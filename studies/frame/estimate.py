@@ -1,5 +1,5 @@
-"""Estimates of groups of records: means, paired differences and statistics of curves, with intervals for new seeds and
-animal pairs.
+"""Estimates from groups of records: means, paired differences and statistics of curves, with intervals for new seeds
+and new animal pairs.
 
 A record is an image of a test with a true and a false caption. Its value is 1 if the model prefers the true one, one
 half for a tie, else 0. Intervals are those of `two_levels`.
@@ -18,13 +18,13 @@ from jaxtyping import Float64
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES, read_predictions
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.analysis.two_levels import MANY_PAIRS, interval_of, intervals, without_interval
+from menagerie.studies.analysis.two_levels import MANY_PAIRS, accuracy_intervals, statistic_interval, without_interval
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
 """Columns that identify a record of an arm."""
 Statistic = Callable[[Float64[np.ndarray, "rows points"]], Float64[np.ndarray, " rows"]]
-"""Maps means, which stand along the last axis in the order of the plan, to one number for each row."""
+"""Maps means (along the last axis, in the order of the plan) to one number per row."""
 Key = tuple[Any, ...]
 Groups = Mapping[Key, pd.DataFrame]
 
@@ -59,8 +59,8 @@ class Estimate(NamedTuple):
 
     @property
     def conclusive(self) -> bool:
-        """Whether the interval, if there is one, may decide on which side of a value the number lies. An interval
-        without width may only with `MANY_PAIRS` animal pairs or more; fewer pairs may agree by chance."""
+        """Whether there is an interval that can decide on which side of a value the number lies. An interval of zero
+        width can only with `MANY_PAIRS` animal pairs or more; fewer pairs may agree by chance."""
         return self.known or (self.clusters >= MANY_PAIRS and not math.isnan(self.low))
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ def or_dash(its: Estimate | None) -> str:
     return DASH if its is None or math.isnan(its.value) else str(its)
 
 
-@cache  # what is finished doesn't change, and reports are written anew after every run
+@cache  # finished cells don't change, and reports are rewritten after every run
 def points_in(folder: Path) -> pd.DataFrame:
     """The records of a finished cell: subset, task, scene, caption, animals and `value`."""
     records = read_predictions(folder)
@@ -82,8 +82,8 @@ def points_in(folder: Path) -> pd.DataFrame:
 
 @cache
 def four_way_scores(folder: Path, part: str) -> pd.DataFrame:
-    """The records of `points_in` that are swaps with a counterfactual image; their `value` says whether the "text",
-    "image" or "group" of the four-way item is right, which isn't the case for a tie."""
+    """The records of `points_in` that are swaps with a counterfactual image. Their `value` is 1 if the four-way item is
+    right by its "text", "image" or "group" score, else 0; a tie is wrong."""
     records = read_predictions(folder, counterfactuals=True).dropna(subset=COUNTERFACTUAL)
     own, own_false, counterfactual_false, counterfactual = (records[name] for name in (*SCORES, *COUNTERFACTUAL))
     text, image = (
@@ -104,7 +104,7 @@ def estimates(
     """Compute `Records.estimates` from a table of records. A statistic of groups without a common seed is left out."""
     groups: Groups = {key: part for key, part in points.groupby(list(by), sort=False)}
     if against is not None:
-        groups = {key: part for key in groups if (part := paired(groups, by, key, against)) is not None}
+        groups = {key: part for key in groups if (part := pair_records(groups, by, key, against)) is not None}
     if statistic is None:
         return {key: estimate(part, against is not None) for key, part in groups.items()}
     label, function = by.index(statistic[0]), statistic[1]
@@ -114,13 +114,12 @@ def estimates(
     return {key: its for key, parts in rest.items() if (its := curve_estimate(parts, function)) is not None}
 
 
-def paired(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, Any]) -> pd.DataFrame | None:
-    """Subtract from the records of a group those of the group that it is compared with, of the animal pairs of a seed,
-    subset and task that both have. None for that group itself, and where the two have nothing to compare.
+def pair_records(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, Any]) -> pd.DataFrame | None:
+    """Subtract from a group's records those of the group that it is compared with, over the animal pairs of a seed,
+    subset and task that both have. None for that group itself, and for two groups without common pairs.
 
-    Records are subtracted one by one if all of them match. If not, because data or captions differ, each gets the mean
-    difference of its animal pair: records that happen to match need not be like the others. Raises `UserError` where a
-    record occurs twice, because another label has to tell both apart.
+    Records are subtracted one by one if all of them match. If data or captions differ, each gets the mean difference of
+    its animal pair. Raises `UserError` for a record that occurs twice: then another label must distinguish them.
     """
     other = tuple(against.get(name, value) for name, value in zip(by, key, strict=True))
     if other == key or other not in groups:
@@ -153,7 +152,7 @@ def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
     return Estimate(float(sums.sum() / counts.sum()), low, high, *numbers, signed)
 
 
-@lru_cache(maxsize=10_000)  # pages ask for the same groups again, and are drawn after every run
+@lru_cache(maxsize=10_000)  # pages need the same groups several times, and are drawn after every run
 def interval(
     sums: bytes, counts: bytes, seeds: tuple[Hashable, ...], pairs: tuple[Hashable, ...], signed: bool
 ) -> tuple[float, float]:
@@ -161,8 +160,8 @@ def interval(
     array."""
     table = [np.frombuffer(each, float)[:, None] for each in (sums, counts)]
     if signed:
-        return interval_of(lambda means: means[:, 0].clip(-1, 1), *table, seeds, pairs)
-    low, high = intervals(*table, seeds, pairs)
+        return statistic_interval(lambda means: means[:, 0].clip(-1, 1), *table, seeds, pairs)
+    low, high = accuracy_intervals(*table, seeds, pairs)
     return float(low[0]), float(high[0])
 
 
@@ -180,7 +179,7 @@ def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estima
     ]
     deviation = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
     fewest = min(part["animals"].nunique() for part in parts)
-    low, high = interval_of(function, sums, counts, seeds, pairs)
+    low, high = statistic_interval(function, sums, counts, seeds, pairs)
     return Estimate(value, low, high, sum(map(len, parts)), fewest, len(each), deviation)
 
 
@@ -217,13 +216,13 @@ def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estima
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0, 0, 0, math.nan)
 
 
-def compared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate]:
+def compare_groups(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate]:
     """Estimate the means of two groups, and the second minus the first over the seeds that both have. Their records are
     of different images and can't be paired."""
-    return *(estimate(part) if len(part) else NOTHING for part in (first, second)), gap(first, second)
+    return *(estimate(part) if len(part) else NOTHING for part in (first, second)), group_gap(first, second)
 
 
-def gap(first: pd.DataFrame, second: pd.DataFrame) -> Estimate:
+def group_gap(first: pd.DataFrame, second: pd.DataFrame) -> Estimate:
     """Estimate the second mean minus the first, over the seeds that both have; `NOTHING` without one."""
     its = curve_estimate([first, second], rise) if len(first) and len(second) else None
     return NOTHING if its is None else its._replace(signed=True)

@@ -1,7 +1,7 @@
 """A grid: a training run per model, place (fraction of pairs, of hard negatives, ...) and seed, and its page.
 
 A grid is a subclass of `Grid` that names the recipe of its splits (`plain_recipe`), with presets: see
-`studies/binding_grid.py`. `--recipe` puts a recipe of the user's in its place, of any kind, and `--split` a file.
+`studies/binding_grid.py`. `--recipe` replaces that by a recipe of the user's, of any kind, and `--split` by a file.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,8 +16,8 @@ from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import specs
-from menagerie.studies.frame.arm import Arm, Known, as_column, text_of
-from menagerie.studies.frame.cells import PAPER_RECIPES, title_of, untuned
+from menagerie.studies.frame.arm import Arm, Known, as_column, label_text
+from menagerie.studies.frame.cells import PAPER_RECIPES, title_of, untuned_models
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Bars, Cases, Heading, HeatMap, Lines, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -48,7 +48,7 @@ class Grid(SplitStudy):
 
     @property
     def places(self) -> list[dict[str, Any]]:
-        """The places of the grid, in its order; each is a value for every axis."""
+        """The places of the grid in order, each with a value for every axis."""
         if self.split:
             return [data.axes for data in self.files]
         return [dict(zip(self.axes, values, strict=True)) for values in product(*self.axes.values())]
@@ -65,8 +65,7 @@ class Grid(SplitStudy):
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """The tests of what no cell trains on: of hold-out rules and of unseen pairs or, without these, of what else is
-        unseen."""
+        """The tests of hold-out rules and of unseen pairs or, without these, all tests that are called unseen."""
         unseen = tuple(test for test in self.tests if test.endswith("unseen_pairs") or test.startswith(HELD_OUT))
         return unseen or tuple(test for test in self.tests if "unseen" in test)
 
@@ -82,7 +81,10 @@ class Grid(SplitStudy):
     def page(self, records: Records) -> Iterator[Part]:
         swaps = records.where(task="swap", subset=self.tests)
         place = tuple(self.places[0])
-        words = {"pairs": fractions(records), "model": {m: f"{text_of('model', m)} (not tuned)" for m in untuned(self)}}
+        words = {
+            "pairs": fractions(records),
+            "model": {m: f"{label_text('model', m)} (not tuned)" for m in untuned_models(self)},
+        }
         yield from self.answer(swaps)
         yield self.figure("accuracy", swaps, SAYS)
         yield Heading("The same as tables", self.remarks)
@@ -116,7 +118,7 @@ class Grid(SplitStudy):
         """Yield a sentence for each test of `unseen`: accuracies of at most `MOST_LISTED` models at the first place."""
         first = self.places[0]
         where = ", ".join(
-            f"{name.replace('_', ' ')} {text_of(name, as_column(value))}" for name, value in first.items()
+            f"{name.replace('_', ' ')} {label_text(name, as_column(value))}" for name, value in first.items()
         )
         for test in self.unseen:
             found = swaps.where(subset=test, **first).estimates(("model",))
@@ -128,8 +130,8 @@ class Grid(SplitStudy):
     def figure(
         self, name: str, records: Records, says: str, tests: tuple[str, ...] = ("subset",), folded: str = ""
     ) -> Part:
-        """Choose a figure: a heat map if two axes have three values or more, lines if one has, bars if none has or if
-        `--split` gives the places."""
+        """Choose a figure: a heat map if two axes have three values or more, lines if one has, else bars; with
+        `--split` always bars."""
         values = {axis: len(set(map(as_column, (place[axis] for place in self.places)))) for axis in self.places[0]}
         varied = sorted((axis for axis in values if values[axis] > 1), key=lambda axis: axis not in FRACTIONS)
         long = [axis for axis in varied if values[axis] > FEW]
@@ -153,12 +155,12 @@ class Grid(SplitStudy):
 
 ONE_ANIMAL = "one animal"  # the task that OC-CLIP's figure 6 has in its lower row
 MOST_LISTED = 5  # models in a title or a sentence
-FEW = 2  # values of an axis, for which a heat map would be a stripe
+FEW = 2  # values of an axis, too few for a side of a heat map
 SAYS = """Accuracy (%) on swaps, the hard negatives, by test and model, and by what varies. Pairs: the fraction of
 animal pairs in training; hard negatives: the fraction of these pairs whose swapped images are in training too."""
 INCOMPLETE = """Unless a recipe says otherwise training captions mention all that an image shows. A caption that leaves
-out an animal or a texture is of a kind that training didn't show; an accuracy below chance there is mostly a liking for
-shorter or longer captions."""
+out an animal or a texture is of a kind that training didn't have; an accuracy below chance there is mostly a preference
+for shorter or longer captions."""
 
 
 def fractions(records: Records) -> dict[float, str]:
@@ -168,7 +170,7 @@ def fractions(records: Records) -> dict[float, str]:
         if "all_pairs" in result:
             text = f"({result['training_pairs']} of {result['all_pairs']})"
             found.setdefault(arm.place["pairs"], {})[text] = None
-    return {share: " ".join([text_of("pairs", share), *sorted(texts)]) for share, texts in found.items()}
+    return {share: " ".join([label_text("pairs", share), *sorted(texts)]) for share, texts in found.items()}
 
 
 SMOKE: dict[str, Any] = {
@@ -207,7 +209,4 @@ PAPER: dict[str, Any] = {
     "scorers": scorer_options("paper"),
     "loaders": 4,
 }
-PAPER_PLACES: dict[str, Any] = {
-    "pairs": (0.2, 0.4, 0.6, 0.8, 1.0),
-    "hard_negatives": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-}
+PAPER_PLACES: dict[str, Any] = {"pairs": (0.2, 0.4, 0.6, 0.8, 1.0), "hard_negatives": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)}

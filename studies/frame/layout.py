@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, TEXT_SCORE, WAITING, by_task, number, to_latex
+from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, TEXT_SCORE, WAITING, number_text, task_order, to_latex
 from menagerie.studies.analysis.words import CHANCES
-from menagerie.studies.frame.arm import as_column, text_of
+from menagerie.studies.frame.arm import as_column, label_text
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.parts import Rows, Shown, Table
+from menagerie.studies.frame.parts import RecordsPart, Rows, Table
 from menagerie.studies.frame.records import Records
 
 TESTS = ("subset", "task")
@@ -21,60 +21,60 @@ FEW = 2  # models that stay in the order of the plan
 Key = tuple[Any, ...]
 
 
-class Place(NamedTuple):
-    """Where a number belongs on a page."""
+class NumberPlace(NamedTuple):
+    """The labels of a number on a page, and its position."""
 
     labels: dict[str, Any]
     """The labels of the number, with subset and task."""
     test: int
-    """The number of the test that the number belongs to, in the order of tables."""
+    """The position of the number's test in the order of tables."""
     finished: bool
-    """Whether the run that the number belongs to has ended, with a result or without."""
+    """Whether the number's run has ended, with a result or without."""
 
 
-def places(records: Records) -> list[Place]:
-    """List all places of all arms, in the order of the plan. A run that isn't finished has places for validation and
-    the tests of its cell; before any run is finished, each run has one place without a test."""
-    tests, groups = tests_of(records), records.pairs
+def number_places(records: Records) -> list[NumberPlace]:
+    """List the places of all arms, in the order of the plan. An unfinished run has places for validation and the tests
+    of its cell; before any run is finished, each run has one place without a test."""
+    tests, groups = tests_in_order(records), records.groups
     done = {arm.id: groups or result["subsets"] for arm, result in records.results}
     over = {arm.id for arm in records.arms if records.over(arm)}
     if not tests:
-        return [Place(arm.place, 0, finished=False) for arm in records.arms]
+        return [NumberPlace(arm.place, 0, finished=False) for arm in records.arms]
     return [
-        Place({**arm.place, "subset": subset, "task": task}, number, arm.id in over)
+        NumberPlace({**arm.place, "subset": subset, "task": task}, number, arm.id in over)
         for arm in records.arms
         for number, (subset, task) in enumerate(tests)
         if subset in done.get(arm.id, groups or ("validation", *arm.cell.tests))
     ]
 
 
-def tests_of(records: Records) -> list[tuple[str, str]]:
+def tests_in_order(records: Records) -> list[tuple[str, str]]:
     """List subsets and tasks of finished runs, also those without records, in the order of tables."""
     if not len(records.scores):
         return []
     found = records.scores[list(TESTS)].drop_duplicates().itertuples(index=False, name=None)
     order = {name: number for number, name in enumerate(records.tests)}
-    return sorted(found, key=lambda test: (order.get(test[0], -1), by_task(test[1])))
+    return sorted(found, key=lambda test: (order.get(test[0], -1), task_order(test[1])))
 
 
-def keys(found: Iterable[Place], names: Sequence[str]) -> list[Key]:
+def keys(found: Iterable[NumberPlace], names: Sequence[str]) -> list[Key]:
     """List the combinations of some labels: tests in the order of tables, all else in the order of the plan."""
     having = [place for place in found if place.labels.keys() >= {*names}]
     if {*names} & {*TESTS}:
         having.sort(key=lambda place: place.test)
-    return list(dict.fromkeys(key_of(place.labels, names) for place in having))
+    return list(dict.fromkeys(label_values(place.labels, names) for place in having))
 
 
-def key_of(labels: Mapping[str, Any], names: Sequence[str]) -> Key:
+def label_values(labels: Mapping[str, Any], names: Sequence[str]) -> Key:
     """Return the values of the labels `names`."""
     return tuple(labels[name] for name in names)
 
 
 @dataclass(frozen=True)
-class Numbers:
+class PartNumbers:
     """The numbers of a part by the labels `names`, and the order in which its rows, columns and panels show them."""
 
-    part: Shown
+    part: RecordsPart
     names: Sequence[str]
 
     @property
@@ -83,8 +83,8 @@ class Numbers:
         return {name: as_column(value) for name, value in (getattr(self.part, "against", None) or {}).items()}
 
     @cached_property
-    def places(self) -> list[Place]:
-        return places(self.part.records)
+    def places(self) -> list[NumberPlace]:
+        return number_places(self.part.records)
 
     @cached_property
     def found(self) -> dict[Key, Estimate]:
@@ -92,17 +92,17 @@ class Numbers:
 
     @cached_property
     def awaited(self) -> set[Key]:
-        """The combinations of labels for which runs are planned, but none has ended yet."""
+        """The combinations of labels of which no planned run has ended yet."""
         sides: tuple[set[Key], set[Key]] = (set(), set())
         for place in self.places:
             if place.labels.keys() >= {*self.names}:
-                sides[place.finished].add(key_of(place.labels, self.names))
+                sides[place.finished].add(label_values(place.labels, self.names))
         return sides[0] - sides[1]
 
     @cached_property
     def liked(self) -> set[Key]:
         """The keys of accuracies on swaps at which models prefer the same caption whatever the image. Empty for
-        differences, and if other tasks are shown too."""
+        differences, and if the part has other tasks too."""
         scores = self.part.records.scores
         if self.against or "task" in self.names or not len(scores) or {*scores.task} != {"swap"}:
             return set()
@@ -120,8 +120,8 @@ class Numbers:
         return [key for key in keys(self.places, names) if not compared or self.base_of(names, key) != key]
 
     def rows(self, names: Sequence[str]) -> list[Key]:
-        """List the keys of rows. With three models or more the best comes first, among rows that are the same in all
-        other labels."""
+        """List the keys of rows. With three models or more, the best comes first among rows with the same other
+        labels."""
         rows, at = self.keys(names), list(names).index("model") if "model" in names else -1
         models = list(dict.fromkeys(row[at] for row in rows)) if at >= 0 else []
         if len(models) <= FEW:
@@ -134,40 +134,40 @@ class Numbers:
         return sorted(rows, key=lambda row: (others.index(row[:at] + row[at + 1 :]), models.index(row[at])))
 
 
-def varying(rows: Sequence[Key]) -> list[int]:
+def varying_labels(rows: Sequence[Key]) -> list[int]:
     """Return the positions of the labels that have several values among `rows`; the first label always counts."""
     return [k for k, values in enumerate(zip(*rows, strict=True)) if not k or len({*values}) > 1]
 
 
-def called(part: Shown, name: str, value: Any) -> str:
+def value_words(part: RecordsPart, name: str, value: Any) -> str:
     """Return a label's value in words."""
     if value in part.words.get(name, {}):
         return part.words[name][value]
-    return text_of(name, value)
+    return label_text(name, value)
 
 
-def title(part: Shown, names: Sequence[str], key: Key) -> str:
+def title(part: RecordsPart, names: Sequence[str], key: Key) -> str:
     """Write several labels in one line; a number has the name of its label before it."""
     said = zip(names, key, strict=True)
     return ", ".join(
-        f"{n.replace('_', ' ')} {called(part, n, v)}" if counts(v) else called(part, n, v) for n, v in said
+        f"{n.replace('_', ' ')} {value_words(part, n, v)}" if is_number(v) else value_words(part, n, v) for n, v in said
     )
 
 
-def counts(value: Any) -> bool:
-    """Whether a label's value is a number, which says little without the label's name."""
+def is_number(value: Any) -> bool:
+    """Whether a label's value is a number, which is shown with the label's name."""
     return isinstance(value, int | float)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table's texts, and what is said about them."""
+    """A table's texts, and the notes about them."""
 
     part: Table
 
     @cached_property
-    def numbers(self) -> Numbers:
-        return Numbers(self.part, [*self.part.rows, *self.part.columns])
+    def numbers(self) -> PartNumbers:
+        return PartNumbers(self.part, [*self.part.rows, *self.part.columns])
 
     @cached_property
     def rows(self) -> list[Key]:
@@ -186,7 +186,7 @@ class Sheet:
         if found is None:
             return WAITING if {key, numbers.base_of(numbers.names, key)} & numbers.awaited else DASH
         whole = self.part.intervals or numbers.against
-        text = str(found) if whole else number(100 * found.value, 100 * found.deviation)
+        text = str(found) if whole else number_text(100 * found.value, 100 * found.deviation)
         return text + FLAG * (key in numbers.liked)
 
     @property
@@ -196,12 +196,12 @@ class Sheet:
     @property
     def labels(self) -> list[int]:
         """The positions of the row labels that have several values; the first label is always shown."""
-        return varying(self.rows)
+        return varying_labels(self.rows)
 
     def label(self, name: str, value: object) -> str:
         """Write a row's label; for a difference, the labels of both sides."""
-        text, against = called(self.part, name, value), self.numbers.against
-        return f"{text} − {called(self.part, name, against[name])}" if name in against else text
+        text, against = value_words(self.part, name, value), self.numbers.against
+        return f"{text} − {value_words(self.part, name, against[name])}" if name in against else text
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Measures as jobs: how measures are sent to other processes, and how a finished cell is measured there."""
+"""Jobs that take measures of finished cells, and how measures are sent to other processes."""
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.models.kept_states import load_kept_state
-from menagerie.studies.frame.measure import END, FOLDER, Measure, file_of, homeless, write_rows
+from menagerie.studies.frame.measure import END, FOLDER, Measure, class_file, unfindable_class, write_measured
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.job import AnyJob, Report
 
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
 
 class Shipped(NamedTuple):
-    """The form in which a measure is sent to other processes: neither its class nor the file that has the class is
-    pickled."""
+    """The form in which a measure is sent to other processes, without pickling its class."""
 
     place: str
-    """The user's file, or the module, that has the measure's class."""
+    """The user's file, or the module, that defines the measure's class."""
     name: str
     fields: dict[str, Any]
 
@@ -33,9 +32,9 @@ class Shipped(NamedTuple):
         """Describe a measure in this form; raises for a class that other processes can't find."""
         kind, values = type(measure), {item.name: getattr(measure, item.name) for item in fields(measure)}
         if "<" in kind.__qualname__:  # <locals>
-            raise homeless(kind)
+            raise unfindable_class(kind)
         named = "." in kind.__module__ and not kind.__module__.startswith(OWN_MODULES)
-        return cls(kind.__module__ if named else str(file_of(kind)), kind.__qualname__, values)
+        return cls(kind.__module__ if named else str(class_file(kind)), kind.__qualname__, values)
 
     def opened(self) -> Measure:
         """Make the measure in this process. Raises if its class can't be found."""
@@ -46,8 +45,8 @@ class Shipped(NamedTuple):
             return found(**self.fields)
         except (ImportError, AttributeError, TypeError) as error:
             raise UserError(
-                f"the measure {self.name} isn't found in {self.place} as it was ({error}); put it into a .py file that "
-                "all machines see, and leave that as it is meanwhile"
+                f"the measure {self.name} isn't in {self.place} any more ({error}); define it in a .py file that all "
+                "machines can read, and don't change that file during the run"
             ) from error
 
 
@@ -115,11 +114,11 @@ class Measuring(AnyJob):
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Measure what isn't measured yet."""
         done = self.steps - len(self.missing)
-        for number, _ in enumerate(make(self.of, self.missing), start=done + 1):
+        for number, _ in enumerate(take_measures(self.of, self.missing), start=done + 1):
             report(number, "")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A class that isn't found where this arrives is no error before it runs.
+        # A class that can't be found there is an error only when the job runs.
         return Measuring, (self.of, tuple(map(Shipped.of, self.here)), self.at), {"id": self.id, "name": self.name}
 
 
@@ -132,19 +131,19 @@ def scorer_after(job: Job, step: int | None) -> "Scorer":
     return load_kept_state(job.folder, step, job.cell.model)
 
 
-def make(job: Job, parts: Sequence[tuple[Measure, int | None]]) -> Iterator[Path]:
+def take_measures(job: Job, parts: Sequence[tuple[Measure, int | None]]) -> Iterator[Path]:
     """Measure a cell, and yield each file once it is written."""
     import torch
 
     from menagerie.studies.runs.graphs import give_readers, read_graphs
     from menagerie.studies.runs.machine import settle_torch
-    from menagerie.studies.runs.train import material_of
+    from menagerie.studies.runs.train import open_material
 
     settle_torch(job.threads)
-    material, cell = material_of(job), job.cell
+    material, cell = open_material(job), job.cell
     for after in dict.fromkeys(step for _, step in parts):
         scorer = scorer_after(job, after).to(cell.device)
         give_readers(scorer, read_graphs(job, material))
         for measure in (each for each, step in parts if step == after):
             torch.manual_seed(cell.seed)  # whatever was measured before in this process
-            yield write_rows(job.folder, measure, after, measure.rows(scorer.eval(), material, cell.seed))
+            yield write_measured(job.folder, measure, after, measure.rows(scorer.eval(), material, cell.seed))

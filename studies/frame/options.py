@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 class Growing:
     """Marker of an option that may get more values when a folder is continued. Such an option decides which runs there
-    are, but no run's result."""
+    are, but not their results."""
 
 
 GROWS = Growing()

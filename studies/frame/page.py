@@ -1,4 +1,4 @@
-"""Puts a study's page together: its answer, all its other parts, and what every page says of its runs."""
+"""Assembles a study's page: its answer, its other parts, and the sections on its runs that every page has."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,22 +14,22 @@ from menagerie.envs.core.files import write_text
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
-from menagerie.studies.analysis.spread import fixed
-from menagerie.studies.analysis.tables import DASH, flat, to_rows
-from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.analysis.spread import is_for_own_pairs
+from menagerie.studies.analysis.tables import DASH, flatten, to_rows
+from menagerie.studies.analysis.two_levels import explain_intervals
 from menagerie.studies.analysis.words import (
     TERMS,
-    explained,
-    models_explained,
+    explain_models,
+    explain_subsets,
+    explain_tasks,
     records_in,
-    smoke_words,
-    subsets_explained,
+    smoke_warning,
 )
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.cases import scored, write_samples
-from menagerie.studies.frame.cells import SEARCHED, untuned
-from menagerie.studies.frame.draw import drop_former, written
-from menagerie.studies.frame.layout import OF_RECORDS, tests_of
+from menagerie.studies.frame.cases import cases_with_scores, write_samples
+from menagerie.studies.frame.cells import SEARCHED, untuned_models
+from menagerie.studies.frame.draw import drop_former, write_page_part
+from menagerie.studies.frame.layout import OF_RECORDS, tests_in_order
 from menagerie.studies.frame.parts import (
     Curves,
     Figured,
@@ -37,9 +37,9 @@ from menagerie.studies.frame.parts import (
     OwnFigure,
     Part,
     Pictures,
+    RecordsPart,
     Sentence,
-    Shown,
-    checked,
+    check_page_parts,
 )
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
@@ -51,9 +51,9 @@ from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import reason_in
 from menagerie.studies.runs.split_file import SplitFile
 
-SWAP = "the hard negative: the same words, so exchanged that the caption is false"
+SWAP = "the hard negative: the same words, exchanged so that the caption is false"
 MOST_CURVES = 24  # kinds of runs in one figure
-MOST_VALUES = 12  # of a label that says what a run is; one with more was measured
+MOST_VALUES = 12  # of a label that is varied; a label with more values is a measured one
 TRAINED = """A line for each finished run, or where runs are many for the mean of their seeds. Loss, learning rate and
 speed are means of neighbouring steps. Losses differ in kind from model to model, and in the single-object phase, if
 there is one, the loss is that of lone animals and falls lower. Validation: accuracy on at most 200 swaps, always the
@@ -67,45 +67,45 @@ def write_report(study: AnyStudy, records: Records) -> Path:
     `records` has all arms of the study; an arm with a split file must have its `file`.
     """
     out, results = records.out, [result for _, result in records.results]
-    parts = checked(named(study, part) for part in study.page(records)) if results else []
+    parts = check_page_parts(with_test_names(study, part) for part in study.page(records)) if results else []
     answer, rest = answer_first(parts)
     training = [] if any(isinstance(part, Curves) for part in parts) else curves_of(records)
     every = [*answer, *rest, *training]
     drop_former(every, out)
-    shown = {id(part): written(part, out) for part in every}
+    shown = {id(part): write_page_part(part, out) for part in every}
     finish_tables(out, shown.values())
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title=study.title,
         answer=[shown[id(part)] for part in answer],
-        cases=scored(records),
+        cases=cases_with_scores(records),
         rest=[shown[id(part)] for part in rest],
         training=[shown[id(part)] for part in training],
-        **state_of(study, records),
-        **models_of(records, results),
-        **tests_explained(study, records),
-        sheets=samples_of(records),
-        untuned=untuned(study) if isinstance(study, SplitStudy) else [],
-        config=splits_of(records) | reported(study) | varied(records),
+        **run_states(study, records),
+        **describe_models(records, results),
+        **explain_tests(study, records),
+        sheets=sample_sheets(records),
+        untuned=untuned_models(study) if isinstance(study, SplitStudy) else [],
+        config=shared_split_values(records) | reported_options(study) | varied_fields(records),
         remarks=study.notes(),
         notes=where_it_ran(out, results),
         terms=TERMS,
-        smoke=smoke_words(steps_of(records), records_in(results)),
+        smoke=smoke_warning(steps_of_runs(records), records_in(results)),
     )
 
 
-def named(study: AnyStudy, part: Part) -> Part:
-    """Give a part the study's names of tests; those of hold-out tests include their rules."""
-    if not isinstance(part, Shown):
+def with_test_names(study: AnyStudy, part: Part) -> Part:
+    """Add the study's names of tests to a part; names of hold-out tests include their rules."""
+    if not isinstance(part, RecordsPart):
         return part
     labels = {test: study.label(test) for test in part.records.tests if study.label(test) != test}
     return replace(part, words={"subset": labels, **part.words}) if labels else part
 
 
 def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
-    """Split a page into its answer and the rest. The answer is taken from the parts before the first heading: all
-    sentences, the first figure and the first pictures."""
+    """Split the parts of a page into the answer and the rest. The answer is all sentences, the first figure and the
+    first pictures before the first heading."""
     end = next((k for k, part in enumerate(parts) if isinstance(part, Heading)), len(parts))
     sentences = [part for part in parts[:end] if isinstance(part, Sentence)]
     figures = [part for part in parts[:end] if isinstance(part, Figured | OwnFigure)]
@@ -136,8 +136,8 @@ def finish_tables(out: Path, shown: Iterable[dict[str, Any]]) -> None:
         write_text(out / "results.tex", its["latex"])
 
 
-def state_of(study: AnyStudy, records: Records) -> dict[str, Any]:
-    """How many runs are finished, which diverged, and what intervals mean."""
+def run_states(study: AnyStudy, records: Records) -> dict[str, Any]:
+    """Describe how many runs are finished, which diverged, and what intervals mean."""
     trained = [arm for arm in records.arms if arm.trains] if on_splits(records) else []
     return {
         "called": study.called,
@@ -146,7 +146,7 @@ def state_of(study: AnyStudy, records: Records) -> dict[str, Any]:
         "diverged": {
             arm.name: reason_in(records.folder(arm), DIVERGED) for arm in records.arms if records.diverged(arm)
         },
-        "meaning": meaning_of(trained, records) if trained else "",
+        "meaning": intervals_meaning(trained, records) if trained else "",
     }
 
 
@@ -156,8 +156,8 @@ def on_splits(records: Records) -> bool:
     return not kinds or bool(kinds & KINDS.keys())
 
 
-def meaning_of(trained: Sequence[Arm], records: Records) -> str:
-    """Say what intervals of these runs mean: whether seeds share their splits, and few test pairs."""
+def intervals_meaning(trained: Sequence[Arm], records: Records) -> str:
+    """Explain the intervals of these runs, which depend on whether seeds share splits and few test pairs."""
     seeds: dict[Any, set[int]] = {}
     for arm in trained:
         seeds.setdefault(getattr(arm.cell, "data", arm.id), set()).add(arm.cell.seed)
@@ -166,19 +166,19 @@ def meaning_of(trained: Sequence[Arm], records: Records) -> str:
         runs = [name for name in points.columns if name not in OF_RECORDS | {"seed"}]
         tested = points[[*runs, "subset", "seed", "animals"]].drop_duplicates()
         of_tests = tested.groupby([*runs, "subset"], sort=False, dropna=False)["animals"]
-        few = any(fixed(np.ones((len(pairs), 1)), pairs.tolist())[0] for _, pairs in of_tests)
-    return meaning(len(set.union(*seeds.values())), all(len(its) > 1 for its in seeds.values()), few)
+        few = any(is_for_own_pairs(np.ones((len(pairs), 1)), pairs.tolist())[0] for _, pairs in of_tests)
+    return explain_intervals(len(set.union(*seeds.values())), all(len(its) > 1 for its in seeds.values()), few)
 
 
-def models_of(records: Records, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def describe_models(records: Records, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Describe the models and their runs."""
     models = list(dict.fromkeys(arm.cell.model for arm in records.arms if arm.trains and is_scorer(arm.cell.model)))
     trained = [result for result in results if "loss_negatives" in result]
-    return {"about": models_explained(models), "models": to_rows(model_table(models, trained))}
+    return {"about": explain_models(models), "models": to_rows(model_table(models, trained))}
 
 
 def is_scorer(model: str) -> bool:
-    """Whether a model is one of our scorers or a class of the user's, not a file or a run."""
+    """Whether a model is one of our scorers or a user's class, not a file or a run."""
     try:
         spec_of(model)
     except UserError:
@@ -186,51 +186,51 @@ def is_scorer(model: str) -> bool:
     return True
 
 
-def tests_explained(study: AnyStudy, records: Records) -> dict[str, Any]:
+def explain_tests(study: AnyStudy, records: Records) -> dict[str, Any]:
     """Explain the subsets and tasks that the runs have."""
-    tests = tests_of(records) if on_splits(records) else []
+    tests = tests_in_order(records) if on_splits(records) else []
     swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
-    subsets = subsets_explained([subset for subset, _ in tests])
+    subsets = explain_subsets([subset for subset, _ in tests])
     return {
-        "subsets": {name.replace("_", " "): text for name, text in subsets.items()},  # as tables call them
-        "tasks": explained([task for _, task in tests], swap),
+        "subsets": {name.replace("_", " "): text for name, text in subsets.items()},  # as in tables
+        "tasks": explain_tasks([task for _, task in tests], swap),
     }
 
 
-def samples_of(records: Records) -> dict[str, str]:
-    """Sample images of the first split, by subset."""
+def sample_sheets(records: Records) -> dict[str, str]:
+    """Write sample images of the first split; returns them by subset."""
     files = [arm.file for arm in records.arms if arm.file and isinstance(arm.cell.data, SplitData | SplitFile)]
     return write_samples(records.out, files[0], records.tests) if files else {}
 
 
-def reported(study: AnyStudy) -> dict[str, str]:
-    """Return the configuration for the page. With tuned recipes it lacks the options that they replace: the study's
-    notes list these recipes."""
+def reported_options(study: AnyStudy) -> dict[str, str]:
+    """Return the configuration for the page, without the options that tuned recipes replace; the study's notes list
+    these recipes."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
-    return {name: text for name, text in flat(asdict(study.recorded())).items() if name not in replaced}
+    return {name: text for name, text in flatten(asdict(study.recorded())).items() if name not in replaced}
 
 
-def splits_of(records: Records) -> dict[str, str]:
-    """Return the kind of all splits and the values that all their recipes share: `FRACTIONS`, and fields that aren't
-    at their defaults. Return nothing if kinds differ. The study's options override these."""
+def shared_split_values(records: Records) -> dict[str, str]:
+    """Return the kind of all splits and the values that all their recipes share: `FRACTIONS`, and fields that differ
+    from their defaults. Empty if kinds differ. The study's options override these."""
     recipes = list(dict.fromkeys(arm.cell.data.recipe for arm in records.arms if is_on(arm, SplitData)))
     if len({recipe.kind for recipe in recipes}) != 1:
         return {}
-    texts, plain = [flat(asdict(recipe)) for recipe in recipes], flat(asdict(type(recipes[0])()))
+    texts, plain = [flatten(asdict(recipe)) for recipe in recipes], flatten(asdict(type(recipes[0])()))
     shared = {name: text for name, text in texts[0].items() if all(other[name] == text for other in texts)}
-    told = {name: text for name, text in shared.items() if text != plain[name] or name in FRACTIONS}
-    return {"kind of split": recipes[0].kind, **told}
+    listed = {name: text for name, text in shared.items() if text != plain[name] or name in FRACTIONS}
+    return {"kind of split": recipes[0].kind, **listed}
 
 
-def varied(records: Records) -> dict[str, str]:
+def varied_fields(records: Records) -> dict[str, str]:
     """Return the fields of the training recipe in which runs of one model differ, with their values."""
-    recipes: dict[str, dict[Recipe, None]] = {}  # each once: there may be thousands of arms
+    recipes: dict[str, dict[Recipe, None]] = {}  # each once, as there may be thousands of arms
     for arm in records.arms:
         if is_on(arm, object):
             recipes.setdefault(arm.cell.model, {})[arm.cell.recipe] = None
     values: dict[str, dict[str, None]] = {}
     for of_model in recipes.values():
-        texts = [flat(asdict(recipe)) for recipe in of_model]
+        texts = [flatten(asdict(recipe)) for recipe in of_model]
         for name in texts[0]:
             if len(found := dict.fromkeys(text[name] for text in texts)) > 1:
                 values.setdefault(name, {}).update(found)
@@ -242,7 +242,7 @@ def is_on(arm: Arm, kind: type) -> bool:
     return isinstance(arm.cell, Cell) and isinstance(arm.cell.data, kind)
 
 
-def steps_of(records: Records) -> list[int]:
+def steps_of_runs(records: Records) -> list[int]:
     """List the numbers of steps of all training runs, and of the runs that trained the scored models."""
     cells = [arm.cell for arm in records.arms]
     trained = [cell.recipe.steps for cell in cells if hasattr(cell, "recipe")]
@@ -260,7 +260,7 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
     for model in models:
         of_model = [result for result in results if result["model"] == model]
         if of_model:
-            sizes = (values(of_model, name) for name in ("parameters", "images_seen"))
+            sizes = (range_text(of_model, name) for name in ("parameters", "images_seen"))
             negatives = negatives_seen(of_model)
             if "graphs" not in negatives and spec_of(model).local_loss:
                 negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
@@ -269,7 +269,7 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
     return pd.DataFrame(rows, columns=columns)
 
 
-def values(of_model: Sequence[dict[str, Any]], name: str) -> str:
+def range_text(of_model: Sequence[dict[str, Any]], name: str) -> str:
     """Write a number of a model's cells; if they differ, the least and the most: "100 to 200"."""
     least, most = (choose(result[name] for result in of_model) for choose in (min, max))
     return f"{least}" if least == most else f"{least} to {most}"

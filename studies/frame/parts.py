@@ -5,7 +5,7 @@ A part gets the records that it shows, already narrowed, and the names of the la
 and so on. It doesn't know the study. A study that needs more than a part's options allow makes its own `OwnFigure` or
 `Rows`.
 
-Texts outside tables may have `embedding` in backticks. Files of tables are NAME.csv, with each number in a cell of its
+Texts outside tables may have `code` in backticks. Files of tables are NAME.csv, with each number in a cell of its
 own, and NAME.tex in the study's folder, those of figures figures/NAME.png, .svg and .csv."""
 
 import re
@@ -53,7 +53,7 @@ class Heading(Part):
 
 @dataclass(frozen=True)
 class Facts(Part):
-    """Names and what they mean."""
+    """Names with their meanings."""
 
     facts: Mapping[str, str]
 
@@ -67,12 +67,12 @@ class Named(Part):
     says: str = field(default="", kw_only=True)
     """The sentence above the part that says what it shows."""
     folded: str = field(default="", kw_only=True)
-    """A line behind which the part is hidden until the reader opens it; empty: the part is open."""
+    """A line behind which the part is hidden until the reader opens it; empty: not hidden."""
 
 
 @dataclass(frozen=True)
 class Rows(Named):
-    """A table whose texts the study gives."""
+    """A table of given texts."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -82,7 +82,7 @@ class Rows(Named):
 
 @dataclass(frozen=True)
 class OwnFigure(Named, ABC):
-    """A figure that a study draws itself. A study's file imports matplotlib only in `figure`: `--help` needs none."""
+    """A figure that a study draws itself. Import matplotlib only in `figure`, so that `--help` doesn't load it."""
 
     @abstractmethod
     def figure(self) -> "Figure | None":
@@ -94,7 +94,7 @@ class OwnFigure(Named, ABC):
 
 
 @dataclass(frozen=True)
-class Shown(Named):
+class RecordsPart(Named):
     """A part that shows records, arranged by their labels."""
 
     records: "Records"
@@ -103,7 +103,7 @@ class Shown(Named):
 
 
 @dataclass(frozen=True)
-class Table(Shown):
+class Table(RecordsPart):
     """A table of accuracies: a row for each combination of the labels `rows`, a column for each of `columns`. With
     three models or more the best comes first.
 
@@ -114,16 +114,16 @@ class Table(Shown):
     rows: Sequence[str]
     columns: Sequence[str] = ("subset",)
     against: Mapping[str, Any] | None = None
-    """If given, such as {"model": "clip"}, the table shows percentage points above the row that is the same but for
-    these labels, on the same records."""
+    """If given, such as {"model": "clip"}, numbers are differences from the row with these labels, which is the same
+    otherwise, on the same records."""
     intervals: bool = field(default=False, kw_only=True)
-    """Whether numbers have their interval, in place of the deviation of seeds."""
+    """Whether numbers have intervals in place of deviations over seeds."""
     beside: Mapping[str, Mapping[tuple[Any, ...], str]] = field(default_factory=dict, kw_only=True)
     """Further columns: by header, a text for the labels of each row."""
 
 
 @dataclass(frozen=True)
-class Figured(Shown):
+class Figured(RecordsPart):
     """A figure with a panel for each combination of the labels `panels`."""
 
     panels: Sequence[str] = field(default=("subset",), kw_only=True)
@@ -138,10 +138,10 @@ class Lines(Figured):
     x: str
     colour: str = field(default="model", kw_only=True)
     stroke: str = field(default="", kw_only=True)
-    """A label whose values are told apart by dashes."""
+    """A label whose values have different dashes."""
     at: str = field(default="", kw_only=True)
-    """A measured column, such as the cost. If given, each point stands at the mean of this column over its runs, not at
-    its value of `x`."""
+    """A measured column, such as the cost. If given, the position of a point is the mean of this column over its runs,
+    not its value of `x`."""
     log: bool = field(default=False, kw_only=True)
     along: str = field(default="", kw_only=True)
     """The name of the axis of `x`, if it isn't the label's."""
@@ -218,11 +218,10 @@ class Pictures(Named):
 
 
 @dataclass(frozen=True)
-class Cases(Shown):
-    """Where a model errs: accuracy by what images show, and the records of which it was surest, both wrong and right.
+class Cases(RecordsPart):
+    """Where a model errs: accuracy by properties of images, and the records with the widest margins, wrong and right.
 
-    Shows only arms with the file of their split. Writes errors.csv; `rows` are the labels that say where in the study a
-    row belongs.
+    Uses only arms whose split file is known. Writes errors.csv; `rows` are the labels of its rows.
     """
 
     rows: Sequence[str] = ("model",)
@@ -242,13 +241,13 @@ class Curves(Named):
 
 
 NAME = re.compile(r"[\w.-]+")
-TABLES, FIGURES = Rows | Table, Figured | OwnFigure  # whose files lie in different folders
-TAKEN = frozenset({"results", "errors"})  # files that are written otherwise
+TABLES, FIGURES = Rows | Table, Figured | OwnFigure  # their files are in different folders
+TAKEN = frozenset({"results", "errors"})  # names of other files of a study
 
 
-def checked(parts: Iterable[Part]) -> list[Part]:
-    """Return the parts of a page. Raises if a part's name can't be that of files, or if two parts would write the same
-    files. A figure and a table may share a name."""
+def check_page_parts(parts: Iterable[Part]) -> list[Part]:
+    """Return the parts of a page as a list. Raises if a part's name can't be a file name, or if two parts would write
+    the same files. A figure and a table may share a name."""
     found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
     for part in found:
         if isinstance(part, Named):
@@ -268,7 +267,7 @@ SIDES = ("rows", "columns", "panels", "points", "x", "y", "colour", "stroke", "a
 """Fields of parts that name labels, one or several."""
 
 
-def labels_of(part: Shown) -> list[str]:
+def part_labels(part: RecordsPart) -> list[str]:
     """List all labels that a part names."""
     named = (getattr(part, side, ()) for side in SIDES)
     return [label for one in named for label in ((one,) if isinstance(one, str) else one) if label]

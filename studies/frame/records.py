@@ -15,7 +15,7 @@ from menagerie.studies.frame.arm import Arm, Known, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
-from menagerie.studies.runs.results import CELLS, left_out, read_result, read_results
+from menagerie.studies.runs.results import CELLS, read_result, read_results, why_left_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.measure import Measure
 
 TESTS = ("subset", "task")
-PAIRS = "test"  # narrows to pairs of both
+PAIRS = "test"  # narrows to pairs of subset and task
 
 
 @dataclass(frozen=True)
@@ -43,37 +43,37 @@ class Records(Known):
     four_way_part: str = ""
     """The part of four-way items, text, image or group, that the records of `four_way_items` are valued by."""
     snapshot: dict[Path, dict[str, Any] | None] = field(default_factory=dict, compare=False, repr=False)
-    """The results that `results` read, None for those not there yet. Narrowed records share them: runs may end while a
-    page is made, and it shows one moment."""
+    """The results that `results` has read; None for those that don't exist yet. Narrowed records share it, so that a
+    page shows one moment even if runs end while it is made."""
 
     @property
     def owner(self) -> str:
-        """The name of this folder as the owner of the trials that it asks searches for, the same on every machine."""
+        """The name under which this folder owns trials of searches, the same on every machine."""
         return id_of(self.out)
 
     def storage(self, given: str) -> str:
-        """Return where the trials of searches are kept: in `given` or, if that is empty, in the study's folder."""
+        """Return where trials of searches are stored: `given` or, if that is empty, a file in the study's folder."""
         return given or str(self.out / "journal.log")
 
     def folder(self, arm: Arm) -> Path:
         return self.out / getattr(arm.cell, "below", "cells") / arm.id
 
     def diverged(self, arm: Arm) -> bool:
-        """Whether an arm's loss, weights or scores weren't finite, so that it has no result and never will."""
+        """Whether an arm diverged: its loss, weights or scores weren't finite, so it never gets a result."""
         return (self.folder(arm) / DIVERGED).exists()
 
     def left_out(self, arm: Arm) -> str:
         """Return why an arm was left out; empty if the arm has a result or hasn't ended."""
-        return left_out(self.folder(arm))
+        return why_left_out(self.folder(arm))
 
     def over(self, arm: Arm) -> bool:
         """Whether an arm has ended, with a result or without."""
         return self.result(arm) is not None or self.diverged(arm) or bool(self.left_out(arm))
 
     def result(self, arm: Arm) -> dict[str, Any] | None:
-        """Return an arm's result, as `results` read it if they did; None if there is none yet."""
+        """Return an arm's result, from `snapshot` if it is there; None if there is none yet."""
         folder = self.folder(arm)
-        return self.snapshot[folder] if folder in self.snapshot else result_of(folder)
+        return self.snapshot[folder] if folder in self.snapshot else cell_result(folder)
 
     def others(self, arms: Container[str]) -> list[str]:
         """List the ids of finished training runs in this folder that aren't in `arms`."""
@@ -116,35 +116,35 @@ class Records(Known):
         return tuple(dict.fromkeys(test for arm in self.arms for test in arm.cell.tests))
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
-        """Narrow the records to these values of labels, of `subset` and of `task`; a tuple allows several values, or is
-        one, where a label's values are tuples.
+        """Narrow the records to these values of labels, of `subset` and of `task`. A tuple allows several values, or is
+        one value of a label whose values are tuples.
 
         `test` takes a tuple of (subset, task) pairs. `keep` chooses among arms. Raises `UserError` for a label that no
         arm has.
         """
         several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
         tests = {name: tuple(values) for name, values in several.items() if name in (*TESTS, PAIRS)}
-        labels = {name: columns_of(wanted[name]) for name in several if name not in tests}
-        if self.arms and (odd := sorted(lacking(labels, self.arms))):
+        labels = {name: wanted_values(wanted[name]) for name in several if name not in tests}
+        if self.arms and (odd := sorted(missing_labels(labels, self.arms))):
             raise unknown_label(odd[0], self.arms)
         arms = (a for a in self.arms if all(a.place.get(n) in v for n, v in labels.items()) and (not keep or keep(a)))
         return replace(self, arms=tuple(arms), chosen=(*self.chosen, *tests.items()))
 
     def regrouped(self, groups: Iterable[str], group: Callable[[Arm], Mapping[str, str]]) -> "Records":
-        """Return the records sorted into the tests `groups` in place of their own: `group` gives the test of each scene
-        of an arm, by the scene's key.
+        """Return the records sorted into other tests, `groups`: `group` maps an arm to the test of each scene, by the
+        scene's key.
 
-        Scenes without a test there are left out, and so is what has no records, such as four-way items. Narrow to
+        Left out are scenes without such a test, and results without records, such as four-way scores. Narrow to
         subsets before calling this."""
         return replace(self, groups=tuple(groups), group=group)
 
     def four_way_items(self, part: str) -> "Records":
-        """Return the swaps that have a counterfactual image, each with the value of its four-way item: 1 if its "text",
-        "image" or "group" is right, else 0. Only `points` and `estimates` change."""
+        """Return the swaps that have a counterfactual image, each with the value of its four-way item: 1 if it is right
+        by the "text", "image" or "group" score, else 0. Only `points` and `estimates` change."""
         return replace(self.where(task="swap"), four_way_part=part)
 
     def labelled(self, more: Callable[[Arm, "Records"], Mapping[str, Any]]) -> "Records":
-        """These records, with further labels of each finished arm."""
+        """Return these records with further labels of each finished arm."""
         finished = {arm.id for arm, _ in self.results}
         arms = (a._replace(labels={**a.labels, **more(a, self)}) if a.id in finished else a for a in self.arms)
         return replace(self, arms=tuple(arms))
@@ -186,9 +186,9 @@ class Records(Known):
         """
         import pandas as pd
 
-        from menagerie.studies.frame.measure import measured
+        from menagerie.studies.frame.measure import read_measured
 
-        found = [(arm, row) for arm, _ in self.results for row in measured(self.folder(arm), measure, at) or ()]
+        found = [(arm, row) for arm, _ in self.results for row in read_measured(self.folder(arm), measure, at) or ()]
         if twice := {name for arm, row in found for name in row.keys() & arm.place.keys()}:
             kind = type(measure).__name__
             raise UserError(f"the measure {kind} has a column {min(twice)!r}, which is a label of runs; rename it")
@@ -234,7 +234,7 @@ class Records(Known):
 
         by = (by,) if isinstance(by, str) else by
         against = against and {name: as_column(value) for name, value in against.items()}
-        if self.arms and (odd := sorted(lacking({*by} - {*TESTS}, self.arms))):
+        if self.arms and (odd := sorted(missing_labels({*by} - {*TESTS}, self.arms))):
             raise unknown_label(odd[0], self.arms)
         if odd := [name for name in against or () if name not in by]:
             line = f"against={dict(against or {})}: {odd[0]} must be among `by`, got {tuple(by)}"
@@ -247,7 +247,7 @@ class Records(Known):
 
 
 class StoredCell(NamedTuple):
-    """A finished run that is read back from a folder."""
+    """A finished run, read from a folder."""
 
     id: str
     model: str
@@ -271,7 +271,7 @@ def read(folder: Path | str) -> Records:
 
 
 def stored_arm(result: Mapping[str, Any]) -> Arm:
-    """Make an arm of a line of `cells.jsonl`. A line from before there were labels has axes in their place."""
+    """Make an arm from a line of `cells.jsonl`."""
     labels = result.get("labels")
     if labels is None:
         labels = {name: result[name] for name in dict.fromkeys((*FRACTIONS, *result.get("axes", ()))) if name in result}
@@ -279,7 +279,7 @@ def stored_arm(result: Mapping[str, Any]) -> Arm:
     return Arm(StoredCell(result["id"], result["model"], result["seed"], tests), labels)
 
 
-def result_of(folder: Path) -> dict[str, Any] | None:
+def cell_result(folder: Path) -> dict[str, Any] | None:
     """Return the result in a cell's folder, read once; None if the cell isn't finished."""
     try:
         stamp = (folder / RESULT).stat().st_mtime_ns
@@ -288,27 +288,27 @@ def result_of(folder: Path) -> dict[str, Any] | None:
     return result_at(folder, stamp)
 
 
-@cache  # what is finished doesn't change, and weights are long
+@cache  # finished runs don't change, and hashing weights takes long
 def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
-    """A checkpoint as the start of another run."""
+    """Return a checkpoint as the start of another run."""
     from menagerie.models.library.sources import Checkpoint
 
     return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)
 
 
-def columns_of(wanted: Any) -> set[Any]:
-    """The values of a column that `where` is asked for: one, or any of several; a tuple may be either."""
+def wanted_values(wanted: Any) -> set[Any]:
+    """Return the values that `where` accepts for a label: the given one, or any of several; a tuple may be either."""
     several = set(map(as_column, wanted)) if isinstance(wanted, tuple | list | set) else set()
     return several if isinstance(wanted, set) else {as_column(wanted), *several}
 
 
-def lacking(labels: Iterable[str], arms: Iterable[Arm]) -> set[str]:
-    """The labels that no arm has."""
+def missing_labels(labels: Iterable[str], arms: Iterable[Arm]) -> set[str]:
+    """Return those of `labels` that no arm has."""
     return {*labels} - {name for arm in arms for name in arm.place}
 
 
 def unknown_label(name: str, arms: Iterable[Arm]) -> UserError:
-    """The error for a label that no arm has."""
+    """Return the error for a label that no arm has."""
     known = sorted({name for arm in arms for name in arm.place})
     line = f"no run has a label {name!r}; labels are {', '.join(known)}, subset and task"
     return UserError(line, "label")
@@ -330,7 +330,7 @@ def write_cells(records: Records) -> None:
     write_records(records.out / CELLS, [result | {"labels": arm.labels} for arm, result in records.results])
 
 
-def write_tables(records: Records) -> None:
+def write_cells_and_results(records: Records) -> None:
     """Write `cells.jsonl` and `results.csv`."""
     write_cells(records)
     labels = list(dict.fromkeys(name for arm in records.arms for name in arm.place))

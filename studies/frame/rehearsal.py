@@ -1,7 +1,7 @@
-"""Makes the page of a user's study from invented results, so that a mistake in it is found before anything is made.
+"""Makes the page of a user's study from invented results before anything is trained, to find mistakes in it.
 
-Studies that ship have tests of their own. An error that depends on results, such as an empty choice or a missing file,
-doesn't count as a mistake.
+Shipped studies have tests instead. An error that depends on results, such as an empty choice or a missing file, isn't a
+mistake.
 """
 
 import csv
@@ -16,8 +16,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.generators.captions.hard_negatives.tasks import TASKS
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.parts import Part, Shown, checked, labels_of
-from menagerie.studies.frame.records import SCORES, Records, columns_of, lacking, unknown_label
+from menagerie.studies.frame.parts import Part, RecordsPart, check_page_parts, part_labels
+from menagerie.studies.frame.records import SCORES, Records, missing_labels, unknown_label, wanted_values
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
@@ -25,16 +25,18 @@ from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 
 OURS = Path(__file__).resolve().parents[1]
-MOST = 300  # runs; with more, making up results takes longer than a mistake costs
-PAIRS = 6  # of animals in each test: enough for intervals
+MOST = 300  # runs; with more, inventing results takes too long
+PAIRS = 6  # animal pairs of each test: enough for intervals
 MARGINS = (0.5, 0.5, 0.5, 0.0, -0.5, 0.5)  # between the scores of a true and a false caption, by pair
 LEVEL = {"accuracy": 0.75, "official": 4 / PAIRS, "tie_rate": 1 / PAIRS, "n": PAIRS}
 
 
 def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
-    """Make a user's page once from invented results of all arms, and raise for names or labels in it that don't exist.
-    Do nothing for studies that ship, for more than `MOST` arms, if some arms aren't training runs, and for studies that
-    `prepare` what their plan needs: the arms known before aren't those of the page."""
+    """Make a user's page once from invented results of all arms; raise for names or labels in it that don't exist.
+
+    Does nothing for shipped studies, for more than `MOST` arms, for arms that aren't training runs, and for studies
+    with a `prepare`, whose arms aren't known yet.
+    """
     file = getattr(getattr(type(study).page, "__code__", None), "co_filename", "")
     ships = not file or Path(file).resolve().is_relative_to(OURS)
     prepares = type(study).prepare is not AnyStudy.prepare
@@ -45,43 +47,43 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
         try:
             for arm in arms:
                 write_invented(out, arm)
-            records = Rehearsed(arms, out, values=values_of(arms), file=file).labelled(study.measures)
+            records = Rehearsed(arms, out, values=planned_values(arms), file=file).labelled(study.measures)
         except Exception:  # costs of real runs may need what isn't here
             return
         try:
-            parts = checked(study.page(records))
+            parts = check_page_parts(study.page(records))
             if type(study).measures is AnyStudy.measures:  # else a label may be of what isn't here
                 check_labels(parts)
         except Exception as error:
             if is_mistake(error, type(study).measurements is not AnyStudy.measurements):
-                raise described(error, file) from error
+                raise page_error(error, file) from error
 
 
 @dataclass(frozen=True)
 class Rehearsed(Records):
-    """Invented records. They say of a value that no run has that there is none, as real ones give nothing then. To
-    compare with such a value is refused."""
+    """Invented records. They print a warning for a value that no run has, for which real records would be empty, and
+    refuse to compare with such a value."""
 
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict, kw_only=True)
     """The values of the labels that the plan gives runs."""
     file: str = field(default="", kw_only=True)
     """The user's file."""
-    told: set[str] = field(default_factory=set, kw_only=True)
-    """What was said so far."""
+    printed: set[str] = field(default_factory=set, kw_only=True)
+    """The warnings so far."""
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Rehearsed":
         for name, value in wanted.items():
             if value != () and (text := self.unknown(name, value)):  # a list of options may be empty
-                self.tell(text)
+                self.warn(text)
         return cast(Rehearsed, super().where(keep, **wanted))
 
-    def tell(self, text: str) -> None:
-        """Print a text once, with the line of the user's file that asks now."""
+    def warn(self, text: str) -> None:
+        """Print a warning once, with the line of the user's file from which this call comes."""
         lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == self.file]
         place = f"{Path(self.file).name}, line {lines[-1]}: " if lines else ""
-        if (line := f"{place}{text}; nothing is shown of it") not in self.told:
+        if (line := f"{place}{text}; the page shows nothing of it") not in self.printed:
             print(line, flush=True)
-            self.told.add(line)
+            self.printed.add(line)
 
     def estimates(self, by: Any, against: Mapping[str, Any] | None = None, *statistic: Any, **more: Any) -> Any:
         found = super().estimates(by, against, *statistic, **more)
@@ -91,14 +93,14 @@ class Rehearsed(Records):
         return found
 
     def unknown(self, name: str, value: Any) -> str:
-        """Say which values there are, if no run has this one; else empty."""
-        if name not in self.values or not columns_of(value).isdisjoint(known := self.values[name]):
+        """Write which values there are if no run has this one; else return an empty text."""
+        if name not in self.values or not wanted_values(value).isdisjoint(known := self.values[name]):
             return ""
         return f"no run has {name} {value!r}; there are {', '.join(map(repr, known))}"
 
 
-def values_of(arms: Iterable[Arm]) -> dict[str, list[Any]]:
-    """The values of each label as records have them; those of model and seed aren't the plan's."""
+def planned_values(arms: Iterable[Arm]) -> dict[str, list[Any]]:
+    """Return the values of each label of the plan (all but model and seed), as in records."""
     values: dict[str, dict[Any, None]] = {}
     for arm in arms:
         for name in arm.labels:
@@ -140,12 +142,12 @@ def invented_rows(tests: Iterable[str]) -> Iterator[dict[str, Any]]:
 def check_labels(parts: Iterable[Part]) -> None:
     """Raise for a label in a part that no run has."""
     for part in parts:
-        arms = part.records.arms if isinstance(part, Shown) else ()
-        if arms and (odd := sorted(lacking(labels_of(part), arms) - {*SCORES})):
+        arms = part.records.arms if isinstance(part, RecordsPart) else ()
+        if arms and (odd := sorted(missing_labels(part_labels(part), arms) - {*SCORES})):
             raise unknown_label(odd[0], arms).at(f"the part {part.name!r} of the page")
         if arms and (against := getattr(part, "against", None)):
             try:
-                part.records.estimates(labels_of(part), against)
+                part.records.estimates(part_labels(part), against)
             except UserError as error:
                 raise error.at(f"the part {part.name!r} of the page") from error
 
@@ -165,7 +167,7 @@ def is_mistake(error: Exception, measured: bool) -> bool:
     return isinstance(error, NameError) and not isinstance(error, UnboundLocalError)
 
 
-def described(error: Exception, file: str) -> UserError:
+def page_error(error: Exception, file: str) -> UserError:
     """Return the error as a `UserError` that names the line of the page from which it comes."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "

@@ -1,4 +1,4 @@
-"""How the report of a study grows with its runs, for `studies/throughput.py growth --parts report`."""
+"""Measures how the time for a study's report grows with its runs (`studies/throughput.py growth --parts report`)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from menagerie.studies.frame.run import Running
 
 
 def report_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """Time what a grid does after each run: look for the next run, and write tables and page. The finished runs are
+    """Time what a grid does after each run: look for the next run, write tables and page. The finished runs are
     invented."""
     places = amount // RUNS_OF_A_PLACE
     pairs = tuple(np.linspace(0.05, 1, places).round(4).tolist())

@@ -1,4 +1,4 @@
-"""The loop of all studies: plan, render, train what isn't finished, publish, and again. Also one training run from
+"""The loop of all studies: plan, render, train unfinished runs, publish, and again. Also `train`, one run from
 Python."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Watched(Records):
-    """What is known to a plan, which notes the arms whose result it asks for before there is one."""
+    """The records that a plan reads; they note the arms whose missing results it requested."""
 
-    asked: list[str] = field(default_factory=list, compare=False, repr=False)
+    requested: list[str] = field(default_factory=list, compare=False, repr=False)
 
     def result(self, arm: Arm) -> dict[str, Any] | None:
         if (found := super().result(arm)) is None and not (self.diverged(arm) or self.left_out(arm)):
-            self.asked.append(arm.id)
+            self.requested.append(arm.id)
         return found
 
 
 @dataclass
 class Running:
-    """A study that runs in its folder."""
+    """A running study and its folder."""
 
     study: AnyStudy
     out: Path
@@ -52,29 +52,29 @@ class Running:
     planned: list[Arm] | None = None
     """The arms of the last plan."""
     ended: set[str] = field(default_factory=set)
-    """Those of all plans that had ended before the last one."""
+    """The arms that had ended before the last plan."""
     stale: bool = False
     """Whether the page lacks a run that has ended since it was written."""
     grows: bool = False
     """Whether the last plan depends on arms that haven't ended, so that more may follow."""
 
     def arms(self) -> tuple[Arm, ...]:
-        """Return the arms that the plan gives for the results so far, with the files of their splits as far as these
-        are made. The plan, which may take long, is asked once, and again when one of its arms has ended."""
+        """Return the arms of the plan for the results so far, with the split files that are made already. The plan,
+        which may take long, is called again only when one of its arms has ended."""
         ended = {arm.id for arm in self.planned or () if Records((), self.out).over(arm)}
         if self.planned is None or ended - self.ended:
             known = Watched((), self.out)
             self.planned, self.ended = list(self.study.plan(known)), self.ended | ended
-            self.grows = bool(known.asked)
+            self.grows = bool(known.requested)
         return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in self.planned)
 
     def waiting(self) -> list[Arm]:
-        """Return the arms that haven't ended, or that lack a state that is to be kept; each once."""
+        """Return the arms that haven't ended or lack a state of `--keep-states`, each once."""
         records = Records((), self.out)
         return list({a.id: a for a in self.arms() if not records.over(a) or self.lacks_states(a, records)}.values())
 
     def lacks_states(self, arm: Arm, records: Records) -> bool:
-        """Whether a finished run lacks a state that `--keep-states` asks for."""
+        """Whether a finished run lacks a state of `--keep-states`."""
         if not isinstance(arm.cell, Cell) or records.diverged(arm):
             return False
         steps = (step for step in self.study.keep_states if step <= arm.cell.recipe.steps)
@@ -87,7 +87,7 @@ class Running:
         return Job(arm.cell, arm.file or self.files[arm.cell.data], self.out, what, Execution.of(self.study))
 
     def render(self, arms: Iterable[Arm]) -> None:
-        """Render what atlases lack for the arms, and write the split files that are missing."""
+        """Render the missing atlas entries of the arms, and write the missing split files."""
         from menagerie.generators.storage.folder import SplitFolder
         from menagerie.studies.runs.split_file import make_splits
 
@@ -107,7 +107,7 @@ class Running:
         self.files |= {data: made[data.splits[0].recipe, arm.cell.towers.resolution] for data, arm in wanted.items()}
 
     def complete(self) -> tuple[Path, Records]:
-        """Train, measure and publish until nothing waits; returns the path of the page, and the records."""
+        """Train, measure and publish until no arm is left; returns the path of the page, and the records."""
         from menagerie.studies.runs.shared import clear_shared
 
         while True:
@@ -116,14 +116,14 @@ class Running:
                 self.train(waiting)
             self.measure()
             if not any(isinstance(arm.cell, Cell) and arm.cell.recipe.decay for arm in self.arms()):
-                clear_shared(self.out)  # else a longer budget goes on from what is shared
+                clear_shared(self.out)  # with decay, a longer budget would continue from them
             page, records = self.publish(), self.records()
-            self.planned = None  # asked once more: another machine may have given a trial of a search up
+            self.planned = None  # plan once more: another machine may have abandoned a trial of a search
             if not self.waiting():
                 return page, records
 
     def train(self, arms: Sequence[Arm]) -> None:
-        """Run arms, and also the arms that the plan adds whenever one has ended."""
+        """Run arms, and the arms that the plan adds whenever one has ended."""
         from menagerie.studies.runs.dispatch import run_jobs
 
         begun = {arm.id for arm in arms}
@@ -140,7 +140,7 @@ class Running:
         run_jobs(jobs, cluster, self.study.at_once, self.out, follow, grows=self.grows)
 
     def measure(self) -> None:
-        """Take the measures of finished arms that the study wants and that haven't been taken yet."""
+        """Take the study's measures of finished arms, as far as they are missing."""
         records = Records(self.arms(), self.out)
         wanted = [(arm, measures) for arm, _ in records.results if (measures := self.study.measurements(arm))]
         if not wanted:
@@ -154,7 +154,7 @@ class Running:
         run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.published)
 
     def published(self, job: Any) -> None:
-        """Write the tables; write the page too, if writing pages has taken little of the study's time so far."""
+        """Write the tables, and the page too if writing pages has taken a small share of the time so far."""
         if not self.sparing(self.publish):
             self.study.tables(self.records())
             self.stale = True
@@ -170,7 +170,7 @@ class Running:
         records, self.stale = self.records(), False
         self.study.tables(records)
         report = write_report(self.study, records)
-        self.study.export(records)  # which may refuse what came out; the report says why
+        self.study.export(records)  # may raise for the results, after the report has said why
         return report
 
 
@@ -178,25 +178,27 @@ def data_of(arm: Arm) -> Any:
     return getattr(arm.cell, "data", None)
 
 
-def run(study: AnyStudy, out: Path) -> None:
-    """Run a study in its folder until its plan gives no further arms."""
+def run_study(study: AnyStudy, out: Path) -> None:
+    """Run a study in its folder until its plan has no further arms."""
     study = study.prepare(out)
-    check_states(study)  # of some studies the plan is known only now
+    check_states(study)  # some studies have a plan only now
     running = Running(study, out)
     for name, text in study.notes().items():
         print(f"{name}: {text}")
     arms = {arm.id: arm for arm in running.arms()}
-    running.render(arms.values())  # of finished runs too: the page shows their images
+    running.render(arms.values())  # of finished runs too, whose images the page shows
     known = Records((), out)
     finished = sum(map(known.over, arms.values()))
     print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
     bases = {arm.cell.base.id for arm in arms.values() if getattr(arm.cell, "base", None)}
     bases |= {arm.cell.trained_as.id for arm in arms.values() if isinstance(arm.cell, Cell)}
     if others := len(known.others({*arms, *bases})):
-        print(f"{others} finished runs of this folder are not of these options: no table or page has them", flush=True)
+        print(
+            f"{others} finished runs in this folder have other options; tables and the page leave them out", flush=True
+        )
     if lack := [arm for arm in arms.values() if known.over(arm) and running.lacks_states(arm, known)]:
         some = ", ".join(f"cells/{arm.id}" for arm in lack[:3]) + ", …" * (len(lack) > 3)
-        print(f"{len(lack)} finished runs lack states and take steps again, up to the last of these: {some}")
+        print(f"{len(lack)} finished runs lack states of --keep-states and train again up to the last of these: {some}")
     try:
         page, records = running.complete()
     except (KeyboardInterrupt, Stopped, UserError):
@@ -242,12 +244,12 @@ def train(
     options: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Trained:
-    """Train a model on a split, or read it back where `out` has the finished run.
+    """Train a model on a split, or load it if `out` has the finished run.
 
     `model`: a scorer by name, or FILE.py:Class. `split`: a split file (.h5), a recipe by name or as an object, or a
     TOML file. `options`: the model's options (`menagerie scorers`). `settings`: fields of the training recipe
     (`steps=500`), and options of studies (`architecture="nano"`, `resolution=32`, `device="cuda"`, `store="store"`).
-    Runs in this process; interrupted, it goes on from its last state when it is called again.
+    Runs in this process. After an interruption the same call continues from the last state.
 
     Raises `UserError` for input that can't work, for a loss, weights or scores that aren't finite, and under torchrun.
     """
@@ -264,7 +266,7 @@ def train(
         if lines.due():
             print(f"{job.name}: step {step} of {job.steps}, {text}", flush=True)
 
-    study = described(check_scorer(model), split, seed, dict(options or {}), settings)
+    study = one_run_study(check_scorer(model), split, seed, dict(options or {}), settings)
     validate(study)
     running, threads = Running(study.settled(), Path(out)), torch.get_num_threads()
     check_states(running.study)
@@ -284,7 +286,7 @@ def train(
     return Trained(Records((arm,), Path(out)), scorer, job.data_file)
 
 
-def described(
+def one_run_study(
     model: str, split: str | Path | SplitRecipe, seed: int, options: dict[str, Any], settings: dict[str, Any]
 ) -> OneRun:
     known = {item.name for item in fields(OneRun)} - {"models", "seeds", "split", "base", "recipe", "scorers", "out"}

@@ -1,4 +1,4 @@
-"""Times a study's parts on samples that are made and not kept: a training step, scoring, opening data."""
+"""Times parts of a study on samples: a training step, scoring, opening data. Nothing is kept."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -26,10 +26,9 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.runs.cell import Cell
 
 WARM_UP, STEPS = 3, 10
-# A test record of a split is scored on its image and its counterfactual's, with some ten pairs of image and text in
-# all.
+# A record of a test has two images (its own and the counterfactual) and about ten pairs of image and text.
 IMAGES, PAIRS = 2, 10
-RECIPES = 4  # whose tests are counted: counting all takes long where a study draws hundreds
+RECIPES = 4  # recipes whose tests are counted, as a study may have hundreds
 SCENE_SECONDS = 0.0002  # to open a scene of a split; measured once
 
 
@@ -40,19 +39,19 @@ class Tests(NamedTuple):
     pairs: float
     """Pairs of an image and a text."""
     validation: float
-    """Records of validation, of whose swaps a sample is scored during training."""
+    """Records of validation; a sample of their swaps is scored during training."""
     opening: float
     """Seconds to open training data and tests."""
 
 
 class Sample(NamedTuple):
-    """Training data, of a recipe with images of noise, and the size of tests."""
+    """Training data, with images of noise if they are of a recipe, and the sizes of tests."""
 
     data: Captioned
     tests: Tests
 
 
-def sample_of(arms: Sequence[Arm]) -> Sample:
+def take_sample(arms: Sequence[Arm]) -> Sample:
     """Open the file of the first arm. If it has none, make a sample of its recipe's captions, and average the tests of
     some of the arms' recipes."""
     first = arms[0]
@@ -76,14 +75,14 @@ def sample_of(arms: Sequence[Arm]) -> Sample:
 
 
 def count_tests(recipe: SplitRecipe) -> Tests:
-    """Count what is scored in the tests of a recipe."""
+    """Estimate the sizes of a recipe's tests."""
     subsets = {name: len(scenes) for name, scenes in recipe.subsets().items()}
     records = sum(subsets.values()) - subsets["train"]
     return Tests(IMAGES * records, PAIRS * records, subsets.get("validation", 0), SCENE_SECONDS * sum(subsets.values()))
 
 
 class Noise(Captioned):
-    """A sample of training captions with images of noise, as a step's cost doesn't depend on what images show."""
+    """A sample of training captions with images of noise; the cost of a step doesn't depend on the images."""
 
     complete_captions = True
     text_negatives = TEXT_NEGATIVES
@@ -108,7 +107,7 @@ class Noise(Captioned):
         return [self.rows[i][0] for i in indices]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """The hard negatives of the scenes; where negatives are drawn at random, captions of other scenes."""
+        """Return the hard negatives of the scenes; for kinds that are drawn at random, captions of other scenes."""
         return [self.rows[i][1] if kind == "swap" else self.rows[i - 1][0] for i in indices]
 
     def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
@@ -120,19 +119,19 @@ class Noise(Captioned):
 
 
 class Costs(NamedTuple):
-    """What a scorer takes, in seconds of wall-clock time."""
+    """Costs of a scorer, in seconds of wall-clock time."""
 
     step: float
     """A training step."""
     image: float
-    """To read and encode an image of a test."""
+    """Reading and encoding an image of a test."""
     pair: float
-    """To encode a text and compare it with an image."""
+    """Encoding a text and comparing it with an image."""
     weight_bytes: int
     """Size of the scorer's weights in a checkpoint, in bytes."""
 
 
-def measured(cell: Cell, data: Captioned) -> Costs:
+def measure_costs(cell: Cell, data: Captioned) -> Costs:
     """Build a cell's scorer with random weights, take a few steps, score a few images, and discard it. Pretrained
     weights, which may not be here yet, would take as long."""
     towers = replace(cell.towers, pretrained="", load=True)
@@ -146,13 +145,13 @@ def measured(cell: Cell, data: Captioned) -> Costs:
             start = time.perf_counter()
         train_step(scorer, optimizer, to_device(feed[step], scorer.device), cell.recipe, 0, step).item()
     seconds = (time.perf_counter() - start) / STEPS
-    scoring(scorer, data)  # the first takes longer
+    time_scoring(scorer, data)  # the first takes longer
     size = sum(weight.nbytes for weight in scorer.state_dict().values())
-    return Costs(seconds, *scoring(scorer, data), size)
+    return Costs(seconds, *time_scoring(scorer, data), size)
 
 
 @torch.no_grad()
-def scoring(scorer: Scorer, data: Captioned) -> tuple[float, float]:
+def time_scoring(scorer: Scorer, data: Captioned) -> tuple[float, float]:
     """Measure the seconds that an image takes, and those of a text that is compared with it."""
     items = np.resize(np.arange(len(data)), BLOCK)
     with evaluation_mode(scorer):

@@ -1,5 +1,5 @@
-"""Spaces of parameters: conversion between parameters and points of a unit cube, evenly spread points, and two samplers
-over the whole space: TPE, and one that draws near a target."""
+"""Spaces of parameters: conversion to and from points of a unit cube, evenly spread points, and two samplers over the
+whole space: TPE, and one near the boundary of a target."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,19 +18,18 @@ from menagerie.studies.analysis.pareto import CHANCE
 
 Space = Mapping[str, BaseDistribution]
 Params = dict[str, Any]
-# How far apart, in a cube of side 1, settings say of each other: half an edge. Not fitted: a dozen
-# points don't determine it.
+# Length scale of the Gaussian process in the unit cube. It isn't fitted, because a dozen points don't determine it.
 REACH = 0.5
-# Variance put down to chance, as a share of the variance of what is guessed.
+# Variance of noise, as a share of the variance of the predicted values.
 NOISE = 0.05
-# Candidates of which the sampler takes the best.
+# Candidates from which the sampler takes the best.
 CANDIDATES = 512
 
 Guess = Callable[[Float64[np.ndarray, "m d"]], tuple[Float64[np.ndarray, " m"], Float64[np.ndarray, " m"]]]
 
 
 def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
-    """Turn a range or a choice of a model's spec into a distribution of Optuna."""
+    """Convert a range or the choices of a model's spec to a distribution of Optuna."""
     if not isinstance(values, Range):
         return CategoricalDistribution(values)
     if isinstance(values.least, int) and isinstance(values.most, int):
@@ -38,7 +37,7 @@ def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
     return FloatDistribution(values.least, values.most, log=values.log)
 
 
-def holds(values: BaseDistribution, value: str | float | int | None) -> bool:
+def can_have(values: BaseDistribution, value: str | float | int | None) -> bool:
     """Whether a parameter can have a value."""
     if isinstance(values, CategoricalDistribution):
         return value in values.choices
@@ -47,10 +46,10 @@ def holds(values: BaseDistribution, value: str | float | int | None) -> bool:
 
 def to_cube(params: Mapping[str, Any], space: Space) -> list[float]:
     """Convert parameters to a point of the unit cube."""
-    return [share_of(values, params[name]) for name, values in space.items()]
+    return [value_to_share(values, params[name]) for name, values in space.items()]
 
 
-def share_of(values: BaseDistribution, value: Any) -> float:
+def value_to_share(values: BaseDistribution, value: Any) -> float:
     """Return how far a value lies between a parameter's least and greatest value, from 0 to 1; choices are evenly
     spaced."""
     if isinstance(values, CategoricalDistribution):
@@ -62,10 +61,12 @@ def share_of(values: BaseDistribution, value: Any) -> float:
 
 def from_cube(point: Sequence[float], space: Space) -> Params:
     """Return the parameters at a point of the unit cube; whole numbers are rounded."""
-    return {name: nearest(values, float(share)) for (name, values), share in zip(space.items(), point, strict=True)}
+    return {
+        name: share_to_value(values, float(share)) for (name, values), share in zip(space.items(), point, strict=True)
+    }
 
 
-def nearest(values: BaseDistribution, share: float) -> Any:
+def share_to_value(values: BaseDistribution, share: float) -> Any:
     """Return a parameter's value at `share` of the way from its least to its greatest, or along the list of its
     choices."""
     if isinstance(values, CategoricalDistribution):
@@ -79,7 +80,7 @@ def nearest(values: BaseDistribution, share: float) -> Any:
     return round(min(values.low + steps * values.step, values.high), 10)
 
 
-def spread(space: Space, count: int, seed: int) -> list[Params]:
+def spread_points(space: Space, count: int, seed: int) -> list[Params]:
     """Return `count` evenly spread points of the space (Halton 1960)."""
     return [from_cube(point, space) for point in qmc.Halton(len(space), seed=seed).random(max(count, 0)).tolist()]
 
@@ -107,7 +108,7 @@ def surrogate(points: Float64[np.ndarray, "n d"], values: Float64[np.ndarray, " 
     return lambda others: process.predict(others, return_std=True)
 
 
-def log_odds(accuracy: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+def log_odds_above_chance(accuracy: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
     """Return the log-odds of (accuracy - chance) / (1 - chance). On this scale more data still makes a difference near
     100 %."""
     share = np.clip((accuracy - CHANCE) / (1 - CHANCE), 0.02, 0.995)
@@ -123,12 +124,12 @@ def trend(costs: Float64[np.ndarray, " n"], odds: Float64[np.ndarray, " n"]) -> 
 
 
 class BoundarySampler(BaseSampler):
-    """Looks for the least cost that reaches a target: constrained expected improvement (Gardner et al. 2014).
+    """Searches for the least cost that reaches a target: constrained expected improvement (Gardner et al. 2014).
 
-    The cost of a setting is known. Whether the setting reaches the target is predicted from the trials that ended,
-    whose values are cost and accuracy: by a line of log-odds over log cost, and by how far trials near it lie above or
-    below that line. The sampler takes the candidate with the largest (probability of reaching the target) x log(cost of
-    the cheapest trial that reached it / cost of the candidate). Such candidates lie just above and below the boundary.
+    The cost of a setting is known. Whether it reaches the target is predicted from the trials that ended (their values
+    are cost and accuracy): by a line of log-odds over log cost, and a Gaussian process of the residuals. The sampler
+    takes the candidate with the largest (probability of reaching the target) x log(cost of the cheapest trial that
+    reached it / cost of the candidate).
     """
 
     def __init__(self, space: Space, cost: Callable[[Mapping[str, Any]], float], target: float, seed: int) -> None:
@@ -151,11 +152,11 @@ class BoundarySampler(BaseSampler):
         accuracy = np.array([trial.values[1] for trial in ended])
         costs = np.array([self.cost(trial.params) for trial in ended], np.float64)
         others = np.array([self.cost(params) for params in candidates], np.float64)
-        line = trend(costs, log_odds(accuracy))
-        rest = log_odds(accuracy) - np.polyval(line, np.log(costs))
+        line = trend(costs, log_odds_above_chance(accuracy))
+        rest = log_odds_above_chance(accuracy) - np.polyval(line, np.log(costs))
         guess = surrogate(np.array([to_cube(trial.params, self.space) for trial in ended]), rest)
         mean, deviation = guess(np.array([to_cube(params, self.space) for params in candidates]))
-        wanted = log_odds(np.full(len(others), self.target)) - np.polyval(line, np.log(others))
+        wanted = log_odds_above_chance(np.full(len(others), self.target)) - np.polyval(line, np.log(others))
         reached = accuracy >= self.target
         best = costs[reached].min() if reached.any() else 2 * costs.max()
         return norm.sf(wanted, mean, np.maximum(deviation, 1e-9)) * np.maximum(np.log(best / others), 0)

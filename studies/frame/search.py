@@ -1,15 +1,15 @@
-"""Searches with Optuna over the arms of a study. Only the command itself asks Optuna for trials and tells it results;
-training knows nothing of them.
+"""Searches with Optuna over the arms of a study. Only the command draws trials and reports results to Optuna, not the
+training runs.
 
 A search is part of a plan. Its trials are an Optuna study, in any storage that Optuna opens; their results are read
-from the cells. A trial is written once, as running and with all its parameters, and its result is told once. A batch of
-trials is drawn from the results of earlier batches only. So the trials are the same for any number of workers, and
-however often the command was stopped.
+from the cells. A trial is written twice: as running, with all its parameters, and when it has ended. A batch of trials
+is drawn from the results of earlier batches only. So the trials don't depend on the number of workers, nor on where
+the command was stopped.
 
-Machines that share a storage each ask for trials of their own, which carry the owner's name. Two machines may ask at
-the same instant. In a file a lock keeps them apart. For other storages each trial carries the number for which it was
-drawn; if it got another number, because somebody else was faster, it doesn't count, and its owner fails it and draws
-anew. So a search ends with exactly its number of trials.
+Machines that share a storage draw trials of their own, which have the owner's name as an attribute. Two machines may
+draw at the same instant. For a file, a lock prevents that. For other storages each trial records the number for which
+it was drawn; if another machine took that number, the trial doesn't count: its owner marks it as failed and draws
+another. So a search ends with exactly its number of trials.
 """
 
 import warnings
@@ -25,17 +25,16 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import json_value
-from menagerie.studies.frame.storage import alone, opened
+from menagerie.studies.frame.storage import hold_storage, open_storage
 from menagerie.studies.runs.differences import describe_differences
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.study import Arm, Known
 
 Params = Mapping[str, Any]
-# What a trial carries from its first moment: whose it is, the number for which it was drawn, and its place among the
-# first points.
+# Attributes of a trial: its owner, the number for which it was drawn, and its position among the first points.
 OWNER, NUMBER, FIRST = "owner", "number", "first point"
-SETTINGS = "settings"  # of a search, kept with it
+SETTINGS = "settings"  # attribute of a search
 
 
 class Tried(NamedTuple):
@@ -43,14 +42,14 @@ class Tried(NamedTuple):
 
     arms: "Sequence[Arm]"
     values: tuple[float, ...] | None = None
-    """The values by which the trial is judged; None until its arms have ended, and if it is pruned."""
+    """The values of the objectives; None until its arms have ended, and if it is pruned."""
     pruned: str = ""
     """Why the trial will never have values; empty if it may have some."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """One Optuna study: what it draws, and how many trials."""
+    """An Optuna study: its space, its sampler and its number of trials."""
 
     name: str
     space: Mapping[str, BaseDistribution]
@@ -59,21 +58,20 @@ class Search:
     """Number of trials in an owner's batch. A batch is drawn when the owner's batch before it has ended."""
     directions: tuple[str, ...] = ("maximize",)
     sampler: Callable[[int], BaseSampler] = lambda number: TPESampler(seed=number)
-    """Makes the sampler for the trial with a given number. What it draws depends on this number and on the batches
-    before."""
+    """Makes the sampler for the trial with a given number; its draw depends on this number and on earlier batches."""
     first: Sequence[Params] = ()
     """Parameters of the first trials, which the sampler doesn't draw."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The settings that decide results. A study in the same storage with other settings is refused."""
+    """The settings that decide results. A study in the storage with other settings is refused."""
 
     def follow(
         self, known: "Known", storage: str, judge: Callable[[FrozenTrial], Tried]
     ) -> list[tuple[FrozenTrial, Tried]]:
-        """Tell Optuna the results of trials that have ended, ask it for the trials that are due, and return all trials
-        with their results.
+        """Write the results of trials that have ended, draw the trials that are due, and return all trials with their
+        results.
 
-        `storage` is as the user gave it. This is the only part of a plan that writes. Called again before a run has
-        ended, it writes nothing more. `judge` returns a trial's result, by its parameters and what is known. Trials of
+        `storage` is as the user gave it. This is the only part of a plan that writes; called again before a run has
+        ended, it writes nothing. `judge` returns a trial's result from its parameters and what is known. Trials of
         other owners have no arms, unless all their runs are here too.
         """
         judged: dict[int, Tried] = {}
@@ -81,25 +79,27 @@ class Search:
         def tried(trial: FrozenTrial) -> Tried:
             return judged.get(trial.number) or judged.setdefault(trial.number, judge(trial))
 
-        optuna.logging.set_verbosity(optuna.logging.ERROR)  # it says all that we do with it
+        optuna.logging.set_verbosity(optuna.logging.ERROR)  # it would log every trial
         warnings.simplefilter("ignore", ExperimentalWarning)  # options of samplers may change
         place = known.storage(storage)
-        with alone(place):
-            study, asked = self.study(opened(place)), True
-            while asked:
-                for trial in counted(study):
+        with hold_storage(place):
+            study, drawn = self.study(open_storage(place)), True
+            while drawn:
+                for trial in counting_trials(study):
                     if trial.user_attrs[OWNER] == known.owner and not trial.state.is_finished():
                         values, pruned = tried(trial)[1:]
                         if values is not None or pruned:
                             state = TrialState.PRUNED if pruned else TrialState.COMPLETE
                             study.tell(trial.number, None if pruned else list(values), state, skip_if_finished=True)
-                asked = self.ask(study, known.owner)
-            return [(trial, here(trial, tried(trial), known.owner)) for trial in counted(study)]
+                drawn = self.draw_due(study, known.owner)
+            return [(trial, result_here(trial, tried(trial), known.owner)) for trial in counting_trials(study)]
 
     def found(self, known: "Known", storage: str) -> list[FrozenTrial]:
         """Return the trials that there are so far, by number; writes nothing."""
         try:
-            return counted(optuna.load_study(study_name=self.name, storage=opened(known.storage(storage))))
+            return counting_trials(
+                optuna.load_study(study_name=self.name, storage=open_storage(known.storage(storage)))
+            )
         except KeyError:
             return []
 
@@ -108,12 +108,12 @@ class Search:
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
     def abandon(self, known: "Known", storage: str) -> int:
-        """Fail all running trials of other owners (folders), even of those still at work; returns their number. Whoever
-        asks next draws new trials in their place; a trial with `first` parameters is repeated with the same ones."""
+        """Mark all running trials of other owners (folders) as failed, even if their commands still run; returns their
+        number. The next command replaces them by new trials; one of the `first` parameters is repeated."""
         place = known.storage(storage)
-        with alone(place):
-            study = self.study(opened(place))
-            left = elsewhere(counted(study), known.owner)
+        with hold_storage(place):
+            study = self.study(open_storage(place))
+            left = running_elsewhere(counting_trials(study), known.owner)
             for trial in left:
                 study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
         return len(left)
@@ -139,31 +139,34 @@ class Search:
             )
         return study
 
-    def ask(self, study: optuna.Study, owner: str) -> bool:
-        """Write the trials that are due, one after the other; returns whether there were any. If two owners asked at
-        the same instant, each marks its trials that got a wrong number as failed."""
-        asked = False
+    def draw_due(self, study: optuna.Study, owner: str) -> bool:
+        """Draw and write the trials that are due, one after the other; returns whether there were any. Trials of this
+        owner that got another number than they were drawn for are marked as failed."""
+        drawn = False
         while True:
             there = study.get_trials(deepcopy=False)
             for trial in there:
-                if trial.state is TrialState.RUNNING and trial.user_attrs.get(OWNER) == owner and not counts(trial):
+                if (
+                    trial.state is TrialState.RUNNING
+                    and trial.user_attrs.get(OWNER) == owner
+                    and not counts_in_search(trial)
+                ):
                     study.tell(trial.number, state=TrialState.FAIL)
-            if not self.is_due(counted(study), owner):
-                return asked
-            study.add_trial(self.drawn(there, owner))
-            asked = True
+            if not self.is_due(counting_trials(study), owner):
+                return drawn
+            study.add_trial(self.next_trial(there, owner))
+            drawn = True
 
     def is_due(self, trials: Sequence[FrozenTrial], owner: str) -> bool:
-        """Whether to ask for a trial: the owner's batch isn't full, or has ended so that the next may begin; and the
-        search has trials left."""
+        """Whether to draw a trial: the search has trials left, and the owner's batch isn't full or has ended."""
         mine = [trial for trial in trials if trial.user_attrs[OWNER] == owner]
         ended = all(trial.state.is_finished() for trial in mine)
         return len(trials) < self.trials and (bool(len(mine) % self.at_once) or ended)
 
-    def drawn(self, trials: Sequence[FrozenTrial], owner: str) -> FrozenTrial:
-        """Make a trial with the next of the `first` parameters that no trial has or, after these, with parameters that
-        the sampler draws from the trials that ended before the owner's batch."""
-        there = [trial for trial in trials if counts(trial)]
+    def next_trial(self, trials: Sequence[FrozenTrial], owner: str) -> FrozenTrial:
+        """Make a trial with the next unused `first` parameters or, after these, with parameters that the sampler draws
+        given the trials that ended before the owner's batch."""
+        there = [trial for trial in trials if counts_in_search(trial)]
         carried = {OWNER: owner, NUMBER: len(trials)}
         taken = {trial.user_attrs.get(FIRST) for trial in there}
         point = next((k for k in range(len(self.first)) if k not in taken), None)
@@ -178,30 +181,30 @@ class Search:
         )
 
     def sampled(self, before: Sequence[FrozenTrial], number: int) -> Params:
-        """Draw parameters with the sampler, from the trials `before` alone: they are put into a temporary study."""
+        """Draw parameters with the sampler, given only the trials `before`, in a temporary study."""
         study = optuna.create_study(directions=list(self.directions), sampler=self.sampler(number))
         study.add_trials(before)
         return study.ask(dict(self.space)).params
 
 
-def counts(trial: FrozenTrial) -> bool:
+def counts_in_search(trial: FrozenTrial) -> bool:
     """Whether a trial counts in its search: it didn't fail, and has the number for which it was drawn."""
     return trial.state is not TrialState.FAIL and trial.user_attrs.get(NUMBER) == trial.number
 
 
-def counted(study: optuna.Study) -> list[FrozenTrial]:
+def counting_trials(study: optuna.Study) -> list[FrozenTrial]:
     """Return the trials that count in a search, by number."""
-    return [trial for trial in study.get_trials(deepcopy=False) if counts(trial)]
+    return [trial for trial in study.get_trials(deepcopy=False) if counts_in_search(trial)]
 
 
-def elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
+def running_elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
     """Return the running trials of other owners."""
     return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
 
 
-def here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:
-    """Return the result of a trial. If another owner makes its runs and not all of them are here, the result has no
-    arms, and its values are those in the storage."""
+def result_here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:
+    """Return the result of a trial. If another owner trains it and not all of its runs are here, the result has no
+    arms, and the values that the storage has."""
     if trial.user_attrs[OWNER] == owner or tried.values is not None or tried.pruned:
         return tried
     pruned = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""

@@ -1,5 +1,5 @@
-"""Figures of the trials of searches: each model's points over trials or costs, a line for each trial over its
-parameters, and a map that interpolates between the settings that were tried."""
+"""Figures of the trials of searches: points by trial or cost, parallel coordinates, and a map that interpolates between
+the settings that were tried."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial
 
 from menagerie.studies.frame.figures import DASHED, WIDEST, panel_axes
 from menagerie.studies.frame.parts import OwnFigure
-from menagerie.studies.frame.sampling import nearest, share_of, surrogate
+from menagerie.studies.frame.sampling import share_to_value, surrogate, value_to_share
 from menagerie.studies.report.figures import (
     ACCURACY,
     CHANCE,
@@ -38,15 +38,15 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 LONE = {"linestyle": "none", "markersize": 5.0}
-# How series are drawn, beside the colour and the marker of their model. Rings are wider than a point, so that none
-# hides it.
+# Styles of series, besides the colour and the marker of their model. Rings are wider than points, so that both are
+# visible.
 POINTS: dict[str, Any] = LONE
 FAINT: dict[str, Any] = LONE | {"alpha": 0.35}
 HOLLOW: dict[str, Any] = LONE | {"markerfacecolor": "none"}
 CROSSES: dict[str, Any] = LONE | {"marker": "x"}
 RINGS: dict[str, Any] = HOLLOW | {"markersize": 9, "markeredgewidth": 1.1}
 CHOSEN: dict[str, Any] = HOLLOW | {"markersize": 17, "marker": "o"}
-# Of three points the second, joined to the first.
+# For three points: the second, joined to the first.
 DASHES: dict[str, Any] = {
     "marker": "_",
     "markersize": 13,
@@ -71,7 +71,7 @@ class Side:
     series: Mapping[str, tuple[Mapping[str, Any], Points]]
     """For each series, by its text in the legend (empty for none): its style and its points."""
     pale: str | None = None
-    """In a panel of a single model, the other models' points of the series of this name are drawn too, pale."""
+    """The series whose points of other models are drawn too, pale, in a panel of a single model."""
     counts: str = ""
     """The axis that shows counts, "x" or "y", which is logarithmic; empty if none does."""
     accuracies: bool = False
@@ -80,8 +80,8 @@ class Side:
     """A dashed line is drawn at this share."""
 
     def draw(self, figure: Any, axes: Any, models: Sequence[str]) -> None:
-        """Draw all models on `axes`. Without `axes`, draw few models in one panel of `figure`, or each of many in its
-        own panel, where only the series named `pale`, if any, is drawn of the other models."""
+        """Draw all models on `axes`. Without `axes`, draw few models in one panel of `figure`, or each of many in a
+        panel of its own, with the series `pale` of the others."""
         panels = [(axes, models)] if axes else model_panels(figure, models)
         if axes:
             axes.set(xlabel=self.x, ylabel=self.y)
@@ -144,11 +144,11 @@ class ByModel(OwnFigure):
 VALIDATION = "validation accuracy (%)"
 
 
-def value_of(trial: FrozenTrial) -> float | None:
+def trial_value(trial: FrozenTrial) -> float | None:
     return trial.values[-1] if trial.values else None
 
 
-def accuracy(trial: FrozenTrial) -> float | None:
+def trial_percent(trial: FrozenTrial) -> float | None:
     """Return the last of a trial's values, in percent; None if it has no values."""
     return 100 * trial.values[-1] if trial.values else None
 
@@ -156,11 +156,11 @@ def accuracy(trial: FrozenTrial) -> float | None:
 def parallels(
     trials: Mapping[str, Sequence[FrozenTrial]],
     winners: Mapping[str, int],
-    value: Value = accuracy,
+    value: Value = trial_percent,
     shares: Collection[str] = (),
     label: str = VALIDATION,
 ) -> "list[Parallel]":
-    """Make a figure of each model's trials. One colour means one value in all figures; `label` says what values are."""
+    """Make a figure of each model's trials, all with one scale of colours; `label` names the values."""
     values = [number for tried in trials.values() for trial in tried if (number := value(trial)) is not None]
     scale = (min(values, default=0.0), max(values, default=1.0))
     of = partial(Parallel, scale=scale, value=value, shares=shares, label=label)
@@ -174,13 +174,13 @@ def parallels(
 class Parallel(OwnFigure):
     """Parallel coordinates: a line for each trial over the values of its parameters, coloured by its value.
 
-    Trials without a value are grey and dashed; the trial of number `chosen` has dots. A parameter with a single value
-    is left out. Values of parameters in `shares` are written in percent.
+    Trials without a value are grey and dashed; trial number `chosen` has dots. Parameters with a single value are left
+    out. Values of parameters in `shares` are written in percent.
     """
 
     trials: Sequence[FrozenTrial]
     scale: tuple[float, float]
-    value: Value = accuracy
+    value: Value = trial_percent
     shares: Collection[str] = field(default=(), kw_only=True)
     chosen: int | None = field(default=None, kw_only=True)
     label: str = field(default=VALIDATION, kw_only=True)
@@ -196,11 +196,13 @@ class Parallel(OwnFigure):
         figure = Figure((min(1.4 * len(space) + 0.6, WIDEST), 4.0), layout="constrained")
         axis = figure.subplots()
         colours = ScalarMappable(Normalize(*self.scale), "viridis")
-        for trial in sorted(drawn, key=lambda trial: self.value(trial) or 0.0):  # the best lie on top
+        for trial in sorted(drawn, key=lambda trial: self.value(trial) or 0.0):  # the best are drawn last
             number = self.value(trial)
             style = {"color": "0.6", "linestyle": "--"} if number is None else {"color": colours.to_rgba(number)}
             style |= {"marker": "o", "zorder": 3} if trial.number == self.chosen else {}
-            axis.plot([share_of(parameter, trial.params[name]) for name, parameter in space.items()], lw=1.6, **style)
+            axis.plot(
+                [value_to_share(parameter, trial.params[name]) for name, parameter in space.items()], lw=1.6, **style
+            )
         for place, (name, parameter) in enumerate(space.items()):
             scale_at(axis, place, parameter, name in self.shares)
         axis.set_xticks(range(len(space)), [name.replace("_", "\n") for name in space], fontsize=9, parse_math=False)
@@ -213,19 +215,21 @@ class Parallel(OwnFigure):
 
 
 def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -> None:
-    """Draw the axis of a parameter, with its choices, or with its least, middle and greatest value."""
+    """Draw the axis of a parameter with its choices, or with its least, middle and greatest value."""
     axis.axvline(place, color="0.4", linewidth=1)
     for value in marks(parameter):
         text = f"{value:.0%}" if share else f"{value:.2g}" if isinstance(value, float) else str(value)
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8}
-        axis.text(place + 0.04, share_of(parameter, value), text, fontsize=8, va="center", bbox=box, parse_math=False)
+        axis.text(
+            place + 0.04, value_to_share(parameter, value), text, fontsize=8, va="center", bbox=box, parse_math=False
+        )
 
 
 def marks(parameter: BaseDistribution) -> list[Any]:
-    """List the values that are written at a parameter's axis."""
+    """List the values that are written beside a parameter's axis."""
     if isinstance(parameter, CategoricalDistribution):
         return list(parameter.choices)
-    return list(dict.fromkeys(nearest(parameter, share) for share in (0.0, 0.5, 1.0)))
+    return list(dict.fromkeys(share_to_value(parameter, share) for share in (0.0, 0.5, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,7 @@ class Maps(OwnFigure):
             axis.set(xlim=(-3, 103), ylim=(-3, 103), facecolor="0.9")
             if tried:
                 table = np.array(tried, np.float64)
-                image = interpolated(axis, table[:, :2], table[:, 2])
+                image = draw_prediction_map(axis, table[:, :2], table[:, 2])
         figure.supxlabel("pairs with hard negatives (%)", fontsize=9)
         figure.supylabel("animal pairs in training (%)", fontsize=9)
         if image is not None:
@@ -253,8 +257,8 @@ class Maps(OwnFigure):
         return figure
 
 
-def interpolated(axis: Axes, places: np.ndarray, values: np.ndarray) -> Any:
-    """Draw the points that were tried, and a map of predicted values near them, averaged over what else was varied.
+def draw_prediction_map(axis: Axes, places: np.ndarray, values: np.ndarray) -> Any:
+    """Draw the points that were tried, and a map of predicted values near them, averaged over the other parameters.
 
     A place is near points if the standard deviation of its prediction is at most half that of all values."""
     line = np.linspace(0, 1, 41)

@@ -14,7 +14,7 @@ from menagerie.envs.core.validation import FIRST_SEED, RUNS
 from menagerie.studies.frame.options import GROWS
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
-from menagerie.studies.runs.command_line import EXECUTION, only
+from menagerie.studies.runs.command_line import EXECUTION, only_models
 from menagerie.studies.runs.passwords import without_passwords
 
 if TYPE_CHECKING:
@@ -30,19 +30,19 @@ class SearchStudy(SplitStudy):
     trials: Annotated[int, WHAT, FIRST, RUNS] = 12
     """Trials of each search."""
     trials_at_once: Annotated[int, tyro.conf.arg(name="at-once"), WHAT, RUNS] = 2
-    """Trials of a model that are drawn together, when all earlier ones have ended and from their results alone. So many
-    can run at once, and what is drawn doesn't depend on --workers."""
+    """Trials of a model that are drawn together, from the results of all earlier ones. So many can run at once, and
+    draws don't depend on --workers."""
     sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
-    """Seed of what the searches draw."""
+    """Seed of the searches' draws."""
     storage: Annotated[str, PLACE, GROWS] = ""
-    """Where trials are kept: a journal file, or the URL of a database (sqlite:///trials.db,
-    postgresql+psycopg://...) that commands on many machines may share; empty takes journal.log in the folder of the
-    results. optuna-dashboard shows it."""
+    """Where trials are stored: a journal file, or the URL of a database (sqlite:///trials.db, postgresql+psycopg://...)
+    that commands on many machines may share; empty takes journal.log in the folder of the results. optuna-dashboard
+    can open it."""
     study: Annotated[str, PLACE, GROWS] = ""
     """Name of the study in its storage; empty takes the name of this command."""
     abandon: Annotated[bool, PLACE, GROWS] = False
-    """Give up all running trials that other folders have in this study, even if their commands are still at work. New
-    trials are drawn in their place."""
+    """Abandon all running trials of other folders in this study, even if their commands still run. New trials replace
+    them."""
 
     @abstractmethod
     def searches(self) -> "list[Search]":
@@ -56,15 +56,15 @@ class SearchStudy(SplitStudy):
         check_storage(self.storage)
 
     def prepare(self, out: "Path") -> "SearchStudy":
-        """With `--abandon`, fail all running trials of other folders, even if their commands are still at work."""
+        """With `--abandon`, mark all running trials of other folders as failed."""
         for search in self.searches() if self.abandon and not self.dry_run else ():
             if number := search.abandon(Records((), out), self.storage):
-                print(f"{search.name}: {number} trials of other commands were given up")
+                print(f"{search.name}: {number} trials of other commands were abandoned")
         return self
 
     def decisive(self, model: str) -> dict[str, Any]:
         """Return the settings that decide the trials of a model; they must be the same for all who share its search."""
-        alone = replace(self, models=(model,), scorers=only(self.scorers, (model,)))
+        alone = replace(self, models=(model,), scorers=only_models(self.scorers, (model,)))
         ignored = EXECUTION | self.growing()
         return {name: value for name, value in json_value(asdict(alone)).items() if name not in ignored}
 

@@ -1,7 +1,7 @@
 """Storages of trials: a journal file, SQLite, or any database that Optuna opens, also on a server.
 
-A journal has Optuna's format, and a digest in each of its lines, so that a line that was changed on the disk is
-noticed. No message from here contains a password.
+A journal has Optuna's format, with a digest in each line to detect changes on the disk. No message from here contains a
+password.
 """
 
 import contextlib
@@ -25,38 +25,36 @@ from menagerie.envs.core.records import KEY, MARK, text_digest
 from menagerie.studies.runs.passwords import error_without_passwords, without_passwords
 
 Place = str | BaseStorage
-"""Where trials are kept: a journal file, a URL, or a storage of Optuna's."""
+"""Where trials are stored: a journal file, a URL, or a storage object of Optuna."""
 JOURNAL = b'{"op_code"'  # how Optuna's journals begin
 
 
-def opened(place: Place) -> BaseStorage:
-    """Open the storage in a journal file or at a URL that SQLAlchemy knows; it is made if there is none."""
+def open_storage(place: Place) -> BaseStorage:
+    """Open the storage in a journal file or at a URL of SQLAlchemy; create it if there is none."""
     if isinstance(place, BaseStorage):
         return place
-    file = file_of(place)
+    file = storage_file(place)
     return open_once(place, file.stat().st_ino if file and file.exists() else 0)
 
 
 @lru_cache(maxsize=8)
 def open_once(url: str, _file: int) -> BaseStorage:
-    """Open a storage once for all searches of a process, and anew if another file has taken its place. `_file` is the
-    inode of its file."""
+    """Open a storage once for all searches of a process, and again if its file was replaced (`_file` is its inode)."""
     if "://" not in url:
         return open_journal(Path(url))
     try:
         return connect(url)
-    except Exception as error:  # whatever SQLAlchemy, a driver or a server says
-        raise unopened(url, error) from error
+    except Exception as error:  # any error of SQLAlchemy, a driver or a server
+        raise open_error(url, error) from error
 
 
 @contextlib.contextmanager
-def alone(place: Place) -> Iterator[None]:
-    """Keep other commands from using the storage inside this context, if it is a file. An error of the storage is
-    raised as one clear line.
+def hold_storage(place: Place) -> Iterator[None]:
+    """Lock the storage, if it is a file, inside this context. Errors of the storage are raised as a `UserError`.
 
-    The lock is released when its holder dies. Optuna's own locks are files, which a killed process leaves behind.
+    The lock is released when its holder dies; Optuna's own lock files would remain after a killed process.
     """
-    file = file_of(place)
+    file = storage_file(place)
     journal = file if file and "://" not in str(place) else None
     if journal:
         check_journal(journal)
@@ -66,14 +64,13 @@ def alone(place: Place) -> Iterator[None]:
                 cut_torn(journal)
             yield
     except StorageInternalError as error:
-        why = error_without_passwords(reason(error), str(place))
+        why = error_without_passwords(innermost_reason(error), str(place))
         shown = without_passwords(str(place))
-        raise UserError(f"--storage {shown} failed: {why}; start again, what ended is kept") from error
+        raise UserError(f"--storage {shown} failed: {why}; start again: finished trials are kept") from error
 
 
-def file_of(place: Place) -> Path | None:
-    """Return the file in which trials are kept, on this machine or on a disk that it shares; None for servers and
-    memory."""
+def storage_file(place: Place) -> Path | None:
+    """Return the file in which trials are stored; None for servers and memory."""
     if isinstance(place, BaseStorage):
         return None
     if "://" not in place:
@@ -83,7 +80,7 @@ def file_of(place: Place) -> Path | None:
 
 
 def locks_of(file: Path) -> Path:
-    """Return the folder for locks beside a file of trials; it is made if there is none."""
+    """Return the folder for locks beside a file of trials, after creating it."""
     folder = file.with_name(file.name + ".locks")
     try:
         folder.mkdir(exist_ok=True)
@@ -93,13 +90,13 @@ def locks_of(file: Path) -> Path:
 
 
 def connect(url: str, attempts: int = 5) -> RDBStorage:
-    """Connect to a database and make Optuna's tables where there are none."""
+    """Connect to a database, and create Optuna's tables in it if there are none."""
     from sqlalchemy.exc import IntegrityError, ProgrammingError
 
     while True:
         try:
-            return RDBStorage(url, engine_kwargs={"pool_pre_ping": True})  # a server that was restarted is found again
-        except (IntegrityError, ProgrammingError):  # another command was making the same tables
+            return RDBStorage(url, engine_kwargs={"pool_pre_ping": True})  # reconnects to a restarted server
+        except (IntegrityError, ProgrammingError):  # another command was creating the same tables
             attempts -= 1
             if not attempts:
                 raise
@@ -107,7 +104,7 @@ def connect(url: str, attempts: int = 5) -> RDBStorage:
 
 
 def check_storage(url: str) -> None:
-    """Raise if `--storage` can't be a storage, before anything is made; nothing is connected to."""
+    """Raise if `--storage` can't be a storage; doesn't connect to a server."""
     if url and "://" not in url:
         check_journal(Path(url))
     elif url:
@@ -115,17 +112,17 @@ def check_storage(url: str) -> None:
 
         try:
             create_engine(url).dispose()
-        except Exception as error:  # whatever SQLAlchemy or a driver says
-            raise unopened(url, error) from error
+        except Exception as error:  # any error of SQLAlchemy or a driver
+            raise open_error(url, error) from error
 
 
-def unopened(url: str, error: Exception) -> UserError:
-    """The error for a storage that can't be opened; it doesn't show the password."""
-    why = error_without_passwords(reason(error), url)
+def open_error(url: str, error: Exception) -> UserError:
+    """Return the error for a storage that can't be opened, without its password."""
+    why = error_without_passwords(innermost_reason(error), url)
     return UserError(f"--storage {without_passwords(url)} can't be opened: {why}; docs/studies.md shows what it may be")
 
 
-def reason(error: BaseException) -> str:
+def innermost_reason(error: BaseException) -> str:
     """Return the first line of an error's innermost cause, or the cause's class if it has no message."""
     while error.__cause__ is not None:
         error = error.__cause__
@@ -133,14 +130,14 @@ def reason(error: BaseException) -> str:
 
 
 def check_journal(path: Path) -> None:
-    """Raise for a path where there can't be a journal, and for a file that isn't one, because its last line might be
-    cut off."""
+    """Raise for a path where there can't be a journal, and for a file that isn't one, whose last line must not be cut
+    off."""
     if (shown := without_passwords(str(path))) != str(path) and not path.exists():
         raise UserError(
-            f"--storage {shown} is no file: a database needs a URL with ://, such as postgresql://me@host/base"
+            f"--storage {shown} is not a file; write a database as a URL with ://, such as postgresql://me@host/base"
         )
     if not path.parent.is_dir():
-        raise UserError(f"--storage {path}: there is no folder {path.parent}; a database needs a URL with ://")
+        raise UserError(f"--storage {path}: there is no folder {path.parent}; write a database as a URL with ://")
     if not path.exists() and not path.is_symlink():
         return
     try:
@@ -161,7 +158,7 @@ def cut_torn(path: Path) -> None:
 
 
 def open_journal(path: Path) -> JournalStorage:
-    """Open the journal at `path`; it is made if there is none."""
+    """Open the journal at `path`; create it if there is none."""
     check_journal(path)
     try:
         path.touch()
@@ -172,16 +169,15 @@ def open_journal(path: Path) -> JournalStorage:
         return JournalStorage(journal)
     except UserError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:  # Optuna's, of what a line says
-        raise UserError(f"{journal} is not a journal of Optuna ({reason(error)}); {journal.way_out()}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:  # raised by Optuna for a line
+        raise UserError(
+            f"{journal} is not a journal of Optuna ({innermost_reason(error)}); {journal.way_out()}"
+        ) from error
 
 
 class Journal(BaseJournalBackend):
-    """A file of JSON lines in the format of Optuna's own journal. Lines without a digest, which optuna-dashboard adds,
-    are accepted.
-
-    Blank lines, which editors and `cat` leave, are skipped. `line` is the number of the line that was read last.
-    """
+    """A file of JSON lines in the format of Optuna's own journal. Lines without a digest, which optuna-dashboard
+    writes, are accepted; blank lines are skipped. `line` is the number of the line that was read last."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.line = path, 0
@@ -191,7 +187,7 @@ class Journal(BaseJournalBackend):
         return f"{self.path} line {self.line}"
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Add lines, in one write; `alone` keeps other writers out."""
+        """Append lines, in one write; `hold_storage` excludes other writers."""
         lines = [json.dumps(log | {KEY: line_digest(log)}, separators=(",", ":")) + "\n" for log in logs]
         with self.path.open("ab") as file:
             file.write("".join(lines).encode())
@@ -205,39 +201,37 @@ class Journal(BaseJournalBackend):
         with self.path.open("rb") as file:
             file.seek(start)
             for line in file:
-                if not line.endswith(b"\n"):  # somebody is writing it, or died: then the next command cuts it off
+                if not line.endswith(b"\n"):  # being written, or incomplete: the next command cuts it off
                     return
                 start, self.line = start + len(line), self.line + 1
                 if not line.strip():
                     continue
                 number += 1
                 if number > log_number_from:
-                    yield self.said(line)
+                    yield self.parse(line)
                 self.read = number, start, self.line
 
-    def said(self, line: bytes) -> dict[str, Any]:
-        """Read the log in a line; returns it without its digest."""
+    def parse(self, line: bytes) -> dict[str, Any]:
+        """Return the log in a line, without its digest."""
         try:
             log = parse_json(line, self)
             if not isinstance(log, dict) or "op_code" not in log:
-                raise Unreadable(f"{self} is no line of a journal")
+                raise Unreadable(f"{self} is not a line of a journal")
             digest = log.pop(KEY, None)
             spoilt = any(isinstance(value, str) and value.startswith(MARK) for value in log.values())
-            if spoilt if digest is None else digest != line_digest(log):  # a digest may stand under a changed key
+            if spoilt if digest is None else digest != line_digest(log):  # the digest may be under a changed key
                 raise Unreadable(f"{self} was changed since it was written")
         except Unreadable as error:
             raise Unreadable(f"{error}; {self.way_out()}") from error
         return log
 
     def way_out(self) -> str:
-        """Say how to go on if the line that was read last is damaged.
-
-        The lines after it can't be kept: trials are numbered by the lines that make them.
-        """
+        """Explain how to continue if the line that was read last is damaged. The lines after it can't be kept, because
+        trials are numbered by their lines."""
         kept = self.line - 1
         return f"to go on, keep only the {kept} lines before it (head -n {kept}): trials that ended later are run again"
 
 
 def line_digest(log: dict[str, Any]) -> str:
-    """The digest of what a line says."""
+    """Return the digest of a line's content."""
     return text_digest(json.dumps(log, separators=(",", ":")))

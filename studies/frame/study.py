@@ -1,4 +1,4 @@
-"""A study: its options, a plan of training runs, and a page. Free of torch, pandas and files.
+"""A study: its options, a plan of training runs, and a page. Imports neither torch nor pandas, and opens no file.
 
     @dataclass(frozen=True)
     class Views(SplitStudy):
@@ -10,8 +10,8 @@
         def page(self, records):
             yield Lines("views", records.where(task="swap"), x="views")
 
-`plan` is a pure function. The frame calls it again after each finished run; it gives all runs that follow from what is
-known, finished ones too, in the order of `results.csv`. So a study can be stopped, resumed and extended without keeping
+`plan` is a pure function. The frame calls it again after each finished run; it returns all runs that follow from what
+is known, finished ones too, in the order of `results.csv`. So a study can be stopped, resumed and extended without a
 state of its own.
 """
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnyStudy(AnyOptions, ABC):
-    """A study: its options, and the two methods that each study defines itself: `plan`, what to run, and `page`, what
-    the report says."""
+    """A study: its options, and the two methods that each study defines: `plan`, what to run, and `page`, the parts of
+    its report."""
 
     called: ClassVar[str] = "runs"
     """What the study's arms are called, in words."""
@@ -68,7 +68,7 @@ class AnyStudy(AnyOptions, ABC):
         return test
 
     def check(self) -> None:
-        """Raise for what can't work in this study; the frame itself checks options and arms."""
+        """Raise for what can't work in this study, beyond what the frame checks of options and arms."""
 
     def check_given(self, preset: "AnyStudy") -> None:
         """Raise for options that differ from their preset's but change nothing."""
@@ -87,10 +87,9 @@ class AnyStudy(AnyOptions, ABC):
         return False
 
     def prepare(self, out: Path) -> "AnyStudy":
-        """Make in the folder `out` what the plan needs; returns the study with what was made.
+        """Prepare in the folder `out` what the plan needs; returns the study with it.
 
-        The options, and the plan of the study as it was given, are checked before. What was made isn't a setting:
-        `recorded` leaves it out.
+        Options and plan were checked before. What was prepared isn't a setting: `recorded` leaves it out.
         """
         return self
 
@@ -99,14 +98,14 @@ class AnyStudy(AnyOptions, ABC):
         return {}
 
     def measurements(self, arm: Arm) -> Sequence["Measure"]:
-        """Return what is to be measured of an arm's trained scorer, besides its accuracy."""
+        """Return the measures to take of an arm's trained scorer, besides its accuracy."""
         return ()
 
     def tables(self, records: "Records") -> None:
         """Write `cells.jsonl` and `results.csv`; called after each finished arm."""
-        from menagerie.studies.frame.records import write_tables
+        from menagerie.studies.frame.records import write_cells_and_results
 
-        write_tables(records)
+        write_cells_and_results(records)
 
     def export(self, records: "Records") -> None:
         """Write further files of the study into its folder, after its page."""
@@ -115,11 +114,12 @@ class AnyStudy(AnyOptions, ABC):
         """Print the main results when the study has ended."""
 
     def left_out(self, records: "Records") -> Mapping[str, str]:
-        """Return why parts of the plan could not be made, by their names; the exit status is then 1."""
+        """Return why parts of the plan were left out, by their names; the exit status is then 1."""
         return {}
 
     def recorded(self) -> "AnyStudy":
-        """Return the study as its folder and its page show it: without passwords, and without what `prepare` made."""
+        """Return the study as its folder and its page record it: without passwords and without the work of
+        `prepare`."""
         return self
 
     def notes(self) -> dict[str, str]:
@@ -170,7 +170,7 @@ class SplitStudy(SplitOptions, Study):
                 what = f"field of the split, of training, of {model} or of its towers"
                 choose(what, name, sorted({*split, *TOWERS}.union(*owners)))
             if found > 1:
-                raise UserError(f"{name} is a field of several: the split, training, {model}; vary another")
+                raise UserError(f"{name} is a field of several: the split, training, {model}; vary another field")
         rest = {name: value for name, value in place.items() if name not in split}
         return {name: place[name] for name in place if name in split}, rest
 
@@ -181,7 +181,7 @@ class SplitStudy(SplitOptions, Study):
         for kind, recipe in KINDS.items():
             if name in {item.name for item in fields(recipe)}:
                 raise UserError(
-                    f"{name} is a field of {kind} splits, and those of this study are {self.kind}; write plain_recipe "
+                    f"{name} is a field of {kind} splits, but this study has {self.kind} splits; write plain_recipe "
                     f"= {recipe.__name__}() in its class (docs/extending.md), or leave {name} out"
                 )
 
@@ -189,11 +189,11 @@ class SplitStudy(SplitOptions, Study):
         """Make the training run of a model, with the values of `place` in its recipe, its options, its graphs and its
         towers."""
         spec = spec_of(model)
-        training, options, graphs = (named_in(kind, place) for kind in (Recipe, spec.config, GraphSource))
+        training, options, graphs = (fields_among(kind, place) for kind in (Recipe, spec.config, GraphSource))
         towers = {name: place[name] for name in TOWERS if name in place}
         recipe, source = replace(self.recipe, **training), replace(self.graph_source, **graphs)
         cell = cell_of(replace(self, recipe=recipe, graph_source=source, **towers), model, data, seed)
-        # What the place says holds where tuning chose something else.
+        # Values of the place override those of tuning.
         given = {"towers": replace(cell.towers, **towers), "recipe": replace(cell.recipe, **training)}
         if options:
             given["options"] = changed_fields(spec.make_config(cell.options | options))
@@ -235,14 +235,14 @@ class SplitStudy(SplitOptions, Study):
 TOWERS = ("architecture", "pretrained", "tokenizer", "resolution")
 
 
-def named_in(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+def fields_among(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values whose names are fields of a dataclass."""
     return {item.name: values[item.name] for item in fields(kind) if item.name in values}
 
 
 @cache
 def store_identity(store: Path, world: str, resolution: int) -> str:
-    """Return what decides the images of a world at a resolution (`image_identity`); nothing is rendered."""
+    """Return the identity of the images of a world at a resolution (`image_identity`), without rendering any."""
     from menagerie.envs.worlds import load_world
     from menagerie.generators.storage.folder import SplitFolder
 
@@ -250,11 +250,10 @@ def store_identity(store: Path, world: str, resolution: int) -> str:
 
 
 def grid(study: SplitStudy, **axes: Any) -> Iterator[Arm]:
-    """Yield an arm for each seed, place (one value of each axis) and model; with `--split` its files replace the
-    places. Models whose loss can't take the recipe's false captions are left out. Raises for an axis that is one value.
+    """Yield an arm for each seed, place (one value of each axis; with `--split` each file) and model. Models whose loss
+    can't use the recipe's false captions are left out. Raises for an axis that isn't several values.
 
-    If each axis begins with its hardest value, the hardest place comes first, so that a study that is stopped early has
-    reported it.
+    Let each axis begin with its hardest value, so that a study that is stopped early has the hardest place.
     """
     for name, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Iterable):

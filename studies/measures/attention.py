@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.trained_on import COLUMNS as TRAINED
 from menagerie.generators.trained_on import FileScenes, Training, columns_of, covered
 from menagerie.models.library.trainings import checkpoint_training
-from menagerie.studies.frame.measure import Measure, measured, write_rows
+from menagerie.studies.frame.measure import Measure, read_measured, write_measured
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.data import Material, split_material
 from menagerie.studies.runs.job import AnyJob, Report
@@ -115,7 +115,7 @@ class AttentionJob(AnyJob):
 
     @property
     def ended(self) -> bool:
-        return measured(self.cell, self.measure) is not None
+        return read_measured(self.cell, self.measure) is not None
 
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Measure the run, and write the rows."""
@@ -127,7 +127,7 @@ class AttentionJob(AnyJob):
         scorer = load_checkpoint(self.cell / CHECKPOINT, self.model).eval()
         training = checkpoint_training(self.cell / CHECKPOINT)
         rows = self.measure.rows(scorer, opened(self.split), self.seed, training)
-        write_rows(self.cell, self.measure, None, list(rows))
+        write_measured(self.cell, self.measure, None, list(rows))
 
 
 opened = cache(split_material)

@@ -22,9 +22,9 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.models.contract import TEXTS, TOLERANCE, build_for_contract
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.analysis.tables import DASH, by_task
+from menagerie.studies.analysis.tables import DASH, task_order
 from menagerie.studies.analysis.words import one_line
-from menagerie.studies.frame.claims import Verdict, verdict
+from menagerie.studies.frame.claims import Verdict, make_verdict
 from menagerie.studies.frame.estimate import estimates
 from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Rows
@@ -158,7 +158,7 @@ def percent_right(values: pd.Series) -> float:
 
 
 def sorted_tasks(items: pd.DataFrame) -> list[str]:
-    return sorted(set(items.task), key=by_task)
+    return sorted(set(items.task), key=task_order)
 
 
 @dataclass(frozen=True)
@@ -245,4 +245,4 @@ def selection_verdicts(points: pd.DataFrame) -> Iterator[Verdict]:
     for (ranked, kept), text in texts.items():
         against = {"ranked": ranked, "kept": kept}
         deltas = estimates(points, ("ranked", "kept"), against) if len(points) else {}
-        yield verdict(text, f"{BEST} − {kept}", tests, deltas.get(("recognition", BEST)), 1)
+        yield make_verdict(text, f"{BEST} − {kept}", tests, deltas.get(("recognition", BEST)), 1)

@@ -20,7 +20,7 @@ from menagerie.models.scorer import Scorer
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.claims import Verdict, verdict
+from menagerie.studies.frame.claims import Verdict, make_verdict
 from menagerie.studies.frame.estimate import Estimate, estimates
 from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Rows
@@ -219,11 +219,11 @@ def mask_verdict(claim: str, row: str, task: str, theirs: pd.DataFrame | None, o
     decides, but the claim is undecided if the paper's measure has the other sign. If too little was gained to compute
     that measure, the interval decides alone."""
     if theirs is None or ours is None:
-        return verdict(claim, row, DASH, None, 1)
+        return make_verdict(claim, row, DASH, None, 1)
     sides = [mask_sides(items, task) for items in (theirs, ours)]
     changes = [rest.assign(value=rest.after - rest.before, mask=k) for k, (_, _, rest) in enumerate(sides)]
     delta = estimates(pd.concat(changes), ("mask",), {"mask": 0}).get((1,))
-    found = verdict(claim, row, f"all tests: {', '.join(sorted_tasks(changes[0]))}", delta, 1)
+    found = make_verdict(claim, row, f"all tests: {', '.join(sorted_tasks(changes[0]))}", delta, 1)
     before, after = (for_each_gained(fit, rest) for fit, _, rest in sides)
     if before is None or after is None:
         return found._replace(difference=f"{found.difference}; the paper's measure: {DASH}, too little was gained")

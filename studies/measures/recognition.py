@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.multi_object import Telling, caption_of
-from menagerie.studies.frame.measure import FOLDER, Measure, measured
+from menagerie.studies.frame.measure import FOLDER, Measure, read_measured
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.data import Material
 
@@ -137,4 +137,4 @@ def recognition_rows(folder: Path, measure: Recognition) -> "pd.DataFrame":
     """Return the rows that were measured of the cell in a folder."""
     import pandas as pd
 
-    return pd.DataFrame(measured(folder, measure))
+    return pd.DataFrame(read_measured(folder, measure))

@@ -10,25 +10,25 @@ from typing import Any
 
 from menagerie.envs.core.files import write_text
 from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.studies.analysis.ablation_rows import base_row, changes, model_of, rows_explained
+from menagerie.studies.analysis.ablation_rows import base_row, explain_rows, model_in_line, parse_line
 from menagerie.studies.analysis.papers import ablations_of
-from menagerie.studies.analysis.tables import number
-from menagerie.studies.analysis.words import explained_as, one_line
+from menagerie.studies.analysis.tables import number_text
+from menagerie.studies.analysis.words import explain_model, one_line
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.claims import (
     Columns,
     Verdict,
-    above,
-    claims,
+    claims_section,
     column_name,
-    columns_of,
-    differences,
-    judged,
+    differences_above,
+    estimates_above,
+    judge_difference,
     lowest_by_task,
-    missing,
-    sentence,
+    make_verdict,
+    missing_row_sign,
+    outcomes_sentence,
+    table_columns,
     tests_in_words,
-    verdict,
     write_scores,
 )
 from menagerie.studies.frame.estimate import Estimate
@@ -56,17 +56,17 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     sections, base = sections_of(study, records), base_row(study.spec)
     verdicts = [its for section in sections.values() for its in section.verdicts()]
     if verdicts:
-        yield Sentence(sentence(verdicts))
+        yield Sentence(outcomes_sentence(verdicts))
     yield from (Sentence(text) for section in sections.values() if (text := section.finding()))
     first = next(section for section in sections.values() if section.records.results)
     yield first.bars()
-    about = f"{explained_as(study.spec.name)}. Each row is {base} with one change"
+    about = f"{explain_model(study.spec.name)}. Each row is {base} with one change"
     yield Paragraph(
         f"{about}, trained on {training_data_in_words({its.split: its.data for its in sections.values()})}."
     )
-    yield from claims(verdicts, f"points above {base}", one_line(DIFFERENCES.format(base=base)))
+    yield from claims_section(verdicts, f"points above {base}", one_line(DIFFERENCES.format(base=base)))
     rows = [arm.labels["row"] for arm in study.arms] + [claim.row for claim in ablations_of(study.spec).claims]
-    if says := rows_explained(study.spec, rows):
+    if says := explain_rows(study.spec, rows):
         yield Heading("What is changed")
         yield Facts(says)
     for section in sections.values():
@@ -114,7 +114,7 @@ class Section:
 
     @cached_property
     def columns(self) -> Columns:
-        return columns_of(self.data)
+        return table_columns(self.data)
 
     @cached_property
     def shown(self) -> Records:
@@ -123,18 +123,22 @@ class Section:
     @cached_property
     def differences(self) -> dict[str, Estimate]:
         """Each row's difference from the unchanged model in the first column."""
-        return above(self.records, self.columns[:1], self.base)
+        return estimates_above(self.records, self.columns[:1], self.base)
 
     def missing(self, row: str) -> str:
         """Return the mark of a row without a difference."""
-        return missing(replace(self.records, arms=tuple(self.arms)), row, self.base)
+        return missing_row_sign(replace(self.records, arms=tuple(self.arms)), row, self.base)
 
     def verdicts(self) -> list[Verdict]:
         """Return the verdicts on the paper's claims about this split."""
         return [
-            verdict(
+            make_verdict(
                 *(claim.text, claim.row, f"{self.split}: {tests_in_words(claim.columns)}"),
-                *(above(self.records, claim.columns, self.base).get(claim.row), claim.sign, self.missing(claim.row)),
+                *(
+                    estimates_above(self.records, claim.columns, self.base).get(claim.row),
+                    claim.sign,
+                    self.missing(claim.row),
+                ),
             )
             for claim in ablations_of(self.study.spec).claims
             if claim.split == self.split
@@ -144,7 +148,9 @@ class Section:
         """Say how many rows differ from the unchanged model, and which is the lowest; empty before any is known."""
         if not self.differences:
             return ""
-        lower, higher = (sum(judged(its, sign) == "confirmed" for its in self.differences.values()) for sign in (-1, 1))
+        lower, higher = (
+            sum(judge_difference(its, sign) == "confirmed" for its in self.differences.values()) for sign in (-1, 1)
+        )
         row, delta = min(self.differences.items(), key=lambda pair: pair[1].value)
         return (
             f"On the {self.split} split's {column_name(*self.columns[0])} {lower} of {len(self.differences)} rows are "
@@ -183,7 +189,7 @@ class Section:
         ablations, rows = ablations_of(self.study.spec), dict.fromkeys(arm.labels["row"] for arm in self.arms)
         first = column_name(*self.columns[0])
         every = replace(self.records, arms=tuple(self.arms))
-        beside = {f"{first}, difference": differences(every, rows, self.columns, self.base)}
+        beside = {f"{first}, difference": differences_above(every, rows, self.columns, self.base)}
         says = (
             f"Ablations, {self.split} split: accuracy in percent, mean and deviation over seeds. Difference: "
             f"percentage points above {self.base}, with the interval."
@@ -200,14 +206,16 @@ class Section:
             value = weight_ratio(self.records.folder(arm), names)
             found.setdefault(arm.labels["row"], []).extend([] if value is None else [value])
         spread = {row: stdev(values) if len(values) > 1 else nan for row, values in found.items()}
-        return {(row,): number(mean(values), spread[row]) for row, values in found.items() if values}
+        return {(row,): number_text(mean(values), spread[row]) for row, values in found.items() if values}
 
     def plane(self, up: str, across: str) -> HeatMap | None:
         """Return a heat map of rows that change these two options alone; None unless all combinations are there."""
         spec, names = self.study.spec, (up, across)
         plain = asdict(spec.make_config(next(arm.cell.options for arm in self.arms if arm.labels["row"] == self.base)))
         varied = {
-            row: changes(spec, line) for row, line in self.study.lines.items() if model_of(spec, line) == spec.name
+            row: parse_line(spec, line)
+            for row, line in self.study.lines.items()
+            if model_in_line(spec, line) == spec.name
         }
         there = {
             row: {name: values.get(name, plain[name]) for name in names}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from menagerie.studies.frame.adaptive import Course
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.costs import UNKNOWN, Cost, noted_cost
+from menagerie.studies.frame.costs import UNKNOWN, RunCost, noted_cost
 from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 
@@ -62,7 +62,7 @@ class BudgetResult(NamedTuple):
     """Accuracy on the tests of what is unseen."""
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> RunCost:
         """The cost of the first seed's run."""
         return noted_cost(self.arms[0])
 

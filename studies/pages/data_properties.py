@@ -6,7 +6,14 @@ from typing import Any
 from menagerie.generators.captions.multi_object import share_bound
 from menagerie.studies.analysis.factorial import ALL, Effect, design, effects
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.claims import EXPECTED, Verdict, claims, judged, points_above, sentence
+from menagerie.studies.frame.claims import (
+    EXPECTED,
+    Verdict,
+    claims_section,
+    judge_difference,
+    outcomes_sentence,
+    points_above,
+)
 from menagerie.studies.frame.contrasts import Effects, Found, Levels, contrasts, helps, whole_seeds
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Sentence, Table
@@ -58,8 +65,8 @@ def parts(records: Records, levels: Levels, enough: float) -> Iterator[Part]:
         its for model in found for its in paper_verdicts(records.where(model=model), model, found, levels, enough)
     ]
     if verdicts:
-        yield Sentence(sentence(verdicts))
-        yield from claims(verdicts, "points, or accuracy (%)", CLAIMS.format(f"{enough:.0%}"))
+        yield Sentence(outcomes_sentence(verdicts))
+        yield from claims_section(verdicts, "points, or accuracy (%)", CLAIMS.format(f"{enough:.0%}"))
     yield Heading("Recognition", RECOGNISED)
     for task in RECOGNITION:
         if of_task := contrasts(records.where(subset=TEST, task=task), levels):
@@ -122,7 +129,7 @@ def paper_verdicts(records: Records, model: str, found: Found, levels: Levels, e
     for name, claim in HURT.items():
         its, sign = found[model].get((name,)), 1 if COMPLETE[name] else -1
         measured = f"{levels_in_words(name, levels)}: {its}" if its else "not varied"
-        yield Verdict(claim, title, TESTED, judged(its, sign), EXPECTED[sign], measured)
+        yield Verdict(claim, title, TESTED, judge_difference(its, sign), EXPECTED[sign], measured)
     yield Verdict(
         "too many attributes hurt", title, TESTED, "not tested", EXPECTED[-1], "an object has one texture here"
     )
@@ -143,7 +150,7 @@ def level_verdict(claim: str, title: str, runs: Records, enough: float, sign: in
     its, expected = tasks.get("swap"), f"{'above' if sign > 0 else 'below'} {enough:.0%}"
     if its is None:
         return Verdict(claim, title, TESTED, "not tested", expected, "no such run")
-    judgement, measured = judged(points_above(its, enough), sign), percent_with_bounds(its)
+    judgement, measured = judge_difference(points_above(its, enough), sign), percent_with_bounds(its)
     known = min((tasks[task].value for task in RECOGNITION if task in tasks), default=1.0)
     if known < enough and its.value < enough:
         return Verdict(claim, title, TESTED, "undecided", expected, f"{measured}; recognition {100 * known:.1f} % only")

@@ -6,7 +6,7 @@ from typing import Any
 from menagerie.envs.worlds import load_world
 from menagerie.generators.coverage import round_coverage
 from menagerie.studies.analysis.words import one_line
-from menagerie.studies.frame.claims import claims, sentence
+from menagerie.studies.frame.claims import claims_section, outcomes_sentence
 from menagerie.studies.frame.estimate import Estimate, or_dash
 from menagerie.studies.frame.parts import Heading, HeatMap, Lines, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -29,14 +29,14 @@ class DiversityPage(DiversityClaims):
         verdicts = list(self.verdicts())
         yield from self.answer()
         if verdicts:
-            yield Sentence(sentence(verdicts, "two papers"))
+            yield Sentence(outcomes_sentence(verdicts, "two papers"))
         shown = self.main.where(task=(ANIMAL, COMPOSITION), subset=sum(self.tests.values(), ()))
         in_percent = {task: 100 * self.chance(self.study.world, task) for task in (ANIMAL, NAME, COMPOSITION)}
         looks: dict[str, Any] = {"colour": "supervision", "stroke": "subset", "panels": ("task",)}
         yield Lines("diversity", shown, x="coverage", **looks, chances=in_percent, words=words, says=one_line(SAYS))
         yield Heading("Robustness", one_line(ROBUSTNESS))
         yield Rows("robustness", ROBUSTNESS_COLUMNS, list(self.robustness()))
-        yield from claims(verdicts, "difference in points", one_line(CLAIMS))
+        yield from claims_section(verdicts, "difference in points", one_line(CLAIMS))
         yield Heading("What training showed", one_line(INFORMATION))
         yield Rows("information", ("coverage", "textures of an animal", "NMI", self.captions), list(self.information()))
         yield from self.tables(words)

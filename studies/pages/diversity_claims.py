@@ -10,7 +10,7 @@ import pandas as pd
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.coverage import round_coverage
-from menagerie.studies.frame.claims import Verdict, verdict
+from menagerie.studies.frame.claims import Verdict, make_verdict
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, Recognised, recognition_chances
@@ -160,7 +160,7 @@ class DiversityClaims:
         return dict(sorted(found.items()))
 
     def said(self, claim: str, row: str, task: str, delta: Estimate | None, sign: int) -> Verdict:
-        return verdict(CLAIMED[claim], row, f"unseen compositions: {task}", delta, sign)
+        return make_verdict(CLAIMED[claim], row, f"unseen compositions: {task}", delta, sign)
 
 
 def is_square(world: str) -> bool:

@@ -12,7 +12,7 @@ from menagerie.studies.analysis.words import one_line
 from menagerie.studies.embeddings.conditions import ALL, BINDING, CATEGORISATION, CONDITIONS, EVERY, INDEPENDENT
 from menagerie.studies.embeddings.ideal import IdealEmbedding, least_margins
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.claims import EXPECTED, Verdict, claims, sentence
+from menagerie.studies.frame.claims import EXPECTED, Verdict, claims_section, outcomes_sentence
 from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.bits import BOTH, IMAGE, TEXT
@@ -79,7 +79,7 @@ class GeometryPage:
             return
         found, verdicts = correlate_predictors(self.cells), list(self.verdicts())
         yield from self.answer(found)
-        yield Sentence(sentence(verdicts, "Kang et al. 2025"))
+        yield Sentence(outcomes_sentence(verdicts, "Kang et al. 2025"))
         if len(self.cells):
             names = [its.name for its in (NAMED, *NEXT)]
             yield CellDots("prediction", self.cells, names, ACCURACY, says=one_line(DOTS))
@@ -87,7 +87,7 @@ class GeometryPage:
             yield Rows("correlations", CORRELATED, rows, says=f"{one_line(CORRELATIONS)} {self.without()}".strip())
         yield from self.of_conditions()
         yield from self.of_trade_off()
-        yield from claims(verdicts, "difference or correlation", one_line(CLAIMS))
+        yield from claims_section(verdicts, "difference or correlation", one_line(CLAIMS))
         yield Heading("Alignment and edits", one_line(EDITS))
         yield Rows("alignment", ("model", *ALIGNED), list(self.aligned()))
 

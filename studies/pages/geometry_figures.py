@@ -110,7 +110,7 @@ def draw_dots(
     models: Sequence[str] = (),
 ) -> None:
     """Draw a dot for each cell, in its model's style."""
-    from menagerie.studies.frame.figures import dress
+    from menagerie.studies.frame.figures import style_axes
     from menagerie.studies.report.figures import line_style
 
     for k, model in enumerate(models or model_order(cells)):
@@ -119,4 +119,4 @@ def draw_dots(
             style = line_style(k) | {"linestyle": "none", "markersize": 4, "alpha": 0.8}
             axis.plot(scale[0] * its[across], scale[1] * its[up], label=title_of(model), **style)
     axis.locator_params("x", nbins=5)
-    dress(axis)
+    style_axes(axis)

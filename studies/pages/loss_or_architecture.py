@@ -5,7 +5,7 @@ from typing import Any
 
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.adaptive import Course
-from menagerie.studies.frame.arm import Arm, text_of
+from menagerie.studies.frame.arm import Arm, label_text
 from menagerie.studies.frame.costs import noted_cost
 from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
@@ -137,7 +137,7 @@ def table_by_test(study: Any, shown: Records) -> tuple[list[str], list[list[str]
     rows = [
         [*key_texts(key), *(str(found.get((*key, test), DASH)) for test in tests)] for key in ordered_rows(study, shown)
     ]
-    return ["split", *FACTORS, "negatives", "alpha", *(text_of("subset", test) for test in tests)], rows
+    return ["split", *FACTORS, "negatives", "alpha", *(label_text("subset", test) for test in tests)], rows
 
 
 def ordered_rows(study: Any, shown: Records) -> dict[Key, tuple[Arm, dict[str, Any]]]:

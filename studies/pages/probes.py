@@ -205,14 +205,14 @@ class BitLines(OwnFigure):
 def draw_bit_lines(panels: Panels, along: str, names: Mapping[str, str]) -> "Figure | None":
     if not panels:
         return None
-    from menagerie.studies.frame.figures import dress, panel_axes
+    from menagerie.studies.frame.figures import panel_axes, style_axes
     from menagerie.studies.report.figures import COLOURS
 
     figure, axes = panel_axes(len(panels), (3.2, 2.6), sharey=True)
     models = list(dict.fromkeys(model for lines in panels.values() for model in lines))
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         axis.set_title(title, fontsize=9)
-        dress(axis)
+        style_axes(axis)
         places = list(dict.fromkeys(x for line in lines.values() for x in line))
         places.sort(key=lambda place: place == "embedding")  # behind the layers that scorers add
         numeric = all(isinstance(x, int) for x in places)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from menagerie.envs.core.files import write_text
 from menagerie.models.carry_over import Carried
-from menagerie.studies.analysis.tables import DASH, described, pivot, print_table, to_csv, to_latex
+from menagerie.studies.analysis.tables import DASH, pivot, pivot_texts, print_table, to_csv, to_latex
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.page import write_report
 from menagerie.studies.frame.parts import Curves, Facts, Heading, Paragraph, Part, Sentence
@@ -98,7 +98,7 @@ class RealPage:
         """
         shown = self.table[self.table.kind == HEADLINE]
         shown = shown.assign(column=shown.benchmark + (": " + shown.name.astype(str)).where(shown.name != "", ""))
-        found = described(pivot(shown, list(AXES), ["column"], "official"), deviations=True).reset_index()
+        found = pivot_texts(pivot(shown, list(AXES), ["column"], "official"), deviations=True).reset_index()
         names = [name for name in found.columns if name not in AXES]
         theirs = [
             {"model": model + THEIRS, **dict.fromkeys(AXES[1:], DASH), **row}

@@ -8,22 +8,22 @@ from typing import Any
 import pandas as pd
 
 from menagerie.envs.core.files import write_text
-from menagerie.studies.analysis.ablation_rows import rows_explained
+from menagerie.studies.analysis.ablation_rows import explain_rows
 from menagerie.studies.analysis.papers import ablations_of
 from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import (
     Columns,
     Verdict,
-    above,
-    claims,
+    claims_section,
     column_name,
-    columns_of,
-    differences,
-    missing,
-    sentence,
+    differences_above,
+    estimates_above,
+    make_verdict,
+    missing_row_sign,
+    outcomes_sentence,
+    table_columns,
     tests_in_words,
-    verdict,
     write_scores,
 )
 from menagerie.studies.frame.layout import latex_of
@@ -81,7 +81,7 @@ class SlotPage:
     @cached_property
     def columns(self) -> Columns:
         """Subset and task of each column of the tables."""
-        return columns_of(self.records.arms[0].cell.data)
+        return table_columns(self.records.arms[0].cell.data)
 
     @cached_property
     def shown(self) -> Records:
@@ -125,9 +125,9 @@ class SlotPage:
         found += [] if self.masks is None else mask_verdicts(self.masks, self.study.mask_tasks[0])
         for claim in ablations_of(self.study.spec).claims if self.study.ladder else ():
             if claim.split == self.study.kind:
-                delta = above(self.records, claim.columns, self.unchanged).get(claim.row)
-                names, sign = tests_in_words(claim.columns), missing(self.records, claim.row, self.unchanged)
-                found.append(verdict(claim.text, claim.row, names, delta, claim.sign, sign))
+                delta = estimates_above(self.records, claim.columns, self.unchanged).get(claim.row)
+                names, sign = tests_in_words(claim.columns), missing_row_sign(self.records, claim.row, self.unchanged)
+                found.append(make_verdict(claim.text, claim.row, names, delta, claim.sign, sign))
         return [*found, *self.sweep_verdicts()]
 
     def shown_as(self, row: str) -> str:
@@ -147,9 +147,9 @@ class SlotPage:
 
     def sweep_verdict(self, claim: str, field: str, first: int, second: int, sign: int) -> Verdict:
         """Return the verdict on a claim about two values of a swept field."""
-        delta = above(self.records, self.columns, f"{field}={first}").get(f"{field}={second}")
+        delta = estimates_above(self.records, self.columns, f"{field}={first}").get(f"{field}={second}")
         row = f"{self.study.swept[field]}: {second} − {first}"
-        return verdict(f"{claim}, {first} to {second} (figure 3)", row, tests_in_words(self.columns), delta, sign)
+        return make_verdict(f"{claim}, {first} to {second} (figure 3)", row, tests_in_words(self.columns), delta, sign)
 
     def tables(self) -> dict[str, Rows | Table]:
         study, tables = self.study, {}
@@ -168,7 +168,7 @@ class SlotPage:
         """Return a table of some rows: accuracies, the first column's difference from SPARO's, and parameters."""
         first, base = column_name(*self.columns[0]), self.unchanged
         counts = {(arm.labels["row"],): f"{result['parameters']:,}" for arm, result in self.records.results}
-        gaps = differences(self.records, rows, self.columns, base)
+        gaps = differences_above(self.records, rows, self.columns, base)
         return Table(
             *(name, self.shown.where(row=tuple(rows)), ("row",), ("subset", "task")),
             beside={f"{first}, difference": gaps, "parameters": counts},
@@ -179,13 +179,13 @@ class SlotPage:
     def parts(self) -> Iterator[Part]:
         study, tables, verdicts = self.study, self.tables(), self.verdicts()
         if verdicts:
-            yield Sentence(sentence(verdicts))
+            yield Sentence(outcomes_sentence(verdicts))
         yield from self.figures()
         yield Paragraph(SAYS["about"])
-        yield from claims(verdicts, "difference, points", SAYS["claims"])
+        yield from claims_section(verdicts, "difference, points", SAYS["claims"])
         for name, table in tables.items():
             yield Heading(TITLES[name])
-            if name == "ladder" and (says := rows_explained(self.study.spec, [self.unchanged, *study.ladder])):
+            if name == "ladder" and (says := explain_rows(self.study.spec, [self.unchanged, *study.ladder])):
                 yield Facts(says)
             yield table
         base = self.records.where(row=self.unchanged)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from menagerie.envs.core.files import write_csv
-from menagerie.studies.analysis.ablation_rows import rows_explained
+from menagerie.studies.analysis.ablation_rows import explain_rows
 from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.claims import Columns
 from menagerie.studies.frame.estimate import Estimate
@@ -105,7 +105,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     for split, section in every.items():
         held = remedy_rows(section, study.bits[split], {remedy.row: remedy for remedy in found_of[split][1]})
         yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {one_line(f'{HELD} {LOOSE}')}")
-    if explained := rows_explained(study.spec, [arm.labels["row"] for arm in study.arms]):
+    if explained := explain_rows(study.spec, [arm.labels["row"] for arm in study.arms]):
         yield Heading("What is changed")
         yield Facts(explained)
     for section in every.values():
@@ -184,7 +184,7 @@ class Recovered(OwnFigure):
         known = [its for its in self.rows if its.share]
         if not known:
             return None
-        from menagerie.studies.frame.figures import dress, panel_axes
+        from menagerie.studies.frame.figures import panel_axes, style_axes
         from menagerie.studies.report.figures import COLOURS, PALE
 
         splits = list(dict.fromkeys(its.split for its in known))
@@ -192,7 +192,7 @@ class Recovered(OwnFigure):
         figure, axes = panel_axes(len(splits), (3.6, 0.6 + 0.28 * len(names)), sharey=True)
         for axis, split in zip(axes, splits, strict=True):
             axis.set_title(split, fontsize=9)
-            dress(axis)
+            style_axes(axis)
             for its in (one for one in known if one.split == split):
                 y, colour = names.index(its.row), COLOURS[1 if its.outcome == UNDECIDED else 0]
                 axis.plot([100 * its.share.low, 100 * its.share.high], [y, y], color=colour)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.studies.frame.cells import SEARCHED, conditions
+from menagerie.studies.frame.cells import SEARCHED, tuning_conditions
 from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.study import SplitStudy
 
@@ -107,7 +107,7 @@ def best_entry(study: SplitStudy, searched: Searched) -> Row:
         "validation": mean,
         "architecture": trial.params.get("architecture", study.architecture),
         "recipe": recipe | {name: value for name, value in trial.params.items() if name in recipe},
-        "tuned_for": conditions(study, searched.model),
+        "tuned_for": tuning_conditions(study, searched.model),
     } | ({"options": own} if own else {})
 
 
@@ -136,7 +136,7 @@ def write_best(path: Path, entries: Mapping[str, Row], judge: str = "") -> None:
 def parts(searched: Sequence[Searched], seeds: int, judge: str = "") -> Iterator[Part]:
     """Yield the page: the chosen recipes, the course of the trials, what was tried, all trials, and why some failed.
     `judge` names the user's own objective, a plain number; empty for accuracy on validation."""
-    from menagerie.studies.frame.search_figures import VALIDATION, accuracy, parallels, value_of
+    from menagerie.studies.frame.search_figures import VALIDATION, parallels, trial_percent, trial_value
 
     yield from map(partial(chosen_sentence, seeds=seeds, judge=judge), searched)
     rows = search_rows(searched)
@@ -153,7 +153,7 @@ def parts(searched: Sequence[Searched], seeds: int, judge: str = "") -> Iterator
         yield Paragraph(f"`--tuned` takes no {', '.join(further)} from `best.json`: give these as options.")
     yield Heading("What was tried", TRIED)
     trials_of = {its.model: its.trials for its in searched}
-    yield from parallels(trials_of, winners, value_of if judge else accuracy, label=judge or VALIDATION)
+    yield from parallels(trials_of, winners, trial_value if judge else trial_percent, label=judge or VALIDATION)
     fractions = "" if judge else "`trials.csv` has both as fractions of 1. "
     column = {"judge": judge or "validation", "value": "the value" if judge else "accuracy"}
     yield Heading("All trials", ALL.format(seeds=seeds, fractions=fractions, **column))

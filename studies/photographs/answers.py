@@ -8,8 +8,8 @@ import pandas as pd
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe, roles_of
-from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, Tally, bound, image_ratio
-from menagerie.studies.frame.estimate import Estimate, compared, points_in
+from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, PairSums, fewest_images, image_ratio
+from menagerie.studies.frame.estimate import Estimate, compare_groups, points_in
 from menagerie.studies.frame.records import Records
 from menagerie.studies.photographs.cells import train_recipe
 from menagerie.studies.photographs.trainings import (
@@ -137,7 +137,7 @@ class Answers:
     def each(self, model: str, place: Any, *groups: pd.DataFrame, measures: Collection[str] = BOTH) -> list[Compared]:
         """Compare two groups of records by each measure."""
         return [
-            Compared(model, place, measure, *compared(*(measured_records(points, measure) for points in groups)))
+            Compared(model, place, measure, *compare_groups(*(measured_records(points, measure) for points in groups)))
             for measure in measures
         ]
 
@@ -220,11 +220,11 @@ def images_to_targets(ladders: Sequence[Ladder], targets: Sequence[float]) -> It
         )
         for target in targets:
             reached = [[bool(each.value.sum() / len(each) >= target) for each in sides[one]] for one in (0, 1)]
-            bounds = map(bound, (scratch.images, tuned.images), reached)
+            bounds = map(fewest_images, (scratch.images, tuned.images), reached)
             yield Worth(ladder.model, ladder.measure, target, *bounds, image_ratio(scratch, tuned, target))
 
 
-def tallies_by_seed(points: pd.DataFrame) -> list[Tally]:
+def tallies_by_seed(points: pd.DataFrame) -> list[PairSums]:
     """Sum up the points and the number of records of each animal pair, for each seed."""
     return [
         {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}

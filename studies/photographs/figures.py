@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 
 from menagerie.studies.frame.bars import draw_dot
 from menagerie.studies.frame.cases import sample_sheet
-from menagerie.studies.frame.estimate import Estimate, compared
-from menagerie.studies.frame.figures import draw_line, dress, panel_axes
+from menagerie.studies.frame.estimate import Estimate, compare_groups
+from menagerie.studies.frame.figures import draw_line, panel_axes, style_axes
 from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.photographs.answers import NO_POINTS, Compared, Ladder
 from menagerie.studies.photographs.data import TestedSplit, sample_swaps
@@ -67,7 +67,7 @@ class EstimateFigure(OwnFigure):
         figure, axes = panel_axes(len(names), size, sharey=True, **shared)
         for axis, name in zip(axes, names, strict=True):
             axis.set_title(name, fontsize=9, parse_math=False)
-            dress(axis)
+            style_axes(axis)
         here = ([(key[1:], its) for key, its in self.found.items() if key[0] == name] for name in names)
         return figure, zip(axes, here, strict=True)
 
@@ -179,6 +179,6 @@ def image_points(rows: Sequence[Ladder]) -> Found:
     for row in rows:
         panel = f"{row.measure}, by distinct images of photographs"
         for images, points in zip([0, *row.images], [row.synthetic, *row.tuned], strict=True):
-            yield (panel, row.model, TUNED, images), compared(NO_POINTS, points)[1]
+            yield (panel, row.model, TUNED, images), compare_groups(NO_POINTS, points)[1]
         for images, points in zip(row.images, row.scratch, strict=True):
-            yield (panel, row.model, SCRATCH, images), compared(NO_POINTS, points)[1]
+            yield (panel, row.model, SCRATCH, images), compare_groups(NO_POINTS, points)[1]

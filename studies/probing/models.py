@@ -1,4 +1,4 @@
-"""The options of probing models as they are: nothing is trained, and all are read on one probe set."""
+"""The options of probing given models on one probe set, without training."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from menagerie.studies.scoring.models import Model
     from menagerie.studies.scoring.trained_on import ScoredTest
 
-# Of models that no study here trained.
+# For models that no study here trained.
 WORLD, RESOLUTION = "pug", 64
-NOTHING_LEFT_OUT = "Bits are of all scenes of the probe set: none is left out."
+NOTHING_LEFT_OUT = "Bits are computed from all scenes of the probe set."
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ class ProbeModels(ScoringStudy):
     written_by: ClassVar[str] = "menagerie.studies.pages.probes"
 
     judge: Annotated[JudgeOptions, tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=JudgeOptions)
-    """Options of models that answer questions. They aren't used here: such models have no embeddings."""
+    """Options of models that answer questions; unused, because such models have no embeddings."""
     world: Annotated[str, DATA, FIRST] = ""
-    """World of the probe set; empty takes the one that the models were trained in, or pug."""
+    """World of the probe set; empty takes that of the models' training, or pug."""
     resolution: Annotated[int, DATA, FIRST, Range(0, SIDE.high)] = 0
-    """Side of the probe set's images, in pixels, which each model reads in its own size; 0 takes what our models were
-    trained with, or 64."""
+    """Side of the probe set's images in pixels, which each model resizes; 0 takes that of our models' training, or
+    64."""
     probe_animals: Annotated[tuple[str, ...], WHAT, Several()] = ()
     """Animals of the probe set; empty: all of the world."""
     probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
     """Textures of the probe set; empty: all of the world."""
     layers: Annotated[tuple[str, ...], WHAT, FIRST, Several()] = ()
-    """Layers to read, such as stem "block 6" tokens embedding; empty: all. Scores are read too."""
+    """Layers to probe, such as stem "block 6" tokens embedding; empty: all. Scores are probed too."""
 
     @cached_property
     def tested(self) -> "Sequence[Model]":
@@ -62,28 +62,28 @@ class ProbeModels(ScoringStudy):
 
     @cached_property
     def probe_set(self) -> ProbeRecipe:
-        """The scenes on which layers are read. Raises where models were trained in several worlds and none is named."""
-        from menagerie.studies.probing.piece import agreed
+        """The scenes on which layers are probed. Raises if models were trained in several worlds and none is given."""
+        from menagerie.studies.probing.piece import agreed_setting
         from menagerie.studies.scoring.models import world_of
 
         found = {model.label: world_of(model) for model in self.tested}
-        world = agreed("--world", self.world, found, WORLD)
+        world = agreed_setting("--world", self.world, found, WORLD)
         return ProbeRecipe(world=world, animals=self.probe_animals, textures=self.probe_textures)
 
     @cached_property
     def bits(self) -> "Bits":
-        """The measure. Raises where models were trained with images of several sizes and none is named."""
+        """The measure. Raises if models were trained with images of several sizes and none is given."""
         from menagerie.studies.measures.bits import Bits
-        from menagerie.studies.probing.piece import agreed, side_of
+        from menagerie.studies.probing.piece import agreed_setting, side_of
 
         found = {model.label: side_of(model) for model in self.tested}
-        side = agreed("--resolution", self.resolution, found, RESOLUTION)
+        side = agreed_setting("--resolution", self.resolution, found, RESOLUTION)
         return Bits(self.probe_set, self.store, side, self.layers)
 
     def check(self) -> None:
-        """Raise for models that can't be loaded or don't know what the probe set shows, before anything is rendered."""
+        """Raise for models that can't be loaded, or lack animals, textures or words of the probe set."""
         from menagerie.envs.worlds import load_world
-        from menagerie.studies.probing.piece import check_known, check_layers
+        from menagerie.studies.probing.piece import check_layers, check_model_knows
 
         if not self.models:
             raise UserError("give one or more models: runs, cells, checkpoints, open_clip names, Hugging Face folders")
@@ -92,22 +92,22 @@ class ProbeModels(ScoringStudy):
         super().check()
         chosen(self.probe_set, load_world(self.probe_set.world))
         for model in self.tested:
-            check_known(model, self.bits.recipe)
+            check_model_knows(model, self.bits.recipe)
         if self.layers:
             in_child(check_layers, self.tested, self.layers)
 
     def prepare(self, out: Path) -> "ProbeModels":
-        """Render what the atlas lacks of the probe set."""
+        """Render the missing atlas entries of the probe set."""
         super().prepare(out)
         self.bits.make(self.cores)
         return self
 
     def pieces(self) -> "Iterator[ProbePiece]":
-        from menagerie.studies.probing.piece import piece_of
+        from menagerie.studies.probing.piece import probe_piece
         from menagerie.studies.scoring.models import by_training
 
         called = by_training(self.tested)
-        return (piece_of(model, *called[model.label], self.bits, **self.how) for model in self.tested)
+        return (probe_piece(model, *called[model.label], self.bits, **self.how) for model in self.tested)
 
     def tables(self, records: "Records") -> None:
         from menagerie.studies.frame.records import write_cells
@@ -136,7 +136,7 @@ class ProbeModels(ScoringStudy):
 
     @cached_property
     def trained(self) -> "list[ScoredTest]":
-        """What the training of each model had of the probe set."""
+        """How much of the probe set the training of each model had."""
         from menagerie.generators.storage.split_file import read_split, split_name
         from menagerie.generators.trained_on import covered
         from menagerie.studies.scoring.trained_on import ScoredTest
@@ -144,13 +144,13 @@ class ProbeModels(ScoringStudy):
         split = read_split(self.bits.images.folder / split_name(self.probe_set))
         both = ((model, test) for model in self.tested for test in self.probe_set.tests)
         every = ((model.label, test, covered(model.training, split, test)) for model, test in both)
-        # Bits are of all scenes; the counts say how many of these training had.
+        # No scene is left out of the bits; the counts say how many of them training had.
         return [
             ScoredTest(name, "The probe set", test, replace(had, left_out=frozenset())) for name, test, had in every
         ]
 
     def names(self, records: "Records") -> dict[str, str]:
-        """The names of models in tables."""
+        """Return the names of models in tables."""
         from menagerie.studies.scoring.models import by_training, short_labels
 
         return short_labels(list({model.label: model for model, _ in by_training(self.tested).values()}.values()))
@@ -164,8 +164,7 @@ class ProbeModels(ScoringStudy):
         left = left_out_pieces(records)
         if not records.results and left:
             raise UserError(f"no model can be probed: {next(iter(left.values()))}")
-        said = parts(rows_at_steps(records, self.bits), (), {}, self.names(records))
-        for part in said:
+        for part in parts(rows_at_steps(records, self.bits), (), {}, self.names(records)):
             if isinstance(part, Sentence):
                 print(part.text)
         print_training(self.trained, {model.label: model.label for model in self.tested})

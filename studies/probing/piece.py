@@ -1,4 +1,4 @@
-"""Models on a probe set: what they must know of its images and words, and a piece that probes one model."""
+"""Models on a probe set: checks of their vocabulary and image size, and a piece that probes one model."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from menagerie.models.checkpoint import config_in
 from menagerie.models.contract import attempt
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.sources import Checkpoint
-from menagerie.studies.frame.measure import write_rows
+from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.measures.bits import Bits, chosen_layers
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
@@ -31,7 +31,7 @@ class ProbePiece(Piece):
 
     measure: Bits
     called: str
-    """The model's name in tables. Trainings that differ in their seed alone share it."""
+    """The model's name in tables, which trainings that differ only in their seed share."""
     number: int
     """Seed of the model's training."""
     tests: ClassVar[tuple[str, ...]] = ()
@@ -49,20 +49,20 @@ class ProbePiece(Piece):
         return self.tested.label
 
     def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> None:
-        """Probe the model, and write the rows of the measure and then the result."""
+        """Probe the model; write the rows of the measure, then the result."""
         import torch
 
         started = time.perf_counter()
         torch.manual_seed(self.seed)  # as after training
         rows = attempt(self.name, "fails", lambda: list(self.measure.read(prepared.scorer)))
-        write_rows(self.folder, self.measure, None, rows)
+        write_measured(self.folder, self.measure, None, rows)
         report(self.steps)
         result = {"id": self.id, "model": self.model, "seed": self.seed, "subsets": {}}
         seconds = round(time.perf_counter() - started, 1)
         write_result(self.folder, result | {"seconds": seconds, "provenance": provenance()})
 
 
-def piece_of(tested: Model, called: Model, seed: int, measure: Bits, **how: Any) -> ProbePiece:
+def probe_piece(tested: Model, called: Model, seed: int, measure: Bits, **how: Any) -> ProbePiece:
     """Return the piece that probes one model on the probe set of a measure. In tables it has the label of `called`, and
     `seed`."""
     name = digest({"model": tested.weights, "probed": measure.settings})
@@ -74,9 +74,9 @@ def scenes_in(recipe: ProbeRecipe) -> int:
     return len(recipe.planned(load_world(recipe.world))[recipe.tests[0]])
 
 
-def agreed(option: str, given: Setting, found: Mapping[str, Setting], default: Setting) -> Setting:
-    """Return the setting that is given; without it the one that models record, or `default` if none does. `found` has
-    the recorded settings by the models' labels. Raises if models record different ones."""
+def agreed_setting(option: str, given: Setting, found: Mapping[str, Setting], default: Setting) -> Setting:
+    """Return the given setting or, without one, that of the models' training (`found`, by their labels), or `default`.
+    Raises if models were trained with different ones."""
     values = {value: label for label, value in found.items() if value}
     if given or not values:
         return given or default
@@ -91,27 +91,27 @@ def side_of(model: Model) -> int:
     return config_in(model.source.folder).towers.resolution if isinstance(model.source, Checkpoint) else 0
 
 
-def check_known(model: Model, recipe: ProbeRecipe) -> None:
-    """Raise for a model that was trained in a world without an animal or a texture of the probe set, and for one whose
-    vocabulary lacks a word of its captions."""
-    way_out = "name a --world that it knows, or by --probe-animals and --probe-textures what it knows of this one"
+def check_model_knows(model: Model, recipe: ProbeRecipe) -> None:
+    """Raise for a model whose training world lacks an animal or a texture of the probe set, or whose vocabulary lacks a
+    word of its captions."""
+    way_out = "give its --world, or only animals and textures that it knows (--probe-animals, --probe-textures)"
     animals, textures = chosen(recipe, load_world(recipe.world))
     if world := world_of(model):
         there = load_world(world)
         if strange := [name for name in (*animals, *textures) if name not in (*there.animals, *there.textures)]:
-            raise UserError(f"{model.label} was trained in {world}, which has no {listed(strange)}; {way_out}")
+            raise UserError(f"{model.label} was trained in {world}, which has no {list_some(strange)}; {way_out}")
     known = set(config_in(model.source.folder).texts.words) if isinstance(model.source, Checkpoint) else set()
-    if known and (missing := [word for word in words_of(recipe) if word not in known]):
-        raise UserError(f"{model.label} has no {listed(missing)} in its vocabulary; {way_out}")
+    if known and (missing := [word for word in probe_words(recipe) if word not in known]):
+        raise UserError(f"{model.label} has no {list_some(missing)} in its vocabulary; {way_out}")
 
 
-def listed(names: Sequence[str]) -> str:
+def list_some(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)
 
 
 @cache
-def words_of(recipe: ProbeRecipe) -> tuple[str, ...]:
-    """All words of the captions of a probe set."""
+def probe_words(recipe: ProbeRecipe) -> tuple[str, ...]:
+    """List the words of a probe set's captions."""
     scenes = recipe.planned(load_world(recipe.world))[recipe.tests[0]]
     texts = (recipe.texts(test, scene)[0].text for test in recipe.tests for scene in scenes)
     return tuple(dict.fromkeys(word for text in texts for word in text.split()))

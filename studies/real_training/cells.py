@@ -20,13 +20,13 @@ from menagerie.models.recipe import negatives_of
 from menagerie.models.registry import same_scorer, spec_of
 from menagerie.models.towers.config import SMALL_TOWERS, TowerConfig
 from menagerie.studies.frame.arm import Arm, Known
-from menagerie.studies.frame.cells import cell_of, options_of, recipe_line, towers
+from menagerie.studies.frame.cells import cell_of, model_options, recipe_line, towers
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
 from menagerie.studies.real_training.data import RealData
 from menagerie.studies.real_training.photographs import CaptionCounts, Opening
 from menagerie.studies.runs.cell import Start
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.scoring.benchmark_piece import PIECES, benchmark_piece
 from menagerie.studies.scoring.models import Model
 
@@ -68,7 +68,7 @@ def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dic
     folder = checkpoint_of(name, model, seed)
     check_carry_over(folder, model, towers, options)
     weights = Checkpoint(name, folder, model).identity()
-    seen = (finished(folder.parent) or {}).get("images_seen", 0)
+    seen = (read_result(folder.parent) or {}).get("images_seen", 0)
     return Start(weights, folder.resolve(), name, seen)
 
 
@@ -144,7 +144,7 @@ def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: 
         relational=there.relational,
     )
     cell = cell_of(grid, model, data, seed)
-    if start := start_of(place.start, model, seed, towers(grid, model), options_of(grid, model)):
+    if start := start_of(place.start, model, seed, towers(grid, model), model_options(grid, model)):
         as_read = replace(towers_to_record(cell.towers, elsewhere=True), load=False)
         cell = replace(cell, start=start, base=None, towers=as_read)
     return Arm(cell, cell.axes, scenes.file if scenes else there.opening.root)

@@ -166,8 +166,6 @@ def report_states(study: Any) -> int:
         place = opening_of(study, name, DEFAULT, KeptOut()).place(name, one_node)
         there.append(print_state(f"source {name}", state(sources.load_source(name), place)))
     place = Place(study.data_root, folders=study.folders)
-    for bench in benchmark_states(
-        benchmarks.load_benchmarks(study.benchmarks), place
-    ):
+    for bench in benchmark_states(benchmarks.load_benchmarks(study.benchmarks), place):
         there.append(print_state(f"benchmark {bench.name}", bench, f", {bench.records} records"))
     return int(not all(there))

@@ -1,4 +1,4 @@
-"""A cell is one training run with its evaluation; it is identified by the hash of its settings."""
+"""A cell: one training run with its evaluation, identified by the hash of its settings."""
 
 import hashlib
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from menagerie.envs.core.identity import changed_fields, defaults_version, digest, identity_of
 from menagerie.envs.core.plugins import own_sources
@@ -18,13 +18,10 @@ from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.job import AnyJob, Report
-from menagerie.studies.runs.results import finished, reason_in
-
-if TYPE_CHECKING:
-    pass
+from menagerie.studies.runs.results import read_result, reason_in
 
 STATE, CHECKPOINT = "state.pt", "checkpoint"
-DIVERGED = "diverged.txt"  # why a cell has no result and never will
+DIVERGED = "diverged.txt"  # why a cell diverged, so that it never gets a result
 
 
 @dataclass(frozen=True)
@@ -56,11 +53,11 @@ class Cell:
     threads: int = 1
     files: str = ""  # hash of a model file of the user's own and of local weights
     negatives: tuple[str, ...] = ()
-    """Extra content of batches that the model wants besides images and captions."""
+    """Content of batches that the model needs besides images and captions."""
     base: "Cell | None" = None
-    """Cell whose scorer this one is built on."""
+    """Cell whose trained scorer this one is built on."""
     start: Start | None = None
-    """Weights trained before, in another study."""
+    """Trained weights of another study, from which training starts."""
     graphs: GraphSource = field(default_factory=GraphSource)
     """Source of the graphs that the model reads; the default source for a model that reads none."""
     parser: str = ""
@@ -78,7 +75,7 @@ class Cell:
             "recipe": identity_of(self.recipe),
             "data": self.data.settings,
         }
-        if self.towers.pretrained:  # such towers keep theirs, which decides the result
+        if self.towers.pretrained:  # such towers keep their own temperature
             parts["towers"]["temperature"] = "kept"
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
         given["base"] = self.base.settings if self.base else None
@@ -90,8 +87,8 @@ class Cell:
 
     @property
     def towers_recorded(self) -> TowerConfig:
-        """The towers as they are recorded: a file of weights has the tag whose preparation of images applies."""
-        if not (self.towers.pretrained and self.files):  # which needs no torch
+        """The towers as recorded: a file of weights has the tag whose preparation of images applies."""
+        if not (self.towers.pretrained and self.files):  # without importing torch
             return self.towers
         from menagerie.models.towers.preparation import towers_to_record
 
@@ -99,8 +96,8 @@ class Cell:
 
     @property
     def trained_as(self) -> "Cell":
-        """The cell with the same training whose tests use the generator's graphs, and whose options that affect only
-        scores have their defaults. It's often the cell itself."""
+        """The cell with the same training whose tests use the generator's graphs and whose options that only affect
+        scores have their defaults; often the cell itself."""
         graphs, scored = self.graphs.trained_with, spec_of(self.model).scored
         options = {name: value for name, value in self.options.items() if name not in scored}
         parser = self.parser if graphs.graphs != GENERATOR else ""
@@ -130,7 +127,7 @@ class Cell:
 
 
 class Execution(NamedTuple):
-    """Settings of a run on which results don't depend."""
+    """Settings of a run that don't affect results."""
 
     loaders: int = 0
     """Number of processes that prepare the run's batches."""
@@ -144,7 +141,7 @@ class Execution(NamedTuple):
     keep_states: tuple[int, ...] = ()
     """Steps after which the run's weights are kept (see menagerie.models.kept_states)."""
     grad_checkpointing: bool = False
-    """Whether the backward pass recomputes what is within transformer blocks."""
+    """Whether the backward pass recomputes the activations within transformer blocks."""
 
     @classmethod
     def of(cls, config: Any) -> "Execution":
@@ -156,15 +153,15 @@ class Execution(NamedTuple):
 class Job(AnyJob):
     """A cell, the file of its data, and the folder of the run, in which the cell has a folder.
 
-    Such jobs have no group: cells on the same data are trained side by side, so that the phases they share are ready
-    soon.
+    Such jobs have no group: cells on the same data are trained in parallel, so that phases that they share are done
+    early.
     """
 
     cell: Cell
     data_file: Path
     out: Path
     what: str = ""
-    """Name given by the study, shown with the cell's name."""
+    """Name given by the study, before the cell's name."""
     execution: Execution = field(default_factory=Execution)
 
     @property
@@ -202,24 +199,24 @@ class Job(AnyJob):
 
     @property
     def problem(self) -> str:
-        """Why the cell has no result and never will (loss, weights or scores weren't finite); otherwise empty."""
+        """Why the cell diverged (loss, weights or scores weren't finite), so that it never gets a result; else
+        empty."""
         return reason_in(self.folder, DIVERGED)
 
     @property
     def ended(self) -> bool:
-        if finished(self.folder) is not None:
+        if read_result(self.folder) is not None:
             return not self.lacking
         return (self.folder / DIVERGED).exists()
 
     @property
     def lacking(self) -> list[int]:
-        """Steps after which the cell's weights are to be kept and aren't yet. Steps that the run doesn't reach are left
-        out."""
+        """Steps of `--keep-states` whose weights aren't kept yet, without those that the run doesn't reach."""
         return missing_steps(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
 
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Train and evaluate the cell and keep its states, as far as that isn't done."""
-        # By name, because what trains a job needs to know this class.
+        # Imported here, because that module imports this one.
         import_module("menagerie.studies.runs.whole_job").run_job(self, report, release)
 
 

@@ -40,12 +40,12 @@ COMPARE = Option("--compare RUN_A RUN_B", "How run B differs from run A, record 
 RECIPE = Option("--recipe NAME", "Splits of a recipe: one of `menagerie recipes`, or a TOML file.", group=DATA)
 
 
-def parse(
+def parse_study(
     presets: Mapping[str, Config], default: str, description: str, more: Iterable[Option] = ()
 ) -> tuple[str, Config]:
     """Parse the command line: returns the preset's name, and its configuration with the given fields overridden.
 
-    Help also lists `more`, options that other code reads, and, where they apply, `--preset` and `--recipe`.
+    Help also lists `more` (options that other functions read) and, where they apply, `--preset` and `--recipe`.
     """
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.set_defaults(recipe=None)
@@ -69,17 +69,16 @@ def parse(
 
 
 def left_to_defaults(recipe: "SplitRecipe", preset: object, config: object) -> str:
-    """List the options that a recipe decides by the defaults of its kind, with their values in the preset where these
-    differ."""
+    """List the options for which a recipe has the default of its kind, with the preset's values where these differ."""
 
-    def said(value: object) -> str:
+    def text(value: object) -> str:
         return (" ".join(map(str, value)) or "none") if isinstance(value, tuple) else str(value)
 
     silent = [
         item.name for item in fields(recipe) if hasattr(preset, item.name) and item.name not in changed_fields(recipe)
     ]
     return ", ".join(
-        f"{name} {said(now)} ({said(before)})"
+        f"{name} {text(now)} ({text(before)})"
         for name in silent
         if (now := getattr(config, name)) != (before := getattr(preset, name))
         and now in (value := getattr(recipe, name), (value,))
@@ -100,26 +99,27 @@ class ScorerOptions:
     size: ClassVar[str] = "paper"
 
     def of(self, model: str) -> dict[str, Any]:
-        """The options of a model that differ from its paper's."""
+        """Return the options of a model that differ from its paper's."""
         return changed_fields(getattr(self, spec_of(model).flag))
 
     def replaced(self, model: str, options: Mapping[str, Any]) -> "ScorerOptions":
-        """These options, with some options of a model changed."""
+        """Return these options with some options of a model changed."""
         flag = spec_of(model).flag
         return replace(self, **{flag: replace(getattr(self, flag), **options)}) if options else self
 
     def __reduce__(self) -> tuple[Any, ...]:
         configs = [getattr(self, item.name) for item in fields(self)]
-        # Plain values, because another process must run a user's file before it can have its config.
+        # As plain values, because another process must import a user's file before it can unpickle its config.
         values = tuple({item.name: getattr(one, item.name) for item in fields(one)} for one in configs)
-        return restored, (self.size, self.models, values)
+        return restore_options, (self.size, self.models, values)
 
 
 @cache
 def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
     """Return the class with a field for each of `models`. Raise if two of them would have the same flag."""
     items = [
-        (spec_of(model).flag, spec_of(model).config, field(default=sized(spec_of(model), size))) for model in models
+        (spec_of(model).flag, spec_of(model).config, field(default=config_of_size(spec_of(model), size)))
+        for model in models
     ]
     first = {spec_of(model).flag: model for model in reversed(models)}
     if again := next((model for model in models if first[spec_of(model).flag] != model), None):
@@ -130,8 +130,8 @@ def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
     return kind
 
 
-def sized(spec: ScorerSpec, size: str) -> object:
-    """A scorer's config in one of `SIZES`."""
+def config_of_size(spec: ScorerSpec, size: str) -> object:
+    """Return a scorer's config in one of `SIZES`."""
     return spec.config(**{"paper": {}, "small": spec.small, "smoke": spec.smoke}[size])
 
 
@@ -139,27 +139,27 @@ def scorer_options(size: str, more: Iterable[str] = ()) -> ScorerOptions:
     return options_class(size, (*specs(), *(model for model in more if model not in specs())))()
 
 
-def restored(size: str, models: tuple[str, ...], values: tuple[dict[str, Any], ...]) -> ScorerOptions:
+def restore_options(size: str, models: tuple[str, ...], values: tuple[dict[str, Any], ...]) -> ScorerOptions:
     """Unpickle the options of models."""
     configs = (spec_of(model).config(**given) for model, given in zip(models, values, strict=True))
     return options_class(size, models)(*configs)
 
 
-def only(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
-    """The options of the chosen models alone, as a run records them."""
+def only_models(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
+    """Return the options of the chosen models only, as a run records them."""
     chosen = tuple(models)
     return options_class(options.size, chosen)(*(getattr(options, spec_of(model).flag) for model in chosen))
 
 
 def with_own_scorers(config: Config, arguments: list[str]) -> Config:
     """Add the options of each `file.py:Class` among the values of --models or, without it, the preset's models."""
-    models = values_of("--models", arguments) or getattr(config, "models", ())
+    models = option_values("--models", arguments) or getattr(config, "models", ())
     classes = [model for model in models if ".py:" in model]
     options = getattr(config, "scorers", None)
     return replace(config, scorers=scorer_options(options.size, classes)) if classes and options else config
 
 
-def values_of(option: str, arguments: list[str]) -> list[str]:
+def option_values(option: str, arguments: list[str]) -> list[str]:
     """Return the unparsed values of an option on a command line; if it is given twice, those of the last time."""
     values: list[str] = []
     for start, argument in enumerate(arguments):
@@ -174,7 +174,7 @@ def values_of(option: str, arguments: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class PlaceOptions:
-    """Where the runs of a study are made. Only device and threads affect results, because sums depend on them."""
+    """Where the runs of a study are made. Only device and threads affect results, by the order of sums."""
 
     out: Annotated[Path | None, PLACE, FIRST] = None
     """Folder of the results; without it, runs/STUDY-PRESET."""
@@ -191,7 +191,7 @@ class PlaceOptions:
 
     @property
     def cores(self) -> int:
-        """Number of processes that render: as configured, or one per core."""
+        """Number of rendering processes: as configured, or one per core."""
         return self.workers or usable_cores()
 
     @property
@@ -211,12 +211,12 @@ class RunOptions(PlaceOptions):
     there, and no pixels travel with a batch; if not, or with 0, each batch brings its own. Results don't depend on it.
     """
     log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
-    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
+    """Loggers of loss, validation and speed besides each run's training.csv: tensorboard, wandb, or both."""
     validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
     """Steps between two evaluations on validation, which select nothing. 0: a tenth of the run, but at least 100."""
     keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
-    """Steps after which each run's weights are kept beside its last ones, as cells/ID/states/STEP; 0: before the first.
-    A run that ended without them takes its steps again to get them."""
+    """Steps after which each run's weights are kept too, as cells/ID/states/STEP; 0: before the first. A finished run
+    without them repeats its steps to get them."""
     grad_checkpointing: Annotated[bool, PLACE] = False
     """Keep only the input of each transformer block in a step and compute the rest again: less memory, more time, the
     same results."""
@@ -233,12 +233,12 @@ class ScorersOption:
     scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
         default_factory=partial(scorer_options, "small")
     )
-    """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""
+    """Options of each model, by default in the sizes for small towers; only those of chosen models are recorded."""
 
 
 @dataclass(frozen=True)
 class ModelOptions(ScorersOption):
-    """What every model of a study is trained with."""
+    """Options of training that all models of a study share."""
 
     tuned: Annotated[str, TRAINING, FIRST] = ""
     """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py. `paper`

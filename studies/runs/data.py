@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from menagerie.generators.vocabulary import Vocabulary
 
 
-# Fields that every recipe has, and every table shows.
+# Fields that every recipe and every table has.
 FRACTIONS = ("pairs", "hard_negatives")
 
 
@@ -33,7 +33,7 @@ class Material(NamedTuple):
     texts: Sequence[str]
     """All texts that training and tests may contain."""
     content: Mapping[int, Any]
-    """For each index of `train`, a text of all that decides the item. Runs that show the same items share steps."""
+    """For each index of `train`, a text of everything that decides the item. Runs with the same items share steps."""
     may_be_cut: bool = False
     """Whether texts longer than the model's context are cut, as for photographs; otherwise they are refused."""
     words: "Vocabulary | None" = None
@@ -94,7 +94,7 @@ class SplitData:
     def name(self) -> str:
         split = self.recipe
         place = [f"{split.pairs:.0%} pairs", f"{split.hard_negatives:.0%} negatives"]
-        if not type(split)().test_pairs:  # as in multi-object scenes: no pair is set apart
+        if not type(split)().test_pairs:  # no pairs are held out, as in multi-object splits
             place = place[1:] if split.hard_negatives else []
         return " ".join([*place, *(f"{name} {getattr(self.recipe, name)}" for name in self.varied)])
 
@@ -128,7 +128,7 @@ class SplitData:
         return material
 
     def check(self, split: "Split") -> None:
-        """Raise unless the file has this split, because another split may have been copied to its name."""
+        """Raise unless the file has this split; another one may have been copied to its name."""
         from menagerie.generators.storage.split_file import check_recipe
 
         check_recipe(split, self.recipe, self.store)
@@ -148,7 +148,7 @@ def split_material(file: Path) -> Material:
 
 
 class ItemContent(Mapping[int, str]):
-    """For each index, all that decides an item, as JSON: scene, caption and graph, and the split's identity."""
+    """For each index, everything that decides an item, as JSON: scene, caption, graph, and the split's identity."""
 
     def __init__(self, data: Any) -> None:
         self.data = data
@@ -167,7 +167,7 @@ class ItemContent(Mapping[int, str]):
 def split_texts(split: "Split") -> Iterator[str]:
     """Yield all texts of a split, and the names of its world, whose words make the closed vocabulary.
 
-    Tests may use names that incomplete captions leave out, and animals without textures ("an orca").
+    Tests may have names that incomplete training captions leave out, and animals without textures ("an orca").
     """
     from menagerie.generators.captions.templates import bare_mentions, template_of
     from menagerie.generators.storage.records import KEPT
@@ -201,10 +201,8 @@ def counts_of(recipe: SplitRecipe) -> PairCounts:
 
 @lru_cache(maxsize=4096)
 def distinct_images(recipe: SplitRecipe) -> int:
-    """Count the different images in train, also those of single-object scenes. Each view of a scene is an image.
-
-    The split file says the same, but here it needn't be made.
-    """
+    """Count the different images in train, with those of single-object scenes; each view of a scene is an image. Needs
+    no split file."""
     if not isinstance(recipe, BindingRecipe) or recipe.hold_out or recipe.compositions < 1:
         return len(set(recipe.subsets()["train"]))
     world, counts = load_world(recipe.world), counts_of(replace(recipe, singles_views=0))

@@ -1,4 +1,4 @@
-"""Runs the jobs of a study where `--cluster` says: in workers of this command, or as tasks."""
+"""Runs the jobs of a study in workers of this command, or as tasks of a cluster (`--cluster`)."""
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
@@ -10,14 +10,14 @@ from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.progress import PlainLines
 from menagerie.envs.core.server_start import import_modules
 from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.cluster.tasks import RECORD, Tasks, cancelling, read_tasks, still_running
+from menagerie.studies.cluster.tasks import RECORD, Tasks, cancel_command, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.job import AnyJob
 from menagerie.studies.runs.machine import MODULES
 from menagerie.studies.runs.together import JOINED, check_joined
 
-FOLDER = "cluster"  # of tasks and logs, in the run's own
+FOLDER = "cluster"  # of tasks and logs, in the study's folder
 Follow = Callable[[Any], Iterable[AnyJob] | None]
 Failed = Callable[[Any, str], None]
 
@@ -39,8 +39,8 @@ def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> Non
 
 
 def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
-    """Run a job that no other process runs. If its end is requested, it ends after its next step;
-    before its first step, and once it has called `release`, at once."""
+    """Run a job that no other process runs. If its end is requested, it ends after its current step; before its first
+    step, and after it has called `release`, at once."""
     clear_folder(job)
     lines = PlainLines()
 
@@ -54,12 +54,12 @@ def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
     try:
         job.run(report, interruption.release)
     finally:
-        interruption.release()  # an error may have ended it between two steps
+        interruption.release()  # also after an error between two steps
 
 
 def clear_folder(job: AnyJob) -> None:
-    """Delete the temporary files that killed processes left in a job's folder. A cell's job does so itself, under a
-    lock: a job that starts from the cell may be writing there."""
+    """Delete temporary files of killed processes in a job's folder. A cell's job does so itself, under a lock, because
+    a job that starts from the cell may be writing there."""
     if not isinstance(job, Job):
         clear_leftovers(job.folder, below=True, alone=True)
 
@@ -71,10 +71,10 @@ def check_none_runs(folder: Path, ids: Collection[str]) -> None:
     running = {name: handle for name, handle in still_running(folder).items() if name in ids}
     if not running:
         return
-    end = f"end them with `{cancelling(running)}`" if cancelling(running) else "wait for them"
+    end = f"end them with `{cancel_command(running)}`" if cancel_command(running) else "wait for them"
     raise UserError(
-        f"{len(running)} tasks of this run are still queued or running; go on with the same --cluster as before, "
-        f"or {end} (where they are surely over, delete {folder / RECORD})"
+        f"{len(running)} tasks of this run are still queued or running; continue with the same --cluster as before, "
+        f"or {end} (if they have surely ended, delete {folder / RECORD})"
     )
 
 
@@ -89,12 +89,12 @@ def run_jobs(
 ) -> None:
     """Run all jobs that haven't ended, `workers` at a time; `out` is the study's folder.
 
-    `on_finished(job)` is called when a job has ended, at once if it had ended before. It may return jobs that follow
-    from it; those that were begun already are skipped. A job that raises a `UserError` or whose process dies, and that
-    hasn't `ended` with this, goes to `on_failed(job, reason)`. Without `on_failed` it ends this command: at once here,
-    on a cluster when the others have ended. If more jobs may follow (`grows`), progress says so. Raises if tasks
-    of an earlier command still run and this one wouldn't wait for them, and in a process of torchrun that hasn't found
-    the others.
+    `on_finished(job)` is called when a job has ended, at once if it had ended before. It may return further jobs; those
+    that were begun already are skipped. A job has failed if it raises a `UserError` or its process dies, unless it has
+    `ended` with that. Then `on_failed(job, reason)` is called; without `on_failed` this command ends, at once here, on
+    a cluster when the other jobs have ended. `grows` makes progress messages say that more jobs may follow. Raises if
+    tasks of an earlier command still run that this one wouldn't wait for, and in a process of torchrun that isn't
+    connected to the others.
     """
     from menagerie.studies.runs.local import run_here
 
@@ -123,10 +123,10 @@ def run_jobs(
 def run_in_turn(
     first: list[AnyJob], follow: Callable[[AnyJob], list[AnyJob]], on_failed: Failed | None, grows: bool
 ) -> None:
-    """Run jobs, and those that `follow` adds after each, one after another in this process. The other processes of
-    torchrun train together with it."""
+    """Run jobs, and those that `follow` adds after each, one after another in this process, which the other processes
+    of torchrun train together with."""
     from menagerie.envs.core.progress import progress_bar
-    from menagerie.studies.runs.local import fail
+    from menagerie.studies.runs.local import fail_command
 
     waiting, done, lines = list(first), 0, PlainLines(grows=grows)
     with progress_bar() as bar:
@@ -145,7 +145,7 @@ def run_in_turn(
                     job.run(report, lambda: None)
             except UserError as error:
                 if not job.ended:
-                    (on_failed or fail)(job, str(error))
+                    (on_failed or fail_command)(job, str(error))
                     continue
             done += job.steps
             waiting += follow(job)
@@ -161,8 +161,8 @@ def run_tasks(
     on_failed: Failed | None,
     grows: bool,
 ) -> None:
-    """Run the jobs in `every`, which are given by id, as tasks. When a job has finished, `follow` adds to `every` the
-    jobs that follow from it, and these run too."""
+    """Run the jobs in `every` (by id) as tasks, and also those that `follow` adds to `every` when a job has
+    finished."""
     from menagerie.envs.core.progress import progress_bar
 
     tasks = Tasks(

@@ -1,4 +1,4 @@
-"""Tests a trained scorer: its accuracies by subset and task, and its scores. Also its accuracy on validation during
+"""Evaluates a trained scorer: accuracies by subset and task, and scores; also its accuracy on validation during
 training."""
 
 import csv
@@ -40,15 +40,14 @@ def evaluate(
         for subset, test in tests.items():
             scores = score_items(scorer, test)
             subsets[subset] = summaries(test, scores, rules_for(scorer))
-            rows.writerows(predictions(subset, test.items, list(map(level, scores))))
+            rows.writerows(predictions(subset, test.items, list(map(without_nan, scores))))
             if keep:
                 keep(subset, test.items, scores)
     return subsets
 
 
 def rules_for(scorer: "Scorer | Judge") -> Sequence[str]:
-    """Return the rules by which a model's four-way items are scored. Rules that compare images are among them only if
-    the model can compare images."""
+    """Return the rules for a model's four-way items; those that compare images only if the model can compare images."""
     from menagerie.generators.benchmarks.benchmark import four_way_rules
     from menagerie.models.judges.judge import Judge
 
@@ -76,21 +75,21 @@ def summaries(
     for task, found in outcomes.items():
         official, neutral, tie_rate, n = summarise(found)
         tasks[task] = {"accuracy": neutral, "official": official, "tie_rate": tie_rate, "n": n}
-    for part, found in four_way_items.items():  # officially a tie is wrong, unless there is no verdict
+    for part, found in four_way_items.items():  # a tie is wrong, unless the model gives no verdict
         tasks[f"{part} score"] = {"accuracy": summarise(found).official, "tie_rate": None, "n": len(found)}
     return tasks
 
 
-def level(scores: "Scores") -> "Scores":
-    """Return the scores with 0 for NaN, so that texts about which a judge says nothing tie."""
+def without_nan(scores: "Scores") -> "Scores":
+    """Return the scores with 0 for NaN, so that texts without a judge's answer tie."""
     import numpy as np
 
     return np.nan_to_num(scores)
 
 
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each task and each record to which it applies, with the false caption that scores highest; rows
-    of swaps also have the counterfactual's scores, if the record has a counterfactual."""
+    """Yield a row for each record and task, with the false caption that scores highest. Rows of swaps also have the
+    scores of the record's counterfactual, if it has one."""
     from menagerie.generators.benchmarks.benchmark import FOUR_WAY
 
     counterfactuals = {
@@ -110,11 +109,8 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
 
 
 def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) -> float:
-    """Return the tie-neutral accuracy on a test's swaps (or on the items that replace them), or on a sample of at most
-    `most`; NaN if there are none.
-
-    A scorer in training mode stays in it.
-    """
+    """Return the tie-neutral accuracy on a test's swaps (or the items that replace them), or on a sample of at most
+    `most`; NaN if there are none. A scorer in training mode stays in it."""
     from menagerie.generators.benchmarks.benchmark import summarise
     from menagerie.models.evaluation.scoring import score_items
 
@@ -127,25 +123,25 @@ def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) 
     return float("nan") if neutral is None else neutral
 
 
-# Most swaps in an evaluation during training; always the same ones.
+# The most swaps of an evaluation during training, which are always the same.
 MOST = 200
-# By default, this many evaluations in a run, with at least this many steps between two.
-LOOKS, LEAST_STEPS = 10, 100
+# The default number of evaluations in a run, and the least number of steps between two.
+EVALUATIONS, LEAST_STEPS = 10, 100
 
 
-def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
+def evaluates_after(step: int, recipe: "Recipe", every: int) -> bool:
     """Whether to evaluate after a step: after every `every` steps (0: a tenth of the run, at least `LEAST_STEPS`) and
     after the last.
 
-    Not in the single-object phase, whose steps are shared by cells with different validation sets.
+    False in the single-object phase, whose steps are shared by cells with different validation sets.
     """
     from menagerie.models.training.feed import single_steps
 
     return step > single_steps(recipe) and (step % steps_between(recipe, every) == 0 or step == recipe.steps)
 
 
-def looks_of(recipe: "Recipe", every: int) -> int:
-    """Count the evaluations in a run (see `looks_after`)."""
+def count_evaluations(recipe: "Recipe", every: int) -> int:
+    """Count the evaluations in a run (see `evaluates_after`)."""
     from menagerie.models.training.feed import single_steps
 
     first, between = single_steps(recipe), steps_between(recipe, every)
@@ -155,8 +151,8 @@ def looks_of(recipe: "Recipe", every: int) -> int:
 
 
 def steps_between(recipe: "Recipe", every: int) -> int:
-    """The number of steps between two evaluations."""
-    return every or max(LEAST_STEPS, -(-recipe.steps // LOOKS))
+    """Return the number of steps between two evaluations."""
+    return every or max(LEAST_STEPS, -(-recipe.steps // EVALUATIONS))
 
 
 def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:

@@ -1,4 +1,4 @@
-"""A study's output folder: one configuration, one writer at a time, and a record of where its runs were made."""
+"""A study's output folder: one configuration, one writer at a time, and a record of commands and machines."""
 
 import contextlib
 import os
@@ -39,14 +39,14 @@ class RunConfig(msgspec.Struct):
 
     config: dict[str, Any]
     id: str = ""
-    """A random name of this folder, which it keeps wherever it lies; empty in folders from before there were any."""
+    """A random name of this folder, which stays if the folder is moved."""
 
 
 @contextlib.contextmanager
 def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path]:
     """Yield `out` as the new or continued folder of `config`, and keep other writers out.
 
-    Fields in `ignored` don't decide results and may differ from run to run.
+    Fields in `ignored` don't affect results and may differ from run to run.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
@@ -67,17 +67,16 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path
 
 
 def id_of(out: Path) -> str:
-    """Return the name of a folder among those that share a storage of trials: its random name or, without one, its
-    path."""
+    """Return the name of a folder as an owner of trials: its random name or, without one, its path."""
     file = out / CONFIG
     recorded = read_record(file, RunConfig) if file.exists() else {}
     return str(recorded.get("id") or out.resolve())
 
 
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
-    """Raise unless `out` is new, of the same configuration, or has nothing but a record; write `config.json`.
+    """Write `config.json`; raise if `out` has results of another configuration.
 
-    Options of scorers are compared for models that both have. Those of further models are added to the record.
+    Options of scorers are compared for models that both configurations have; those of further models are added.
     """
     file, wanted = out / CONFIG, json_value(asdict(config))
     if not file.exists():
@@ -90,8 +89,8 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
     recorded = record["config"]
     before, now = recorded.get("scorers", {}), wanted.get("scorers", {})
     one_sided = {f"scorers.{flag}" for flag in before.keys() ^ now.keys()}
-    named_so = {"pretrained": config.pretrained} if same_weights(recorded, config) else {}
-    if others := describe_differences(recorded | named_so, config, ignored | one_sided):
+    renamed = {"pretrained": config.pretrained} if same_weights(recorded, config) else {}
+    if others := describe_differences(recorded | renamed, config, ignored | one_sided):
         if {path.name for path in out.iterdir()} <= {CONFIG, LOCK}:  # nothing was made yet
             file.unlink()
             return claim(out, config, ignored)
@@ -101,14 +100,12 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 
 
 def same_weights(recorded: dict[str, Any], config: Any) -> bool:
-    """Whether a recorded configuration names the weights of `config` in another way; its cells then have the same ids.
-
-    A recorded file without a tag has the tag that such files get now, or the default, as before there were tags.
-    """
+    """Whether a recorded configuration names the weights of `config` in another way: a file of weights without a tag
+    has the tag that such files get."""
     before, now = recorded.get("pretrained"), getattr(config, "pretrained", "")
     if not before or not now or before == now or recorded.get("architecture") != config.architecture:
         return False
-    from menagerie.models.towers.preparation import towers_to_record as written  # torch, which few folders need
+    from menagerie.models.towers.preparation import towers_to_record as written  # imports torch, which few folders need
 
     there = [written(TowerConfig(config.architecture, before, load=load)).pretrained for load in (True, False)]
     return written(TowerConfig(config.architecture, now)).pretrained in there
@@ -117,7 +114,7 @@ def same_weights(recorded: dict[str, Any], config: Any) -> bool:
 def provenance() -> dict[str, Any]:
     """Return the command, versions, processor and commit of this run."""
     return {
-        "command": " ".join(["python", *(without_passwords(readable(word)) for word in sys.argv)]),
+        "command": " ".join(["python", *(without_passwords(as_utf8(word)) for word in sys.argv)]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "python": platform.python_version(),
@@ -127,27 +124,26 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def readable(word: str) -> str:
+def as_utf8(word: str) -> str:
     """Return a word of a command as valid UTF-8, whatever the terminal's encoding; other bytes of a path are written as
     \\xff."""
     return os.fsencode(word).decode("utf-8", "backslashreplace")
 
 
-# From a run's record: command and start belong to the study's first run, the rest may differ from run to run.
+# Of the recorded facts, those of the study's first command, and those that may differ from run to run.
 OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "python", "versions")
 
 
 def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) -> dict[str, str]:
-    """Collect where a study and its finished runs ran, as recorded in its folder, and what draws this page.
+    """Collect where a study and its finished runs ran, as recorded in its folder, and which command draws this page.
 
-    `results` are those of its runs, if they have been read already. A page that is drawn again keeps the study's start,
-    commit and machine. Nothing is said about missing records.
+    `results` are those of its runs, if they have been read already. Missing records are left out.
     """
     file, now = out / CONFIG, provenance()
     study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
     runs = [each["provenance"] for each in (results_in(out) if results is None else results) if each.get("provenance")]
     known = {name: study[name] for name in OF_STUDY if name in study}
-    known |= {name: text for name in OF_RUNS if (text := together(run.get(name) for run in runs or [study]))}
+    known |= {name: text for name in OF_RUNS if (text := join_values(run.get(name) for run in runs or [study]))}
     drawn = f"{now['started']}, commit {now['commit'] or 'unknown'}, {now['command']}"
     return {name: str(value) for name, value in known.items()} | {"this page was drawn": drawn}
 
@@ -158,8 +154,8 @@ def results_in(out: Path) -> Iterable[dict[str, Any]]:
     return filter(None, map(read_result, folders))
 
 
-def together(values: Iterable[Any]) -> str:
-    """Join the values that runs recorded into a text; different values are followed by their numbers of runs."""
+def join_values(values: Iterable[Any]) -> str:
+    """Join the values that runs recorded into a text; if they differ, with the number of runs of each."""
     counted = Counter(str(value) for value in values if value not in (None, ""))
     if len(counted) < 2:
         return next(iter(counted), "")

@@ -1,7 +1,5 @@
-"""The processes of torchrun or of a task other than the first: they take the steps of the first one's trainings
-together with it.
-
-They print nothing, unless something fails in them alone.
+"""The processes of torchrun or of a task other than the first: they take the steps of its trainings together with it.
+They print nothing, unless something fails only in them.
 """
 
 import contextlib
@@ -16,30 +14,30 @@ from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.studies.cluster.worker import SIGNALS
 from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.machine import settle_torch
-from menagerie.studies.runs.together import JOINED, join, ranks_on
-from menagerie.studies.runs.train import material_of
+from menagerie.studies.runs.together import JOINED, join_ranks, ranks_on
+from menagerie.studies.runs.train import open_material
 
 if TYPE_CHECKING:
     from menagerie.models.ranks import Ranks
 
 
 class Lost(UserError):
-    """Raised when another process of a training is gone."""
+    """Raised when another process of a training has ended."""
 
 
 def run_together(command: Callable[[], int | None]) -> int | None:
     """Run a command in the first of several processes, and follow its trainings in all others; returns the exit
     status."""
-    ranks = join()
+    ranks = join_ranks()
     if ranks.share.rank:
         return follow_trainings(ranks)
     try:
         with lost_process():
             try:
                 status = command()
-            except (UserError, Stopped, KeyboardInterrupt, SystemExit):  # none of which is raised within a step
+            except (UserError, Stopped, KeyboardInterrupt, SystemExit):  # never raised within a step
                 ignore_signals()
-                with contextlib.suppress(RuntimeError):  # they have ended before
+                with contextlib.suppress(RuntimeError):  # raised if they have ended before
                     dismiss(ranks)
                 raise
             dismiss(ranks)
@@ -49,19 +47,19 @@ def run_together(command: Callable[[], int | None]) -> int | None:
 
 
 def ignore_signals() -> None:
-    """Ignore Ctrl-C and the signals of a cluster's task in this process; torchrun and Slurm send these to all."""
+    """Ignore Ctrl-C and the signals of cluster tasks in this process; torchrun and Slurm send them to all processes."""
     for number in (*SIGNALS, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
 
 
 def dismiss(ranks: "Ranks") -> None:
-    """Let the other processes end: there is no more to train."""
+    """Let the other processes end, as no training is left."""
     ranks.send(None)
     leave()
 
 
 def leave() -> None:
-    """Close the connections to other processes; otherwise their threads would end Python with an error."""
+    """Close the connections to other processes; else their threads would end Python with an error."""
     import torch.distributed as dist
 
     JOINED.clear()
@@ -70,7 +68,7 @@ def leave() -> None:
 
 @contextlib.contextmanager
 def lost_process() -> Iterator[None]:
-    """Raise `Lost`, with a clear line, in place of the error of a collective operation whose other side is gone."""
+    """Raise `Lost` in place of the error of a collective operation whose other side has ended."""
     import torch.distributed as dist
 
     try:
@@ -80,7 +78,7 @@ def lost_process() -> Iterator[None]:
             reason = str(error).partition("\n")[0].partition(". ")[0]  # gloo adds advice
             raise Lost(
                 f"another process of this training has ended, or doesn't answer ({reason}); "
-                "the same command goes on from the last state"
+                "the same command continues from the last state"
             ) from error
         raise
 
@@ -88,17 +86,17 @@ def lost_process() -> Iterator[None]:
 def follow_trainings(ranks: "Ranks") -> int:
     """Follow one training after another, until the first process ends; returns the exit status."""
     warnings.simplefilter("ignore")
-    ignore_signals()  # the first one saves its state after the step that all take now, and tells the others of the end
+    ignore_signals()  # the first process saves its state after the current step, and then ends the others
     try:
         with lost_process(), open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
             while (content := ranks.receive()) is not None:
                 try:
                     follow_training(content)
                 except UserError:
-                    if ranks.receive() is not None:  # else the first one has the same error, and says it
+                    if ranks.receive() is not None:  # else the first process has and reports the same error
                         raise
             leave()
-    except Lost:  # the first one says so, or torchrun says it of the first one
+    except Lost:  # the first process or torchrun reports it
         return 1
     except UserError as error:
         raise UserError(f"in process {ranks.share.rank} of a training: {error}") from error
@@ -115,7 +113,7 @@ def follow_training(content: bytes) -> None:
     job, description = pickle.loads(content)
     cell, ranks = job.cell, ranks_on(job.device)
     settle_torch(job.threads)
-    material = material_of(job)
+    material = open_material(job)
     scorer = build_from_config(job.folder, cell.model, config_of(description)).to(cell.device)
     give_readers(scorer, read_graphs(job, material))
     if job.execution.grad_checkpointing:

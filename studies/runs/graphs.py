@@ -1,4 +1,4 @@
-"""What a model reads and compares besides images and captions: graphs that aren't the generator's, and negatives."""
+"""Inputs of a model besides images and captions: graphs that aren't the generator's, and negatives."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,13 +27,13 @@ PLAIN = Graphs()
 
 
 def read_graphs(job: Job, material: Material) -> Graphs:
-    """Open the sources of the graphs that a cell reads. Raise if its parser can't run here, or if it wants other graphs
-    than the data's own and the data have no world."""
+    """Open the sources of the graphs that a cell reads. Raises if its parser can't run here, and for graphs other than
+    the data's own if the data have no world."""
     source, seed = job.cell.graphs, job.cell.seed
     if source.plain:
         return PLAIN
     if material.words is None:
-        raise UserError("other graphs are for data of our worlds; choose a parser of photographs' captions by --parser")
+        raise UserError("--graphs needs data of a world; choose a parser of photographs' captions by --parser")
     read = ReadGraphs(source, material.words, seed, job.out / "parses")
     return Graphs(*(None if source.at(place).plain else read for place in ("train", "test")))
 
@@ -76,7 +76,7 @@ def parsed_record(graphs: Graphs) -> dict[str, str]:
 
 
 def false_further_of(scorer: "Scorer") -> str:
-    """Return which kind of false further captions a scorer's training batches have; empty if they have none."""
+    """Return the kind of false further captions in a scorer's training batches; empty if they have none."""
     return getattr(scorer.training_reader or scorer.reader, "false_further", "")
 
 
@@ -97,8 +97,8 @@ def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[st
 
 
 def states_relations(cell: Cell) -> bool:
-    """Whether the captions of a cell's data state relations: for splits the kind decides, for other data what they say
-    of themselves."""
+    """Whether the captions of a cell's data state relations: by the kind of a split, or by the attribute of other
+    data."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     if cell.data.kind in KINDS:

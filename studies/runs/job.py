@@ -1,20 +1,20 @@
-"""What the executor runs, here and on clusters: training runs, measures of finished ones, pieces of evaluations."""
+"""Jobs, which run here or on clusters: training runs, measures of finished ones, pieces of evaluations."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-Report = Callable[[int, str], None]  # receives each finished step, and what there is to say of it
+Report = Callable[[int, str], None]  # receives each finished step with a text on it
 
 
 class AnyJob:
-    """Work that leaves files in a folder. It is pickled on its way to the process that does it."""
+    """Work that writes files into a folder. A job is pickled to reach the process that does it."""
 
     id: str
     """Jobs with the same id are the same job."""
     name: str
-    """Short text for people who wait."""
+    """Short text for progress messages."""
     folder: Path
-    """Where the job's files go; nobody else writes there while it runs."""
+    """Folder of the job's files, to which nothing else writes while it runs."""
     group: str = ""
     """Jobs of one group load the same files, so one worker runs them one after another if it can; empty: no group."""
     steps: int = 1
@@ -23,7 +23,7 @@ class AnyJob:
     """Threads of torch; 0 leaves torch the choice."""
     device: str = "cpu"
     has_processes: bool = False
-    """Whether the job has processes of its own, so that it may only be ended when it reports a step."""
+    """Whether the job has child processes, so that it may be ended only when it reports a step."""
     problem: str = ""
     """Why the job ended without a result; empty if it has one, or hasn't ended."""
 
@@ -35,8 +35,8 @@ class AnyJob:
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Do what is left, from where it was stopped.
 
-        After `release()` the job may be ended at any moment. A `UserError` means that the job failed (see `run_jobs`),
-        unless it has `ended` with this error, for example because it diverged.
+        After `release()` the job may be ended at any moment. It has failed if it raises a `UserError` (see `run_jobs`),
+        unless it has `ended` with that, for example because it diverged.
         """
         raise NotImplementedError
 

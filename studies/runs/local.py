@@ -1,7 +1,7 @@
 """Runs jobs in worker processes and shows their progress.
 
 Each worker runs one job at a time with a fixed number of threads, so that results don't depend on how many run at once.
-It is kept for the next job, because loading torch takes seconds.
+Workers are kept for the next job, because loading torch takes seconds.
 """
 
 import queue
@@ -24,9 +24,9 @@ from menagerie.studies.runs.job import AnyJob
 from menagerie.studies.runs.machine import start_server
 
 POLL_SECONDS = 0.2
-LEAVE_SECONDS = 5.0  # in which a worker without a job ends by itself
+LEAVE_SECONDS = 5.0  # after which an idle worker that hasn't ended is killed
 DONE = -1  # in place of a step: the job has ended
-MOST_NAMED = 4  # jobs whose loss is in a line of progress
+MOST_NAMED = 4  # jobs whose loss is in a progress message
 
 
 class News(NamedTuple):
@@ -36,8 +36,8 @@ class News(NamedTuple):
     text: str
 
 
-def work(inbox: Any, messages: Any) -> None:
-    """Body of a worker process: run jobs from `inbox` until it gives None; send (job, News), (job, DONE) or (job,
+def worker_loop(inbox: Any, messages: Any) -> None:
+    """Body of a worker process: run jobs from `inbox` until None arrives; send (job, News), (job, DONE) or (job,
     error)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
     end_with_parent()
@@ -47,13 +47,13 @@ def work(inbox: Any, messages: Any) -> None:
 
 def run_one(job: AnyJob, messages: Any) -> int | str:
     """Run one job; returns `DONE`, or the message of a `UserError`. Any other error ends the process."""
-    ending, sent, said, stopped = Ending(), 0.0, DONE, False
-    # Loaders and loggers end with the run; without any, the signal may as well end the process where it is.
+    ending, sent, message, stopped = Ending(), 0.0, DONE, False
+    # With loaders or loggers the run must end in order; without, the signal may end the process at once.
     signal.signal(signal.SIGTERM, ending.request if job.has_processes else signal.SIG_DFL)
 
     def report(step: int, text: str = "") -> None:
         nonlocal sent
-        ending.deferred = True  # again, if it was released before: it takes steps once more
+        ending.deferred = True  # again, if the job takes steps after it was released
         ending.check()
         if time.monotonic() - sent > POLL_SECONDS:
             sent = time.monotonic()
@@ -63,23 +63,23 @@ def run_one(job: AnyJob, messages: Any) -> int | str:
         call_in_worker(job.run, report, ending.release)
         ending.check()
     except UserError as error:
-        said = str(error)
+        message = str(error)
     except Stopped:
         stopped = True
     except BaseException:
         traceback.print_exc()
         sys.exit(1)
     if stopped:  # by now its loaders have ended
-        messages.cancel_join_thread()  # nobody reads it any more
+        messages.cancel_join_thread()  # the parent doesn't read any more
         sys.exit(143)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    return said
+    return message
 
 
 @dataclass
 class Ending(Interruption):
-    """A request by SIGTERM to end a run that has processes of its own. Such a run must not be killed while these start
-    or pass on a batch, so it ends after its current step and saves its state. Further requests are ignored."""
+    """A request by SIGTERM to end a run that has child processes. Such a run must not be killed while these start or
+    send a batch, so it ends after its current step and saves its state. Further requests are ignored."""
 
     deferred: bool = True
 
@@ -137,12 +137,12 @@ class Pool:
         worker = min(self.idle, key=lambda worker: worker.group != job.group, default=None)
         if worker is None:
             inbox = self.context.Queue()
-            # Not a daemon, which could start no loaders.
-            worker = Worker(self.context.Process(target=work, args=(inbox, self.messages)), inbox)
-            self.workers.append(worker)  # before it starts: Ctrl-C in between would leave it behind, waiting for work
+            # A daemon couldn't start loaders.
+            worker = Worker(self.context.Process(target=worker_loop, args=(inbox, self.messages)), inbox)
+            self.workers.append(worker)  # before it starts, so that Ctrl-C in between ends it too
             worker.process.start()
         worker.job, worker.group = job, job.group
-        ForkingPickler.dumps(job)  # a queue drops what can't be pickled, and its worker would wait for ever
+        ForkingPickler.dumps(job)  # raises here for what can't be pickled, which a queue would drop
         worker.inbox.put(job)
 
     def stop(self) -> None:
@@ -177,7 +177,7 @@ class Pool:
     def reap(self) -> list[tuple[AnyJob, str]]:
         """Return the jobs that ended since the last call, each with the reason if it failed."""
         if any(worker.process.exitcode is not None for worker in self.workers):
-            self.listen()  # what it said last may still be under way
+            self.listen()  # its last message may still be in the queue
         ended = []
         for worker in self.busy:
             job, code = worker.job, worker.process.exitcode
@@ -190,12 +190,12 @@ class Pool:
 
 
 def why_ended(code: int | None) -> str:
-    """Return why a process ended without a word, from its exit status."""
+    """Return why a process ended without a message, from its exit status."""
     killed = ": killed, as the system does when memory is short; try fewer --workers" * (code == -signal.SIGKILL)
     return f"its process ended with status {code}{killed}"
 
 
-def fail(job: AnyJob, reason: str) -> None:
+def fail_command(job: AnyJob, reason: str) -> None:
     """End the command with a job's failure."""
     raise UserError(f"{job.name}: {reason} (finished runs are kept)")
 
@@ -232,7 +232,7 @@ def run_here(
     grows: bool = False,
 ) -> None:
     """Run jobs, `workers` at a time, and also the jobs that `follow` returns for each that has ended. If there may be
-    any, `grows`, what is left is said to be a lower bound."""
+    such jobs (`grows`), progress messages give totals as lower bounds."""
     start_server(jobs[0].threads)
     pool, waiting, ended = Pool(), list[AnyJob](), list[AnyJob]()
     try:
@@ -253,9 +253,9 @@ def run_here(
                     take(follow(job))
                     bar.console.print(job.outcome, markup=False, soft_wrap=True)
                 steps.show(pool)
-                for job, reason in pool.reap():  # their workers go on before `follow`, which takes seconds
+                for job, reason in pool.reap():  # before `follow`, which takes seconds, so that their workers continue
                     if reason:
-                        (on_failed or fail)(job, reason)
+                        (on_failed or fail_command)(job, reason)
                     else:
                         ended.append(job)
     finally:

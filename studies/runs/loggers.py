@@ -1,4 +1,4 @@
-"""Destinations of training logs besides the run's file: TensorBoard and Weights & Biases, imported if chosen."""
+"""Loggers of training besides the run's file: TensorBoard and Weights & Biases, imported only if chosen."""
 
 import importlib.util
 import math
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class Logger(Protocol):
     """Receives every row of a run once, in the order of the steps.
 
-    After a restart, the first call has all rows from the first step on: they replace those of an earlier process.
+    After a restart, the first call has all rows from the first step on; they replace those of the earlier process.
     """
 
     def write(self, rows: Sequence["HistoryRow"]) -> None:
-        """Take the next rows, at least one."""
+        """Log the next rows, at least one."""
 
     def close(self) -> None:
-        """Finish: the run has ended or was stopped."""
+        """Finish, as the run has ended or was stopped."""
 
 
 class TensorBoard:
@@ -43,7 +43,7 @@ class TensorBoard:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.writer = SummaryWriter(str(self.folder))
         for row in rows:
-            for name, value in numbers(row):
+            for name, value in row_numbers(row):
                 self.writer.add_scalar(name, value, row.step)
         self.writer.flush()
 
@@ -64,7 +64,7 @@ class WeightsAndBiases:
             self.run = self.start()
             rows = [row for row in rows if row.step >= self.run.step]  # the server may have some already
         for row in rows:
-            self.run.log(dict(numbers(row)), step=row.step)
+            self.run.log(dict(row_numbers(row)), step=row.step)
 
     def start(self) -> Any:
         """Start or resume the cell's run."""
@@ -110,7 +110,7 @@ def check_loggers(names: Sequence[str]) -> None:
             )
 
 
-def numbers(row: "HistoryRow") -> Iterator[tuple[str, float]]:
+def row_numbers(row: "HistoryRow") -> Iterator[tuple[str, float]]:
     """Yield the columns of a row that have a number, except for the step."""
     for name, value in zip(row._fields[1:], row[1:], strict=True):
         if not (name in ("validation", "waited") and math.isnan(value)):

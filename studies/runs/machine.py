@@ -13,17 +13,15 @@ NUMBERS = ("cpu family", "model")
 
 
 def processor() -> str:
-    """The processor's name, family, model and widest vectors, as the system reports them.
-
-    Clouds use one name for several processors, which may sum in different orders.
-    """
+    """Return the processor's name, family, model and widest vector instructions, as the system reports them. Clouds use
+    one name for several processors, which may sum in different orders."""
     with contextlib.suppress(OSError):
-        if known := described(Path("/proc/cpuinfo").read_text("utf-8")):
+        if known := describe_processor(Path("/proc/cpuinfo").read_text("utf-8")):
             return known
     return platform.processor() or platform.machine()
 
 
-def described(cpuinfo: str) -> str:
+def describe_processor(cpuinfo: str) -> str:
     """Describe the first processor in Linux's `cpuinfo` in a line; empty if it has no name there."""
     lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
     facts = {key.strip(): value.strip() for key, _, value in lines}
@@ -39,7 +37,7 @@ def check_device(device: str) -> None:
     kind, colon, number = device.partition(":")
     choose("--device", kind, ("cpu", "cuda"))
     if colon and (kind == "cpu" or not number.isdecimal()):
-        raise UserError(f"--device {device!r} is none; write cpu, cuda, or cuda:0 for the first of several")
+        raise UserError(f"--device {device!r} is not a device; write cpu, cuda, or cuda:0 for the first of several")
 
 
 def check_device_here(device: str, processes: int = 1) -> None:
@@ -53,7 +51,7 @@ def check_device_here(device: str, processes: int = 1) -> None:
     if not torch.cuda.is_available():
         raise UserError(f"--device {device}: torch sees no CUDA device here; use --device cpu")
     if int(number or 0) >= (count := torch.cuda.device_count()):
-        raise UserError(f"--device {device}: torch sees {count} of them here, cuda:0 to cuda:{count - 1}")
+        raise UserError(f"--device {device}: torch sees {count} CUDA devices here, cuda:0 to cuda:{count - 1}")
     if processes > count:
         raise UserError(f"--device {device}: torchrun starts {processes} processes here, but there are {count} GPUs")
 
@@ -61,11 +59,11 @@ def check_device_here(device: str, processes: int = 1) -> None:
 def check_precision(precision: str, device: str) -> None:
     """Raise for a precision that the device doesn't have."""
     if precision == "tf32" and device == "cpu":
-        raise UserError("--precision tf32 is one of GPUs; give --device cuda too, or --precision bf16 or float32")
+        raise UserError("--precision tf32 needs a GPU; give --device cuda too, or --precision bf16 or float32")
 
 
-# By default glibc returns large blocks to the system after every step, and new ones cause page faults. With these
-# settings workers keep them, in huge pages if the system has them. glibc reads this when a process starts.
+# By default glibc returns large blocks of memory to the system after every step, so that new ones cause page faults.
+# With these settings workers keep them, in huge pages if possible. glibc reads them when a process starts.
 MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": 32 << 20,
     "MALLOC_TRIM_THRESHOLD_": 1 << 30,

@@ -1,4 +1,4 @@
-"""Results: the file, with digests, in the folder of a cell or piece, and the table of all results of a study."""
+"""Results: the file in the folder of a cell or piece, with digests, and the table of all results of a study."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ Numbers = dict[str, float | None]
 
 
 class CutTexts(msgspec.Struct):
-    """How many texts are longer than the model reads, and the first of them; empty if the model's reader can't tell."""
+    """How many texts are longer than the model reads, and the first of them; empty if that isn't known."""
 
     texts: int = 0
     of: int = 0
@@ -22,8 +22,8 @@ class CutTexts(msgspec.Struct):
     first: str = ""
 
 
-class Result(msgspec.Struct):
-    """Types of the keys that we read from a result; further keys give its place in a study, and counts."""
+class StoredResult(msgspec.Struct):
+    """Types of the keys that are read from a result; further keys are its labels and counts."""
 
     id: str
     model: str
@@ -50,45 +50,37 @@ class Result(msgspec.Struct):
 
 
 def write_result(folder: Path, result: dict[str, Any], files: tuple[str, ...] = (), varying: tuple[str, ...] = ()):
-    """Write a result with digests of files in its folder. The `varying` files may differ between two runs of one
-    cell."""
+    """Write a result with digests of files in its folder; `varying` files may differ between two runs of one cell."""
     noted = {FILES: digests_in(folder, files)} if files else {}
     origin = result.get("provenance", {}) | ({FILES: digests_in(folder, varying)} if varying else {})
     write_record(folder / RESULT, result | noted | ({"provenance": origin} if origin else {}))
 
 
 def digests_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
-    """The digests of files by their names."""
+    """Return the digests of files by their names."""
     return {name: file_digest(folder / name) for name in names}
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:
     """Read the result in a folder; None if there is none yet."""
-    result = result_in(folder, Result)
+    result = result_in(folder, StoredResult)
     if result is not None and not result.keys() & {"subsets", "tasks"}:
         raise damaged_result(folder / RESULT, "it has no numbers")
     return result
 
 
 def checked_file(folder: Path, name: str) -> Path:
-    """The path of a file beside a result; raises `Unreadable` if the file changed since the result was written.
-
-    A file without a recorded digest isn't checked.
-    """
+    """Return the path of a file beside a result; raises `Unreadable` if the file changed since the result was written
+    (if its digest was recorded)."""
     if digest := recorded_digest(read_result(folder) or {}, name):
         check_digest(folder / name, digest)
     return folder / name
 
 
-def finished(folder: Path) -> dict[str, Any] | None:
-    """The result in a cell's folder; None if the cell isn't finished."""
-    return read_result(folder)
+LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries again
 
 
-LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries it again
-
-
-def left_out(folder: Path) -> str:
+def why_left_out(folder: Path) -> str:
     """Return why there is no result in a folder; empty if there is one, or if nothing has ended yet."""
     return reason_in(folder, LEFT_OUT)
 
@@ -96,10 +88,10 @@ def left_out(folder: Path) -> str:
 def reason_in(folder: Path, name: str) -> str:
     """Return why there is no result, from a file beside it; empty if there is a result, or no such file."""
     file = folder / name
-    return read_text(file).strip() if file.exists() and finished(folder) is None else ""
+    return read_text(file).strip() if file.exists() and read_result(folder) is None else ""
 
 
-# Varied settings besides the fractions have columns after theirs.
+# Further varied settings have columns after the fractions.
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 
 
@@ -110,7 +102,7 @@ def read_results(run: Path) -> list[dict[str, Any]]:
     """Read the results in `cells.jsonl` of a study's folder; raises if there are none."""
     file = run / CELLS
     try:
-        results = read_records(file, Result)
+        results = read_records(file, StoredResult)
         if lacking := [key for result in results for key in ("id", *COLUMNS[:2]) if key not in result]:
             raise KeyError(lacking[0])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -124,7 +116,7 @@ CARRIED = "carried.json"  # in a cell that starts from weights of another study
 
 
 class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The form of `carried.json`: menagerie.models.carry_over.Carried, and the checkpoint that it comes from."""
+    """The content of `carried.json`: menagerie.models.carry_over.Carried, and the folder of the checkpoint."""
 
     words: int
     new_words: list[str]
@@ -134,5 +126,5 @@ class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_carried(folder: Path) -> dict[str, Any]:
-    """Read what the cell's scorer took over from the one that it started from."""
+    """Read what the cell's scorer took over from the scorer that it started from."""
     return read_record(folder / CARRIED, CarriedFile)

@@ -1,16 +1,16 @@
-"""Trains a shared prefix once: the first of several cells that begin alike trains it, and the others continue from it.
+"""Trains shared first steps once: the first of several cells with the same first steps trains them, and the others
+continue from its state.
 
-The single-object phase at a run's start shows the same images with the same captions in the same order to all cells of
-one model, seed and recipe, whatever their pairs. Its last state is kept in the run's folder, and every such cell
-continues from it with the same bytes as if it had trained the phase itself. Cells that need it wait; on file systems
-without locks, each trains its own.
+The single-object phase has the same images, captions and order for all cells of one model, seed and recipe, whatever
+their pairs. Its last state is kept in the study's folder. Every such cell continues from it with the same bytes as if
+it had trained the phase itself. Cells that need it wait; on file systems without locks each trains its own.
 
-If the rate is constant before it decays (`Recipe.decay`), runs that differ only in their number of steps begin alike:
-the state at the end of the constant phase is kept too, and longer cells continue from it. Shorter cells must be
-finished before longer ones begin, or steps are trained twice.
+If the rate is constant before it decays (`Recipe.decay`), runs that differ only in their number of steps have the same
+first steps: the state at the end of the constant phase is kept too, and longer cells continue from it. Shorter cells
+must be finished before longer ones begin, else steps are trained twice.
 
-The states that `--keep-states` wants of the steps before such a state are kept beside it; a cell that continues from it
-takes them over too.
+States of `--keep-states` within such steps are kept beside the shared state, and copied to the cells that continue
+from it.
 """
 
 import re
@@ -30,7 +30,7 @@ from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import STATE, Cell, Job
 from menagerie.studies.runs.data import Material, content_digest
 from menagerie.studies.runs.graphs import false_further_of
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.together import take_steps
 from menagerie.studies.runs.training_log import TrainingLog
 
@@ -44,15 +44,15 @@ Report = Callable[[int], None]  # receives each finished step, or 0 while a run 
 
 
 def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", report: Report, log: TrainingLog) -> None:
-    """Give the cell the state after the single-object phase as its own state, unless it has one. If nobody has trained
-    the phase yet, train it. Do nothing for a cell without a phase that others could share."""
+    """Copy the state after the single-object phase to the cell, unless the cell has a state. Train the phase first if
+    no cell has. Does nothing for a cell without a phase that others could share."""
     from menagerie.models.training.feed import single_steps
     from menagerie.models.training.sampling import SINGLES
     from menagerie.models.training.state import StateFile, copy_state
 
     steps, state = single_steps(job.cell.recipe), job.folder / STATE
     singles = material.train.strata.get(SINGLES, ())
-    if job.cell.recipe.decay is not None:  # it shares a longer part (`reach_branch`)
+    if job.cell.recipe.decay is not None:  # it shares more steps (`reach_branch`)
         return
     if not steps or material.train.shares or not any(singles):
         return
@@ -70,7 +70,7 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
 
 def has_false_captions(cell: Cell, train: "Captioned", indices: list[int], further: str = "") -> bool:
     """Whether the phase's items have false captions, which depend on the rest of the training data. `further` is the
-    kind of false further captions, if there are any."""
+    kind of false further captions, if any."""
     kinds = filter(None, (*negatives_of(cell.recipe, cell.negatives).texts, further))
     return any(text is not None for kind in kinds for text in train.negatives(indices, indices, kind))
 
@@ -98,16 +98,16 @@ def train_phase(
 
 
 def states_beside(ready: Path) -> Path:
-    """Return the folder beside a shared state for the states that `--keep-states` wants of the steps before it."""
+    """Return the folder beside a shared state for states of `--keep-states` before it."""
     return ready.with_suffix("")
 
 
 def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]) -> str:
     """Return a key that is equal for two cells exactly if every step of their phases is the same."""
-    cell = job.cell.trained_as  # tests don't affect training steps
+    cell = job.cell.trained_as  # tests don't affect training
     settings = {name: value for name, value in cell.settings.items() if name not in ("data", "recipe")}
     settings["recipe"] = identity_of(phase_recipe(cell.recipe))
-    local = spec_of(cell.model).local_loss  # single animals have no relations
+    local = spec_of(cell.model).local_loss  # a scene of one animal has no relations
     settings["options"] = {name: value for name, value in cell.options.items() if name not in local}
     settings["texts"] = asdict(scorer.texts)
     settings["complete"] = material.train.complete_captions
@@ -124,15 +124,15 @@ def phase_recipe(recipe: Recipe) -> Recipe:
 
 @contextmanager
 def first_come(path: Path, report: Report) -> Iterator[bool]:
-    """Hold a lock inside this context, after waiting for its holder. While waiting it calls `report(0)`, which can stop
-    the run. Yields whether the lock is held: not on file systems without locks."""
+    """Hold a lock inside this context. While waiting for it, calls `report(0)`, which can stop the run. Yields whether
+    the lock is held: False on file systems without locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock, held = FileLock(path), True
     try:
         while not lock.acquire(wait=False):
             report(0)
             time.sleep(POLL_SECONDS)
-    except OSError:  # no locks here: rather train twice than not at all
+    except OSError:  # without locks, training twice is better than not training
         held = False
     try:
         yield held
@@ -141,10 +141,11 @@ def first_come(path: Path, report: Report) -> Iterator[bool]:
 
 
 def clear_shared(out: Path) -> None:
-    """Delete the states that cells shared, once all are finished, and leftovers of processes killed at the end."""
+    """Delete the shared states, once all cells are finished, and the last states of finished cells whose process was
+    killed."""
     shutil.rmtree(out / "shared", ignore_errors=True)
     for state in out.glob(f"cells/*/{STATE}"):
-        if finished(state.parent) is not None:
+        if read_result(state.parent) is not None:
             state.unlink()
 
 
@@ -155,31 +156,30 @@ NUMBER = re.compile("[0-9]+")
 def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None], report: Report) -> None:
     """If a cell's rate decays, train the cell to the end of its constant phase and keep that state for longer cells.
 
-    `train_until` trains the cell from its own state, if there is one, to a step, and saves its state there. States are
-    copied and kept under a lock, so that no cell deletes what another one copies; while the cell waits for that,
-    `report(0)` is called.
+    `train_until` trains the cell from its last state, if any, to a step, and saves its state there. States are copied
+    under a lock, so that no cell deletes a state that another one copies; while waiting for it, `report(0)` is called.
     """
     branch, state, lock = job.cell.recipe.stable_steps, job.folder / STATE, folder_of(job).with_suffix(".lock")
     if not branch:
         return
     with first_come(lock, report):
-        kept = {step: file for step, file in states(job).items() if step <= branch}
+        kept = {step: file for step, file in branch_states(job).items() if step <= branch}
         if kept and not state.exists():
             go_on_from(job, scorer, max(kept), kept[max(kept)])
     if branch in kept:
         return
     if not state.exists() or saved_step(state) < branch:
         train_until(branch)
-    if saved_step(state) == branch:  # not if the kept state was deleted while the rate decays
+    if saved_step(state) == branch:  # false if the kept state was deleted during the decay
         with first_come(lock, report):
             wanted = missing_steps(folder_of(job), (step for step in job.execution.keep_states if step <= branch))
             take_over_states(job.folder, folder_of(job), wanted, job.cell.model, scorer)
-            keep(job, state, branch)
+            keep_branch(job, state, branch)
 
 
 def go_on_from(job: Job, scorer: "Scorer", branch: int, file: Path) -> None:
-    """Let a cell continue from the `file` that a shorter cell kept at its `branch`, and take over the earlier states
-    that `--keep-states` wants."""
+    """Let a cell continue from the `file` that a shorter cell kept at its `branch`, and copy the earlier states of
+    `--keep-states`."""
     from menagerie.models.training.state import StateFile, copy_state
 
     before = (step for step in job.lacking if step <= branch)
@@ -187,29 +187,29 @@ def go_on_from(job: Job, scorer: "Scorer", branch: int, file: Path) -> None:
     copy_state(StateFile(file, trunk_key(job.cell)), StateFile(job.folder / STATE, job.cell.id))
 
 
-def keep(job: Job, state: Path, branch: int) -> None:
-    """Keep a state, and delete the states of shorter cells: longer cells no longer start from these."""
+def keep_branch(job: Job, state: Path, branch: int) -> None:
+    """Keep a state, and delete the states of shorter cells, which longer cells no longer need."""
     from menagerie.models.training.state import StateFile, copy_state
 
     copy_state(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))
-    kept = states(job)
+    kept = branch_states(job)
     for step, file in kept.items():
-        if step < branch and branch in kept:  # not if its state was damaged meanwhile, and nothing was kept
+        if step < branch and branch in kept:  # false if the state was damaged, so that nothing was kept
             file.unlink(missing_ok=True)
 
 
-def states(job: Job) -> dict[int, Path]:
-    """The files that hold states of the cell's constant phase, by step; other files are ignored."""
+def branch_states(job: Job) -> dict[int, Path]:
+    """Return the files with states of the cell's constant phase, by step; other files are ignored."""
     return {int(file.stem): file for file in folder_of(job).glob("[0-9]*.pt") if NUMBER.fullmatch(file.stem)}
 
 
 def folder_of(job: Job) -> Path:
-    """The folder of a cell's states; cells that differ only in their number of steps share it."""
+    """Return the folder of a cell's states, which cells that differ only in their number of steps share."""
     return job.shared / FOLDER / trunk_key(job.cell)
 
 
 def trunk_key(cell: Cell) -> str:
-    """Hash of all settings except the number of steps and what depends on it."""
+    """Return the hash of all settings except the number of steps and those that depend on it."""
     from menagerie.models.training.feed import single_steps
 
     of_length = {"steps", "decay", "single_object_phase"}
@@ -218,7 +218,7 @@ def trunk_key(cell: Cell) -> str:
 
 
 def saved_step(state: Path) -> int:
-    """The step after which a state was saved; 0 if it is damaged and can't be used."""
+    """Return the step after which a state was saved; 0 if it is damaged."""
     import torch
 
     from menagerie.models.training.state import damage, resume_errors

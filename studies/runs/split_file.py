@@ -1,4 +1,4 @@
-"""Split files for training runs: given by the user (`--split FILE`), or made from recipes."""
+"""Split files for training runs: from the user (`--split FILE`), or made from recipes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SplitFile:
-    """A split file that was made before, perhaps by somebody else. Its content is its identity."""
+    """An existing split file. Its identity is its content."""
 
     content: str
     """Identity of recipe, scenes and texts, with pictures or without."""
@@ -53,7 +53,7 @@ class SplitFile:
 
     @property
     def splits(self) -> tuple[()]:
-        """No splits: nothing has to be rendered, as the file is there."""
+        """Empty, because the file exists and nothing has to be rendered."""
         return ()
 
     def counts(self) -> dict[str, int]:
@@ -61,7 +61,6 @@ class SplitFile:
 
     def open(self, file: Path) -> Material:
         """Open the training subset, and a benchmark of each other subset; raises if the file has changed."""
-
         material = split_material(file)
         if material.train.split.content != self.content:
             raise UserError(f"{file} has changed since this run was started; start a new one with another --out")
@@ -69,7 +68,7 @@ class SplitFile:
 
 
 def describe_file(file: Path, several: bool) -> SplitFile:
-    """Describe a split file; raises `UserError` if it is damaged or lacks its images."""
+    """Describe a split file; raises `UserError` if it is damaged, or has nothing to train on."""
     from menagerie.generators.captions.hard_negatives.swaps import SWAPS
     from menagerie.generators.storage.split_file import read_split
 
@@ -89,7 +88,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
         kind=recipe["kind"],
         world=recipe["world"],
         side=split.resolution,
-        tests=tests_of(split),
+        tests=ordered_tests(split),
         hold_out=tuple(recipe.get("hold_out", ())),
         place=tuple(place.items()),
         seed=recipe["seed"],
@@ -97,8 +96,8 @@ def describe_file(file: Path, several: bool) -> SplitFile:
     )
 
 
-def tests_of(split: "Split") -> tuple[str, ...]:
-    """List the test subsets of a file, in the order of its kind's recipes; unknown ones come last."""
+def ordered_tests(split: "Split") -> tuple[str, ...]:
+    """List the test subsets of a file in the order of recipes of its kind, unknown ones last."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     names = sorted(split.subsets.keys() - {"train", "validation"})
@@ -115,7 +114,7 @@ def tests_of(split: "Split") -> tuple[str, ...]:
 def make_splits(
     folder: "SplitFolder", recipes: Iterable[SplitRecipe], workers: int, names: Mapping[SplitRecipe, str] | None = None
 ) -> dict[SplitRecipe, Path]:
-    """Make the split file of each recipe, and what the atlas lacks for it. An error begins with the recipe's name in
+    """Make the split file of each recipe, and the missing atlas entries. An error begins with the recipe's name in
     `names`, if it has one."""
     from menagerie.envs.core.progress import progress_bars
 
@@ -130,7 +129,7 @@ def make_splits(
     return files
 
 
-def scenes_of(recipe: SplitRecipe, name: str) -> "list[Scene]":
+def scenes_needed(recipe: SplitRecipe, name: str) -> "list[Scene]":
     """Return the scenes that a recipe needs; an error begins with `name`."""
     try:
         return recipe.with_counterfactuals(recipe.subsets())

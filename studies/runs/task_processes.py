@@ -1,7 +1,7 @@
 """Trains in several processes of one cluster task, as torchrun does in several processes of a command.
 
-The task's own process is the first of them. It starts the others, which take the steps of its trainings together with
-it (menagerie.studies.runs.followers). On GPUs each has its own.
+The task's process is the first. It starts the others, which take the steps of its trainings together with it
+(menagerie.studies.runs.followers). Each process has its own GPU, if GPUs are used.
 """
 
 import os
@@ -11,7 +11,7 @@ from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.processes import end_with_parent, workers_context
 from menagerie.studies.runs.followers import follow_trainings, ignore_signals, run_together
 from menagerie.studies.runs.machine import start_server
-from menagerie.studies.runs.together import join
+from menagerie.studies.runs.together import join_ranks
 
 HERE = "127.0.0.1"
 
@@ -22,9 +22,9 @@ def run_in_processes(body: Callable[[], None], count: int, threads: int) -> None
     from torch.distributed import TCPStore
 
     start_server(threads)
-    meeting = TCPStore(HERE, 0, is_master=True, wait_for_workers=False)  # takes a port that is free
+    meeting = TCPStore(HERE, 0, is_master=True, wait_for_workers=False)  # takes a free port
     place = {"MASTER_ADDR": HERE, "MASTER_PORT": str(meeting.port), "WORLD_SIZE": str(count)}
-    place |= {"TORCHELASTIC_USE_AGENT_STORE": "True"}  # the first process, too, only connects to it
+    place |= {"TORCHELASTIC_USE_AGENT_STORE": "True"}  # the first process too only connects to it
     others = [workers_context().Process(target=follow_in_task, args=(place, rank)) for rank in range(1, count)]
     for process in others:
         process.start()
@@ -40,9 +40,9 @@ def take_place(place: dict[str, str], rank: int) -> None:
 
 
 def follow_in_task(place: dict[str, str], rank: int) -> None:
-    """Follow the trainings of a task's first process, and end with it. Only the first process reacts to Slurm's
-    signals."""
+    """Follow the trainings of a task's first process, and end with it. Slurm's signals are handled by the first process
+    only."""
     ignore_signals()
     end_with_parent()
     take_place(place, rank)
-    run_command(lambda: follow_trainings(join()))
+    run_command(lambda: follow_trainings(join_ranks()))

@@ -1,8 +1,8 @@
-"""Trainings in several processes: which processes there are, and how the first makes the others take steps with it.
+"""Training in several processes: which there are, and how the first makes the others take steps with it.
 
 torchrun starts the same command in every process. Only the first one runs it: it reads options, plans, renders,
-evaluates and writes. The others wait until it trains (menagerie.studies.runs.followers). A task of a cluster starts the
-others itself (menagerie.studies.runs.task_processes).
+evaluates and writes. The others wait until it trains (menagerie.studies.runs.followers). A cluster task starts the
+other processes itself (menagerie.studies.runs.task_processes).
 """
 
 import os
@@ -25,31 +25,32 @@ if TYPE_CHECKING:
     from menagerie.models.training.loop import Progress
     from menagerie.models.training.state import History, StateFile
 
-# For another process within a step. One that was killed is noticed at once, by its closed connections.
+# For another process within a step. A killed one is noticed at once by its closed connections.
 LONGEST_WAIT = timedelta(minutes=10)
-# For the first process, which may render or evaluate for hours.
+# For the first process, which may render or evaluate for hours between trainings.
 ENDLESS = timedelta(days=365)
 
 JOINED: dict[str, "Ranks"] = {}
-"""This process as one of the ranks of a training, by the device that its trainings use; empty if it trains alone."""
+"""This process as a rank, by the device of its trainings; empty if it trains alone."""
 
 
 def processes() -> int:
-    """Number of processes that torchrun started; 1 without it."""
+    """Return the number of processes that torchrun started; 1 without torchrun."""
     return int(os.environ["WORLD_SIZE"]) if "RANK" in os.environ and "WORLD_SIZE" in os.environ else 1
 
 
 def check_joined() -> None:
-    """Raise in a process of torchrun that doesn't train together with the others: each would do everything."""
+    """Raise in a process of torchrun that isn't connected to the others, because each would do everything."""
     if processes() > 1 and not JOINED:
         raise UserError(
-            f"torchrun has started {processes()} processes, each of which would do all of this; only the command of a "
-            "study shares its trainings out, so start this with python"
+            f"torchrun has started {processes()} processes, each of which would do all of this; only commands of "
+            f"studies "
+            "train in several processes, so start this with python"
         )
 
 
-def join() -> "Ranks":
-    """Connect to the other processes of torchrun or of a task; returns this process as one of the ranks."""
+def join_ranks() -> "Ranks":
+    """Connect to the other processes of torchrun or of a task; returns this process as a rank."""
     import torch.distributed as dist
 
     from menagerie.models.ranks import Ranks, Share
@@ -59,7 +60,7 @@ def join() -> "Ranks":
     except (ValueError, RuntimeError) as error:  # no address or port of the first process, or the port is in use
         reason = str(error).partition("\n")[0]
         raise UserError(
-            f"RANK and WORLD_SIZE name {processes()} processes, but they don't meet: {reason}; "
+            f"RANK and WORLD_SIZE name {processes()} processes, but they can't connect: {reason}; "
             "start them with torchrun, or unset both"
         ) from error
     control = dist.new_group(backend="gloo", timeout=ENDLESS)
@@ -68,10 +69,8 @@ def join() -> "Ranks":
 
 
 def ranks_on(device: str) -> "Ranks | None":
-    """Return this process as one of the ranks that train on `device`, each on its own device; None if it trains alone.
-
-    All processes must call this alike: on GPUs the first call connects them.
-    """
+    """Return this process as a rank of trainings on `device`; None if it trains alone. All processes must call this in
+    the same order: on GPUs the first call connects them."""
     if device != "cpu" and JOINED and device not in JOINED:
         import torch
         import torch.distributed as dist
@@ -82,13 +81,12 @@ def ranks_on(device: str) -> "Ranks | None":
 
 
 @contextmanager
-def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callable[[], None]]]:
-    """Make the other processes follow a training of this job inside this context; they take each step that they are
-    told to.
+def lead_training(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callable[[], None]]]:
+    """Make the other processes follow a training of this job inside this context.
 
-    Yields the ranks (None if this process trains alone), and a function to call between steps, which raises `Stopped`
-    after Ctrl-C or SIGTERM. Within a step the others wait for this process and can't be told of its end: after an error
-    there this process must end.
+    Yields this process as a rank (None if it trains alone), and a function to call between steps, which raises
+    `Stopped` after Ctrl-C or SIGTERM. After an error within a step this process must end, because the others wait for
+    it there.
     """
     if not JOINED:
         yield None, lambda: None
@@ -99,12 +97,12 @@ def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callab
     control = JOINED["cpu"]
     check_together(scorer, job.cell.recipe, control.share.count)
     interruption = Interruption(deferred=True)
-    with interrupted(interruption):
+    with deferred_stops(interruption):
         control.send(pickle.dumps((job, describe_scorer(job.cell.model, scorer))))
         try:
             yield ranks_on(job.device), interruption.check
         except (UserError, Stopped):
-            with suppress(RuntimeError):  # one of them has ended before
+            with suppress(RuntimeError):  # raised if one of them has ended before
                 control.send(None)
             raise
         control.send(None)
@@ -112,8 +110,8 @@ def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callab
 
 
 @contextmanager
-def interrupted(interruption: Interruption) -> Iterator[None]:
-    """Let Ctrl-C and the signals of a cluster's task only request an end inside this context."""
+def deferred_stops(interruption: Interruption) -> Iterator[None]:
+    """Make Ctrl-C and the signals of cluster tasks only request an end inside this context."""
     before = {number: signal.signal(number, interruption.request) for number in (*SIGNALS, signal.SIGINT)}
     try:
         yield
@@ -131,11 +129,11 @@ def take_steps(
     until: int | None = None,
     history: "History | None" = None,
 ) -> None:
-    """Train a cell's scorer, to the end or until a step, in all processes that train together."""
+    """Train a cell's scorer, to the end or until a step, in all connected processes."""
     from menagerie.models.training.device_images import room_on
     from menagerie.models.training.loop import train_scorer
 
-    with leading(job, scorer) as (ranks, check):
+    with lead_training(job, scorer) as (ranks, check):
 
         def pass_on(progress: "Progress") -> None:
             report(progress)
@@ -154,18 +152,17 @@ def take_steps(
 
 
 def processes_of(study: Any) -> int:
-    """Number of processes that take the steps of each of a study's trainings: those of torchrun, or of a task."""
+    """Return the number of processes of each training of a study: those of torchrun, or of a task."""
     return processes() if study.cluster.engine == "none" else study.cluster.slurm.processes
 
 
 def check_sharing(study: Any, cells: list[Cell]) -> None:
-    """Raise for options and models with which several processes can't train together. Doesn't raise if one trains
-    alone."""
+    """Raise for options and models with which several processes can't train together, if there are several."""
     count = processes_of(study)
     if processes() > 1 and study.workers > 1:
         raise UserError(
-            f"--workers {study.workers}: under torchrun runs go one after another, trainings in all {processes()} "
-            "processes and anything else in the first; leave it out"
+            f"--workers {study.workers}: torchrun makes runs one after another, each training in all {processes()} "
+            "processes; leave it out"
         )
     if processes() > 1 and study.cluster.engine != "none":
         raise UserError(

@@ -12,7 +12,7 @@ from menagerie.models.kept_states import keeper
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.data import Material
-from menagerie.studies.runs.evaluation import FILE, evaluate, looks_after, sample_accuracy
+from menagerie.studies.runs.evaluation import FILE, evaluate, evaluates_after, sample_accuracy
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.graphs import (
     PLAIN,
@@ -26,7 +26,7 @@ from menagerie.studies.runs.graphs import (
 )
 from menagerie.studies.runs.loggers import Logger
 from menagerie.studies.runs.machine import settle_torch
-from menagerie.studies.runs.results import CARRIED, finished, read_carried, write_result
+from menagerie.studies.runs.results import CARRIED, read_carried, read_result, write_result
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
 from menagerie.studies.runs.together import JOINED, take_steps
 from menagerie.studies.runs.training_log import FILE as LOG
@@ -36,15 +36,12 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
     from menagerie.models.training.loop import Progress
 
-# The data that this process opened last
+# The data that this process opened last.
 OPENED: dict[tuple[Any, ...], Material] = {}
 
 
 def run_cell(
-    job: Job,
-    report: Report,
-    loggers: Sequence[Logger] = (),
-    after_training: Callable[[], None] = lambda: None,
+    job: Job, report: Report, loggers: Sequence[Logger] = (), after_training: Callable[[], None] = lambda: None
 ) -> None:
     """Train and evaluate a cell; at the end the result file is written, whole or not at all.
 
@@ -57,12 +54,12 @@ def run_cell(
     cell = job.cell
     settle_torch(cell.threads)
     started = time.perf_counter()
-    material = material_of(job)
+    material = open_material(job)
     graphs = read_graphs(job, material)
-    scorer, step_seconds = trained(job, material, graphs, report, loggers)
+    scorer, step_seconds = train_or_take_over(job, material, graphs, report, loggers)
     after_training()
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
-    with noted_divergence(job):
+    with noting_divergence(job):
         subsets = evaluate(job.folder, material.tests, scorer)
     result = {
         **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.axes, "settings": cell.settings},
@@ -81,8 +78,8 @@ def run_cell(
     (job.folder / STATE).unlink(missing_ok=True)
 
 
-def material_of(job: Job) -> Material:
-    """Open a cell's data; it is kept for the next cell on the same file, because opening takes seconds."""
+def open_material(job: Job) -> Material:
+    """Open a cell's data, or return those of the last cell if they are the same: opening takes seconds."""
     stat = job.data_file.stat() if job.data_file.exists() else None
     key = (job.cell.data, job.data_file, stat and (stat.st_mtime_ns, stat.st_size))
     if key not in OPENED:
@@ -92,8 +89,7 @@ def material_of(job: Job) -> Material:
 
 
 def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = PLAIN) -> "Scorer":
-    """Build the cell's scorer as it is before its first step; raises if captions would be cut, unless that is
-    allowed."""
+    """Build the cell's scorer before its first step. Raises if captions would be cut, unless that is allowed."""
     import torch
 
     from menagerie.models.carry_over import carry_over, widen
@@ -116,8 +112,7 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
 
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":
-    """Load the scorer of the cell that this one is built on, and train it first if necessary; None if there is no such
-    cell."""
+    """Load the scorer of the cell's base, and train it first if necessary; None without a base."""
     from menagerie.models.checkpoint import load_checkpoint
 
     if job.cell.base is None:
@@ -128,8 +123,8 @@ def base_scorer(job: Job, report: Report) -> "Scorer | None":
 
 
 @contextmanager
-def noted_divergence(job: Job) -> Iterator[None]:
-    """If loss, weights or scores aren't finite in this context, note why in the cell's folder, for other processes."""
+def noting_divergence(job: Job) -> Iterator[None]:
+    """Write the reason into the cell's folder if loss, weights or scores aren't finite in this context."""
     from menagerie.models.scorer import Diverged
 
     try:
@@ -139,72 +134,68 @@ def noted_divergence(job: Job) -> Iterator[None]:
         raise
 
 
-def trained_before(job: Job, report: Report) -> "Scorer | None":
-    """Load the scorer of the run's other cell with the same training, and copy its log and what it took over from
-    another study; None if this cell has to be trained itself.
+def load_same_training(job: Job, report: Report) -> "Scorer | None":
+    """Load the scorer of the cell with the same training (`Cell.trained_as`), and copy its log and what it took over
+    from another study; None if this cell has to be trained itself.
 
-    If the two cells differ in options of scores, the other cell is trained first if necessary. If they differ only in
-    graphs, its scorer is used only if it is finished.
+    If the cells differ in options that only affect scores, the other cell is trained first if necessary. If they differ
+    only in graphs of tests, its scorer is used only if it is finished.
     """
     from menagerie.models.checkpoint import load_checkpoint
 
     other = replace(job, cell=job.cell.trained_as)
     if other.cell == job.cell:
         return None
-    if finished(other.folder) is None and other.cell.options == job.cell.options:
+    if read_result(other.folder) is None and other.cell.options == job.cell.options:
         return None
     train_other(other, report)
-    read_training(other.folder)  # raises for a changed log, whose copy would count as whole
+    read_training(other.folder)  # raises for a changed log, whose copy would pass as unchanged
     for name in (LOG, CARRIED):
         (job.folder / name).unlink(missing_ok=True)
-        if (other.folder / name).exists():  # a log may be deleted: only its curves are lost
+        if (other.folder / name).exists():  # a log may have been deleted
             copy_file(other.folder / name, job.folder / name)
     return load_checkpoint(other.folder / CHECKPOINT, other.cell.model, job.cell.options).to(job.cell.device)
 
 
 def train_other(job: Job, report: Report) -> None:
-    """Train a cell whose weights another one starts from or scores, unless it is finished. Raises `Diverged` if its
-    training diverged before: then the other cell has diverged too."""
+    """Train a cell whose weights another cell needs, unless it is finished. Raises `Diverged` if it diverged before:
+    then the other cell has diverged too."""
     from menagerie.models.scorer import Diverged
 
-    if finished(job.folder) is not None:
+    if read_result(job.folder) is not None:
         return
     with one_training(job, report):
         if job.problem:
             raise Diverged(job.problem)
-        if finished(job.folder) is None:
+        if read_result(job.folder) is None:
             run_cell(job, report)
 
 
 @contextmanager
 def one_training(job: Job, report: Report) -> Iterator[None]:
-    """Keep other processes from training this cell and from writing into its folder inside this context; wait while one
-    does. Deletes temporary files that killed processes left there.
+    """Lock the training of this cell and its folder inside this context, and delete temporary files of killed
+    processes.
 
-    A cell's process may wait for a cell that it starts from or scores, never the other way round.
+    A cell may wait for a cell whose weights it needs, never the other way round.
     """
     with first_come(job.shared / f"cell-{job.id}.lock", report) as held:
         clear_leftovers(job.folder, below=True, alone=held)
         yield
 
 
-def trained(
-    job: Job,
-    material: Material,
-    graphs: Graphs,
-    report: Report,
-    loggers: Sequence[Logger],
+def train_or_take_over(
+    job: Job, material: Material, graphs: Graphs, report: Report, loggers: Sequence[Logger]
 ) -> tuple["Scorer", float | None]:
-    """Train the cell or take over its training; returns the scorer after its last step, and the median processor time
-    of a step (None if none was left)."""
+    """Train the cell, or load the same training of another one; returns the scorer after its last step, and the median
+    processor time of a step (None if no step was left)."""
     from menagerie.models.training.encoding import checkpoint_blocks
 
-    with noted_divergence(job):
-        before = trained_before(job, report)
+    with noting_divergence(job):
+        before = load_same_training(job, report)
     if before:
         give_readers(before, graphs)
         return before, None
-    with noted_divergence(job):  # a divergence between the two belongs to the preceding stage
+    with noting_divergence(job):
         scorer = fresh_scorer(job, material, report, graphs)
         give_readers(scorer, graphs)
         if job.execution.grad_checkpointing:
@@ -214,7 +205,7 @@ def trained(
 
 
 def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, log: TrainingLog) -> float | None:
-    """Train to the end, from the cell's last state or from steps that it shares with others.
+    """Train to the end, from the cell's last state or from steps that other cells share.
 
     Returns the median processor time of a step, without evaluations and saves; None if no step was left.
     """
@@ -227,7 +218,7 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
     def pass_on(progress: "Progress") -> None:
         clock.stop()
         keep(progress.step)
-        if validation is not None and looks_after(progress.step, cell.recipe, job.execution.validate_every):
+        if validation is not None and evaluates_after(progress.step, cell.recipe, job.execution.validate_every):
             log.note(lambda: sample_accuracy(scorer, validation))
         log.write()
         report(progress.step)

@@ -1,8 +1,8 @@
-"""The training log of a cell: `training.csv` with a row per step, and the loggers chosen by `--log`.
+"""The training log of a cell: `training.csv` with a row per step, and the loggers of `--log`.
 
-Rows come from the state that a run continues from (models/training/state.py), so the file has every step once, however
-often the run was stopped. The file grows during a run. A killed process may leave its last line incomplete; the next
-process rewrites the file.
+Earlier rows are in the state from which a run continues (models/training/state.py), so the file has every step once,
+however often the run was stopped. The file grows during a run. A killed process may leave an incomplete last line; the
+next process rewrites the file.
 """
 
 import csv
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class StepClock:
-    """Measures the processor time (s) of steps: all threads of this process, without processes that prepare batches.
+    """Measures the processor time (s) of steps: all threads of this process, without loader processes.
 
-    It is stopped after each step and started again after evaluations and logging. The first step after a pause, which
-    loads and compiles, isn't counted; the few steps that include saving a state don't change the median.
+    It is stopped after each step and started again after evaluation and logging. The first step after a pause, which
+    loads and compiles, isn't counted; the few steps that save a state don't change the median.
     """
 
     def __init__(self) -> None:
@@ -59,19 +59,18 @@ class StepClock:
 Result = TypeVar("Result")
 FILE = "training.csv"
 COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second", "waited")
-FIRST_COLUMNS = 5  # in files of versions that didn't measure how long steps waited
 
 
 class CsvFile:
-    """Rows as a table. The last two columns are timing; the others depend only on the cell and, for validation, on when
-    it is evaluated."""
+    """The rows as a CSV file. The last two columns are timing; the others depend only on the cell and, for validation,
+    on the steps between evaluations."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.file: IO[str] | None = None
 
     def write(self, rows: Sequence["HistoryRow"]) -> None:
-        """Add lines to the file; the first call starts it anew."""
+        """Append lines to the file; the first call replaces the file."""
         if self.file is None:
             write_csv(self.path, COLUMNS, map(fields_of, rows))
             self.file = self.path.open("a", newline="", encoding="utf-8")
@@ -88,28 +87,27 @@ class CsvFile:
 
 
 def fields_of(row: "HistoryRow") -> tuple[str, ...]:
-    """Write a row as text, with enough digits to tell any two losses apart; empty for what wasn't evaluated or
-    measured."""
+    """Write a row as text, with enough digits to distinguish any two losses; missing values are empty."""
     validation = "" if math.isnan(row.validation) else f"{row.validation:.6g}"
     timing = f"{row.images_per_second:.6g}", "" if math.isnan(row.waited) else f"{row.waited:.4f}"
     return str(row.step), f"{row.loss:.9g}", f"{row.learning_rate:.9g}", validation, *timing
 
 
 class Latest:
-    """A logger that keeps the last row in a few words, for progress messages."""
+    """A logger that keeps the last row as a text for progress messages."""
 
     def __init__(self) -> None:
         self.text, self.validation = "", ""
 
     def write(self, rows: Sequence["HistoryRow"]) -> None:
-        looks = [row.validation for row in rows if not math.isnan(row.validation)]
-        self.validation = f", validation {looks[-1]:.1%}" if looks else self.validation
+        evaluated = [row.validation for row in rows if not math.isnan(row.validation)]
+        self.validation = f", validation {evaluated[-1]:.1%}" if evaluated else self.validation
         last = rows[-1]
         waited = "" if math.isnan(last.waited) else f", {last.waited:.0%} waiting for batches"
         self.text = f"loss {last.loss:.3g}{self.validation}, {last.images_per_second:.0f} images/s{waited}"
 
     def close(self) -> None:
-        """Do nothing; no file is open."""
+        """Do nothing, as no file is open."""
 
 
 class TrainingLog:
@@ -127,12 +125,12 @@ class TrainingLog:
             self.history.restart()
 
     def note(self, accuracy: Callable[[], float]) -> None:
-        """Evaluate on validation, and note the accuracy in the row of the last step."""
+        """Evaluate on validation, and write the accuracy into the row of the last step."""
         value = self.aside(accuracy)
         self.history.note(value)
 
     def write(self) -> None:
-        """Pass on the rows read since the last call."""
+        """Pass on the rows since the last call."""
         if new := self.history.rows[self.written :]:
             for logger in self.loggers:
                 logger.write(new)
@@ -163,10 +161,9 @@ def read_training(folder: Path) -> dict[str, Float64[np.ndarray, " n"]]:
         return {}
     try:
         text = read_text(checked_file(folder, FILE))
-        header, *rows = [line.split(",") for line in text[: text.rfind("\n") + 1].splitlines()] or [COLUMNS]
-        columns = COLUMNS[: max(len(header), FIRST_COLUMNS)]
+        _, *rows = [line.split(",") for line in text[: text.rfind("\n") + 1].splitlines()] or [COLUMNS]
         numbers = [[float(field or "nan") for field in row] for row in rows]
-        table = np.array(numbers, np.float64).reshape(len(rows), len(columns))
+        table = np.array(numbers, np.float64).reshape(len(rows), len(COLUMNS))
     except ValueError as error:
         raise UserError(f"{folder / FILE} can't be read ({error}); delete it: only its curves are lost") from error
-    return dict(zip(columns, table.T, strict=True)) if len(table) else {}
+    return dict(zip(COLUMNS, table.T, strict=True)) if len(table) else {}

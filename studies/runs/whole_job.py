@@ -1,5 +1,4 @@
-"""A cell's job: trains and evaluates the cell, unless it is finished, and saves the weights of `--keep-states` that are
-missing."""
+"""A cell's job: trains and evaluates the cell unless it is finished, and saves missing weights of `--keep-states`."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,9 +9,9 @@ from menagerie.models.kept_states import STATES, Unusable, keeper, take_over, ta
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.machine import settle_torch
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.together import take_steps
-from menagerie.studies.runs.train import fresh_scorer, material_of, one_training, run_cell
+from menagerie.studies.runs.train import fresh_scorer, one_training, open_material, run_cell
 from menagerie.studies.runs.training_log import Latest
 
 if TYPE_CHECKING:
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
     from menagerie.models.training.loop import Progress
 
 
-WAITS = "waits for its first stage, or for steps that it shares"
+WAITS = "waits for its first stage, or for shared steps"
 
 
 def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], None]) -> None:
     """Train and evaluate a cell, unless it is finished or diverged, and then keep the states that it lacks.
 
-    With each step `report` is given the last row of the training log in words; while the cell waits, it is told so.
+    `report` receives each step with the last row of the training log in words, and 0 with `WAITS` while the cell waits.
     """
     latest = Latest()
 
@@ -34,22 +33,22 @@ def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], 
         report(step, latest.text if step else WAITS)
 
     with one_training(job, pass_on):
-        if job.ended:  # by now: another process may have trained it meanwhile
+        if job.ended:  # another process may have trained it meanwhile
             return
-        if finished(job.folder) is None:
+        if read_result(job.folder) is None:
             run_cell(job, pass_on, [latest], release)
-        keep_lacking(job, lambda step: report(step, "again, for its states"))
+        keep_lacking(job, lambda step: report(step, "repeated for its states"))
 
 
 def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
-    """Keep the states that a finished cell lacks: it was finished or stopped before they were asked for, or continued
-    steps that others had taken. A fresh scorer takes the same steps again; the result stays as it is."""
+    """Keep the states that a finished cell lacks, because it was trained without this option or continued shared steps.
+    A fresh scorer repeats the steps; the result stays as it is."""
     from menagerie.models.training.state import StateFile
 
     file = StateFile(job.folder / STATES / STATE, job.id)
-    while job.lacking:  # twice where this was stopped behind a step that is asked for only now
+    while job.lacking:  # twice if an earlier command was stopped behind a step that only this one requests
         settle_torch(job.threads)
-        material = material_of(job)
+        material = open_material(job)
         graphs = read_graphs(job, material)
         scorer = fresh_scorer(job, material, report, graphs)
         give_readers(scorer, graphs)
@@ -63,15 +62,14 @@ def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
             keep(progress.step)
             report(progress.step)
 
-        report(0)  # loaders start again: from now on the run may only be ended between steps
+        report(0)  # loaders start, so from now on the run may be ended only between steps
         take_steps(job, material, scorer, file, pass_on, max(steps))
-        file.path.unlink(missing_ok=True)  # else the next round would begin behind its steps
+        file.path.unlink(missing_ok=True)  # else the next round would continue behind its steps
     file.path.unlink(missing_ok=True)
 
 
 def take_over_finished(job: Job, scorer: "Scorer") -> None:
-    """Keep the states that need no training: those of a cell with the same training, and the cell's own last
-    weights."""
+    """Keep the states that need no training: those of the cell with the same training, and the cell's last weights."""
     other = replace(job, cell=job.cell.trained_as)
     take_over_states(other.folder, job.folder, job.lacking, job.cell.model, scorer)
     if job.steps in job.lacking:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from menagerie.studies.analysis import pareto
-from menagerie.studies.analysis.pareto import Axis, Bound, Curve, Tally
+from menagerie.studies.analysis.pareto import Axis, Bound, Curve, PairSums
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import Records
 
@@ -77,7 +77,7 @@ class SearchTrial(NamedTuple):
             return "complete"
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
-    def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
+    def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[PairSums]:
         """Return each seed's points and numbers of swaps by animal pair, on the test or on other tests."""
         return [
             tally_swaps(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen
@@ -111,7 +111,7 @@ class SearchTrial(NamedTuple):
         return self._replace(trial=trial, judged=self.judged._replace(chosen=self.judged.equal, validations=scores))
 
 
-def tally_swaps(folder: Path, tests: Sequence[str]) -> Tally:
+def tally_swaps(folder: Path, tests: Sequence[str]) -> PairSums:
     """Return the points and the number of swaps of some tests, by animal pair."""
     from menagerie.studies.frame.estimate import points_in
 
@@ -159,7 +159,7 @@ def reached_of(study: Any, points: Sequence[SearchTrial], model: str) -> Reached
     did = [point.accuracy >= study.target for point in mine]
     best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda p: p.images, default=None)
     missed = [point.images for point, ok in zip(mine, did, strict=True) if not ok]
-    bound = pareto.bound([point.images for point in mine], did) if mine else None
+    bound = pareto.fewest_images([point.images for point in mine], did) if mine else None
     return Reached(bound, best, max(missed, default=None))
 
 
@@ -225,7 +225,11 @@ def ratio_rows(study: Any, points: Sequence[SearchTrial]) -> list[list[str]]:
     if None in need.values():
         return []
     return [
-        [other, pareto.ratio(need[first], need[other]), pareto.compared(first, need[first], other, need[other])]
+        [
+            other,
+            pareto.bound_ratio(need[first], need[other]),
+            pareto.compare_bounds(first, need[first], other, need[other]),
+        ]
         for other in others
     ]
 

@@ -15,7 +15,7 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import cell_of as plain_cell
-from menagerie.studies.frame.cells import training_recipe, tuned
+from menagerie.studies.frame.cells import training_recipe, tuned_recipes
 from menagerie.studies.frame.search_study import SearchStudy
 from menagerie.studies.frame.study import store_identity
 from menagerie.studies.runs.cell import Cell
@@ -115,8 +115,8 @@ class SampleStudy(SearchStudy):
         Runs with a larger budget, `steps`, begin in the same way: warm-up and single-object phase keep their steps.
         """
         recipe = replace(training_recipe(self, model), singles_share=share)
-        if model in tuned(self):
-            warmup = round(recipe.warmup * recipe.steps / tuned(self)[model].conditions["steps"])
+        if model in tuned_recipes(self):
+            warmup = round(recipe.warmup * recipe.steps / tuned_recipes(self)[model].conditions["steps"])
             recipe = replace(recipe, warmup=warmup)
         if not steps:
             return recipe
@@ -129,7 +129,7 @@ class SampleStudy(SearchStudy):
         cell, trained = plain_cell(self, model, data, recipe.seed), self.training_of(model, share, steps)
         if cell.base is None:
             return replace(cell, recipe=trained)
-        before = trained if model in tuned(self) else self.training_of(cell.base.model, share, steps)
+        before = trained if model in tuned_recipes(self) else self.training_of(cell.base.model, share, steps)
         return replace(cell, recipe=trained, base=replace(cell.base, recipe=before))
 
     @cached_property

@@ -30,7 +30,7 @@ from menagerie.models.evaluation.embeddings import Embeddings
 from menagerie.models.evaluation.scoring import Encode, has_too_many_pairs, score_items, score_pool
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.studies.analysis.jackknife import intervals
+from menagerie.studies.analysis.jackknife import jackknife_intervals
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 from menagerie.studies.scoring.judged import judged_record, questions_to
@@ -269,7 +269,7 @@ def headline_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) 
 
     whole, pooled = of(range(len(results))), isinstance(bench, MatrixBenchmark)
     try:
-        bounds = intervals([result_cluster(result.item, pooled) for result in results], of)
+        bounds = jackknife_intervals([result_cluster(result.item, pooled) for result in results], of)
     except Exception:  # the user's own benchmark may fail without some records; its scores stay
         bounds = {}
     return {

@@ -23,12 +23,12 @@ from menagerie.models.library.judged import JudgeSource
 from menagerie.models.library.sources import ScorerSource
 from menagerie.models.scorer import Scorer
 from menagerie.studies.cards.card import OfAnswers, OfModel, OfProgram, OfTest, write_card
-from menagerie.studies.cards.scores import COLUMNS, HAD, points, read_scores, row_of
+from menagerie.studies.cards.scores import COLUMNS, HAD, read_scores, record_results, score_row
 from menagerie.studies.cards.scores import FILE as SCORES
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.results import checked_file
-from menagerie.studies.scoring.models import Model, explain_models, training_lines
+from menagerie.studies.scoring.models import Model, explain_sources, training_lines
 from menagerie.studies.scoring.splits import SplitPiece
 from menagerie.studies.scoring.study import named_results
 from menagerie.studies.scoring.trained_on import with_items, without_left_out
@@ -48,7 +48,7 @@ class FrozenPiece(SplitPiece):
 
         def keep(subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]]) -> None:
             both = zip(items, scores, strict=True)
-            rows.update({(subset, item.task, item.record): row_of(subset, item, its) for item, its in both})
+            rows.update({(subset, item.task, item.record): score_row(subset, item, its) for item, its in both})
 
         results = evaluate(self.folder, without_left_out(tests, self.covered), scorer, keep)
         counted = {*rows}
@@ -94,7 +94,7 @@ def write_cards(records: Records) -> list[Path]:
     files = file_names(names)
     models = {piece.model: piece.tested for piece, _ in found}
     says = dict(
-        zip(models, (line for model in models.values() for line in explain_models([model]).values()), strict=True)
+        zip(models, (line for model in models.values() for line in explain_sources([model]).values()), strict=True)
     )
     trained = training_lines(list(models.values()))
     written = []
@@ -111,7 +111,7 @@ def write_cards(records: Records) -> list[Path]:
         )
         program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
         scores = checked_file(piece.folder, SCORES)
-        if not any(points(read_scores(scores))):
+        if not any(record_results(read_scores(scores))):
             print(f"no card of {name}: its training had every record in part")
             continue
         bench, day = frozen(piece.label), origin["started"].partition("T")[0]

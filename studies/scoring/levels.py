@@ -116,7 +116,7 @@ class Levels(OwnFigure):
         if not self.levels:
             return None
         from menagerie.studies.frame.bars import NAMES, draw_dot
-        from menagerie.studies.frame.figures import dress, panel_axes
+        from menagerie.studies.frame.figures import panel_axes, style_axes
 
         rows, panels = self.rows[:MOST_ROWS], self.panels[:MOST_PANELS]
         names = [wrap(row, 28) for row in rows]
@@ -127,7 +127,7 @@ class Levels(OwnFigure):
             axis.set_title(wrap(panel, 28), fontsize=9, parse_math=False)
             for y, row in enumerate(rows):
                 draw_dot(axis, self.levels.get((panel, row)), float(y), COLOURS[0], ())
-            dress(axis)
+            style_axes(axis)
             axis.tick_params(labelbottom=True)  # a line of panels may be the last of its column
             if panel in self.chances:
                 chance_line(axis, "x", percent=100 * self.chances[panel])

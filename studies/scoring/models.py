@@ -18,9 +18,9 @@ from menagerie.models.library.trainings import find_training
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import is_own, short_name
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.analysis.words import explained_as
+from menagerie.studies.analysis.words import explain_model
 from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
 
 def training_record(model: Model) -> Mapping[str, Any]:
     """Read the record of the study that trained a model; empty for other models."""
-    return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
+    return (read_result(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
 
 
 def training_lines(models: Sequence[Model]) -> dict[str, str]:
@@ -192,12 +192,12 @@ def training_line(result: Mapping[str, Any]) -> str:
     return "; ".join(filter(None, [", ".join(place), f"{steps} steps of {batch} images"]))
 
 
-def explain_models(models: Sequence[Model]) -> dict[str, str]:
+def explain_sources(models: Sequence[Model]) -> dict[str, str]:
     """Return a line for each model, by its short name; cells and classes go by their scorer's name."""
-    return dict(map(explain_model, models))
+    return dict(map(explain_source, models))
 
 
-def explain_model(model: Model) -> tuple[str, str]:
+def explain_source(model: Model) -> tuple[str, str]:
     """Return a short name for a model, and a line that explains it."""
     source = model.source
     if isinstance(source, OpenCLIP):
@@ -208,4 +208,4 @@ def explain_model(model: Model) -> tuple[str, str]:
     if isinstance(source, JudgeSource):
         return model.label, source.about
     name = source.model if isinstance(source, Checkpoint) else source.name
-    return short_name(name), explained_as(name)
+    return short_name(name), explain_model(name)

@@ -16,7 +16,7 @@ from menagerie.envs.core.files import write_text
 from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.job import AnyJob, Report
-from menagerie.studies.runs.results import LEFT_OUT, finished, left_out
+from menagerie.studies.runs.results import LEFT_OUT, read_result, why_left_out
 from menagerie.studies.scoring.models import Model
 
 
@@ -70,11 +70,11 @@ class Piece(AnyJob, ABC):
     @property
     def problem(self) -> str:
         """Why the piece was left out; empty if it wasn't."""
-        return left_out(self.folder)
+        return why_left_out(self.folder)
 
     @property
     def ended(self) -> bool:
-        return finished(self.folder) is not None or bool(self.problem)
+        return read_result(self.folder) is not None or bool(self.problem)
 
     @property
     def outcome(self) -> str:

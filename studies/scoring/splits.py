@@ -28,14 +28,14 @@ from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.pictures import FramedBenchmark
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Texts
-from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_rows
+from menagerie.studies.analysis.tables import DASH, print_table, task_order, to_rows
 from menagerie.studies.frame.layout import Sheet, latex_of
 from menagerie.studies.frame.parts import Bars, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import CELLS, write_result
-from menagerie.studies.runs.split_file import make_splits, tests_of
+from menagerie.studies.runs.split_file import make_splits, ordered_tests
 from menagerie.studies.scoring.judged import about_answers, flag_undecided, judged_record, questions_to
 from menagerie.studies.scoring.models import Model, short_labels
 from menagerie.studies.scoring.piece import Piece, count_images
@@ -114,7 +114,7 @@ class SplitPiece(Piece):
 def open_split_tests(path: Path) -> tuple[str, Tests]:
     """Return the identity of a split's content, and a benchmark of each of its subsets but train."""
     split = read_split(path)
-    names = (*tests_of(split), "validation")
+    names = (*ordered_tests(split), "validation")
     return split.content, {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
 
 
@@ -288,7 +288,7 @@ def difference_table(swaps: Records, file: str, names: Mapping[str, str]) -> Par
 
 def record_counts(name: str, numbers: Any) -> Rows:
     """Return a table of the numbers of records, with a row for each subset and a column for each task."""
-    tasks = sorted(numbers.task.unique(), key=by_task)
+    tasks = sorted(numbers.task.unique(), key=task_order)
     most = numbers.groupby(["subset", "task"], sort=False)["n"].max().to_dict()
     subsets = numbers.subset.unique()
     rows = [[subset, *(str(most.get((subset, task), DASH)) for task in tasks)] for subset in subsets]

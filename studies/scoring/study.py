@@ -169,11 +169,11 @@ def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]
 def about_models(records: "Records", names: Mapping[str, str]) -> "Iterator[Part]":
     """Yield what the models are, what their short names stand for, and what models of a run were trained on."""
     from menagerie.studies.frame.parts import Facts, Heading
-    from menagerie.studies.scoring.models import explain_models, training_lines
+    from menagerie.studies.scoring.models import explain_sources, training_lines
 
     models = list({arm.cell.model: arm.cell.tested for arm in records.arms}.values())
     yield Heading("The models")
-    yield Facts(explain_models(models))
+    yield Facts(explain_sources(models))
     if long := {name: label for label, name in names.items() if not name.startswith(label)}:
         yield Heading("What their short names stand for", level=3)
         yield Facts(long)

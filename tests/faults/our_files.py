@@ -30,18 +30,18 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.training.loop import build_optimizer
 from menagerie.models.training.state import History, StateFile, load_state, save_state
 from menagerie.studies.analysis.errors import read_predictions
-from menagerie.studies.attention import read_config
+from menagerie.studies.attention import read_run_config
 from menagerie.studies.cards.card import OfModel, OfProgram, read_card, write_card
 from menagerie.studies.cards.scores import COLUMNS as COLUMNS_OF_SCORES
 from menagerie.studies.cards.scores import read_scores as read_card_scores
 from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
 from menagerie.studies.frame.cells import read_tuned
-from menagerie.studies.frame.measure import Measure, measured, write_rows
-from menagerie.studies.frame.storage import opened
+from menagerie.studies.frame.measure import Measure, read_measured, write_measured
+from menagerie.studies.frame.storage import open_storage
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
-from menagerie.studies.runs.results import CARRIED, finished, read_carried, read_results, write_result
+from menagerie.studies.runs.results import CARRIED, read_carried, read_result, read_results, write_result
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
 from tests.faults.file_kinds import FileKind
@@ -153,7 +153,7 @@ def make_config(folder: Path) -> Path:
 
 def read_claim(path: Path) -> Any:
     claim(path.parent, Config(), frozenset())
-    return read_config(path.parent)
+    return read_run_config(path.parent)
 
 
 def record(name: str, content: dict[str, Any]) -> Callable[[Path], Path]:
@@ -190,11 +190,11 @@ class Norm(Measure):
 
 
 def make_measured(folder: Path) -> Path:
-    return write_rows(folder / "cells/cell0", Norm(), None, [{"norm": 0.25 * k, "part": "text"} for k in range(3)])
+    return write_measured(folder / "cells/cell0", Norm(), None, [{"norm": 0.25 * k, "part": "text"} for k in range(3)])
 
 
-def read_measured(path: Path) -> Any:
-    rows = measured(path.parents[1], Norm())
+def read_norms(path: Path) -> Any:
+    rows = read_measured(path.parents[1], Norm())
     return ANEW if rows is None else rows
 
 
@@ -293,7 +293,7 @@ def make_journal(folder: Path) -> Path:
 
 
 def read_journal(path: Path) -> Any:
-    study = opened(str(path)).get_all_studies()
+    study = open_storage(str(path)).get_all_studies()
     trials = cheap(trials=2).found(Runs(path.parent / "runs"), str(path)) if study else []
     return [[its.user_attrs for its in study], [(t.number, t.state.name, t.params) for t in trials]]
 
@@ -331,7 +331,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "checkpoint config": (lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
     "checkpoint weights": (lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
     "training state": (make_state, read_state, STATES),
-    "result of a cell": (lambda f: make_cell(f) / "result.json", lambda p: finished(p.parent) or ANEW, CELLS),
+    "result of a cell": (lambda f: make_cell(f) / "result.json", lambda p: read_result(p.parent) or ANEW, CELLS),
     "results of a study": (make_cells, lambda p: read_results(p.parent), "menagerie.studies.runs.results"),
     "predictions": (lambda f: make_cell(f) / FILE, lambda p: read_predictions(p.parent).to_csv(), ERRORS),
     "training log": (lambda f: make_cell(f) / LOG, lambda p: read_training(p.parent) or ANEW, LOGS),

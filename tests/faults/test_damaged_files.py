@@ -35,14 +35,14 @@ menagerie.envs.core.plugins menagerie.envs.drawing.placement menagerie.studies.a
 menagerie.generators.frozen.benchmark menagerie.studies.commands.worlds menagerie.studies.scoring.benchmark_tables
 """
 OF_THE_KERNEL = """
-menagerie.envs.checks.physics menagerie.envs.core.machine menagerie.studies.analysis.loading
+menagerie.envs.checks.physics menagerie.studies.cluster.process menagerie.studies.analysis.loading
 menagerie.studies.analysis.growth_parts menagerie.studies.cluster.jobs menagerie.studies.runs.machine
 """
 BEHIND_ANOTHER_READER = """
 menagerie.envs.core.reading menagerie.envs.core.records menagerie.envs.core.pictures
 menagerie.envs.drawing.mesh_file menagerie.envs.custom.photos menagerie.generators.audit.regeneration
 menagerie.generators.audit.run menagerie.models.library.pictures menagerie.models.library.sources
-menagerie.studies.runs.results
+menagerie.studies.runs.results menagerie.models.cell_results
 """
 JUST_WRITTEN = """
 menagerie.generators.export.formats menagerie.models.training.together menagerie.studies.frame.draw

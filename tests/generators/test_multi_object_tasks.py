@@ -24,7 +24,7 @@ from menagerie.generators.sources.information import information_of, mentions_in
 from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.studies.analysis.words import CHANCES, MEANINGS, subsets_explained
+from menagerie.studies.analysis.words import CHANCES, MEANINGS, explain_subsets
 from tests.helpers.splits import in_memory
 
 # Long captions for every task; few objects in train, so that tests have more than captions mention.
@@ -184,7 +184,7 @@ def test_reports_explain_every_task_and_test():
     assert {*MULTI_OBJECT_TASKS} <= MEANINGS.keys()
     tests = [test for recipe in RECIPES.values() for test in recipe.tests]
     said = ["seen_N", "unseen_N", "search_feature_K", "search_conjunction_K", "triplets_T"]
-    assert list(subsets_explained(tests)) == said
+    assert list(explain_subsets(tests)) == said
 
 
 def test_information_of_captions_is_that_of_the_table():

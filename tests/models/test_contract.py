@@ -17,7 +17,7 @@ from menagerie.models.towers.tokenizers import text_space, tokenizer_of
 from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import train_scorer
-from menagerie.studies.runs.command_line import only, scorer_options
+from menagerie.studies.runs.command_line import only_models, scorer_options
 from tests.helpers.scorers import OPTIONS, STAGED, for_data
 
 NANO = TowerConfig("nano", resolution=32)
@@ -187,7 +187,7 @@ def test_users_class_has_flags_and_checkpoints(tmp_path):
     check_contract(name, NANO, {"width": 5})
     options = scorer_options("small", [name])
     assert options.of(name) == {}
-    assert only(options, [name]).mine.width == 3
+    assert only_models(options, [name]).mine.width == 3
     save_checkpoint(tmp_path / "saved", name, build_for_contract(name, NANO, {"width": 5}))
     assert load_checkpoint(tmp_path / "saved", name).config.width == 5
     with pytest.raises(UserError, match="its file is run only if you name it"):

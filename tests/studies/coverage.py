@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from menagerie.studies.analysis.spread import MANY_SHARED
-from menagerie.studies.analysis.two_levels import intervals
+from menagerie.studies.analysis.two_levels import accuracy_intervals
 
 RECORDS, STUDIES = 16, 2000
 SEED_SD, BOTH_SD = 0.3, 0.3  # in log-odds: of seeds 7 points at 50 %, 3 at 90 %; of a pair in one seed as much
@@ -103,7 +103,9 @@ def of_pairs(cell: Cell, odds: Float64[np.ndarray, "m studies"]) -> tuple[Values
 Interval = Callable[..., Float64[np.ndarray, "2 v"]]
 
 
-def covered(cell: Cell, interval: Interval = intervals, studies: int = STUDIES, draw: int = 0) -> tuple[float, float]:
+def covered(
+    cell: Cell, interval: Interval = accuracy_intervals, studies: int = STUDIES, draw: int = 0
+) -> tuple[float, float]:
     """The share of studies whose interval holds the truth, and the mean width of intervals as a multiple of those of ±
     1.96 true standard errors, cut at 0 and 1."""
     right, truth, error = simulated(cell, studies, draw)

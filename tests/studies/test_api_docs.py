@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.command import ROOT, run_here
+from tests.command import ROOT, succeed
 from tests.forked import run_forked
 
 TEXT = (ROOT / "docs" / "api.md").read_text()
@@ -29,8 +29,7 @@ def folder(tmp_path_factory):
     assert language == "sh"
     for line in commands.splitlines():
         command = [sys.executable, *shlex.split(line.replace("studies/", f"{ROOT}/studies/"))[1:]]
-        done = run_here(command, folder, page=False)
-        assert done.returncode == 0, done.stderr
+        succeed(command, folder, page=False)
     return folder
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.command import ROOT, read_rows, run_here
+from tests.command import ROOT, read_rows, run_here, succeed
 
 ATTENTION = [sys.executable, str(ROOT / "studies" / "attention.py")]
 STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py"), "--preset", "smoke", "--recipe", "binding"]
@@ -32,10 +32,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("attention")
     (folder / "mine.py").write_text(MINE)
     models = ["--models", "clip", "oc-clip", "mine.py:Mine", "--axes", "views=1,2"]
-    result = run_here([*STUDY, *SMALL, *models, "--out", "runs/a"], folder, page=False)
-    assert result.returncode == 0, result.stderr
-    result = run_here([*ATTENTION, "runs/a", "--scenes", "2"], folder)
-    assert result.returncode == 0, result.stderr
+    succeed([*STUDY, *SMALL, *models, "--out", "runs/a"], folder, page=False)
+    result = succeed([*ATTENTION, "runs/a", "--scenes", "2"], folder)
     (folder / "output.txt").write_text(result.stdout)
     return folder
 
@@ -60,8 +58,7 @@ def test_a_users_class_is_measured_once_named_and_nothing_is_measured_twice(fold
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("runs/a/cells/*/measures/*")}
     before = read_rows(folder / "runs/a/attention.csv")
     command = [*ATTENTION, "runs/a", "--scenes", "2", "--code", "mine.py:Mine", "--workers", "2"]
-    result = run_here(command, folder)
-    assert result.returncode == 0, result.stderr
+    succeed(command, folder)
     rows = read_rows(folder / "runs/a/attention.csv")
     assert {row["model"] for row in rows} == {"oc-clip", "mine.py:Mine"}
     assert [row for row in rows if row["model"] == "oc-clip"] == before
@@ -73,5 +70,4 @@ def test_in_another_folder_the_store_has_to_be_given(folder, tmp_path):
     result = run_here([*ATTENTION, str(folder / "runs/a")], tmp_path)
     assert result.returncode == 2
     assert str(tmp_path / "store") in result.stderr
-    there = run_here([*ATTENTION, str(folder / "runs/a"), "--scenes", "2", "--store", str(folder / "store")], tmp_path)
-    assert there.returncode == 0, there.stderr
+    succeed([*ATTENTION, str(folder / "runs/a"), "--scenes", "2", "--store", str(folder / "store")], tmp_path)

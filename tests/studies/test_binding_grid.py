@@ -12,13 +12,14 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.frame.command import further
+from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.frame.records import read
-from menagerie.studies.runs.command_line import only
+from menagerie.studies.runs.command_line import only_models
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.results import COLUMNS
-from tests.command import GRID, QUICK, ended, run_here, started, until
+from tests.command import GRID, QUICK, ended, run_here, started, succeed, until
 from tests.forked import Forked, kill_when
+from tests.grid_cells import cell_output
 from tests.helpers.splits import lend_atlas
 
 
@@ -27,34 +28,17 @@ def finished(tmp_path_factory):
     """A folder with one undisturbed run in `runs/a`."""
     folder = tmp_path_factory.mktemp("grid")
     lend_atlas(folder)
-    result = run_here([*GRID, *QUICK, "--out", "runs/a", "--workers", "2"], folder)
-    assert result.returncode == 0, result.stderr
+    succeed([*GRID, *QUICK, "--out", "runs/a", "--workers", "2"], folder)
     return folder
 
 
 def outcome(out):
-    """All that must not depend on how a run came about: everything but timing."""
-    lines = [json.loads(line) for line in (out / "cells.jsonl").read_text().splitlines()]
-    varies = {"seconds", "provenance", "digest"}
-    cells = [{name: value for name, value in line.items() if name not in varies} for line in lines]
-    predictions = [(out / "cells" / cell["id"] / "predictions.csv").read_bytes() for cell in cells]
-    weights = [(out / "cells" / cell["id"] / "checkpoint" / "model.safetensors").read_bytes() for cell in cells]
-    logs = [(out / "cells" / cell["id"] / "training.csv").read_text().splitlines() for cell in cells]
-    untimed = [[line.rsplit(",", 2)[0] for line in log] for log in logs]
-    return cells, predictions, weights, untimed, (out / "results.csv").read_bytes()
+    """The results of a run and of its cells, in order."""
+    ids = [json.loads(line)["id"] for line in (out / "cells.jsonl").read_text().splitlines()]
+    return ids, [cell_output(out / "cells" / name) for name in ids], (out / "results.csv").read_bytes()
 
 
-def scored(cell):
-    """Subset, task and numbers of all binary tasks of a cell."""
-    return [
-        (subset, task, scores)
-        for subset, tasks in cell["subsets"].items()
-        for task, scores in tasks.items()
-        if not task.startswith("four-way")
-    ]
-
-
-def test_makes_what_it_promises(finished):
+def test_results_have_each_model_on_each_test(finished):
     out = finished / "runs" / "a"
     rows = list(csv.DictReader((out / "results.csv").open()))
     assert tuple(rows[0]) == COLUMNS
@@ -76,7 +60,13 @@ def test_accuracy_follows_from_the_predictions(finished):
     for line in (out / "cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
         records = list(csv.DictReader((out / "cells" / cell["id"] / "predictions.csv").open()))
-        for subset, task, scores in scored(cell):
+        binary = [
+            (subset, task, scores)
+            for subset, tasks in cell["subsets"].items()
+            for task, scores in tasks.items()
+            if not task.endswith(" score")
+        ]
+        for subset, task, scores in binary:
             mine = [r for r in records if (r["subset"], r["task"]) == (subset, task)]
             assert len(mine) == scores["n"]
             wins = sum(float(r["score_caption"]) > float(r["score_negative"]) for r in mine)
@@ -87,7 +77,7 @@ def test_accuracy_follows_from_the_predictions(finished):
                 assert scores["tie_rate"] == pytest.approx(ties / len(mine))
 
 
-def test_four_way_items_follow_from_the_predictions(finished):
+def test_four_way_scores_follow_from_the_predictions(finished):
     out = finished / "runs" / "a"
     runs = read(out)
     columns = ("score_caption", "score_negative", "counterfactual_caption", "counterfactual_negative")
@@ -108,10 +98,10 @@ def test_four_way_items_follow_from_the_predictions(finished):
                     assert tasks[f"{name} score"]["accuracy"] == pytest.approx(sum(right) / len(right))
 
 
-def test_errors_hold_what_the_results_do(finished):
+def test_errors_and_page_agree_with_the_results(finished):
     """The row of all records has the accuracy of `results.csv`, for every test and task with records."""
     out = finished / "runs" / "a"
-    results = [row for row in csv.DictReader((out / "results.csv").open()) if not row["task"].startswith("four-way")]
+    results = [row for row in csv.DictReader((out / "results.csv").open()) if not row["task"].endswith(" score")]
     errors = list(csv.DictReader((out / "errors.csv").open()))
     every = {(r["model"], r["subset"], r["task"]): r for r in errors if r["factor"] == "all"}
     filled = [row for row in results if row["n"] != "0"]
@@ -122,23 +112,18 @@ def test_errors_hold_what_the_results_do(finished):
     assert {r["factor"] for r in errors} == {"all", "animal", "texture", "background", "relation", "mentioned first"}
     html = (out / "report.html").read_text()
     assert html.count("Most confidently wrong") == 2
+    assert "2 of 2 runs are finished" in html
+    sources = re.findall(r'(?:src|href)="([^"]*)"', html)
+    assert len(sources) >= 3
+    assert all(source.startswith("data:image/png;base64,iVBOR") for source in sources), "a page needs no other file"
     assert "<title>Attribute binding: CLIP, OC-CLIP</title>" in html
     assert "<td>add animal</td>" in html
     assert re.search(r'<td style="background: #[0-9a-f]{6}; color: (black|white)">\d+\.\d</td>', html)
     assert {p.stem for p in (out / "figures").glob("*.svg")} >= {"accuracy", "recognition-unseen_pairs", "one-animal"}
 
 
-def test_report_needs_no_other_file(finished):
-    html = (finished / "runs" / "a" / "report.html").read_text()
-    sources = re.findall(r'(?:src|href)="([^"]*)"', html)
-    assert len(sources) >= 3
-    assert all(source.startswith("data:image/png;base64,iVBOR") for source in sources)
-    assert "2 of 2 runs are finished" in html
-
-
 def test_two_runs_are_compared_record_by_record(finished, tmp_path):
-    result = run_here([*GRID, "--compare", str(finished / "runs/a"), str(finished / "runs/a")], tmp_path)
-    assert result.returncode == 0, result.stderr
+    succeed([*GRID, "--compare", str(finished / "runs/a"), str(finished / "runs/a")], tmp_path)
     rows = list(csv.DictReader((finished / "runs/a/comparison.csv").open()))
     assert {row["model"] for row in rows} == {"clip", "oc-clip"}
     assert {row["task"] for row in rows} >= {"swap", "one animal", "replace texture", "replace animal"}
@@ -155,8 +140,7 @@ def test_a_rerun_skips_what_is_finished(finished):
     out = finished / "runs" / "a"
     before = outcome(out)
     stamps = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
-    again = run_here([*GRID, *QUICK, "--out", "runs/a"], finished, page=False)
-    assert again.returncode == 0
+    again = succeed([*GRID, *QUICK, "--out", "runs/a"], finished, page=False)
     assert "2 runs, 2 of them finished before" in again.stdout
     assert outcome(out) == before
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
@@ -183,8 +167,8 @@ def test_a_folder_goes_on_with_more_seeds_models_and_places(finished):
 def test_a_folder_goes_on_with_a_further_model_whose_options_hold_from_then_on(tmp_path):
     def begin(*models, **options):
         study = replace(PRESETS["smoke"], models=models)
-        study = replace(study, scorers=only(study.scorers.replaced("oc-clip", options), models))
-        with run_folder(tmp_path / "run", study, further(study)):
+        study = replace(study, scorers=only_models(study.scorers.replaced("oc-clip", options), models))
+        with run_folder(tmp_path / "run", study, changeable_options(study)):
             (tmp_path / "run" / "cells").mkdir(exist_ok=True)  # a folder in which nothing was made takes any options
 
     begin("clip")
@@ -195,14 +179,13 @@ def test_a_folder_goes_on_with_a_further_model_whose_options_hold_from_then_on(t
     begin("oc-clip")
 
 
-def test_killed_while_rendering_and_while_training(finished, tmp_path):
+def test_a_run_that_was_killed_twice_ends_as_an_undisturbed_one(finished, tmp_path):
     """kill -9 twice; the third run, of one worker, ends as the undisturbed one of two."""
     command = [*GRID, *QUICK, "--out", "runs/k", "--workers", "1"]
     kill_when(command, tmp_path, lambda: any(f.stat().st_size > 1000 for f in tmp_path.glob("store/atlas/*.bin")))
     assert not list(tmp_path.glob("store/**/binding-*.h5"))
     kill_when(command, tmp_path, lambda: any(tmp_path.glob("runs/k/cells/*/state.pt")))
-    last = run_here(command, tmp_path, page=False)
-    assert last.returncode == 0, last.stderr
+    succeed(command, tmp_path, page=False)
     assert outcome(tmp_path / "runs" / "k") == outcome(finished / "runs" / "a")
 
 

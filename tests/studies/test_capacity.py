@@ -20,7 +20,7 @@ from tests.studies.stored import stored_run
 STUDY = replace(
     PRESETS["laptop"],
     models=("clip", "oc-clip"),
-    mended=False,
+    improved=False,
     seeds=2,
     most=(1, 2),
     test_objects=(2, 3, 4),
@@ -39,13 +39,13 @@ def test_only_the_number_of_objects_in_training_varies(tmp_path):
     assert arms[0].cell.tests == (*TESTS, "triplets_0", "triplets_1", "triplets_2")
 
 
-def test_mended_oc_clip_differs_in_its_competition_and_its_captions(tmp_path):
-    arms = list(replace(STUDY, mended=True, most=(2,), seeds=1).plan(Records((), tmp_path)))
-    assert [arm.place["model"] for arm in arms] == ["clip", "oc-clip", "oc-clip, mended"]
-    plain, mended = (arm.cell for arm in arms[1:])
-    assert mended.model == plain.model
-    assert mended.options == plain.options | {"focus": True}
-    assert mended.data.recipe == replace(plain.data.recipe, mentioned=0.7, attributes=0.8)
+def test_improved_oc_clip_differs_in_its_competition_and_its_captions(tmp_path):
+    arms = list(replace(STUDY, improved=True, most=(2,), seeds=1).plan(Records((), tmp_path)))
+    assert [arm.place["model"] for arm in arms] == ["clip", "oc-clip", "oc-clip, improved"]
+    plain, improved = (arm.cell for arm in arms[1:])
+    assert improved.model == plain.model
+    assert improved.options == plain.options | {"focus": True}
+    assert improved.data.recipe == replace(plain.data.recipe, mentioned=0.7, attributes=0.8)
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +61,10 @@ def parts(tmp_path_factory):
 
 
 def test_accuracy_stands_along_the_number_of_objects(parts):
-    from menagerie.studies.frame.figures import lines
+    from menagerie.studies.frame.figures import draw_lines
 
     (part,) = (part for part in parts if isinstance(part, Lines))
-    drawn = lines(part)
+    drawn = draw_lines(part)
     panels = [axis for axis in drawn.figure.axes if axis.get_title()]
     assert [axis.get_title() for axis in panels] == ["training: one object", "training: up to 2 objects"]
     for axis in panels:

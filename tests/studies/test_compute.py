@@ -26,17 +26,17 @@ from menagerie.studies.compute import PRESETS, Compute
 from menagerie.studies.frame.adaptive import Course, Imagined, all_arms, has_stopped
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.costs import run_flops, step_flops
-from menagerie.studies.frame.dry_run import steps_of
+from menagerie.studies.frame.dry_run import count_steps
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.compute import DASH, BudgetLine, BudgetResult, budget_outcome
 from menagerie.studies.runs import shared
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
-from menagerie.studies.runs.results import finished
-from menagerie.studies.runs.shared import folder_of, keep, reach_branch, states, trunk_key
+from menagerie.studies.runs.results import read_result
+from menagerie.studies.runs.shared import branch_states, folder_of, keep_branch, reach_branch, trunk_key
 from menagerie.studies.runs.train import run_cell
-from menagerie.studies.runs.training_log import FILE
-from tests.command import ROOT, WAIT_SECONDS, run_here
+from tests.command import ROOT, WAIT_SECONDS, run_here, succeed
+from tests.grid_cells import cell_output
 from tests.studies.stored import stored_run
 
 COMPUTE = [
@@ -84,25 +84,21 @@ def steps(arms: list[Arm]) -> list[int]:
     return list(dict.fromkeys(arm.labels["steps"] for arm in arms))
 
 
-def test_the_better_half_of_the_choices_goes_on():
+def test_only_the_better_half_of_the_learning_rates_goes_on():
     study = replace(STUDY, learning_rates=(1.0, 2.0, 3.0, 4.0, 5.0))
     made = ended(study, lambda arm: 0.5 + arm.labels["learning_rate"] / 10)  # flat over budgets
     rates = {k: {arm.labels["learning_rate"] for arm in made if arm.labels["steps"] == k} for k in study.budgets}
     assert rates == {10: {1, 2, 3, 4, 5}, 20: {3, 4, 5}, 40: {4, 5}, 80: set()}
     assert {arm.labels["learning_rate"] for arm in made if arm.cell.seed} == {5}  # chosen with the first seed
     assert len(made) == len({arm.id for arm in made}), "each once"
-    equal = ended(replace(STUDY, learning_rates=(1.0, 2.0)), lambda arm: 0.7)
+    two = replace(STUDY, learning_rates=(1.0, 2.0))
+    one_fails = ended(two, lambda arm: 0.7 if arm.labels["learning_rate"] == 2 else 0.0)
+    assert {arm.labels["learning_rate"] for arm in one_fails if arm.labels["steps"] > 10} == {2}
+    equal = ended(two, lambda arm: 0.7)
     assert {arm.labels["learning_rate"] for arm in equal if arm.cell.seed} == {1}  # of equal ones the first
 
 
-def test_a_run_whose_loss_is_no_number_is_left_behind_and_two_leave_the_better_one():
-    made = ended(
-        replace(STUDY, learning_rates=(1.0, 2.0)), lambda arm: 0.7 if arm.labels["learning_rate"] == 2 else 0.0
-    )
-    assert {arm.labels["learning_rate"] for arm in made if arm.labels["steps"] > 10} == {2}
-
-
-def test_budgets_rise_until_validation_does_not():
+def test_budgets_stop_rising_when_validation_is_flat():
     assert steps(ended(ONE_RATE, lambda arm: arm.labels["steps"] / 100)) == [10, 20, 40, 80]
     flat = ended(ONE_RATE, lambda arm: 0.9 - 0.001 * (arm.labels["steps"] == 10))
     assert steps(flat) == [10, 20, 40]  # 20 and 40 are no rise by half a point
@@ -112,10 +108,7 @@ def test_budgets_rise_until_validation_does_not():
     assert not has_stopped([0.5, 0.8, 0.7, 0.806], 2, 0.005)
     assert not has_stopped([0.9, 0.8], 2, 0.005)
     assert not has_stopped([0.5, 0.55, 0.5, 0.52, 0.5], 2, 0.005)  # at chance: it may not have begun
-
-
-def test_a_stop_is_that_of_the_mean_over_seeds():
-    """So that all seeds have all points of the curve."""
+    # A stop is that of the mean over seeds, so that all seeds have all points of the curve.
     assert len(ended(ONE_RATE, lambda arm: 0.5 if arm.cell.seed else arm.labels["steps"] / 100)) == 2 * 4
 
 
@@ -135,16 +128,16 @@ def test_more_budgets_and_seeds_go_on_where_fewer_ended():
     assert {arm.id for arm in before} < {arm.id for arm in after}
 
 
-def test_what_all_budgets_cost():
+def test_budgets_share_the_steps_that_they_have_in_common():
     laptop = replace(PRESETS["laptop"], splits=("binding",), models=("clip",), learning_rates=(1e-3,), seeds=1)
     cells = [arm.cell for arm in all_arms(laptop)]
     assert [cell.recipe.steps for cell in cells] == list(laptop.budgets)
-    assert steps_of(cells) == 4800 + sum(laptop.budgets) // 5
+    assert count_steps(cells) == 4800 + sum(laptop.budgets) // 5
     doubling = replace(laptop, budgets=(500, 1000, 2000, 4000, 8000))
-    assert steps_of([arm.cell for arm in all_arms(doubling)]) < 1.2 * 8000
+    assert count_steps([arm.cell for arm in all_arms(doubling)]) < 1.2 * 8000
 
 
-def test_a_recipe_takes_the_place_of_both_splits():
+def test_a_recipe_replaces_both_splits():
     study = STUDY.with_recipe(BindingRecipe(world="tiny", seed=7, pairs=1.0))
     arms = following(study, {})
     assert {arm.labels["split"] for arm in arms} == {"own"}
@@ -170,11 +163,7 @@ def jobs_in(tmp_path_factory):
 
 
 def made(job):
-    """What a cell makes, but for timing."""
-    result = {k: v for k, v in finished(job.folder).items() if k not in ("seconds", "provenance")}
-    weights = (job.folder / CHECKPOINT / "model.safetensors").read_bytes()
-    log = [line.rsplit(",", 3)[0] for line in (job.folder / FILE).read_text().splitlines()]
-    return result, weights, (job.folder / "predictions.csv").read_bytes(), log
+    return cell_output(job.folder, timed=3)
 
 
 def trained(job, stop_at=None, also=lambda step: None):
@@ -204,21 +193,21 @@ def alone(jobs_in, tmp_path_factory):
     return [made(job) for job in jobs]
 
 
-def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, alone, tmp_path):
+def test_a_longer_run_that_goes_on_from_a_shorter_one_has_the_same_bytes(jobs_in, alone, tmp_path):
     short, long = jobs_in(tmp_path)
     assert trained(short) == list(range(1, 11))
     copy = folder_of(short) / "19 (1).pt"  # as a desktop names one
     copy.write_text("somebody's")
-    assert list(states(long)) == [8]  # of the longer one too
+    assert list(branch_states(long)) == [8]  # of the longer one too
     (damaged := tmp_path / "damaged.pt").write_text("half")
-    keep(long, damaged, 16)
-    assert list(states(long)) == [8], "nothing takes its place"
+    keep_branch(long, damaged, 16)
+    assert list(branch_states(long)) == [8], "nothing takes its place"
     assert trained(long) == list(range(9, 21))
-    assert list(states(short)) == [16]
+    assert list(branch_states(short)) == [16]
     assert copy.exists()
     assert [made(short), made(long)] == alone
     for job in (short, long):
-        assert finished(job.folder)["files"][f"{CHECKPOINT}/model.safetensors"] == file_digest(
+        assert read_result(job.folder)["files"][f"{CHECKPOINT}/model.safetensors"] == file_digest(
             job.folder / CHECKPOINT / "model.safetensors"
         )
     shutil.copytree(long.folder / CHECKPOINT, short.folder / CHECKPOINT, dirs_exist_ok=True)
@@ -226,9 +215,9 @@ def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, al
         load_checkpoint(short.folder / CHECKPOINT)
     shutil.copy(long.folder / "result.json", short.folder)
     with pytest.raises(UserError, match=f"is the result of cell {long.cell.id}; put it back there"):
-        finished(short.folder)
+        read_result(short.folder)
     assert alone[0][1] != alone[1][1]
-    assert finished(long.folder)["provenance"]["step_cpu_seconds"] > 0
+    assert read_result(long.folder)["provenance"]["step_cpu_seconds"] > 0
 
 
 def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp_path, monkeypatch):
@@ -239,10 +228,10 @@ def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp
     middle = replace(long, cell=replace(long.cell, recipe=recipe))
     before = replace(middle, out=tmp_path / "before")
     trained(before, 13)
-    source = StateFile(states(before)[12], trunk_key(middle.cell))
+    source = StateFile(branch_states(before)[12], trunk_key(middle.cell))
     copy_state(source, StateFile(middle.folder / STATE, middle.id))
     trained(short)
-    assert list(states(long)) == [8]
+    assert list(branch_states(long)) == [8]
     middle_waits, middle_keeps, long_waits = Event(), Event(), Event()
     of_middle = Thread(target=reach_branch, args=(middle, None, pytest.fail, lambda step: middle_waits.set()))
 
@@ -255,10 +244,10 @@ def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp
         if job is middle:
             middle_keeps.set()
             assert long_waits.wait(WAIT_SECONDS)
-        keep(job, *state)
+        keep_branch(job, *state)
 
     monkeypatch.setattr(shared, "take_over_states", take_over)
-    monkeypatch.setattr(shared, "keep", keep_late)
+    monkeypatch.setattr(shared, "keep_branch", keep_late)
     monkeypatch.setattr(shared, "POLL_SECONDS", 0.01)
     assert trained(long, also=lambda step: middle_keeps.wait(WAIT_SECONDS) if step else long_waits.set()) == list(
         range(9, 21)
@@ -266,17 +255,17 @@ def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp
     of_middle.join()
     assert long_waits.is_set()
     assert made(long) == alone[1]
-    assert list(states(long)) == [16]
+    assert list(branch_states(long)) == [16]
 
 
 def test_a_run_may_be_stopped_before_and_after_its_branch(jobs_in, alone, tmp_path):
     short, long = jobs_in(tmp_path)
     assert trained(short, 3)[-1] == 3
-    assert not states(short)
+    assert not branch_states(short)
     assert trained(short, 9) == list(range(4, 10))
-    states(short)[8].unlink()  # then what decays isn't kept in its place
+    branch_states(short)[8].unlink()  # then what decays isn't kept in its place
     assert trained(short) == [10]
-    assert not states(short)
+    assert not branch_states(short)
     assert trained(long, 12) == list(range(1, 13))
     assert trained(long) == list(range(13, 21))
     assert [made(short), made(long)] == alone
@@ -311,14 +300,13 @@ OUTCOMES = [
 
 
 @pytest.mark.parametrize(("means", "interval", "state", "said"), OUTCOMES)
-def test_verdicts(means, interval, state, said):
+def test_verdicts_follow_from_means_and_intervals(means, interval, state, said):
     course = Course("a choice", [], means, **state)
     points = [BudgetResult(10, (), means[-1], Estimate(means[-1], *interval, 900, 60, 3, 0.1))] if means else []
     assert budget_outcome(PRESETS["laptop"], BudgetLine("binding", "clip", course, points)) == said
 
 
-def test_one_seed_of_few_pairs_that_are_all_right_leaves_it_undecided():
-    """They may be so by chance."""
+def test_few_pairs_that_are_all_right_by_chance_leave_a_verdict_undecided():
     few, many = (BudgetResult(10, (), 1.0, Estimate(1.0, 1.0, 1.0, 90, pairs, 1, 0.0)) for pairs in (6, 60))
     course = Course("a choice", [], (0.6, 1.0), stopped=True)
     assert budget_outcome(PRESETS["laptop"], BudgetLine("binding", "clip", course, [few])) == "undecided"
@@ -359,12 +347,11 @@ def parts(written):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compute")
-    result = run_here([*COMPUTE, "--budgets", "12", "24", "--patience", "2"], folder, figures=False)
-    assert result.returncode == 0, result.stderr
+    succeed([*COMPUTE, "--budgets", "12", "24", "--patience", "2"], folder, figures=False)
     return folder
 
 
-def test_a_run_ends_with_its_report(folder):
+def test_a_compute_run_has_its_page_figures_and_tables(folder):
     out = folder / "runs/compute-smoke"
     report = (out / "report.html").read_text()
     assert "At the hardest cell of the binding split CLIP prefers the true caption in" in report

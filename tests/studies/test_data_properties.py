@@ -64,7 +64,7 @@ def test_factors_that_are_not_varied_stay_as_in_the_recipe():
 def test_images_seen_can_be_held_constant():
     arms = list(replace(STUDY, seeds=1, factors=("batch",), held="images").plan(NONE))
     assert [(arm.cell.recipe.batch, arm.cell.recipe.steps) for arm in arms] == [(32, 2400), (128, 600)]
-    with pytest.raises(UserError, match="no whole batches of 36"):
+    with pytest.raises(UserError, match="aren't a multiple of the batch 36"):
         list(replace(STUDY, factors=("batch",), batches=(32, 36), held="images").plan(NONE))
 
 

@@ -10,7 +10,7 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from menagerie.studies.diversity import PRESETS
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.measure import write_rows
+from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.recognition import (
     ANIMAL,
@@ -139,7 +139,7 @@ def measured(out, arm, skills, seed):
             for number in range(12):
                 about = {"scene": f"{pair} {number}", "caption": "a", "animals": f"pair {pair}"}
                 rows.append({"subset": test, "task": task, "value": float(random.random() < skill)} | about)
-    write_rows(out / "cells" / stored.id, STUDY.recognition(arm), None, rows)
+    write_measured(out / "cells" / stored.id, STUDY.recognition(arm), None, rows)
     return Arm(stored.cell, labels)
 
 

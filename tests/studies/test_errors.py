@@ -19,10 +19,19 @@ from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.models.cell_results import RESULT
-from menagerie.studies.analysis.errors import COLUMNS, FACTORS, SHOWN, Source, breakdown, factors, surest, table
+from menagerie.studies.analysis.errors import (
+    COLUMNS,
+    FACTORS,
+    SHOWN,
+    TestedCell,
+    breakdown,
+    error_table,
+    scene_factors,
+    surest,
+)
 from menagerie.studies.analysis.two_levels import FEWEST
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.draw import written
+from menagerie.studies.frame.draw import write_page_part
 from menagerie.studies.frame.parts import Cases
 from menagerie.studies.frame.records import Records, StoredCell
 from menagerie.studies.runs.evaluation import PREDICTIONS, predictions
@@ -59,7 +68,7 @@ def test_a_scene_is_taken_apart(made):
     for test in made[1].values():
         r = test.data.records
         for scene, graph in zip(r.scenes, r.graphs, strict=True):
-            found = factors(scene, graph)
+            found = scene_factors(scene, graph)
             assert {value for factor, value in found if factor == "animal"} == {t.animal for t in scene.objects}
             assert {value for factor, value in found if factor == "texture"} == {t.texture for t in scene.objects}
             assert ("background", scene.background) in found
@@ -72,7 +81,7 @@ def test_a_scene_is_taken_apart(made):
 
 def test_what_is_always_wrong_shows(made, tmp_path):
     path, tests = made
-    found = breakdown((Source(0, cell(tmp_path / "a", tests, without_penguins), path),))
+    found = breakdown((TestedCell(0, cell(tmp_path / "a", tests, without_penguins), path),))
     assert list(found.columns) == list(COLUMNS)
     mine = found[found.task == "swap"].set_index(["subset", "factor", "value"])
     for name, test in tests.items():
@@ -95,12 +104,12 @@ def test_what_is_always_wrong_shows(made, tmp_path):
 def test_ties_count_half_and_cells_are_pooled(made, tmp_path):
     path, tests = made
     right, tied = (cell(tmp_path / name, tests, lambda item, s=s: s) for name, s in (("r", (1.0, 0.0)), ("t", (2, 2))))
-    found = breakdown((Source(0, right, path), Source(1, tied, path)))
-    alone = breakdown((Source(0, right, path),))
+    found = breakdown((TestedCell(0, right, path), TestedCell(1, tied, path)))
+    alone = breakdown((TestedCell(0, right, path),))
     assert np.allclose(found.accuracy.astype(float), 0.75)
     assert (found.n == 2 * alone.n).all()
     assert (found.clusters == alone.clusters).all(), "the same pairs"
-    rows = table(alone, list(tests))
+    rows = error_table(alone, list(tests))
     assert rows.iloc[0, 0] == "all"
     texts = [text.split(" n ")[0] for text in rows[list(tests)].to_numpy().ravel()]
     cells = {re.sub("one animal pair|only [234] pairs|no spread", "none", text) for text in texts}
@@ -109,7 +118,7 @@ def test_ties_count_half_and_cells_are_pooled(made, tmp_path):
 
 def test_the_surest_records_are_shown_with_their_images(made, tmp_path):
     path, tests = made
-    found = surest(Source(0, cell(tmp_path / "a", tests, without_penguins), path), tuple(tests))
+    found = surest(TestedCell(0, cell(tmp_path / "a", tests, without_penguins), path), tuple(tests))
     keys = {name: {scene.key: i for i, scene in enumerate(t.data.records.scenes)} for name, t in tests.items()}
     penguins = [key for own in keys.values() for key in own if "penguin" in key]
     assert len(found.wrong) == min(SHOWN, len(penguins))
@@ -142,12 +151,12 @@ def test_a_page_has_every_place_and_a_section_for_each_model(made, tmp_path):
         labels = {"pairs": pairs, "relations": ("left/right", "above/under")}
         arms.append(Arm(StoredCell(result["id"], model, seed, tuple(tests)), labels, path))
     part = Cases("cases", Records(tuple(arms), tmp_path), place, words={"subset": {"unseen_pairs": "the test"}})
-    sections = written(part, tmp_path)["sections"]
+    sections = write_page_part(part, tmp_path)["sections"]
     assert [its["model"] for its in sections] == ["clip", "own.py:Own"]
     assert sections[0]["place"] == "pairs 20%, relations left/right+above/under, seed 0"
     names = ["the test" if name == "unseen_pairs" else name.replace("_", " ") for name in tests]
     assert sections[0]["rows"][0] == ["shown", "value", *names]
-    found = surest(Source(0, part.records.folder(arms[0]), path), tuple(tests))
+    found = surest(TestedCell(0, part.records.folder(arms[0]), path), tuple(tests))
     for name, images in found._asdict().items():
         assert [its["uri"] for its in sections[0][name]] == [record.uri for record in images]
     table = pd.read_csv(tmp_path / "errors.csv", keep_default_na=False)
@@ -155,4 +164,4 @@ def test_a_page_has_every_place_and_a_section_for_each_model(made, tmp_path):
     assert set(table.task) <= set(TASKS)
     assert len(table.task.unique()) > 1
     assert len(table[(table.factor == "all") & (table.task == "swap")]) == 3 * len(tests)
-    assert written(Cases("none", Records((), tmp_path)), tmp_path)["sections"] == []
+    assert write_page_part(Cases("none", Records((), tmp_path)), tmp_path)["sections"] == []

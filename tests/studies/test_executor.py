@@ -85,7 +85,7 @@ def test_jobs_that_follow_from_a_finished_one_run_too(cluster, tmp_path):
 
 
 @ENGINES
-def test_one_that_ended_before_is_not_run_again_and_what_follows_is(cluster, tmp_path):
+def test_a_job_that_ended_before_is_not_run_again(cluster, tmp_path):
     done, follows = Note("a", tmp_path), Note("b", tmp_path)
     done.folder.mkdir(parents=True)
     (done.folder / "process").write_text("7")
@@ -93,7 +93,7 @@ def test_one_that_ended_before_is_not_run_again_and_what_follows_is(cluster, tmp
     assert (done.process, follows.ended) == (7, True)
 
 
-def test_what_a_worker_has_loaded_goes_first(tmp_path):
+def test_workers_run_jobs_of_the_group_they_have_loaded_first(tmp_path):
     notes = [Note(name, tmp_path, group=name[0]) for name in ("x1", "y1", "x2", "z1", "y2", "x3")]
     assert run(notes, HERE, tmp_path / "one", workers=1) == ["x1", "x2", "x3", "y1", "y2", "z1"]
     again = [replace(note, out=tmp_path / "two") for note in notes[0::2] + notes[1::2]]  # x1 x2 y2 y1 z1 x3
@@ -102,7 +102,7 @@ def test_what_a_worker_has_loaded_goes_first(tmp_path):
 
 
 @ENGINES
-def test_a_diverged_one_ends_nobody_else(cluster, tmp_path, capsys):
+def test_a_diverged_job_ends_no_other(cluster, tmp_path, capsys):
     notes = [Note("bad", tmp_path, "diverged"), *(Note(name, tmp_path) for name in "abc")]
     assert sorted(run(notes, cluster, tmp_path)) == ["a", "b", "bad", "c"]
     assert "no result of note bad: the loss is nan" in capsys.readouterr().out
@@ -111,16 +111,14 @@ def test_a_diverged_one_ends_nobody_else(cluster, tmp_path, capsys):
 
 @ENGINES
 @pytest.mark.parametrize(("fate", "reason"), [("mistaken", "mistaken, sadly"), ("killed", "ended with")])
-def test_what_fails_may_be_left_out(cluster, fate, reason, tmp_path):
+def test_a_failed_job_is_left_out_or_ends_the_command_by_its_name(cluster, fate, reason, tmp_path):
     notes, failed = [Note("bad", tmp_path, fate), *(Note(name, tmp_path) for name in "ab")], {}
     reason = "it ended without a result" if (cluster, fate) == (ELSEWHERE, "killed") else reason
     assert sorted(run(notes, cluster, tmp_path, on_failed=lambda job, why: failed.update({job: why}))) == ["a", "b"]
     assert list(failed) == notes[:1]
     assert reason in failed[notes[0]]
-
-
-@ENGINES
-def test_what_fails_ends_the_command_by_its_name(cluster, tmp_path):
-    with pytest.raises(UserError, match="note bad: mistaken, sadly"):
-        run([Note("bad", tmp_path, "mistaken"), Note("a", tmp_path)], cluster, tmp_path, workers=1)
-    assert Note("a", tmp_path).ended == (cluster == ELSEWHERE), "a task of a cluster is nobody's child"
+    if fate == "mistaken":
+        with pytest.raises(UserError, match="note bad: mistaken, sadly"):
+            run([replace(note, out=tmp_path / "anew") for note in notes], cluster, tmp_path / "anew", workers=1)
+        ended = Note("a", tmp_path / "anew").ended
+        assert ended == (cluster == ELSEWHERE), "a task of a cluster is nobody's child"

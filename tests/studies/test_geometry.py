@@ -19,7 +19,7 @@ from menagerie.studies.embeddings.conditions import (
     INDEPENDENT,
     NEGATION,
 )
-from menagerie.studies.frame.measure import write_rows
+from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.frame.records import Records
 from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
 from menagerie.studies.pages.geometry_cells import (
@@ -109,9 +109,9 @@ def stored(tmp_path_factory):
                 folder = out / "cells" / arm.id
                 share = skill / 5 + random.normal(0, 0.002)
                 rows = geometry_rows(share, random.random(3)) if model != "dcsm" else geometry_rows(None, [None] * 3)
-                write_rows(folder, STUDY.geometry, None, rows)
+                write_measured(folder, STUDY.geometry, None, rows)
                 shares = dict.fromkeys(CONDITIONS) | {CATEGORISATION: skill, BINDING: skill / 2, NEGATION: skill - 0.1}
-                write_rows(folder, STUDY.conditions, None, condition_rows(shares))
+                write_measured(folder, STUDY.conditions, None, condition_rows(shares))
                 found.append(arm)
     return Records(tuple(found), out)
 

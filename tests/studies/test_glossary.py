@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from menagerie.models.registry import specs
-from menagerie.studies.analysis.ablation_rows import rows_explained
+from menagerie.studies.analysis.ablation_rows import explain_rows
 from menagerie.studies.analysis.papers import ABLATIONS
-from menagerie.studies.analysis.words import TERMS, models_explained
+from menagerie.studies.analysis.words import TERMS, explain_models
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 
@@ -23,7 +23,7 @@ def test_reports_explain_words_as_the_glossary_does():
 def test_every_model_has_a_line_with_its_paper(name):
     spec = specs()[name]
     assert re.search(r"\b(19|20)\d\d\b", spec.source), "the paper's year"
-    assert models_explained([name]) == {name: f"{spec.title}: {spec.about} ({spec.source})"}
+    assert explain_models([name]) == {name: f"{spec.title}: {spec.about} ({spec.source})"}
     assert spec.about
 
 
@@ -32,7 +32,7 @@ def test_every_row_of_an_ablation_is_said_in_words(name):
     ablations = ABLATIONS[name]
     assert set(ablations.says) == set(ablations.rows)
     of_a_study = "objects and attributes left out"
-    explained = rows_explained(specs()[name], [*ablations.rows, of_a_study, "dim=3"])
+    explained = explain_rows(specs()[name], [*ablations.rows, of_a_study, "dim=3"])
     assert set(explained) == {*ablations.rows, of_a_study, "dim=3"}
     assert explained[of_a_study] == "mentioned=0.7 attributes=0.8"
     assert all(line in explained[row] for row, line in ablations.rows.items())

@@ -10,7 +10,7 @@ from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.shared import phase_key
-from menagerie.studies.runs.train import material_of, run_cell
+from menagerie.studies.runs.train import open_material, run_cell
 from tests.grid_cells import cells, render
 
 SMOKE = replace(PRESETS["smoke"], hard_negatives=(0.0,), recipe=replace(PRESETS["smoke"].recipe, steps=4))
@@ -22,22 +22,19 @@ def cell(model="oc-clip", **fields):
     return next(its for its in cells(grid, "") if its.model == model)
 
 
-def test_the_generators_graphs_are_part_of_no_name():
+def test_the_generators_graphs_change_no_identity():
     assert cell().id == cells(SMOKE, "")[1].id
     assert "graphs" not in cell().settings
     assert cell(dropped_nodes=0.1).settings["graphs"] == {"dropped_nodes": 0.1}
     assert cell(graphs="rules").settings["parser"]
 
 
-def test_every_source_is_another_cell_of_models_that_read_graphs_and_the_same_of_others():
+def test_a_graph_source_changes_the_identity_of_models_that_read_graphs_alone():
     sources = [{}, {"dropped_nodes": 0.1}, {"moved_attributes": 0.1}, {"dropped_nodes": 0.1, "graphs_at": "test"}]
     sources += [{"graphs": "rules"}, {"graphs": "rules:world=tiny"}]
     for model in ("oc-clip", "clip-phrases"):
         assert len({cell(model, **fields).id for fields in sources}) == len(sources)
     assert len({cell("clip", **fields).id for fields in sources}) == 1
-
-
-def test_cells_with_the_same_training_are_known():
     train, test, both = (cell(dropped_nodes=0.5, graphs_at=place) for place in SOURCES)
     assert train.trained_as == both.trained_as == train
     assert test.trained_as == cell()
@@ -71,17 +68,14 @@ def same(one, other):
     return all((array == weights(other)[name]).all() for name, array in weights(one).items())
 
 
-def test_training_reads_what_it_should(ran):
-    assert same(ran["plain"], ran["test"])
-    assert same(ran["train"], ran["both"])
-    assert not same(ran["plain"], ran["train"])
-
-
 def predictions(job):
     return (job.folder / "predictions.csv").read_text()
 
 
-def test_tests_read_what_they_should(ran):
+def test_noise_in_graphs_changes_weights_or_tests_alone_as_asked(ran):
+    assert same(ran["plain"], ran["test"])
+    assert same(ran["train"], ran["both"])
+    assert not same(ran["plain"], ran["train"])
     assert len({predictions(ran[name]) for name in ("plain", "train", "test", "both")}) == 4
 
 
@@ -108,7 +102,7 @@ def test_tests_alone_are_scored_with_the_weights_of_a_finished_cell(ran, tmp_pat
 
 
 def test_a_first_phase_is_shared_by_cells_with_the_same_training(ran):
-    material = material_of(ran["plain"])
+    material = open_material(ran["plain"])
 
     class Texts:
         texts = GraphSource()

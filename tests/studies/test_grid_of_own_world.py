@@ -7,7 +7,7 @@ import matplotlib.image
 import numpy as np
 import trimesh
 
-from tests.command import GRID, QUICK, run_here
+from tests.command import GRID, QUICK, run_here, succeed
 
 
 def test_a_world_of_ones_own_goes_from_toml_to_results(tmp_path):
@@ -22,11 +22,9 @@ def test_a_world_of_ones_own_goes_from_toml_to_results(tmp_path):
         '[animal.gridblob]\nmesh = "blob.stl"\nsize = 1.2\n[texture.gridtiles]\nimage = "tiles.png"\n'
     )
     command = [*GRID, *QUICK, "--world", "mine.toml", "--steps", "10", "--out", "runs/o"]
-    result = run_here(command, tmp_path, figures=False)
-    assert result.returncode == 0, result.stderr
+    succeed(command, tmp_path, figures=False)
     rows = list(csv.DictReader((tmp_path / "runs/o/results.csv").open()))
     assert {row["model"] for row in rows if row["n"] != "0"} == {"clip", "oc-clip"}
     (split,) = tmp_path.glob("store/mine-32px-*/binding-*.h5")
-    audit = run_here([sys.executable, "-m", "menagerie", "audit", str(split)], tmp_path)
-    assert audit.returncode == 0, audit.stdout
+    succeed([sys.executable, "-m", "menagerie", "audit", str(split)], tmp_path)
     assert "2 of them finished before" in run_here(command, tmp_path, page=False).stdout

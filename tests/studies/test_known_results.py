@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES
-from tests.command import QUICK, ROOT, read_rows, run_here
+from menagerie.studies.spatial_grid import Config
+from tests.command import QUICK, ROOT, read_rows, run_here, succeed
 from tests.forked import run_forked
 from tests.studies.browser import plain
 
@@ -48,8 +49,7 @@ def folder(tmp_path_factory):
     """A folder whose store all studies share, with a finished binding grid."""
     folder = tmp_path_factory.mktemp("known")
     command = study("binding_grid", *QUICK, *SHORT, "--models", *MODELS, "--out", "runs/binding")
-    done = run_here(command, folder, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed(command, folder, figures=False)
     (split,) = folder.glob("store/*/binding-*.h5")
     (folder / "own.h5").symlink_to(split)
     return folder
@@ -72,7 +72,7 @@ def check(out):
             for task, its in tasks.items():
                 if not its["n"]:
                     continue
-                if task.removeprefix("four_way_item ") in FOUR_WAY_RULES:
+                if task.removesuffix(" score") in FOUR_WAY_RULES:
                     assert its["accuracy"] == pytest.approx({"Perfect": 1, "Random": its["accuracy"]}.get(kind, 0))
                 elif kind == "Random":
                     assert its["tie_rate"] == 0
@@ -103,19 +103,30 @@ def test_binding_grid_and_its_errors_have_known_accuracies(folder):
 @pytest.mark.parametrize("name", ["spatial_grid", "split_study"])
 def test_other_grids_have_known_accuracies(name, folder):
     command = study(name, "--preset", "smoke", *SHORT, "--models", *MODELS, "--out", f"runs/{name}")
-    if name == "spatial_grid":
-        command += ["--hard-negatives", "0"]
-    done = run_here(command, folder, page=False)
-    assert done.returncode == 0, done.stderr
+    command += ["--hard-negatives", "0"] * (name == "spatial_grid")
+    succeed(command, folder, figures=False)
     check(folder / "runs" / name)
+    if name == "spatial_grid":
+        rows = list(csv.DictReader((folder / "runs/spatial_grid/results.csv").open()))
+        assert {row["subset"] for row in rows} == {"validation", *Config().tests}
+        assert {row["task"] for row in rows} >= {"swap", "replace relation", "replace animal", "group score"}
+        assert all(int(row["n"]) > 0 for row in rows)
+        assert "left_right_unseen_order" in (folder / "runs/spatial_grid/report.html").read_text()
+
+
+def test_one_relation_alone_has_no_tests_of_the_other(folder):
+    options = ["--preset", "smoke", *SHORT, "--hard-negatives", "0", "--relations", "above/under", "--models", "clip"]
+    succeed(study("spatial_grid", *options, "--out", "runs/one"), folder, page=False)
+    rows = list(csv.DictReader((folder / "runs/one/results.csv").open()))
+    assert {row["subset"] for row in rows} == {"validation", "above_under_unseen_order", "above_under_unseen_pairs"}
+    assert "replace relation" not in {row["task"] for row in rows}
 
 
 def test_evaluate_has_known_accuracies_on_other_splits(folder):
     (folder / "other.toml").write_text("\n".join(OTHER))
     own = (folder / "own.h5").resolve()
     command = study("evaluate", "runs/binding", "--code", *MODELS, "--splits", own, "other.toml", "--resolution", 32)
-    done = run_here([*command, "--out", "runs/evaluate", "--threads", "1"], folder, page=False)
-    assert done.returncode == 0, done.stderr
+    succeed([*command, "--out", "runs/evaluate", "--threads", "1"], folder, page=False)
     check(folder / "runs" / "evaluate")
     rows = read_rows(folder / "runs/evaluate/results.csv")
     assert {row["split"] for row in rows} == {own.stem, "other"}
@@ -136,8 +147,7 @@ def test_attention_overlaps_as_known(folder):
 def test_sample_efficiency_finds_the_fewest_images_only_of_a_perfect_model(folder):
     arguments = ["--seeds", 1, "--trials", 2, "--steps", 2, "--batch", 8, "--test-scenes", 8, "--workers", 1]
     command = study("sample_efficiency", "--preset", "smoke", *arguments, "--models", *MODELS[:2], "--out", "runs/s")
-    done = run_here(command, folder, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed(command, folder, figures=False)
     rows = read_rows(folder / "runs/s/trials.csv")
     images = {kind: [int(row["images"]) for row in rows if kind in row["model"]] for kind in KINDS[:2]}
     assert {float(row["validation"]) for row in rows if "Perfect" in row["model"]} == {1.0}
@@ -150,8 +160,7 @@ def test_sample_efficiency_finds_the_fewest_images_only_of_a_perfect_model(folde
 
 def test_tuning_is_decided_by_validation_whatever_the_recipe(folder):
     arguments = ["--preset", "smoke", "--steps", 2, "--batch", 8, "--views", 1, "--test-scenes", 8, "--workers", 1]
-    done = run_here(study("tune", *arguments, "--models", *MODELS[:2], "--out", "runs/t"), folder, page=False)
-    assert done.returncode == 0, done.stderr
+    succeed(study("tune", *arguments, "--models", *MODELS[:2], "--out", "runs/t"), folder, page=False)
     best = json.loads((folder / "runs" / "t" / "best.json").read_text())
     assert [entry["validation"] for name, entry in best.items() if name != "digest"] == [1.0, 0.0]
 
@@ -164,6 +173,6 @@ def test_ablations_have_known_accuracies(folder):
     done = run_forked(command, folder)
     assert done.returncode == 0, done.stderr
     rows = read_rows(folder / "runs/ablations/ablations.csv")
-    binary = [row for row in rows if row["n"] != "0" and not row["task"].startswith("four-way")]
+    binary = [row for row in rows if row["n"] != "0" and not row["task"].endswith(" score")]
     for name, accuracy in (("Oracle", 1.0), ("inverted", 0.0), ("constant", 0.5)):
         assert {float(row["accuracy"]) for row in binary if row["row"] == name} == {accuracy}

@@ -10,7 +10,7 @@ from menagerie.generators.captions.templates import caption
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
 from menagerie.models.recipe import Recipe
-from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, changes, met
+from menagerie.studies.analysis.left_right import BESIDE, FIRST, PATH, REMEDIES, RUNGS, opposite_share, rung_fields
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.parts import Rows
 from menagerie.studies.frame.records import Records
@@ -23,7 +23,7 @@ STUDY = replace(PRESETS["laptop"], seeds=3)
 
 def test_a_rung_changes_what_it_names_and_nothing_else(tmp_path):
     cells = {arm.labels["rung"]: arm.cell for arm in replace(STUDY, seeds=1).plan(Records((), tmp_path))}
-    assert list(cells) == [*PATH, *BESIDE, *MENDS]
+    assert list(cells) == [*PATH, *BESIDE, *REMEDIES]
     for name, cell in cells.items():
         before = cells.get(RUNGS[name].after)
         if before is None:
@@ -36,13 +36,13 @@ def test_a_rung_changes_what_it_names_and_nothing_else(tmp_path):
 
 def test_the_path_ends_with_the_recipe_of_the_spatial_grid():
     chosen = read_tuned("laptop", ["clip"])["clip"]
-    ours = {name: changes(PATH[-1])[name] for name in chosen.fields}
+    ours = {name: rung_fields(PATH[-1])[name] for name in chosen.fields}
     assert ours == pytest.approx(chosen.fields, rel=1e-5)
-    assert changes(PATH[-1])["architecture"] == chosen.architecture
+    assert rung_fields(PATH[-1])["architecture"] == chosen.architecture
 
 
 def split_at(rung):
-    return STUDY.at("clip", 0, **changes(rung)).cell.data.recipe
+    return STUDY.at("clip", 0, **rung_fields(rung)).cell.data.recipe
 
 
 @pytest.mark.parametrize("rung", [FIRST, "half in both orders", "none in both orders"])
@@ -58,14 +58,11 @@ def test_opposites_in_a_batch_are_as_many_as_expected(rung):
         shown = {texts[i] for i in batch}
         pairs = [i for i in batch if swaps[i] is not None]
         shares += Counter(pairs=len(pairs), met=sum(swaps[i] in shown for i in pairs))
-    assert shares["met"] / shares["pairs"] == pytest.approx(met(split, training), abs=0.025)
-
-
-def test_negatives_of_the_recipe_ask_for_the_order_everywhere():
-    split = split_at("our rates")
-    assert met(split, Recipe()) < 0.01
-    assert met(split, Recipe(text_negatives=("swap",))) == 1
-    assert met(split, Recipe(image_negatives=True)) == 1
+    assert shares["met"] / shares["pairs"] == pytest.approx(opposite_share(split, training), abs=0.025)
+    ours = split_at("our rates")
+    assert opposite_share(ours, Recipe()) < 0.01
+    assert opposite_share(ours, Recipe(text_negatives=("swap",))) == 1
+    assert opposite_share(ours, Recipe(image_negatives=True)) == 1
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +77,7 @@ def parts(tmp_path_factory):
     return list(replace(STUDY, rungs=rungs).page(Records(tuple(arms), out)))
 
 
-def test_claims_are_held_against_the_records(parts):
+def test_claims_follow_from_the_records(parts):
     (table,) = (part for part in parts if isinstance(part, Rows))
     outcomes = {row[0]: row[3] for row in table.rows}
     assert outcomes["more with fifteen labels than with five"] == "confirmed"
@@ -91,7 +88,7 @@ def test_claims_are_held_against_the_records(parts):
 def test_a_split_at_two_resolutions_has_a_file_of_each(tmp_path):
     """The recipe is the same: only the images differ."""
     study = replace(PRESETS["smoke"], rungs=("their setting",), store=tmp_path / "store", out=tmp_path / "run")
-    arms = [study.at("clip", 0, **changes("their setting"), test_scenes=8, resolution=side) for side in (40, 80)]
+    arms = [study.at("clip", 0, **rung_fields("their setting"), test_scenes=8, resolution=side) for side in (40, 80)]
     running = Running(study, tmp_path / "run")
     running.render(arms)
     files = [running.files[arm.cell.data] for arm in arms]

@@ -12,7 +12,7 @@ from menagerie.generators.benchmarks.photographs import macro, summaries_by_task
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.place import Place
-from menagerie.studies.analysis.jackknife import PARTS, intervals
+from menagerie.studies.analysis.jackknife import PARTS, jackknife_intervals
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.scoring.benchmark_piece import headline_numbers, result_cluster
 from menagerie.studies.scoring.levels import binomial, seed_mean
@@ -32,7 +32,7 @@ def drawn(random):
     items = [Item(str(k), task, (), (), str(k // 2)) for k, task in enumerate(tasks)]
     values = [float(v) for item in items[::2] for v in [random.random() < RATES[item.task]] * 2]
     outcomes = [Outcome(value, value, False) for value in values]
-    return intervals(
+    return jackknife_intervals(
         [i.cluster for i in items], lambda of: headlines([items[k] for k in of], [outcomes[k] for k in of])
     )
 
@@ -49,9 +49,9 @@ def test_few_or_equal_records_have_no_interval():
     def mean(of):
         return {"all": summarise([Outcome(float(k % 2), 0.5, False) for k in of])}
 
-    assert intervals(range(4), mean) == {}
-    assert mean(range(5)).keys() == intervals(range(5), mean).keys()
-    assert intervals(range(40), lambda of: {"all": summarise([Outcome(1.0, 1.0, False) for _ in of])}) == {}
+    assert jackknife_intervals(range(4), mean) == {}
+    assert mean(range(5)).keys() == jackknife_intervals(range(5), mean).keys()
+    assert jackknife_intervals(range(40), lambda of: {"all": summarise([Outcome(1.0, 1.0, False) for _ in of])}) == {}
 
 
 def test_alternating_records_are_spread_over_all_parts():
@@ -61,7 +61,7 @@ def test_alternating_records_are_spread_over_all_parts():
         numbers.append(sum(k % 2 for k in of))
         return {}
 
-    intervals(range(400), odd)
+    jackknife_intervals(range(400), odd)
     assert sum(number < numbers[0] for number in numbers) == PARTS
 
 
@@ -79,7 +79,7 @@ def test_a_task_with_just_enough_records_counts_in_every_part(tmp_path):
         found = bench.headlines([bench.items[k] for k in of], [outcomes[k] for k in of])
         return {**found, "alone": summarise([outcomes[k] for k in of if bench.items[k].task == "red_big"])}
 
-    found = intervals(range(len(outcomes)), both)
+    found = jackknife_intervals(range(len(outcomes)), both)
     assert found["macro over attributes"] == found["alone"]
 
 

@@ -57,6 +57,10 @@ def test_what_is_requested_of_all_is_part_of_a_cell_and_nothing_else_is():
         assert plain[model].id != swaps[model].id
         assert "text_negatives" not in plain[model].settings["recipe"]
     assert plain["negclip"].id != replace(plain["negclip"], negatives=()).id
+    # A model that starts from another needs not that one among the models; it is trained once where both are.
+    grid = replace(binding_grid.PRESETS["smoke"], hard_negatives=(0.0,))
+    (cell,) = cells(chosen_alone(replace(grid, models=("labclip",))), "store")
+    assert cell.base.id == cells_of(grid)["clip"].id
 
 
 def test_the_phase_of_single_objects_is_shared_only_without_false_captions(trains):
@@ -70,7 +74,7 @@ def test_the_phase_of_single_objects_is_shared_only_without_false_captions(train
     assert has_false_captions(plain, train, singles, kinds[-1])
 
 
-def test_the_table_of_models():
+def test_the_table_of_models_names_the_negatives_of_losses():
     common = {"images_seen": 640, "provenance": {"step_cpu_seconds": None}}
     results = [
         common
@@ -88,9 +92,3 @@ def test_the_table_of_models():
         "none",
         "swapped captions, counterfactual images (where training has them)",
     ]
-
-
-def test_a_model_on_another_needs_not_that_one_among_the_models():
-    grid = replace(binding_grid.PRESETS["smoke"], hard_negatives=(0.0,))
-    (cell,) = cells(chosen_alone(replace(grid, models=("labclip",))), "store")
-    assert cell.base.id == cells_of(grid)["clip"].id  # trained once where both are

@@ -80,13 +80,13 @@ PRINTED = "printed-"  # how files begin that are a table of a study's page, cell
 COVERAGE = "coverage-of-intervals.csv"  # whose table is in docs/reports.md
 CAPACITY = "capacity-"  # how files of numbers of objects begin
 TRAINED = {"one object": "1", "up to two": "1+2", "up to three": "1+2+3"}
-MENDED = ", mended"  # behind the name of a model
+IMPROVED = ", improved"  # behind the name of a model
 
 
 def capacity_cell(results, names, title, column, _):
     """Swaps by the number of objects in images, of a model trained on so many."""
     model, _, trained = title.rpartition(", ")
-    name = names[model.removesuffix(MENDED)] + (MENDED if model.endswith(MENDED) else "")
+    name = names[model.removesuffix(IMPROVED)] + (IMPROVED if model.endswith(IMPROVED) else "")
     its = results[(results["model"] == name) & (results["objects"] == TRAINED[trained]) & (results["task"] == "swap")]
     values = (100 * its[its["subset"] == f"seen_{column.partition(' ')[0]}"]["accuracy"]).tolist()
     return f"{mean(values):.1f} ± {stdev(values):.1f}"

@@ -17,7 +17,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.frame.cells import cell_of
-from menagerie.studies.frame.measure import FOLDER, Measure, measured, write_rows
+from menagerie.studies.frame.measure import FOLDER, Measure, read_measured, write_measured
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.data import Material, SplitData
 from menagerie.studies.runs.dispatch import run_jobs
@@ -114,13 +114,13 @@ def test_a_measure_in_a_users_file(cell, engine, tmp_path):
     assert {name.rpartition("_")[0] for name in names} - {"__main_", "__mp_main_"} == {"menagerie_own_my_study"}
     assert len(written[0]) == 6, "two measures of three states; there is none after step 99"
     norm = own_module(tmp_path / "my_study.py").Norm
-    assert measured(cell.folder, norm(7)) is None
-    (row,) = measured(cell.folder, norm())
+    assert read_measured(cell.folder, norm(7)) is None
+    (row,) = read_measured(cell.folder, norm())
     assert row.keys() == {"norm", "tests", "seed"}
     scorer = load_checkpoint(cell.folder / CHECKPOINT, "clip")
     total = sum(float((weight.detach() ** 2).sum()) for weight in scorer.parameters())
     assert row["norm"] == pytest.approx(total, rel=1e-6)
-    first, last = measured(cell.folder, norm(), (0, 2))
+    first, last = read_measured(cell.folder, norm(), (0, 2))
     assert (first["step"], last["step"]) == (0, 2)
     assert last["norm"] == row["norm"] != first["norm"]
     for file in written[0]:
@@ -140,35 +140,35 @@ class Given(Measure):
 def test_what_rows_may_hold(tmp_path):
     folder = tmp_path / "cells" / "abc"
     row = {"a": np.float32(0.5), "b": torch.tensor(2), "c": float("nan"), "d": np.arange(2), "e": "é", "f": None}
-    file = write_rows(folder, Given(), None, [row])
-    assert measured(folder, Given()) == [{"a": 0.5, "b": 2, "c": None, "d": [0, 1], "e": "é", "f": None}]
-    write_rows(folder, Given(), None, [])
-    assert measured(folder, Given()) == []
+    file = write_measured(folder, Given(), None, [row])
+    assert read_measured(folder, Given()) == [{"a": 0.5, "b": 2, "c": None, "d": [0, 1], "e": "é", "f": None}]
+    write_measured(folder, Given(), None, [])
+    assert read_measured(folder, Given()) == []
     for bad, reason in (
-        ({"a": float("inf")}, "no table holds"),
-        ({"a": object()}, "no table holds"),
+        ({"a": float("inf")}, "can't be written"),
+        ({"a": object()}, "can't be written"),
         ({"step": 1}, "rename it"),
     ):
         with pytest.raises(UserError, match=f"the measure Given .*{reason}"):
-            write_rows(folder, Given(), None, [bad])
+            write_measured(folder, Given(), None, [bad])
     other = tmp_path / "cells" / "def" / FOLDER / file.name
     other.parent.mkdir(parents=True)
     file.rename(other)
     with pytest.raises(UserError, match=r"is damaged .*of another cell.*delete it and run again"):
-        measured(other.parents[1], Given())
+        read_measured(other.parents[1], Given())
 
 
 def test_rows_stand_beside_the_labels_of_their_runs(tmp_path):
     records = stored_grid(tmp_path, seeds=1, models=("clip",))
     for number, arm in enumerate(records.arms):
         for step in (None, 0, 5)[: 3 - number]:  # the second run was shorter
-            write_rows(records.folder(arm), Given(), step, [{"a": number}, {"a": step}])
+            write_measured(records.folder(arm), Given(), step, [{"a": number}, {"a": step}])
     assert records.measured(Given())[["pairs", "a"]].values.tolist()[0::2] == [[0.2, 0], [0.8, 1]]
     assert records.measured(Given(), (0, 5))[["pairs", "step", "a"]].values.tolist() == [
         *([0.2, 0, 0], [0.2, 0, 0], [0.2, 5, 0], [0.2, 5, 5], [0.8, 0, 1], [0.8, 0, 0])
     ]
     assert records.measured(Given((("b", 1),))).empty
-    write_rows(records.folder(records.arms[0]), Given(), None, [{"pairs": 1}])
+    write_measured(records.folder(records.arms[0]), Given(), None, [{"pairs": 1}])
     with pytest.raises(UserError, match="the measure Given has a column 'pairs', which is a label of runs; rename it"):
         records.measured(Given())
 

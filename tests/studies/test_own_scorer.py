@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from menagerie.studies.frame.arm import text_of
+from menagerie.studies.frame.arm import label_text
 from menagerie.studies.frame.cells import title_of
-from tests.command import GRID, QUICK, run_here
+from tests.command import GRID, QUICK, run_here, succeed
 
 MINE = """
 from dataclasses import dataclass
@@ -23,9 +23,6 @@ class MineConfig(CLIPConfig):
 class Mine(CLIPScorer):
     config_class = MineConfig
 
-class NoConfig(CLIPScorer):
-    config_class = None
-
 class Forgetful(Mine):
     def __init__(self, towers, texts, config):
         super().__init__(towers, texts, config)
@@ -34,24 +31,9 @@ class Forgetful(Mine):
 class Nan(Mine):
     def similarity(self, images, texts):
         return super().similarity(images, texts) * float("nan")
-
-class Neighbours(Mine):
-    def similarity(self, images, texts):
-        return super().similarity(images, texts).softmax(1)
 """
 
 TWO = [*QUICK, "--steps", "2", "--models", "mine.py:Mine", "mine.py:Forgetful"]
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "mine.py").write_text(MINE)
-    return tmp_path
-
-
-def test_it_has_one_name_in_tables_and_sentences(folder):
-    model = f"{folder}/mine.py:Mine"
-    assert title_of(model) == text_of("model", model) == "mine.py:Mine"
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +41,11 @@ def trained(tmp_path_factory):
     """A folder with a run of two own classes, of which one keeps no config."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "mine.py").write_text(MINE)
-    done = run_here([*GRID, *TWO, "--mine.width", "5", "--out", "runs/a"], folder, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed([*GRID, *TWO, "--mine.width", "5", "--out", "runs/a"], folder, figures=False)
     return folder
 
 
-def test_it_is_trained_and_its_options_are_recorded(trained):
+def test_options_of_an_own_class_are_recorded_and_hold_for_its_folder(trained):
     out = trained / "runs" / "a"
     config = json.loads((out / "config.json").read_text())["config"]
     assert config["scorers"]["mine"] == {"logit_scale": pytest.approx(1 / 0.07), "width": 5}
@@ -74,32 +55,24 @@ def test_it_is_trained_and_its_options_are_recorded(trained):
     other = run_here([*GRID, *TWO, "--mine.width", "6", "--out", "runs/a"], trained)
     assert other.returncode == 2
     assert "belongs to another configuration: scorers" in other.stderr
+    configs = [json.loads(file.read_text()) for file in out.glob("cells/*/checkpoint/config.json")]
+    options = {config["model"]: config["options"] for config in configs}
+    assert options["mine.py:Forgetful"] == {"logit_scale": pytest.approx(1 / 0.07), "width": 3}, "it keeps no config"
 
 
-def test_it_need_not_keep_its_config(trained):
-    files = (trained / "runs" / "a").glob("cells/*/checkpoint/config.json")
-    options = {config["model"]: config["options"] for config in (json.loads(file.read_text()) for file in files)}
-    assert options["mine.py:Forgetful"] == {"logit_scale": pytest.approx(1 / 0.07), "width": 3}
-
-
-def test_two_runs_of_it_are_compared_wherever_its_file_lies(trained):
+def test_runs_of_an_own_class_are_compared_wherever_its_file_lies(trained):
     models = ["--models", f"{trained}/mine.py:Mine", "--mine.width", "5"]
     assert run_here([*GRID, *QUICK, "--steps", "2", *models, "--out", "runs/b"], trained, page=False).returncode == 0
-    compared = run_here([*GRID, "--compare", "runs/a", "runs/b"], trained)
-    assert compared.returncode == 0, compared.stderr
+    succeed([*GRID, "--compare", "runs/a", "runs/b"], trained)
     rows = list(csv.DictReader((trained / "runs" / "b" / "comparison.csv").open()))
     assert {row["model"] for row in rows} == {"mine.py:Mine"}
+    assert title_of(models[1]) == label_text("model", models[1]) == "mine.py:Mine"
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("Nan", "not finite numbers"),
-    ],
-)
-def test_mistakes_are_named_before_rendering(name, message, folder):
-    done = run_here([*GRID, *QUICK, "--models", f"mine.py:{name}"], folder)
+def test_scores_that_are_not_finite_are_refused_before_rendering(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    done = run_here([*GRID, *QUICK, "--models", "mine.py:Nan"], tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert message in done.stderr
-    assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == ["mine.py"]
+    assert "not finite numbers" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == ["mine.py"]

@@ -12,7 +12,7 @@ import pytest
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import KINDS, read_recipe
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, split_study
-from tests.command import ROOT, run_here
+from tests.command import ROOT, run_here, succeed
 
 STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py")]
 RULES = ("texture=red & animal=rabbit", "texture[0]=grass")
@@ -33,8 +33,7 @@ TESTS = {"seen_pairs", "unseen_pairs", "different_bag", "train_pairs", "held_out
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     (folder / "mine.toml").write_text(MINE)
-    result = run_here([*STUDY, *BOTH, "--recipe", "mine.toml", "--out", "runs/recipe"], folder, figures=False)
-    assert result.returncode == 0, result.stderr
+    succeed([*STUDY, *BOTH, "--recipe", "mine.toml", "--out", "runs/recipe"], folder, figures=False)
     return folder
 
 
@@ -65,8 +64,7 @@ def test_rules_on_the_command_line_are_those_of_a_recipe(folder):
     plain = MINE.replace(MINE.splitlines()[-1], "")
     (folder / "plain.toml").write_text(plain)
     command = [*STUDY, *SHORT, "--recipe", "plain.toml", "--hold-out", *RULES, "--out", "runs/rules"]
-    done = run_here(command, folder, page=False)
-    assert done.returncode == 0, done.stderr
+    succeed(command, folder, page=False)
     assert results(folder / "runs/rules") == results_of_clip(folder / "runs/recipe")
 
 
@@ -74,10 +72,8 @@ def test_a_packed_split_elsewhere_gives_the_same(folder, tmp_path):
     """Made on one machine, opened on another: there is neither store nor recipe there."""
     generators = [sys.executable, "-m", "menagerie"]
     shutil.copy(split_file(folder), tmp_path / "packed.h5")
-    packed = run_here([*generators, "pack", "packed.h5"], tmp_path)
-    assert packed.returncode == 0, packed.stderr
-    done = run_here([*STUDY, *BOTH, "--split", "packed.h5", "--out", "runs/file"], tmp_path, page=False)
-    assert done.returncode == 0, done.stderr
+    succeed([*generators, "pack", "packed.h5"], tmp_path)
+    succeed([*STUDY, *BOTH, "--split", "packed.h5", "--out", "runs/file"], tmp_path, page=False)
     assert not (tmp_path / "store").exists()
     assert results(tmp_path / "runs/file") == results(folder / "runs/recipe")
 
@@ -89,11 +85,10 @@ def test_a_packed_split_elsewhere_gives_the_same(folder, tmp_path):
         ("ablations", ["--rows", "no local loss"], "--recipe"),
     ],
 )
-def test_other_studies_train_on_it_too(folder, study, options, source):
+def test_tuning_and_ablations_train_on_an_own_split(folder, study, options, source):
     value = {"--recipe": "mine.toml", "--split": str(split_file(folder))}[source]
     command = [sys.executable, str(ROOT / f"studies/{study}.py"), "--preset", "smoke", "--steps", "6", *options]
-    done = run_here([*command, source, value, "--out", f"runs/{study}"], folder, study != "tune", figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed([*command, source, value, "--out", f"runs/{study}"], folder, study != "tune", figures=False)
     cells = [json.loads(file.read_text()) for file in (folder / f"runs/{study}").glob("cells/*/result.json")]
     assert cells
     assert all({"validation", *TESTS} == set(cell["subsets"]) for cell in cells)
@@ -106,19 +101,17 @@ def test_sample_efficiency_searches_over_a_recipe(folder):
     assert refused.returncode == 2
     assert "the amount of data is searched here" in refused.stderr
     command += ["--hard-negatives", "0", "0.5"]  # the rules leave no more
-    done = run_here([*command, "--recipe", "mine.toml", "--out", "runs/search"], folder, page=False)
-    assert done.returncode == 0, done.stderr
+    succeed([*command, "--recipe", "mine.toml", "--out", "runs/search"], folder, page=False)
     cells = [json.loads(file.read_text()) for file in (folder / "runs/search").glob("cells/*/result.json")]
     assert {cell["settings"]["data"]["split"]["world"] for cell in cells} == {"tiny"}
     assert all("held_out 2" in cell["subsets"] for cell in cells)
 
 
-def test_kinds_without_a_grid_have_a_study(tmp_path):
+def test_a_kind_without_a_grid_has_a_study(tmp_path):
     options = ["--world", "tiny", "--axes", "test_pairs=0.25,0.5", "--pairs", "1.0"]
     small = ["--views", "1", "--test-views", "1", "--test-scenes", "12"]
     command = [*STUDY, *SHORT, "--recipe", "counting", *options, *small, "--out", "runs/count"]
-    done = run_here(command, tmp_path, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed(command, tmp_path, figures=False)
     rows = results(tmp_path / "runs/count")
     assert {row["test_pairs"] for row in rows} == {"0.25", "0.5"}
     assert {row["subset"] for row in rows} == {"validation", "seen_counts", "unseen_counts"}
@@ -137,24 +130,19 @@ def test_the_two_grids_are_presets_of_one_study():
 
 
 @pytest.mark.parametrize("name", sorted(set(KINDS) | {"negation", "no_red_cat"}))
-def test_every_recipe_is_taken_as_it_is(name):
+def test_grids_take_every_recipe_as_it_is(name):
     recipe = read_recipe(name)
     for grid in (split_study.PRESETS["laptop"], binding_grid.PRESETS["smoke"], spatial_grid.PRESETS["laptop"]):
         taken = grid.with_recipe(recipe)
         assert taken.split_of(0, **taken.places[0]) == recipe
         assert taken.tests == recipe.all_tests
-
-
-@pytest.mark.parametrize("preset", ["laptop", "fixed"])
-def test_a_search_keeps_its_range(preset):
-    grid = sample_efficiency.PRESETS[preset].with_recipe(BindingRecipe(world="tiny", pairs=0.3))
-    assert grid.pairs == (0.0, 1.0)
-    assert grid.world == "tiny"
+    for preset in ("laptop", "fixed"):  # a search keeps its range
+        grid = sample_efficiency.PRESETS[preset].with_recipe(BindingRecipe(world="tiny", pairs=0.3))
+        assert (grid.pairs, grid.world) == ((0.0, 1.0), "tiny")
 
 
 def test_a_dry_run_makes_nothing(tmp_path):
-    done = run_here([*STUDY, *BOTH, "--dry-run", "--keep-states", "0", "3", "6"], tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed([*STUDY, *BOTH, "--dry-run", "--keep-states", "0", "3", "6"], tmp_path)
     assert re.search(r"^clip, nano, batch \d+: 1 runs, 6 steps", done.stdout, re.MULTILINE)
     assert re.search(r"^oc-clip, nano, batch \d+: 1 runs, 6 steps", done.stdout, re.MULTILINE)
     states, megabytes = re.search(r"^--keep-states: (\d+) states of all runs, ([\d.]+) MB", done.stdout, re.M).groups()

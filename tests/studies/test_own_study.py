@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from menagerie.studies import frame
-from tests.command import ROOT, run_here
+from tests.command import ROOT, run_here, succeed
 from tests.studies.browser import plain
 
 MENAGERIE = [sys.executable, "-m", "menagerie"]
@@ -62,8 +62,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     assert run_here([*MENAGERIE, "new", "views.py"], folder).returncode == 0
     (folder / "mine.py").write_text(SCORER)
-    done = run_here([*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "1"], folder, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed([*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "1"], folder, figures=False)
     return folder
 
 
@@ -71,21 +70,20 @@ def rows(folder):
     return list(csv.DictReader((folder / "runs/views-smoke/results.csv").open()))
 
 
-def test_it_runs_from_its_own_folder_and_has_a_page(folder):
+def test_a_new_study_runs_and_has_a_page(folder):
     assert {(row["pairs"], row["views"]) for row in rows(folder)} == {("1.0", "1"), ("1.0", "4")}
     page = (folder / "runs/views-smoke/report.html").read_text()
     assert "views give" in page
-    told = re.sub(r"<.*?>|\s+", " ", plain(folder / "runs/views-smoke/report.html")).split()
-    assert "kind of split binding" in " ".join(told)
-    assert "hard_negatives 0.0" in " ".join(told), "what the study doesn't name is told too"
+    words = re.sub(r"<.*?>|\s+", " ", plain(folder / "runs/views-smoke/report.html")).split()
+    assert "kind of split binding" in " ".join(words)
+    assert "hard_negatives 0.0" in " ".join(words), "what the study doesn't name is on it too"
 
 
 def test_other_values_leave_finished_runs_out_and_say_so(folder):
-    done = run_here(
+    done = succeed(
         [*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "--views", "1"], folder, page=False
     )
-    assert done.returncode == 0, done.stderr
-    assert "2 finished runs of this folder" in done.stdout
+    assert "2 finished runs in this folder" in done.stdout
     assert {row["pairs"] for row in rows(folder)} == {"0.5"}
     done = run_here(
         [*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "1", "--views", "1"], folder, page=False
@@ -94,20 +92,20 @@ def test_other_values_leave_finished_runs_out_and_say_so(folder):
     assert {row["pairs"] for row in rows(folder)} == {"0.5", "1.0"}
 
 
-def test_the_study_of_the_docs_is_one_too(tmp_path):
+def test_the_study_of_the_docs_can_be_planned(tmp_path):
     text = (ROOT / "docs/extending.md").read_text().partition("## A study of your own")[2]
     (tmp_path / "views.py").write_text(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1])
-    done = run_here([sys.executable, str(tmp_path / "views.py"), "--preset", "smoke", "--dry-run"], tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed([sys.executable, str(tmp_path / "views.py"), "--preset", "smoke", "--dry-run"], tmp_path)
     assert "clip, nano, batch 32: 4 runs" in done.stdout
+    # Importing a module puts it in place of a name that the package gives.
+    assert not {*frame.__all__} & {file.stem for file in (ROOT / "studies/frame").glob("*.py")}
 
 
 def test_a_study_of_multi_object_scenes(tmp_path):
     """Another kind of split, an axis of one of its fields, a label that is a tuple, and a label of one's own."""
     (tmp_path / "several.py").write_text(MULTI_OBJECT)
     short = [*SHORT, "--steps", "2", "--views", "1"]
-    done = run_here([sys.executable, str(tmp_path / "several.py"), *short], tmp_path, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed([sys.executable, str(tmp_path / "several.py"), *short], tmp_path, figures=False)
     run = tmp_path / "runs/several-smoke"
     rows = list(csv.DictReader((run / "results.csv").open()))
     assert {tuple(row[name] for name in ("coverage", "objects", "data")) for row in rows} == {
@@ -151,12 +149,5 @@ def test_a_value_that_no_run_has_is_told_before_anything_is_made(folder, tmp_pat
         ),
     ):
         (tmp_path / name).write_text(new)
-        done = run_here([sys.executable, str(tmp_path / name), *SHORT, "--dry-run"], tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.count(f"{said}; nothing is shown of it") == 1
-
-
-def test_no_name_of_the_frame_is_hidden_by_a_module():
-    """Importing a module puts it in place of a name that the package gives."""
-    folder = ROOT / "studies/frame"
-    assert not {*frame.__all__} & {file.stem for file in folder.glob("*.py")}
+        done = succeed([sys.executable, str(tmp_path / name), *SHORT, "--dry-run"], tmp_path)
+        assert done.stdout.count(f"{said}; the page shows nothing of it") == 1

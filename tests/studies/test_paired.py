@@ -6,7 +6,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.analysis.errors import read_predictions
-from menagerie.studies.frame.estimate import compared, estimates, points_in, without_records
+from menagerie.studies.frame.estimate import compare_groups, estimates, points_in, without_records
 from menagerie.studies.measures.robustness import (
     contrast,
     effective_robustness,
@@ -104,7 +104,7 @@ def seeds_of(means, pairs=12, records=10):
 def test_groups_are_compared_over_common_seeds():
     every = seeds_of({0: 0.55, 1: 0.9, 2: 0.9, 3: 0.9, 4: 0.9})
     without = every[every.seed > 0]
-    for its in (contrast([every, without], gain, signed=True), compared(every, without)[2]):
+    for its in (contrast([every, without], gain, signed=True), compare_groups(every, without)[2]):
         assert (its.value, its.seeds) == (0, 4)
     assert group_accuracy(without).value == pytest.approx(without.value.mean())
     assert contrast([every[every.seed == 0], without], gain) is None
@@ -132,10 +132,10 @@ def test_statistics_stay_in_the_range_that_accuracies_allow():
 def test_a_group_with_few_pairs_or_seeds_leaves_no_interval():
     every = seeds_of(dict.fromkeys(range(5), 0.8))
     few = every[every.animals.isin([f"pair {k}" for k in range(4)])]
-    for its in (contrast([every, few], gain, signed=True), compared(every, few)[2]):
+    for its in (contrast([every, few], gain, signed=True), compare_groups(every, few)[2]):
         assert its.bounds == "only 4 pairs: no interval"
     two = every[every.seed < 2]
-    assert contrast([every, two], gain).bounds == compared(every, two)[2].bounds == "only 2 seeds: no interval"
+    assert contrast([every, two], gain).bounds == compare_groups(every, two)[2].bounds == "only 2 seeds: no interval"
 
 
 def test_accuracies_without_records_are_weighted_by_their_number():
@@ -170,4 +170,4 @@ def test_equal_pairs_have_no_interval_and_confirm_nothing():
     assert str(difference(none, none)) == "+0.0 [no spread: no interval]"
     sure = difference(none, all_right)
     assert str(sure) == "+100.0 [no spread: no interval]"
-    assert not sure.conclusive
+    assert not sure.conclusive, "it would look like perfect certainty, and confirm a claim"

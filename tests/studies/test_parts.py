@@ -13,13 +13,13 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import write_record
 from menagerie.models.cell_results import RESULT
-from menagerie.studies.analysis.tables import DASH, FLAG, WAITING, numbers_apart
+from menagerie.studies.analysis.tables import DASH, FLAG, WAITING, separate_numbers
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.bars import bars, heat_map
-from menagerie.studies.frame.draw import LISTED, marked, written
-from menagerie.studies.frame.figures import lines, scatter
+from menagerie.studies.frame.bars import draw_bars, draw_heat_map
+from menagerie.studies.frame.draw import LISTED, mark_up, write_page_part
+from menagerie.studies.frame.figures import draw_lines, draw_scatter
 from menagerie.studies.frame.layout import Sheet
-from menagerie.studies.frame.page import answer_first, checked, write_report
+from menagerie.studies.frame.page import answer_first, check_page_parts, write_report
 from menagerie.studies.frame.parts import (
     Bars,
     Front,
@@ -96,8 +96,8 @@ def rows_of(shown):
     return {tuple(row[:2]): row[2:] for row in shown["rows"][1:]}
 
 
-def test_a_table_has_the_estimates_and_says_what_is_missing(swaps, tmp_path):
-    shown = written(Table("summary", swaps, ROWS, says="All of it."), tmp_path)
+def test_a_table_has_the_estimates_and_marks_what_is_missing(swaps, tmp_path):
+    shown = write_page_part(Table("summary", swaps, ROWS, says="All of it."), tmp_path)
     found = swaps.estimates(("model", "pairs", "subset"))
     assert shown["rows"][0] == ["model", "pairs", "seen pairs", "unseen pairs", "train pairs"]
     rows = rows_of(shown)
@@ -136,7 +136,7 @@ def test_numbers_in_texts_are_apart_in_csv():
         ],
         columns=["supervision", "coverage", "seen", "parts", "gain"],
     )
-    found = pd.read_csv(io.StringIO(numbers_apart(texts).to_csv(index=False)))
+    found = pd.read_csv(io.StringIO(separate_numbers(texts).to_csv(index=False)))
     assert found[["supervision", "coverage", "parts"]].equals(texts[["supervision", "coverage", "parts"]])
     assert found[["seen", "seen low", "seen high"]].to_numpy() == pytest.approx(
         np.array([[27.0, np.nan, np.nan], [40.0, 30.1, 50.2]]), nan_ok=True
@@ -148,7 +148,10 @@ def test_numbers_in_texts_are_apart_in_csv():
 
 def test_a_table_of_differences_leaves_the_first_model_out(swaps, tmp_path):
     part = Table("differences", swaps, ("model", "pairs"), against={"model": "clip"})
-    found, rows = swaps.estimates(("model", "pairs", "subset"), {"model": "clip"}), rows_of(written(part, tmp_path))
+    found, rows = (
+        swaps.estimates(("model", "pairs", "subset"), {"model": "clip"}),
+        rows_of(write_page_part(part, tmp_path)),
+    )
     assert {name for name, _ in rows} == {"oc-clip − clip", "negclip − clip"}
     assert rows["oc-clip − clip", "80%"] == [str(found["oc-clip", 0.8, test]) for test in TESTS]
     assert rows["negclip − clip", "80%"] == [WAITING] * 3
@@ -157,17 +160,14 @@ def test_a_table_of_differences_leaves_the_first_model_out(swaps, tmp_path):
 
 def test_tasks_have_their_own_chance_and_empty_columns_are_left_out(records, tmp_path):
     part = Table("tasks", records.where(subset="train_pairs", pairs=0.8), ("model",), ("task",))
-    shown = written(part, tmp_path)
+    shown = write_page_part(part, tmp_path)
     assert shown["rows"][0] == ["model", "swap", "one animal", "text score"]
     assert shown["chances"] == {"text score": 25.0}
     empty = Sheet(Table("empty", records.where(pairs=0.2, task="swap"), ("model",)))
     assert empty.empty == "train pairs"
     assert list(empty.frame.columns) == ["model", "seen pairs", "unseen pairs"]
-
-
-def test_a_page_of_a_plan_without_results_waits(records, tmp_path):
     started = Records(records.arms, tmp_path)
-    assert list(Sheet(Table("empty", started, ("model",))).frame.columns) == ["model"]
+    assert list(Sheet(Table("empty", started, ("model",))).frame.columns) == ["model"], "a plan without results"
 
 
 def texts_of(figure):
@@ -176,7 +176,7 @@ def texts_of(figure):
 
 def test_a_heat_map_has_its_numbers_in_the_squares(swaps, tmp_path):
     part = HeatMap("accuracy", swaps, x="kind", y="pairs", says="All.")
-    drawn = heat_map(part)
+    drawn = draw_heat_map(part)
     found = swaps.estimates(("subset", "model", "pairs", "kind"))
     assert drawn.found == found
     texts = texts_of(drawn.figure)
@@ -186,7 +186,7 @@ def test_a_heat_map_has_its_numbers_in_the_squares(swaps, tmp_path):
     assert (texts.count(DASH), texts.count(WAITING)) == (3, 3)
     titles = [axis.get_title() for axis in drawn.figure.axes if axis.get_title()]
     assert titles == list(MODELS)
-    assert written(part, tmp_path)["kind"] == "figure"
+    assert write_page_part(part, tmp_path)["kind"] == "figure"
     files = {file.name for file in (tmp_path / "figures").iterdir()}
     assert files == {f"accuracy.{kind}" for kind in ("png", "svg", "csv")}
     table = pd.read_csv(tmp_path / "figures" / "accuracy.csv")
@@ -196,20 +196,20 @@ def test_a_heat_map_has_its_numbers_in_the_squares(swaps, tmp_path):
 
 def test_lines_stand_at_their_values_or_at_what_was_measured(swaps):
     unseen = swaps.where(subset="unseen_pairs")
-    drawn = lines(Lines("curve", unseen, x="pairs", level=0.75, beside=unseen.where(model="clip", pairs=0.2)))
+    drawn = draw_lines(Lines("curve", unseen, x="pairs", level=0.75, beside=unseen.where(model="clip", pairs=0.2)))
     (axis,) = drawn.figure.axes
     found = unseen.estimates(("model", "pairs"))
     curve = next(line.get_xydata() for line in axis.get_lines() if line.get_color() == line_style(1)["color"])
     assert np.allclose(curve, [[pairs, 100 * found["oc-clip", pairs].value] for pairs in PAIRS])
     levels = [line.get_ydata()[0] for line in axis.get_lines() if line.get_linestyle() == "--"]
     assert sorted(levels) == pytest.approx(sorted([75, 100 * found["clip", 0.2].value, 50])), "and chance"
-    measured = lines(Lines("curve", unseen, x="pairs", at="cost", log=True)).figure.axes[0]
+    measured = draw_lines(Lines("curve", unseen, x="pairs", at="cost", log=True)).figure.axes[0]
     assert {x for line in measured.get_lines() for x in line.get_xdata() if x > 1} == {300, 400, 500, 900, 1000}
 
 
-def test_bars_are_numbered_and_pale_where_they_say_nothing(swaps, tmp_path):
+def test_bars_are_pale_where_one_caption_is_liked_whatever_the_image(swaps, tmp_path):
     unseen = swaps.where(subset="unseen_pairs", pairs=0.2)
-    drawn, found = bars(Bars("models", unseen)), unseen.estimates(("subset", "model"))
+    drawn, found = draw_bars(Bars("models", unseen)), unseen.estimates(("subset", "model"))
     (axis,) = drawn.figure.axes
     order = [label.get_text() for label in axis.get_yticklabels()]
     assert order == ["oc-clip", "negclip", "clip"]
@@ -217,18 +217,18 @@ def test_bars_are_numbered_and_pale_where_they_say_nothing(swaps, tmp_path):
     assert [patch.get_width() for patch in axis.patches] == pytest.approx(widths)
     assert [patch.get_alpha() for patch in axis.patches] == [1, 1, 0.35]
     assert "pale bar" in drawn.note
-    assert "pale bar" in written(Bars("models", unseen), tmp_path)["says"]
-    waiting = texts_of(bars(Bars("models", swaps.where(subset="unseen_pairs"), ("model", "pairs"))).figure)
+    assert "pale bar" in write_page_part(Bars("models", unseen), tmp_path)["says"]
+    waiting = texts_of(draw_bars(Bars("models", swaps.where(subset="unseen_pairs"), ("model", "pairs"))).figure)
     assert waiting.count(WAITING) == 1
 
 
 def test_dots_have_their_seeds_and_differences_stand_around_nought(swaps):
     unseen = swaps.where(subset="unseen_pairs", pairs=0.2)
-    (axis,) = bars(Bars("dots", unseen, dots=True, beside=unseen.where(model="clip"))).figure.axes
+    (axis,) = draw_bars(Bars("dots", unseen, dots=True, beside=unseen.where(model="clip"))).figure.axes
     own = sorted(x for line in axis.get_lines() if line.get_alpha() == 0.35 for x in line.get_xdata())
     assert own == pytest.approx(sorted(100 * unseen.scores.accuracy))
     both = swaps.where(pairs=0.2)
-    (axis,) = bars(Bars("pooled", both, rows=("model",), panels=(), dots=True)).figure.axes
+    (axis,) = draw_bars(Bars("pooled", both, rows=("model",), panels=(), dots=True)).figure.axes
     own = sorted(x for line in axis.get_lines() if line.get_alpha() == 0.35 for x in line.get_xdata())
     of_seeds = (
         both.scores.dropna(subset="accuracy")
@@ -236,7 +236,7 @@ def test_dots_have_their_seeds_and_differences_stand_around_nought(swaps):
         .apply(lambda its: np.average(its["accuracy"], weights=its["n"]))
     )
     assert own == pytest.approx(sorted(100 * of_seeds)), "a dot of each seed, over all tests"
-    (axis,) = bars(Bars("gain", unseen, against={"model": "clip"})).figure.axes
+    (axis,) = draw_bars(Bars("gain", unseen, against={"model": "clip"})).figure.axes
     found = unseen.estimates(("subset", "model"), {"model": "clip"})
     dots = [line.get_xdata()[0] for line in axis.get_lines() if line.get_marker() == "o"]
     assert sorted(dots) == pytest.approx(sorted(100 * its.value for its in found.values()))
@@ -246,7 +246,7 @@ def test_dots_have_their_seeds_and_differences_stand_around_nought(swaps):
 def test_a_front_goes_through_what_no_other_beats_and_is_judged_elsewhere(records):
     validation, test = (records.where(subset=name, task="swap") for name in ("seen_pairs", "unseen_pairs"))
     part = Front("front", validation, x="cost", points=("pairs",), judged=test)
-    drawn = scatter(part)
+    drawn = draw_scatter(part)
     (axis,) = drawn.figure.axes
     clip = {0.2: 300.0, 0.8: 900.0}
     found = {cost: validation.estimates(("model", "pairs"))["clip", pairs].value for pairs, cost in clip.items()}
@@ -257,12 +257,8 @@ def test_a_front_goes_through_what_no_other_beats_and_is_judged_elsewhere(record
     on_test = test.estimates(("model", "pairs"))
     judged = [100 * on_test["clip", pairs].value for pairs, cost in clip.items() if cost in kept]
     assert list(points[0].get_ydata()) == pytest.approx(judged)
-    plain = scatter(Scatter("all", test, x="cost", points=("pairs",))).figure.axes[0]
+    plain = draw_scatter(Scatter("all", test, x="cost", points=("pairs",))).figure.axes[0]
     assert sum(len(line.get_xdata()) for line in plain.get_lines() if line.get_marker() in "osD") == 5
-
-
-def test_texts_are_escaped_and_have_code():
-    assert marked("a < b: `x<y>`") == "a &lt; b: <code>x&lt;y&gt;</code>"
 
 
 def test_a_page_begins_with_its_sentences_and_one_figure(swaps):
@@ -273,6 +269,7 @@ def test_a_page_begins_with_its_sentences_and_one_figure(swaps):
     assert answer == [said, first]
     assert rest == [part for part in parts if part not in answer]
     assert answer_first([Heading("More"), late]) == ([], [Heading("More"), late])
+    assert mark_up("a < b: `x<y>`") == "a &lt; b: <code>x&lt;y&gt;</code>"
 
 
 @dataclass(frozen=True)
@@ -292,20 +289,14 @@ class Binding(SplitStudy):
         yield Sentence("One of them binds.")
 
 
-def test_a_page_says_what_all_pages_say(records, tmp_path):
+def test_a_page_names_its_parts_failures_and_words_in_order(records, tmp_path):
     out = tmp_path / "study"
     shutil.copytree(records.out, out)
     gone = Arm(StoredCell("gone", "clip", 3, TESTS), {"pairs": 0.2, "kind": "plain", "cost": 1})
     (out / "cells" / "gone").mkdir()
     (out / "cells" / "gone" / DIVERGED).write_text("its loss at step 7 is nan")
     text = write_report(Binding(), Records((*records.arms, gone), out)).read_text()
-    order = [
-        "<h1>Which models bind<",
-        "One of them binds.",
-        'alt="All."',
-        "15 of 19 runs",
-        "Said <code>here</code>.",
-    ]
+    order = ["<h1>Which models bind<", "One of them binds.", 'alt="All."', "15 of 19 runs", "Said <code>here</code>."]
     assert [text.index(its) for its in order] == sorted(text.index(its) for its in order)
     for said in ("its loss at step 7 is nan", "seed 3", "OC-CLIP", "unseen pairs", "text score"):
         assert said in text
@@ -343,4 +334,4 @@ def test_a_page_leaves_no_files_of_parts_that_it_no_longer_has(records, tmp_path
 @pytest.mark.parametrize("name", ["a", "results", "../x", ""])
 def test_parts_that_would_overwrite_files_are_refused(swaps, name):
     with pytest.raises(UserError, match="a name of its own"):
-        checked([Table("a", swaps, ("model",)), Rows(name, (), ())])
+        check_page_parts([Table("a", swaps, ("model",)), Rows(name, (), ())])

@@ -19,7 +19,7 @@ from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.estimate import compared, or_dash
+from menagerie.studies.frame.estimate import compare_groups, or_dash
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.photo_transfer import question_table
 from menagerie.studies.photo_transfer import PRESETS
@@ -193,11 +193,11 @@ def test_measures_take_their_records():
 
 def test_differences_of_two_groups_are_paired():
     one, more = of_seeds([0, 1] * 15), of_seeds([1, 1, 0] * 10)
-    assert compared(one, one)[2][:3] == (0, 0, 0)
-    first, second, gap = compared(one, more)
+    assert compare_groups(one, one)[2][:3] == (0, 0, 0)
+    first, second, gap = compare_groups(one, more)
     assert (first.value, second.value, gap.value) == pytest.approx((1 / 2, 2 / 3, 1 / 6))
     assert gap.low < gap.value < gap.high
-    nothing, level, none = compared(answers.NO_POINTS, one)
+    nothing, level, none = compare_groups(answers.NO_POINTS, one)
     assert (or_dash(nothing), or_dash(none)) == ("–", "–")
     assert level == first
 

@@ -12,9 +12,9 @@ from menagerie.models.library.sources import Checkpoint
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.run import Running
 from menagerie.studies.probing.models import ProbeModels
-from menagerie.studies.probing.piece import agreed
+from menagerie.studies.probing.piece import agreed_setting
 from menagerie.studies.scoring.models import Model, by_training
-from tests.command import ROOT, run_here
+from tests.command import ROOT, succeed
 from tests.helpers.scorers import small_open_clip
 
 
@@ -23,8 +23,7 @@ def folder(tmp_path_factory):
     """A folder with the run `a` of one CLIP, which its study has probed, and a checkpoint of it outside of the run."""
     folder = tmp_path_factory.mktemp("probes")
     study = [sys.executable, str(ROOT / "studies/probes.py"), "--preset", "smoke", "--models", "clip", "--steps", "2"]
-    done = run_here([*study, "--keep-states", "0", "--workers", "1", "--out", "a"], folder, page=False)
-    assert done.returncode == 0, done.stderr
+    succeed([*study, "--keep-states", "0", "--workers", "1", "--out", "a"], folder, page=False)
     shutil.copytree(next(folder.glob("a/cells/*/checkpoint")), folder / "alone" / "checkpoint")
     return folder
 
@@ -75,10 +74,10 @@ def test_the_probe_set_is_of_the_world_and_the_size_that_models_were_trained_wit
     monkeypatch.chdir(folder)
     study = study_of(folder, "a")
     assert (study.probe_set.world, study.bits.resolution) == ("tiny", 32)
-    assert agreed("--world", "", {"one": "tiny", "two": ""}, "pug") == "tiny"
-    assert agreed("--world", "eight", {"one": "tiny", "two": "pug"}, "pug") == "eight"
+    assert agreed_setting("--world", "", {"one": "tiny", "two": ""}, "pug") == "tiny"
+    assert agreed_setting("--world", "eight", {"one": "tiny", "two": "pug"}, "pug") == "eight"
     with pytest.raises(UserError, match="one was trained with tiny, two with pug: give the --world"):
-        agreed("--world", "", {"one": "tiny", "two": "pug"}, "pug")
+        agreed_setting("--world", "", {"one": "tiny", "two": "pug"}, "pug")
 
 
 def cell(tmp_path, **place):

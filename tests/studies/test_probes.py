@@ -15,7 +15,7 @@ from menagerie.studies.geometry import PRESETS as geometry_presets
 from menagerie.studies.measures.bits import Bits, score_bits_rows
 from menagerie.studies.pages.probes import BitLines, by_layer, by_step, layer_rows, mean_of
 from menagerie.studies.probes import PRESETS
-from tests.command import ROOT, run_here
+from tests.command import ROOT, run_here, succeed
 
 
 def test_means_over_seeds_have_students_interval():
@@ -97,8 +97,7 @@ def test_scores_have_a_bit_only_if_true_captions_are_above_false_ones(sign, bits
 
 def test_each_layer_is_read_at_each_kept_state_once(tmp_path):
     command = [sys.executable, str(ROOT / "studies/probes.py"), "--preset", "smoke", "--out", "out", "--workers", "1"]
-    done = run_here(command, tmp_path, figures=False)
-    assert done.returncode == 0, done.stderr
+    succeed(command, tmp_path, figures=False)
     with (tmp_path / "out" / "bits.csv").open() as file:
         found = pd.DataFrame(csv.DictReader(file))
     assert set(found["step"]) == {"", "0.0", "30.0"}

@@ -16,7 +16,7 @@ def rising():
     return x, x + random.integers(0, 6, 30)
 
 
-def test_it_is_spearmans_with_ties(rising):
+def test_correlations_are_spearmans_with_ties(rising):
     its = correlation(*rising, RUNS)
     assert its.value == pytest.approx(spearmanr(*rising).statistic)
     assert its.low < its.value < its.high
@@ -24,7 +24,7 @@ def test_it_is_spearmans_with_ties(rising):
     assert (its.n, its.clusters) == (30, 10)
 
 
-def test_a_draw_is_the_correlation_of_the_rows_that_it_repeats(rising):
+def test_a_bootstrap_draw_is_the_correlation_of_the_rows_it_repeats(rising):
     weights = np.random.default_rng(1).integers(0, 3, (4, 30)).astype(float)
     found = spearman(*rising, weights, np.zeros(30, int))
     rows = [np.repeat(np.arange(30), times.astype(int)) for times in weights]

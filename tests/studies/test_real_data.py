@@ -20,13 +20,13 @@ from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_chec
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.training.feed import Feed
-from menagerie.studies.frame.command import further
-from menagerie.studies.frame.run import Running, run
+from menagerie.studies.frame.command import changeable_options
+from menagerie.studies.frame.run import Running, run_study
 from menagerie.studies.real_data import RealTraining
 from menagerie.studies.runs import dispatch
-from menagerie.studies.runs.command_line import only, scorer_options
+from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.folder import run_folder
-from menagerie.studies.runs.train import fresh_scorer, material_of
+from menagerie.studies.runs.train import fresh_scorer, open_material
 from menagerie.studies.transfer import Transfer
 from tests.command import read_rows
 from tests.helpers.benchmark_files import make_sugarcrepe, write_images, write_json
@@ -91,9 +91,9 @@ def study(folder, monkeypatch):
     def here(out, **options):
         study = replace(PLAIN, **places_in(folder) | options)
         study.check_given(study)
-        study = replace(study, scorers=only(study.scorers, study.models))
-        with run_folder(folder / out, study, further(study)):
-            run(study, folder / out)
+        study = replace(study, scorers=only_models(study.scorers, study.models))
+        with run_folder(folder / out, study, changeable_options(study)):
+            run_study(study, folder / out)
         return folder / out
 
     monkeypatch.setattr(dispatch, "run_jobs", in_turn)
@@ -153,8 +153,8 @@ def test_cells_are_trained_once_for_each_parser_that_they_read_and_scored_on_ben
 def check_what_training_had(folder, elsewhere, out):
     """Nothing of SugarCrepe; but one of each once a trained and a held-out caption and photograph are put into it."""
     (job,) = jobs_of(folder)
-    whole = material_of(job).train.whole
-    trained = set(material_of(job).train.indices.tolist())
+    whole = open_material(job).train.whole
+    trained = set(open_material(job).train.indices.tolist())
     places = min(trained), min(set(range(len(whole))) - trained)
     shutil.copytree(folder / "data", elsewhere / "data")
     records = elsewhere / "data/sugarcrepe/add_att.json"
@@ -174,7 +174,7 @@ def check_what_training_had(folder, elsewhere, out):
 
 def test_held_out_photographs_are_not_trained_on_and_their_items_have_their_own_captions(folder):
     (job,) = jobs_of(folder)
-    material = material_of(job)
+    material = open_material(job)
     whole = material.train.whole
     trained = {whole.names_of_images[k] for k in material.train.indices}
     asked = [item.record for item in material.tests["validation"].items]
@@ -189,7 +189,7 @@ def test_held_out_photographs_are_not_trained_on_and_their_items_have_their_own_
 
 def test_vocabularies_have_words_without_capitals_and_punctuation(folder):
     (job,) = jobs_of(folder)
-    words = fresh_scorer(job, material_of(job), lambda step: None).texts.words
+    words = fresh_scorer(job, open_material(job), lambda step: None).texts.words
     assert {"a", "zebra", "room", "7"} <= set(words)
     assert not {"A", "Room", "7.", "7:", "zebra,"} & set(words)
 
@@ -197,7 +197,7 @@ def test_vocabularies_have_words_without_capitals_and_punctuation(folder):
 @pytest.mark.parametrize("mix", [0.25, 0.5, 1.0])
 def test_a_batch_has_its_share_of_rendered_scenes(folder, mix):
     (job,) = jobs_of(folder, mix=(mix,))
-    material = material_of(job)
+    material = open_material(job)
     feed = Feed(material.train, fresh_scorer(job, material, lambda step: None).reader, job.cell.recipe, 0)
     photographs = IMAGES - SHOWN - HELD_OUT if mix < 1 else 0
     for step in range(3):
@@ -226,7 +226,7 @@ def test_weights_of_a_run_are_carried_over(study, folder, tmp_path):
     run_of = synthetic(tmp_path / "synthetic")
     fresh, started = jobs_of(folder, starts=("none", str(run_of)))
     before = load_checkpoint(run_of)
-    scorer = fresh_scorer(started, material_of(started), lambda step: None)
+    scorer = fresh_scorer(started, open_material(started), lambda step: None)
     for word in ("caribou", "red"):
         rows = [its.model.token_embedding.weight[1 + its.texts.words.index(word)] for its in (scorer, before)]
         assert torch.equal(*rows)
@@ -252,7 +252,7 @@ def test_weights_trained_from_a_file_are_carried_over_with_its_options(tag, fold
     config.check_given(PLAIN)
     fresh, started = jobs_of(folder, starts=config.starts, **same)
     assert (fresh.cell.towers, started.cell.towers) == (towers, TowerConfig(name, str(file), 48, load=False))
-    own = fresh_scorer(started, material_of(started), lambda step: None)
+    own = fresh_scorer(started, open_material(started), lambda step: None)
     assert torch.equal(own.model.visual.proj, scorer.model.visual.proj)
 
 

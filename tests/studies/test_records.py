@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.analysis.two_levels import interval_of, intervals
+from menagerie.studies.analysis.two_levels import accuracy_intervals, statistic_interval
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.layout import Numbers
+from menagerie.studies.frame.layout import PartNumbers
 from menagerie.studies.frame.parts import Table
-from menagerie.studies.frame.records import Records, StoredCell, read, write_tables
+from menagerie.studies.frame.records import Records, StoredCell, read, write_cells_and_results
 from tests.studies.stored import TESTS, stored_grid, stored_run
 
 
@@ -41,7 +41,7 @@ def interval(values, signed=False):
         groups[seed, animals].append(value)
     sums, counts = (np.array([[function(group)] for group in groups.values()], float) for function in (sum, len))
     table = sums, counts, *zip(*groups, strict=True)
-    low, high = interval_of(lambda means: means[:, 0], *table) if signed else intervals(*table)[:, 0]
+    low, high = statistic_interval(lambda means: means[:, 0], *table) if signed else accuracy_intervals(*table)[:, 0]
     return sums.sum() / counts.sum(), low, high
 
 
@@ -76,20 +76,20 @@ def test_a_statistic_of_a_curve_is_of_all_its_points(records):
     values = [[[v for k, v in side.items() if k[:2] == group] for side in sides] for group in groups]
     sums, counts = (np.array([[f(v) for v in row] for row in values], float) for f in (sum, len))
     assert (counts[:, 0] == counts[:, 1]).all()
-    bounds = interval_of(area, sums, counts, *zip(*groups, strict=True))
+    bounds = statistic_interval(area, sums, counts, *zip(*groups, strict=True))
     expected = [*area((sums.sum(0) / counts.sum(0))[None]), *bounds]
     assert np.allclose([found["clip",].value, found["clip",].low, found["clip",].high], expected, rtol=0, atol=1e-9)
 
 
-def test_four_way_items_have_means_over_runs_and_no_interval(records):
+def test_four_way_scores_have_means_over_runs_and_no_interval(records):
     found = records.where(subset="unseen_pairs").estimates(("model", "pairs", "task"))
-    four_way_item = found["clip", 0.8, "text score"]
-    assert (four_way_item.value, four_way_item.n, four_way_item.clusters) == (pytest.approx(0.37), 21, 0)
-    assert math.isnan(four_way_item.low)
+    text_score = found["clip", 0.8, "text score"]
+    assert (text_score.value, text_score.n, text_score.clusters) == (pytest.approx(0.37), 21, 0)
+    assert math.isnan(text_score.low)
     assert {task for *_, task in found} == {"swap", "replace animal", "text score"}
 
 
-def test_one_seed_two_seeds_and_few_pairs(tmp_path):
+def test_two_seeds_and_few_pairs_have_no_interval(tmp_path):
     arms = [stored_run(tmp_path / "a", "clip", seed, {"pairs": 0.5}, 0.7) for seed in range(2)]
     one, two = (Records(tuple(arms[:n]), tmp_path / "a").where(subset="seen_pairs", task="swap") for n in (1, 2))
     assert one.estimates(("model",))["clip",].known
@@ -125,7 +125,7 @@ def test_where_narrows_and_a_folder_is_read_back(records):
     assert set(chosen.scores["subset"]) == set(TESTS)
     assert set(chosen.points["model"]) == {"clip", "negclip"}
     assert set(chosen.points["task"]) == {"swap"}
-    write_tables(records)
+    write_cells_and_results(records)
     again = read(records.out)
     assert again.labels("pairs") == [0.2, 0.8]
     assert again.tests == TESTS
@@ -138,7 +138,7 @@ def test_where_narrows_and_a_folder_is_read_back(records):
     assert list(rows[0])[:4] == ["model", "seed", "pairs", "hard_negatives"]
 
 
-def test_narrowed_records_are_of_one_moment(tmp_path):
+def test_narrowed_records_leave_out_runs_that_end_later(tmp_path):
     """A run that ends while a page is made isn't on it; it would lack the labels that finished runs get."""
     records = stored_grid(tmp_path)
     waiting, kept = tmp_path / "cells" / records.arms[0].id, tmp_path / "kept"
@@ -152,7 +152,7 @@ def test_narrowed_records_are_of_one_moment(tmp_path):
     assert len(again.results) == len(labelled.results) + 1 == len(records.arms)
 
 
-def test_records_in_other_tests(records):
+def test_records_can_be_grouped_into_other_tests(records):
     """The scenes of each even animal pair are one test, those of pair 1 another, all others are left out."""
     swaps = records.where(task="swap", subset="unseen_pairs", model="clip", pairs=0.2)
 
@@ -170,5 +170,5 @@ def test_records_in_other_tests(records):
         assert (estimate.value, estimate.n) == (pytest.approx(np.mean(wanted)), len(wanted))
         assert found.scores[found.scores.subset == test]["n"].sum() == len(wanted)
     assert set(found.points["subset"]) == {"one", "even"}
-    table = Numbers(Table("by-pair", found, ("model",)), ("model", "subset"))
+    table = PartNumbers(Table("by-pair", found, ("model",)), ("model", "subset"))
     assert table.keys(("subset",)) == [("one",), ("even",)]  # in the order that was given

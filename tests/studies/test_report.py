@@ -3,7 +3,7 @@
 import pytest
 
 from menagerie.studies.report.pages import write_page
-from tests.command import GRID, QUICK, run_here
+from tests.command import GRID, QUICK, succeed
 from tests.studies.browser import CHROMIUM, TORN, after, assert_readable, verdict
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
@@ -12,43 +12,31 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium h
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    result = run_here([*GRID, *QUICK, "--steps", "10", "--out", "runs/r"], folder)
-    assert result.returncode == 0, result.stderr
+    succeed([*GRID, *QUICK, "--steps", "10", "--out", "runs/r"], folder)
     return folder / "runs/r/report.html"
 
 
 @pytest.mark.parametrize("width", [1200, 420])
-def test_no_broken_image_and_no_script_error(report, tmp_path, width):
+def test_a_report_has_no_broken_image_and_no_script_error(report, tmp_path, width):
     found = verdict(report, tmp_path, width)
     images, _, wrong = found.partition(" images; ")
     assert int(images) >= 5
     assert wrong == ""
+    script = '<script>document.body.setAttribute("data-verdict", innerWidth);</script>'
+    assert after(report, tmp_path, script, width) == str(width)
+    if width < 1000:  # a telephone's
+        assert_readable(report, tmp_path)
 
 
-def test_a_broken_page_would_be_noticed(report, tmp_path):
-    html = report.read_text()
-    html = html.replace("</h1>", '</h1><img src="nothing.png" alt="lost"><script>missing()</script>', 1)
-    (tmp_path / "broken.html").write_text(html)
-    found = verdict(tmp_path / "broken.html", tmp_path)
+def test_the_browser_notices_broken_and_torn_pages(report, tmp_path):
+    html, broken = report.read_text(), tmp_path / "broken.html"
+    broken.write_text(html.replace("</h1>", '</h1><img src="nothing.png" alt="lost"><script>missing()</script>', 1))
+    found = verdict(broken, tmp_path)
     assert "broken image: lost" in found
     assert "missing is not defined" in found
-
-
-@pytest.mark.parametrize("width", [1200, 420])
-def test_a_window_is_as_narrow_as_it_should_be(tmp_path, width):
-    (tmp_path / "page.html").write_text("<html><head></head><body></body></html>")
-    script = '<script>document.body.setAttribute("data-verdict", innerWidth);</script>'
-    assert after(tmp_path / "page.html", tmp_path, script, width) == str(width)
-
-
-def test_the_report_can_be_read_on_a_telephone(report, tmp_path):
-    assert_readable(report, tmp_path)
-
-
-def test_a_torn_word_would_be_noticed(report, tmp_path):
-    text = report.read_text().replace("</h1>", '</h1><p style="width: 3rem; overflow-wrap: anywhere">unbreakable</p>')
-    (tmp_path / "torn.html").write_text(text)
-    assert after(tmp_path / "torn.html", tmp_path, TORN) == "unbreakable"
+    torn = '</h1><p style="width: 3rem; overflow-wrap: anywhere">unbreakable</p>'
+    broken.write_text(html.replace("</h1>", torn))
+    assert after(broken, tmp_path, TORN) == "unbreakable"
 
 
 COMMAND = f"python study.py --data-root {'x' * 30} --allow-missing --images {'y' * 38} --unknown-words skip"

@@ -3,12 +3,14 @@
 import ast
 
 import pandas as pd
+import pytest
 
 from menagerie.envs.core.records import write_record
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
 from menagerie.studies.analysis.words import records_in
 from menagerie.studies.report.pages import accuracy_style
 from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.machine import describe_processor, processor
 from tests.command import ROOT
 
 
@@ -33,15 +35,15 @@ def test_every_report_of_a_study_says_whether_it_is_of_a_smoke_run_and_where_it_
 
 def test_a_caption_that_is_liked_whatever_the_image_is_no_skill():
     """Flagged in words, and without the colour of skill."""
-    assert "whatever they show" in meaning_of_flags(pd.DataFrame({"swap": [f"100.0{FLAG}", "40.0"]}))
+    assert "same caption" in meaning_of_flags(pd.DataFrame({"swap": [f"100.0{FLAG}", "40.0"]}))
     assert meaning_of_flags(pd.DataFrame({"swap": ["100.0", "40.0"]})) == ""
     assert accuracy_style(f"100.0{FLAG}") == ""
     assert "background" in accuracy_style("100.0")
     assert "background" in accuracy_style("100.0 ± 0.5")
 
 
-def test_where_it_ran_is_where_the_runs_were_made(tmp_path):
-    """A page that is drawn anew, by other code and later, keeps their start, commits and machine."""
+def test_a_page_drawn_again_keeps_where_its_runs_were_made(tmp_path):
+    """A page that is drawn again, by other code and later, keeps their start, commits and machine."""
     then = {"command": "python studies/x.py", "started": "2001-01-01", "commit": "aaa", "processor": "old", "cores": 2}
     write_record(tmp_path / "config.json", {"config": {}, **then})
     assert where_it_ran(tmp_path)["commit"] == "aaa", "before any run is finished"
@@ -55,3 +57,22 @@ def test_where_it_ran_is_where_the_runs_were_made(tmp_path):
     assert found["commit"] == "aaa (2 runs); bbb (1 run)"
     assert (found["processor"], found["cores"]) == ("old", "2")
     assert "2001" not in found["this page was drawn"]
+
+
+CLOUD = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: {}\nmodel name\t: Some CPU\nflags\t\t: fpu {}\n\nprocessor\t: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "text"),
+    [
+        (CLOUD.format(1, "avx avx2"), "Some CPU, family 25, model 1, avx2"),
+        (CLOUD.format(17, "avx avx2 avx512f"), "Some CPU, family 25, model 17, avx512f"),
+        ("model name : Some CPU\n", "Some CPU"),
+        ("processor : 0\nCPU implementer : 0x41\n", ""),
+        ("", ""),
+    ],
+    ids=["older", "newer", "name alone", "no name", "nothing"],
+)
+def test_processors_that_sum_differently_have_other_names(cpuinfo, text):
+    assert describe_processor(cpuinfo) == text
+    assert processor(), "this one has a name"

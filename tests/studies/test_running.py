@@ -9,7 +9,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import Sparing
 from menagerie.studies import capacity
 from menagerie.studies.frame.grids import SMOKE
-from menagerie.studies.frame.run import Running, run
+from menagerie.studies.frame.run import Running, run_study
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.folder import run_folder
 from tests.studies.browser import plain
@@ -59,11 +59,11 @@ def test_the_page_of_a_stopped_study_has_its_finished_run(tmp_path, monkeypatch)
     monkeypatch.setattr(Running, "job", lambda self, arm: arm)
     monkeypatch.setattr(Sparing, "__call__", lambda self, action: False)
     with pytest.raises(KeyboardInterrupt):
-        run(Rising(**SMOKE), tmp_path)
+        run_study(Rising(**SMOKE), tmp_path)
     assert "1 of 2 runs are finished" in plain(tmp_path / "report.html")
 
 
-def test_an_impossible_split_is_that_of_an_arm(tmp_path):
+def test_an_impossible_split_names_its_arm(tmp_path):
     running = Running(replace(capacity.PRESETS["smoke"], train_scenes=100_000, store=tmp_path), tmp_path)
     with pytest.raises(UserError, match=r"^clip, objects .*seed 0: train_scenes 100000 asks for 50000 scenes"):
         running.render(running.arms())

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.sample_search.points import FEWEST
-from tests.command import ROOT, read_rows, run_here
+from tests.command import ROOT, read_rows, run_here, succeed
 from tests.forked import kill_when
 from tests.studies.browser import plain
 
@@ -21,8 +21,7 @@ QUICK = ["--seeds", "1", "--trials", "3", "--steps", "8", "--test-scenes", "8", 
 def study(tmp_path_factory):
     """A folder with one undisturbed run by one worker."""
     folder = tmp_path_factory.mktemp("sample")
-    result = run_here([*STUDY, *QUICK, "--out", "runs/a"], folder, figures=False)
-    assert result.returncode == 0, result.stderr
+    succeed([*STUDY, *QUICK, "--out", "runs/a"], folder, figures=False)
     return folder / "runs/a"
 
 
@@ -57,11 +56,10 @@ def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
     out = tmp_path / "runs/b"
     command = [*STUDY, *QUICK, "--out", "runs/b"]
     kill_when(command, tmp_path, lambda: len(list(out.glob("cells/*/result.json"))) >= 2)
-    result = run_here(command, tmp_path, page=False)
-    assert result.returncode == 0, result.stderr
+    succeed(command, tmp_path, page=False)
     assert (out / "trials.csv").read_bytes() == (study / "trials.csv").read_bytes()
     for cell in out.glob("cells/*"):
-        assert finished(cell)["subsets"] == finished(study / "cells" / cell.name)["subsets"]
+        assert read_result(cell)["subsets"] == read_result(study / "cells" / cell.name)["subsets"]
 
 
 def test_a_password_is_nowhere_in_the_folder(tmp_path):

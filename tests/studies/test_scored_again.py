@@ -12,7 +12,7 @@ from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Job, Start
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.whole_job import run_job
 from tests.grid_cells import cells, render
 
@@ -121,7 +121,7 @@ def test_scored_options_of_the_starting_weights_do_not_matter(ran, tmp_path):
     start = Start("of alpha 1", job.folder / CHECKPOINT, "before", 24)
     jobs = [replace(job, cell=replace(elsewhere(ran, tmp_path, alpha=a).cell, start=start)) for a in (1.0, 0.5)]
     assert [run(each) for each in jobs] == [[1, 2, 3], []]
-    carried = [finished(each.folder)["carried"] for each in jobs]
+    carried = [read_result(each.folder)["carried"] for each in jobs]
     assert carried[0] == carried[1]
     assert carried[0]["words"] > 0
     assert carried[0]["new_words"] == []

@@ -13,7 +13,7 @@ from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.frame.search import Search, Tried
-from menagerie.studies.frame.storage import opened
+from menagerie.studies.frame.storage import open_storage
 from tests import searching
 from tests.searching import SEEDS, TRIALS, Runs, cheap
 from tests.studies.postgres import SERVER, server
@@ -23,7 +23,7 @@ NO_SERVER = pytest.mark.skipif(SERVER is None, reason="there is no PostgreSQL se
 
 def trials_of(storage, search=None):
     """All that there are of a search, failed ones too."""
-    study = optuna.load_study(study_name=(search or cheap()).name, storage=opened(storage))
+    study = optuna.load_study(study_name=(search or cheap()).name, storage=open_storage(storage))
     return [(t.number, t.params, t.values, t.state.name) for t in study.get_trials()]
 
 
@@ -62,11 +62,24 @@ def command(storage, folder, *how):
     subprocess.run([sys.executable, script, storage, str(folder), *how], check=True, timeout=240)
 
 
-def test_killed_ten_times_the_trials_are_the_same(once, storage, tmp_path):
+def test_a_search_killed_ten_times_has_the_same_trials(once, storage, tmp_path):
     command(storage, tmp_path, "kill", "1")
     assert trials_of(storage) == once[0]
     assert {state for *_, state in once[0]} == {"COMPLETE", "PRUNED"}
     assert len({params["x"] for _, params, *_ in once[0]}) == TRIALS
+
+
+def test_asking_twice_writes_nothing_more_and_optuna_reads_the_journal(once):
+    """As optuna-dashboard does."""
+    trials, storage, folder = once
+    before = Path(storage).read_bytes()
+    for _ in range(2):
+        assert not Runs(folder).step(cheap(), storage)
+        found(cheap(), storage)
+    assert Path(storage).read_bytes() == before
+    (study,) = optuna.get_all_study_summaries(JournalStorage(JournalFileBackend(storage)))
+    assert (study.study_name, study.n_trials) == ("cheap", TRIALS)
+    assert study.best_trial.value == max(values[0] for _, _, values, _ in trials if values)
 
 
 def test_commands_at_once_end_with_exactly_the_trials(storage, tmp_path):
@@ -95,7 +108,7 @@ class Behind(InMemoryStorage):
         return super().create_new_trial(study_id, template_trial)
 
 
-def test_who_asks_at_the_same_instant_draws_anew(tmp_path):
+def test_two_machines_that_ask_at_once_draw_different_trials(tmp_path):
     storage, search = Behind(), cheap(trials=3)
     a, b = Runs(tmp_path / "a", storage), Runs(tmp_path / "b", storage)
     storage.other = lambda: search.follow(b, "", b.judge)
@@ -109,7 +122,7 @@ def test_who_asks_at_the_same_instant_draws_anew(tmp_path):
     assert search.over(search.found(a, ""))
 
 
-def test_any_number_of_workers_and_stops_give_the_same(once, tmp_path):
+def test_workers_and_stops_change_no_trial(once, tmp_path):
     for name, most in (("one", 1), ("many", 100)):
         runs, storage = Runs(tmp_path / name), str(tmp_path / f"{name}.log")
         while runs.step(cheap(), storage, most):
@@ -117,7 +130,7 @@ def test_any_number_of_workers_and_stops_give_the_same(once, tmp_path):
         assert trials_of(storage) == once[0]
 
 
-def test_one_that_was_killed_within_a_batch_completes_it(once, tmp_path, monkeypatch):
+def test_a_batch_whose_writer_was_killed_is_completed(once, tmp_path, monkeypatch):
     """Between the two writes of its trials; what the first came to has no part in the second."""
     storage, runs, search = str(tmp_path / "j.log"), Runs(tmp_path / "a"), cheap()
     for _ in range(4):
@@ -128,15 +141,6 @@ def test_one_that_was_killed_within_a_batch_completes_it(once, tmp_path, monkeyp
     assert len(found(search, storage)) == 9
     runs.run(search, storage)
     assert trials_of(storage) == once[0]
-
-
-def test_asking_twice_writes_nothing_more(once):
-    _, storage, folder = once
-    before = Path(storage).read_bytes()
-    for _ in range(2):
-        assert not Runs(folder).step(cheap(), storage)
-        found(cheap(), storage)
-    assert Path(storage).read_bytes() == before
 
 
 def test_a_batch_is_drawn_from_what_came_before_it(tmp_path):
@@ -198,17 +202,10 @@ def test_a_study_of_another_configuration_is_refused(tmp_path):
     cheap(settings={"target": 0.9}).follow(runs, storage, runs.judge)
     with pytest.raises(UserError, match=r"another configuration: target \(0.9 there, 0.95 now\)"):
         cheap(settings={"target": 0.95}).follow(runs, storage, runs.judge)
-    optuna.create_study(study_name="theirs", storage=opened(storage)).add_trial(optuna.create_trial(value=1.0))
+    optuna.create_study(study_name="theirs", storage=open_storage(storage)).add_trial(optuna.create_trial(value=1.0))
     theirs = Search("theirs", {}, 2, sampler=lambda number: RandomSampler())
     with pytest.raises(UserError, match="of another program"):
         theirs.follow(runs, storage, runs.judge)
-
-
-def test_optunas_own_programs_open_the_journal(once):
-    """As optuna-dashboard does."""
-    (study,) = optuna.get_all_study_summaries(JournalStorage(JournalFileBackend(once[1])))
-    assert (study.study_name, study.n_trials) == ("cheap", TRIALS)
-    assert study.best_trial.value == max(values[0] for _, _, values, _ in once[0] if values)
 
 
 def test_a_line_that_a_dying_writer_left_is_cut_off(tmp_path):
@@ -216,13 +213,13 @@ def test_a_line_that_a_dying_writer_left_is_cut_off(tmp_path):
     cheap().follow(runs, str(journal), runs.judge)
     whole = journal.read_bytes()
     journal.write_bytes(whole + b'{"op_code": 6, "wor')
-    opened_anew(journal)
+    reopen(journal)
     runs.step(cheap(), str(journal), 100)
     runs.step(cheap(), str(journal), 100)
     assert journal.read_bytes().startswith(whole + b'{"op_code"')
 
 
-def opened_anew(journal):
+def reopen(journal):
     """As another command finds it: under another number of its file."""
     whole = journal.read_bytes()
     journal.rename(journal.with_suffix(".before"))
@@ -233,16 +230,13 @@ def opened_anew(journal):
     ("storage", "message"),
     [
         ("postgresql+psycopg://me:secret@127.0.0.1:1/none", r"me:\*\*\*@127.0.0.1:1/none can't be opened: .*refused"),
-        (
-            "postgresql+psycopg://127.0.0.1:1/none?password=secret",
-            r"127.0.0.1:1/none\?\*\*\* can't be opened: .*refused",
-        ),
-        ("host=127.0.0.1 password=secret", r"password=\*\*\* is no file"),
+        ("postgresql+psycopg://127.0.0.1:1/none?password=secret", r"none\?\*\*\* can't be opened: .*refused"),
+        ("host=127.0.0.1 password=secret", r"password=\*\*\* is not a file"),
         ("nowhere/journal.log", "there is no folder nowhere"),
         ("notes.txt", "is not a journal of Optuna"),
     ],
 )
-def test_a_storage_that_cannot_be_had_is_one_clear_line(storage, message, tmp_path, monkeypatch):
+def test_a_storage_that_cannot_be_opened_is_refused_without_its_password(storage, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").write_text("mine\nand mine\n")
     runs = Runs(tmp_path / "a")

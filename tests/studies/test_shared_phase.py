@@ -19,17 +19,17 @@ from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.frame.adaptive import Imagined
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.checks import check_states
-from menagerie.studies.frame.command import further
+from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.runs import train as train_module
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Execution, Job
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.dispatch import run_interruptible
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.shared import clear_shared, phase_recipe
 from menagerie.studies.runs.train import one_training, run_cell
 from menagerie.studies.runs.training_log import FILE
 from menagerie.studies.runs.whole_job import WAITS
-from tests.grid_cells import cells, chosen_alone, splits
+from tests.grid_cells import cell_output, cells, chosen_alone, splits
 from tests.helpers.scorers import STAGED, scorer
 
 RECIPE = Recipe(steps=12, batch=8, warmup=2, single_object_phase=0.5, singles_share=0.4)
@@ -45,11 +45,7 @@ def jobs_in(tmp_path_factory):
 
 
 def made(job):
-    """What a cell makes, but for timing."""
-    result = {k: v for k, v in finished(job.folder).items() if k not in ("seconds", "provenance")}
-    weights = (job.folder / CHECKPOINT / "model.safetensors").read_bytes()
-    log = [line.rsplit(",", 2)[0] for line in (job.folder / FILE).read_text().splitlines()]
-    return result, weights, (job.folder / "predictions.csv").read_bytes(), log
+    return cell_output(job.folder)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +59,18 @@ def alone(jobs_in, tmp_path_factory):
     return {job.cell.id: made(job) for job in jobs}
 
 
-def test_cells_that_share_make_the_same_bytes(jobs_in, alone, tmp_path):
+def stopped_at(last, job):
+    """Run a cell until it is stopped behind a step."""
+
+    def stop(step):
+        if step == last:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run_cell(job, stop)
+
+
+def test_a_shared_first_phase_changes_no_byte_of_a_cell(jobs_in, alone, tmp_path):
     jobs, steps = jobs_in(tmp_path), []
     for job in jobs:
         seen = []
@@ -77,15 +84,9 @@ def test_cells_that_share_make_the_same_bytes(jobs_in, alone, tmp_path):
     assert not (tmp_path / "shared").exists()
 
 
-def test_a_phase_that_was_stopped_goes_on(jobs_in, alone, tmp_path):
+def test_a_stopped_shared_phase_goes_on_in_another_cell(jobs_in, alone, tmp_path):
     first, _, second, _ = jobs_in(tmp_path)
-
-    def stop(step):
-        if step == 3:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        run_cell(first, stop)
+    stopped_at(3, first)
     assert len(list((tmp_path / "shared").glob("*.unfinished.pt"))) == 1
     seen = []
     run_cell(second, seen.append)  # another cell goes on with it
@@ -94,15 +95,9 @@ def test_a_phase_that_was_stopped_goes_on(jobs_in, alone, tmp_path):
     assert [made(job) for job in (first, second)] == [alone[job.cell.id] for job in (first, second)]
 
 
-def test_a_cell_that_was_stopped_after_it_goes_on_from_its_own_state(jobs_in, alone, tmp_path):
+def test_a_cell_stopped_after_its_shared_phase_goes_on_from_its_own_state(jobs_in, alone, tmp_path):
     job = jobs_in(tmp_path)[1]
-
-    def stop(step):
-        if step == 8:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        run_cell(job, stop)
+    stopped_at(8, job)
     assert (job.folder / STATE).exists()
     seen = []
     run_cell(job, seen.append)
@@ -110,7 +105,7 @@ def test_a_cell_that_was_stopped_after_it_goes_on_from_its_own_state(jobs_in, al
     assert made(job) == alone[job.cell.id]
 
 
-def test_a_phase_is_shared_only_where_its_steps_are_the_same(jobs_in, tmp_path):
+def test_a_phase_of_other_steps_is_not_shared(jobs_in, tmp_path):
     """Another rate, batch or seed is another phase; what decides later steps alone is not."""
     base = phase_recipe(RECIPE)
     assert phase_recipe(replace(RECIPE, singles_share=0.9)) == base
@@ -125,7 +120,7 @@ def test_a_phase_is_shared_only_where_its_steps_are_the_same(jobs_in, tmp_path):
     assert len(list((tmp_path / "shared").glob("*.pt"))) == 2
 
 
-def test_states_are_the_same_however_a_run_comes_by_them(jobs_in, alone, tmp_path, monkeypatch):
+def test_kept_states_are_the_same_bytes_however_a_run_is_made(jobs_in, alone, tmp_path, monkeypatch):
     """Trained by itself; after a phase that another one trained; finished or stopped before it was asked for them."""
     kept = (0, 3, 6, 9, 12)
 
@@ -179,11 +174,11 @@ def test_states_are_the_same_however_a_run_comes_by_them(jobs_in, alone, tmp_pat
         load_kept_state(job.folder, 7, "clip")
 
 
-def test_which_states_are_kept_decides_no_run_and_no_folder(tmp_path):
+def test_kept_states_change_no_identity_and_no_folder(tmp_path):
     study = replace(chosen_alone(PRESETS["smoke"]), store=tmp_path)
     kept = replace(study, keep_states=(0, 60))
     assert [arm.id for arm in kept.plan(Imagined())] == [arm.id for arm in study.plan(Imagined())] != []
-    assert "keep_states" in further(study)
+    assert "keep_states" in changeable_options(study)
     check_states(kept)
     with pytest.raises(UserError, match="--keep-states 61: no run has so many steps; the longest has 60"):
         check_states(replace(study, keep_states=(61, 0)))
@@ -244,8 +239,8 @@ def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):
 
     clip, job = jobs_in(tmp_path)[0], staged(jobs_in, tmp_path)
     run_cell(job, lambda step: None)
-    assert finished(job.folder)["images_seen"] == 2 * 12 * 8
-    assert finished(clip.folder)["images_seen"] == 12 * 8
+    assert read_result(job.folder)["images_seen"] == 2 * 12 * 8
+    assert read_result(clip.folder)["images_seen"] == 12 * 8
     before = load_file(clip.folder / CHECKPOINT / "model.safetensors")
     after = load_file(job.folder / CHECKPOINT / "model.safetensors")
     assert all(np.array_equal(value, after[f"base.{key}"]) for key, value in before.items())

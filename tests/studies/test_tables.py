@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from menagerie.studies.analysis.tables import DASH, WAITING, described, escape, pivot, to_latex, to_rows
+from menagerie.studies.analysis.tables import DASH, WAITING, escape, pivot, pivot_texts, to_latex, to_rows
 
 RNG = np.random.default_rng(0)
 MODELS, SEEDS, PAIRS, NEGATIVES = ("clip", "oc-clip"), 3, (0.8, 0.2), (0.0, 1.0)
@@ -46,7 +46,7 @@ def tidy(results):
     return pd.DataFrame(rows).astype({"accuracy": float})
 
 
-def test_a_pivot_has_means_and_deviations_over_what_it_leaves_out(results):
+def test_pivots_have_means_and_deviations_over_what_they_leave_out(results):
     frame = tidy(results)
     table = pivot(frame, ["task", "model"], ["subset", "pairs"])
     assert table.mean.shape == table.deviation.shape == (len(TASKS) * len(MODELS), len(SUBSETS) * len(PAIRS))
@@ -61,26 +61,25 @@ def test_a_pivot_has_means_and_deviations_over_what_it_leaves_out(results):
     pd.testing.assert_frame_equal(other.mean, table.mean.T, check_names=False)
 
 
-def test_a_description_chooses_orders_and_fills_up(results):
+def test_a_table_has_the_rows_columns_and_deviations_that_are_asked_for(results):
     table = pivot(tidy(results[:1]), ["model"], ["subset", "task"])
     columns = pd.MultiIndex.from_tuples([("seen_pairs", "swap"), ("seen_pairs", "no task")])
-    shown = described(table, ["oc-clip", "clip"], columns)
+    shown = pivot_texts(table, ["oc-clip", "clip"], columns)
     accuracy = results[0]["subsets"]["seen_pairs"]["swap"]["accuracy"]
     header = ["seen_pairs: swap", "seen_pairs: no task"]
     assert to_rows(shown) == [header, [WAITING] * 2, [f"{100 * accuracy:.1f}", DASH]]
-
-
-def test_deviations_are_shown_where_there_are_seeds():
     frame = pd.DataFrame({"row": ["a", "a", "b"], "column": "x", "accuracy": [0.5, 0.75, 0.25]})
-    shown = described(pivot(frame, ["row"], ["column"]), deviations=True)
-    assert list(shown["x"]) == ["62.5 ± 17.7", "25.0"]
-    assert list(described(pivot(frame, ["row"], ["column"]), scale=1.0)["x"]) == ["0.6", "0.2"]
+    assert list(pivot_texts(pivot(frame, ["row"], ["column"]), deviations=True)["x"]) == ["62.5 ± 17.7", "25.0"]
+    assert list(pivot_texts(pivot(frame, ["row"], ["column"]), scale=1.0)["x"]) == ["0.6", "0.2"]
+    levels = pivot_texts(table).reset_index()
+    assert r"\multicolumn{3}{c}{unseen\_pairs}" in to_latex(levels, "By subset and task")
+    assert to_rows(levels)[0][:2] == ["model", "unseen_pairs: swap"]
 
 
 def test_many_models_on_many_benchmarks_are_one_table():
     benchmarks = [f"benchmark_{k}" for k in range(30)]
     results = [result(f"model {k}", seed, 1.0, 0.0, benchmarks) for k in range(8) for seed in range(3)]
-    table = described(pivot(tidy(results), ["subset", "task"], ["model"]), deviations=True).reset_index()
+    table = pivot_texts(pivot(tidy(results), ["subset", "task"], ["model"]), deviations=True).reset_index()
     rows = to_rows(table)
     assert (len(rows), len(rows[0])) == (1 + 30 * len(TASKS), 2 + 8)
     text = to_latex(table, "All")
@@ -88,7 +87,7 @@ def test_many_models_on_many_benchmarks_are_one_table():
     assert r"benchmark\_29 & text score & " in text
 
 
-def test_latex_escapes_and_aligns():
+def test_latex_is_escaped_and_aligned():
     text = to_latex(pd.DataFrame([("oc-clip", "95.0"), ("clip & co", "–")], columns=["model", "a_b"]), "100 % sure")
     assert r"clip \& co & – \\" in text
     assert r"model & a\_b \\" in text
@@ -96,10 +95,3 @@ def test_latex_escapes_and_aligns():
     assert r"\caption{100 \% sure}" in text
     assert [text.count(rf"\{rule}rule") for rule in ("top", "mid", "bottom")] == [1, 1, 1]
     assert escape("{~^\\}") == r"\{\textasciitilde{}\^{}\textbackslash{}\}"
-
-
-def test_columns_of_several_levels_have_a_header_of_as_many_lines(results):
-    table = described(pivot(tidy(results), ["model"], ["subset", "task"])).reset_index()
-    text = to_latex(table, "By subset and task")
-    assert r"\multicolumn{3}{c}{unseen\_pairs}" in text
-    assert to_rows(table)[0][:2] == ["model", "unseen_pairs: swap"]

@@ -13,11 +13,11 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.training.state import StateFile
 from menagerie.studies.cluster.jobs import Cluster, Slurm, check_cluster, sbatch_options
-from menagerie.studies.frame.run import Running, described
+from menagerie.studies.frame.run import Running, one_run_study
 from menagerie.studies.runs.dispatch import resources
 from menagerie.studies.runs.shared import saved_step
 from menagerie.studies.runs.together import take_steps
-from menagerie.studies.runs.train import fresh_scorer, material_of
+from menagerie.studies.runs.train import fresh_scorer, open_material
 from tests.command import until
 from tests.forked import Forked
 from tests.helpers.splits import make_split
@@ -43,7 +43,7 @@ def job(tmp_path_factory):
     folder = tmp_path_factory.mktemp("task")
     split = make_split(folder, BindingRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10), 32)
     (folder / "run").mkdir()
-    study = described("clip", split, 0, {}, {"architecture": "nano", "resolution": 32, "steps": STEPS, "batch": 12})
+    study = one_run_study("clip", split, 0, {}, {"architecture": "nano", "resolution": 32, "steps": STEPS, "batch": 12})
     running = Running(study.settled(), folder / "run")
     (arm,) = running.arms()
     return running.job(arm)
@@ -54,7 +54,7 @@ def losses(path):
     return {int(row[0]): float(row[lines[0].index("loss")]) for row in lines[1:]}
 
 
-def test_interrupted_it_saves_its_step_and_goes_on_with_the_losses_of_one_process(job, tmp_path):
+def test_an_interrupted_task_of_two_processes_goes_on_with_the_losses_of_one(job, tmp_path):
     """Slurm sends SIGUSR2 before the time limit."""
     mine = replace(job, out=tmp_path / "run")
     (tmp_path / "job").write_bytes(pickle.dumps(mine))
@@ -69,7 +69,7 @@ def test_interrupted_it_saves_its_step_and_goes_on_with_the_losses_of_one_proces
     assert again.returncode == 0, again.stderr
     assert json.loads((mine.folder / "result.json").read_text())["provenance"]["processes"] == 2
     alone: dict[int, float] = {}
-    material = material_of(job)
+    material = open_material(job)
     scorer = fresh_scorer(job, material, lambda step: None)
     take_steps(
         job, material, scorer, StateFile(tmp_path / "state.pt", job.id), lambda p: alone.update({p.step: p.loss})
@@ -79,13 +79,10 @@ def test_interrupted_it_saves_its_step_and_goes_on_with_the_losses_of_one_proces
     assert both[1] == pytest.approx(alone[1], rel=1e-4)
 
 
-def test_its_resources_are_those_of_its_processes(job):
+def test_processes_of_a_task_need_a_cluster_and_have_their_resources(job, tmp_path):
     assert resources([job], 3) == (3 * job.threads, 0)
     assert resources([replace(job, cell=replace(job.cell, device="cuda"))], 3)[1] == 3
     assert sbatch_options(TWO, 4, 2)["gpus-per-node"] == 2
-
-
-def test_several_processes_need_tasks_that_train(tmp_path):
     with pytest.raises(UserError, match="needs --cluster slurm or local; here use torchrun"):
         check_cluster(Cluster("none", TWO), tmp_path, trains=True)
     with pytest.raises(UserError, match="is for trainings"):

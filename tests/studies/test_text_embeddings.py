@@ -9,7 +9,7 @@ import pytest
 
 from menagerie.generators.splits.probe_scenes import from_left
 from menagerie.models.towers.pixels import Framing
-from menagerie.studies.frame.measure import write_rows
+from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.frame.parts import Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.related import RelatedSplit, which_is_left
@@ -38,7 +38,7 @@ def stored(out, skills, bits=None):
         row = arm.labels["row"]
         stored_run(out, arm.cell.model, arm.cell.seed, dict(arm.labels), skills[row], pairs=12, name=arm.id)
         held = {"part": "text", "layer": "embedding", "read": "mean", "measure": "bits", "value": (bits or {}).get(row)}
-        write_rows(out / "cells" / arm.id, study.bits["binding"], None, [held] if row in (bits or {}) else [])
+        write_measured(out / "cells" / arm.id, study.bits["binding"], None, [held] if row in (bits or {}) else [])
     return study, Records(tuple(study.arms), out)
 
 

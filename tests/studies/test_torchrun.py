@@ -18,15 +18,15 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.training.state import StateFile
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.frame.checks import check
-from menagerie.studies.frame.run import Running, described
+from menagerie.studies.frame.checks import check_study
+from menagerie.studies.frame.run import Running, one_run_study
 from menagerie.studies.frame.run import train as train_one
 from menagerie.studies.runs.dispatch import run_jobs
 from menagerie.studies.runs.followers import dismiss, follow_trainings
 from menagerie.studies.runs.machine import start_server
 from menagerie.studies.runs.shared import saved_step
 from menagerie.studies.runs.together import JOINED, take_steps
-from menagerie.studies.runs.train import fresh_scorer, material_of
+from menagerie.studies.runs.train import fresh_scorer, open_material
 from tests.command import GRID, run_here
 from tests.helpers.ranks import together
 from tests.helpers.splits import make_split
@@ -87,7 +87,7 @@ def command(split) -> list[str]:
 
 
 def job_of(split: Path, folder: Path):
-    study = described("clip", split, 0, {}, {"architecture": "nano", "resolution": 32, "steps": 9, "batch": 12})
+    study = one_run_study("clip", split, 0, {}, {"architecture": "nano", "resolution": 32, "steps": 9, "batch": 12})
     running = Running(study.settled(), folder)
     (arm,) = running.arms()
     return running.job(arm)
@@ -102,8 +102,8 @@ def test_a_killed_process_ends_all_with_one_line_and_another_number_goes_on(comm
     assert time.monotonic() - gone[0] < 60
     status, lines = said(tmp_path, 0)
     assert status in (2, 143)  # torchrun asks it to end, too, but mostly later
-    assert sum("the same command goes on" in line for line in lines) == 1
-    assert "the same command goes on" in lines[-1]
+    assert sum("the same command continues" in line for line in lines) == 1
+    assert "the same command continues" in lines[-1]
     assert not (tmp_path / "1.txt").exists()
     (first, lines), *others = under_torchrun(3, command, tmp_path)
     assert others == [(0, []), (0, [])]
@@ -129,7 +129,7 @@ def two_trainings(ranks, job):
     JOINED["cpu"] = ranks
     if ranks.share.rank:
         return follow_trainings(ranks)
-    material, said = material_of(job), []
+    material, said = open_material(job), []
     recipe = replace(job.cell.recipe, image_negatives=True)  # which the split lacks
     for each in (replace(job, cell=replace(job.cell, recipe=recipe)), job):
         scorer = interrupting(fresh_scorer(each, material, lambda step: None), 3)
@@ -161,22 +161,22 @@ def first_of_two(monkeypatch):
 @pytest.mark.parametrize(
     ("study", "line"),
     [
-        (replace(SMOKE, workers=2), "--workers 2: under torchrun runs go one after another"),
+        (replace(SMOKE, workers=2), "--workers 2: torchrun makes runs one after another"),
         (replace(SMOKE, cluster=Cluster("local")), "--cluster local under torchrun"),
         (replace(SMOKE, device="cuda:1"), "--device cuda:1: each of 2 processes takes a GPU of its own"),
         (replace(SMOKE, recipe=replace(SMOKE.recipe, batch=9)), "--batch 9 can't be shared by 2 processes"),
     ],
 )
 @pytest.mark.usefixtures("first_of_two")
-def test_what_torchrun_does_not_go_with_is_refused_before_anything_is_made(study, line, tmp_path, monkeypatch):
+def test_options_that_torchrun_excludes_are_refused_before_anything_is_made(study, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=line):
-        check(study)
+        check_study(study)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("first_of_two")
-def test_what_shares_no_training_out_is_refused(split, tmp_path):
+def test_what_would_be_done_by_each_process_is_refused(split, tmp_path):
     with pytest.raises(UserError, match="each of which would do all of this"):
         train_one("clip", split, tmp_path)
     with pytest.raises(UserError, match="each of which would do all of this"):

@@ -46,10 +46,7 @@ def test_it_is_the_cell_of_a_command_and_read_back(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("model", "split", "settings", "said"),
-    [
-        ("clip", "none.h5", {}, "none.h5"),
-        ("clip", "binding", {"stps": 5}, "did you mean 'steps'"),
-    ],
+    [("clip", "none.h5", {}, "none.h5"), ("clip", "binding", {"stps": 5}, "did you mean 'steps'")],
 )
 def test_a_mistake_is_one_clear_error_and_makes_nothing(model, split, settings, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -17,14 +17,14 @@ from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, HistoryRow
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.frame.curves import Curve, training_curves
+from menagerie.studies.frame.curves import RunCurve, training_curves
 from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
-from menagerie.studies.runs.evaluation import looks_after, sample_accuracy
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.evaluation import evaluates_after, sample_accuracy
+from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
-from tests.command import GRID, QUICK, run_here
+from tests.command import GRID, QUICK, succeed
 from tests.grid_cells import cells, chosen_alone
 
 RECIPE = Recipe(steps=130, batch=4, warmup=2)
@@ -47,7 +47,7 @@ def undisturbed(job_in, tmp_path_factory):
     return job
 
 
-def told(job):
+def log_of(job):
     """All columns but the timing, as bytes."""
     return [line.rsplit(",", 2)[0] for line in (job.folder / FILE).read_text().splitlines()]
 
@@ -65,7 +65,7 @@ def stop_at(job, last, error=Stopped):
         run_cell(job, report)
 
 
-def test_a_row_for_every_step(undisturbed):
+def test_the_log_has_a_row_for_every_step(undisturbed):
     table = read_training(undisturbed.folder)
     assert tuple(table) == COLUMNS == HistoryRow._fields
     assert table["step"].tolist() == list(range(1, 131))
@@ -81,11 +81,12 @@ def test_a_row_for_every_step(undisturbed):
     assert ((table["validation"][[99, 129]] >= 0) & (table["validation"][[99, 129]] <= 1)).all()
 
 
-def test_checkpointed_blocks_change_no_byte_of_a_run(job_in, undisturbed, tmp_path):
-    job = job_in(tmp_path, grad_checkpointing=True)
+@pytest.mark.parametrize("execution", [{"grad_checkpointing": True}, {"loaders": 2}])
+def test_loaders_and_checkpointed_blocks_change_no_byte_of_a_run(execution, job_in, undisturbed, tmp_path):
+    job = job_in(tmp_path, **execution)
     run_cell(job, lambda step: None)
     assert job.id == undisturbed.id
-    assert told(job) == told(undisturbed)
+    assert log_of(job) == log_of(undisturbed)
     assert made(job) == made(undisturbed)
 
 
@@ -94,11 +95,11 @@ def test_a_run_that_was_stopped_has_each_step_once(error, last, job_in, undistur
     job = job_in(tmp_path)
     stop_at(job, last, error)
     run_cell(job, lambda step: None)
-    assert told(job) == told(undisturbed)
+    assert log_of(job) == log_of(undisturbed)
     assert made(job) == made(undisturbed)
 
 
-def test_what_a_killed_process_left_is_written_anew(job_in, undisturbed, tmp_path):
+def test_rows_that_a_killed_process_left_are_written_anew(job_in, undisturbed, tmp_path):
     """Rows after the last saved state, and a line cut short."""
     job = job_in(tmp_path)
     stop_at(job, 37)
@@ -106,16 +107,10 @@ def test_what_a_killed_process_left_is_written_anew(job_in, undisturbed, tmp_pat
         file.write("38,9.9,0.001,,1.0,0.5\n39,9.9,0.0")
     assert read_training(job.folder)["step"].tolist() == list(range(1, 39))
     run_cell(job, lambda step: None)
-    assert told(job) == told(undisturbed)
+    assert log_of(job) == log_of(undisturbed)
 
 
-def test_loaders_change_nothing(job_in, undisturbed, tmp_path):
-    job = job_in(tmp_path, loaders=2)
-    run_cell(job, lambda step: None)
-    assert told(job) == told(undisturbed)
-
-
-def test_looks_at_validation_change_nothing_but_their_column(job_in, undisturbed, tmp_path):
+def test_more_validations_change_nothing_but_their_column(job_in, undisturbed, tmp_path):
     job = job_in(tmp_path, validate_every=7)
     assert job.cell.id == undisturbed.cell.id
     run_cell(job, lambda step: None)
@@ -126,9 +121,9 @@ def test_looks_at_validation_change_nothing_but_their_column(job_in, undisturbed
     assert mine["validation"][-1] == theirs["validation"][-1]
 
 
-def test_looks_are_few_and_never_in_the_shared_phase():
+def test_validations_are_few_and_never_in_the_shared_phase():
     def steps(recipe, every=0):
-        return [step for step in range(1, recipe.steps + 1) if looks_after(step, recipe, every)]
+        return [step for step in range(1, recipe.steps + 1) if evaluates_after(step, recipe, every)]
 
     assert steps(Recipe(steps=2000)) == list(range(200, 2001, 200))
     assert steps(Recipe(steps=2000, single_object_phase=0.5)) == list(range(1200, 2001, 200))
@@ -137,7 +132,7 @@ def test_looks_are_few_and_never_in_the_shared_phase():
     assert steps(Recipe(steps=60, single_object_phase=1.0)) == []
 
 
-def test_a_look_leaves_mode_and_random_state(undisturbed, monkeypatch):
+def test_a_validation_leaves_mode_and_random_state(undisturbed, monkeypatch):
     from menagerie.models.checkpoint import load_checkpoint
 
     scorer = load_checkpoint(undisturbed.folder / CHECKPOINT, "clip").train()
@@ -158,7 +153,7 @@ def test_a_look_leaves_mode_and_random_state(undisturbed, monkeypatch):
     assert math.isnan(sample_accuracy(scorer, test))
 
 
-def test_noting_a_step_waits_for_nothing():
+def test_logging_a_step_does_not_wait_for_the_gpu():
     """On a GPU only `read` does; without one, fake CUDA tensors raise on whatever would."""
     history = History(batch=4)
     with FakeTensorMode():
@@ -168,7 +163,7 @@ def test_noting_a_step_waits_for_nothing():
             history.read()
 
 
-def test_what_is_no_training_is_not_counted(monkeypatch):
+def test_evaluations_are_not_counted_as_training_time(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("menagerie.models.training.state.time.perf_counter", lambda: now[0])
     history = History(batch=10)
@@ -229,7 +224,7 @@ def test_a_run_that_diverges_in_its_last_step_is_one_that_diverged(name, reason,
         with pytest.raises(Diverged, match=reason):
             run_cell(job, lambda step: None)
     assert reason in job.problem
-    assert (job.ended, finished(job.folder)) == (True, None)
+    assert (job.ended, read_result(job.folder)) == (True, None)
 
 
 def test_a_diverged_cell_ends_nobody_else_and_is_known_for_what_it_is(job_in, tmp_path):
@@ -241,7 +236,7 @@ def test_a_diverged_cell_ends_nobody_else_and_is_known_for_what_it_is(job_in, tm
     for _ in range(2):
         dispatch.run_jobs([bad, good], Cluster(), 1, tmp_path, ended.append)
     assert sorted(ended, key=lambda job: job is good) == [bad] * 2 + [good] * 2
-    assert finished(good.folder)
+    assert read_result(good.folder)
     assert "Score gives scores that are not finite" in bad.problem
 
 
@@ -262,21 +257,19 @@ def test_tensorboard_has_every_point_once(job_in, tmp_path):
         assert [point.value for point in points] == pytest.approx(table[name][seen], rel=1e-3)
 
 
-def test_a_study_logs_where_it_is_told(tmp_path):
+def test_a_study_logs_to_tensorboard_if_asked(tmp_path):
     pytest.importorskip("tensorboard", reason="no tensorboard here")
     command = [*GRID, *QUICK, "--models", "clip", "--steps", "30", "--log", "tensorboard", "--out", "runs/l"]
-    result = run_here(command, tmp_path, figures=False)
-    assert result.returncode == 0, result.stderr
+    succeed(command, tmp_path, figures=False)
     assert len(list(tmp_path.glob("runs/l/tensorboard/*/events*"))) == 1
     (file,) = tmp_path.glob(f"runs/l/cells/*/{FILE}")
     assert len(file.read_text().splitlines()) == 31
     assert "How they trained" in (tmp_path / "runs/l/report.html").read_text()
-    again = run_here([*command, "--log", "--validate-every", "5"], tmp_path, page=False)  # neither decides results
-    assert again.returncode == 0, again.stderr
+    again = succeed([*command, "--log", "--validate-every", "5"], tmp_path, page=False)  # neither decides results
     assert "1 of them finished before" in again.stdout
 
 
-def test_lines_are_ten_seconds_apart(monkeypatch):
+def test_progress_lines_are_ten_seconds_apart(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("menagerie.envs.core.progress.time.monotonic", lambda: now[0])
     lines, due = PlainLines(last=0.0), []
@@ -290,8 +283,8 @@ def test_lines_are_ten_seconds_apart(monkeypatch):
 
 
 def test_curves_have_a_column_per_model_and_a_colour_per_label(undisturbed, tmp_path):
-    curves = [Curve(model, label, undisturbed.folder) for model in ("clip", "oc-clip") for label in ("20%", "80%")]
-    figure = training_curves([*curves, Curve("late", "20%", tmp_path)])  # one without a log
+    curves = [RunCurve(model, label, undisturbed.folder) for model in ("clip", "oc-clip") for label in ("20%", "80%")]
+    figure = training_curves([*curves, RunCurve("late", "20%", tmp_path)])  # one without a log
     axes = np.array(figure.axes).reshape(4, 2)
     assert [axis.get_title() for axis in axes[0]] == ["clip", "oc-clip"]
     assert len(axes[0, 0].get_lines()) == 2
@@ -301,13 +294,13 @@ def test_curves_have_a_column_per_model_and_a_colour_per_label(undisturbed, tmp_
     assert validation.get_xdata().tolist() == [100, 130]
     loss = axes[0, 0].get_lines()[0]
     assert loss.get_ydata().mean() == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
-    assert training_curves([Curve("late", "20%", tmp_path)]) is None
+    assert training_curves([RunCurve("late", "20%", tmp_path)]) is None
 
 
 def test_seeds_are_averaged_where_a_panel_would_be_full(undisturbed):
-    few = [Curve("clip", f"row {k % 6}", undisturbed.folder) for k in range(12)]
+    few = [RunCurve("clip", f"row {k % 6}", undisturbed.folder) for k in range(12)]
     assert len(training_curves(few).axes[0].get_lines()) == 12
-    many = [Curve("clip", f"row {k % 6}", undisturbed.folder) for k in range(18)]
+    many = [RunCurve("clip", f"row {k % 6}", undisturbed.folder) for k in range(18)]
     lines = training_curves(many).axes[0].get_lines()
     assert len(lines) == 6
     assert lines[0].get_ydata().mean() == pytest.approx(read_training(undisturbed.folder)["loss"].mean())

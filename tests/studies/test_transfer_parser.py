@@ -11,8 +11,8 @@ from menagerie.generators.benchmarks import sugarcrepe
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.frame.checks import check
-from menagerie.studies.frame.run import run as run_study
+from menagerie.studies.frame.checks import check_study
+from menagerie.studies.frame.run import run_study as run_study
 from menagerie.studies.scoring.benchmark_piece import VERSION, benchmark_piece, subject_of
 from menagerie.studies.scoring.models import parse_models
 from menagerie.studies.transfer import Transfer
@@ -38,7 +38,7 @@ def folder(tmp_path, monkeypatch):
 def run(folder, **options):
     """The scores of one command, and its results."""
     study = Transfer(models=("mine.py:Mine",), benchmarks=("sugarcrepe",), out=folder / "out", **options)
-    check(study)
+    check_study(study)
     run_study(study, folder / "out")
     (result,) = map(json.loads, (folder / "out/results.jsonl").read_text().splitlines())
     with (folder / "out/pieces" / result["id"] / "scores.csv").open(newline="") as file:

@@ -5,7 +5,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
-from menagerie.studies.frame.sampling import share_of
+from menagerie.studies.frame.sampling import value_to_share
 from menagerie.studies.frame.search_figures import Parallel, parallels
 
 SPACE = {
@@ -32,7 +32,7 @@ def trial(rate, value):
     ],
 )
 def test_a_value_lies_where_its_parameter_says(name, value, expected):
-    assert share_of(SPACE[name], value) == pytest.approx(expected)
+    assert value_to_share(SPACE[name], value) == pytest.approx(expected)
 
 
 def test_without_trials_there_is_an_empty_figure():

@@ -18,7 +18,7 @@ from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, tun
 from menagerie.studies.frame.cells import SEARCHED, SHIPPED, read_tuned
 from menagerie.studies.pages.tune import Searched, chosen_sentence
 from menagerie.studies.runs.differences import with_defaults
-from tests.command import GRID, ROOT, run_here
+from tests.command import GRID, ROOT, run_here, succeed
 from tests.forked import kill_when
 
 GRIDS = (binding_grid, spatial_grid)
@@ -30,8 +30,7 @@ SMALL = ["--views", "1", "--test-scenes", "8", "--trials", "5", "--at-once", "2"
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tune")
-    result = run_here([*TUNE, *SMALL, "--out", "runs/t"], folder)
-    assert result.returncode == 0, result.stderr
+    succeed([*TUNE, *SMALL, "--out", "runs/t"], folder)
     return folder
 
 
@@ -80,8 +79,7 @@ def test_killed_and_started_again_on_a_cluster_it_draws_the_same(tuned, tmp_path
     command, out = [*TUNE, *SMALL, "--models", "clip", "--out", "runs/b"], tmp_path / "runs/b"
     kill_when([*command, "--workers", "2"], tmp_path, lambda: len(list(out.glob("cells/*/result.json"))) >= 4)
     assert not (out / "best.json").exists()
-    result = run_here([*command, "--workers", "3", "--cluster", "local"], tmp_path, page=False)
-    assert result.returncode == 0, result.stderr
+    succeed([*command, "--workers", "3", "--cluster", "local"], tmp_path, page=False)
     for name in ("results.csv", "trials.csv"):
         both = list(csv.DictReader((tuned / "runs/t" / name).open()))
         assert list(csv.DictReader((out / name).open())) == [row for row in both if row["model"] == "clip"]
@@ -91,8 +89,7 @@ def test_killed_and_started_again_on_a_cluster_it_draws_the_same(tuned, tmp_path
 def test_a_grid_takes_each_models_own_recipe(tuned):
     best = read_record(tuned / "runs/t/best.json")
     options = ["--preset", "smoke", "--pairs", "0.5", "--hard-negatives", "0", "--views", "1", "--test-scenes", "8"]
-    result = run_here([*GRID, *options, "--tuned", "runs/t/best.json", "--out", "runs/g"], tuned, page=False)
-    assert result.returncode == 0, result.stderr
+    succeed([*GRID, *options, "--tuned", "runs/t/best.json", "--out", "runs/g"], tuned, page=False)
     for line in (tuned / "runs/g/cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
         recipe = with_defaults(cell["settings"]["recipe"], Recipe())

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from menagerie.studies.analysis.spread import MANY_SHARED, Spread, fixed
+from menagerie.studies.analysis.spread import MANY_SHARED, Spread, is_for_own_pairs
 from menagerie.studies.analysis.two_levels import (
-    interval_of,
-    intervals,
-    meaning,
+    accuracy_intervals,
+    explain_intervals,
     resampled_means,
+    statistic_interval,
     without_interval,
 )
 from tests.studies.coverage import RECORDS, Cell, covered, simulated
@@ -34,7 +34,7 @@ def test_intervals_hold_new_seeds_and_pairs(cell):
     held, width = covered(cell, studies=STUDIES)
     assert held > 0.875
     assert width < 1.53
-    assert "new animal pairs" in meaning(cell.seeds)
+    assert "new animal pairs" in explain_intervals(cell.seeds)
 
 
 @pytest.mark.parametrize(("seeds", "accuracy"), [(3, 0.5), (5, 0.5), (5, 0.98)])
@@ -42,9 +42,9 @@ def test_intervals_of_few_shared_pairs_hold_these_pairs_and_say_so(seeds, accura
     cell = Cell(True, seeds, 6, accuracy, 0.8)
     assert covered(cell, studies=STUDIES)[0] > 0.9
     right, _, _ = simulated(cell, STUDIES)
-    low, high = intervals(right, np.full_like(right, RECORDS), *cell.names)
+    low, high = accuracy_intervals(right, np.full_like(right, RECORDS), *cell.names)
     assert np.mean((low <= accuracy) & (high >= accuracy)) < 0.9
-    assert "for these pairs, not for new ones" in meaning(seeds, few=True)
+    assert "for these pairs, not for new ones" in explain_intervals(seeds, few=True)
 
 
 def test_seeds_that_share_some_of_their_pairs():
@@ -54,16 +54,16 @@ def test_seeds_that_share_some_of_their_pairs():
     owner = np.repeat(np.arange(seeds), 30)
     odds = rng.normal(0, 0.8, (60, STUDIES))[chosen] + rng.normal(0, 0.3, (seeds, STUDIES))[owner]
     right = rng.binomial(RECORDS, 1 / (1 + np.exp(-odds))).astype(float)
-    low, high = intervals(right, np.full_like(right, RECORDS), owner.tolist(), chosen.tolist())
+    low, high = accuracy_intervals(right, np.full_like(right, RECORDS), owner.tolist(), chosen.tolist())
     assert 0.885 < np.mean((low <= 0.5) & (high >= 0.5)) < 0.98
-    alone = intervals(right, np.full_like(right, RECORDS), owner.tolist(), list(range(len(owner))))
+    alone = accuracy_intervals(right, np.full_like(right, RECORDS), owner.tolist(), list(range(len(owner))))
     assert np.mean(high - low) > np.mean(alone[1] - alone[0])
 
 
 def test_one_seed_holds_new_pairs_and_no_other_seed():
     assert covered(Cell(False, 1, 12, 0.9, 0.8, seed_sd=0.0), studies=STUDIES)[0] > 0.9
     assert covered(Cell(False, 1, 60, 0.9, 0.8, seed_sd=0.6), studies=STUDIES)[0] < 0.7
-    assert "nothing of new seeds" in meaning(1)
+    assert "not for new seeds" in explain_intervals(1)
 
 
 def balanced(own):
@@ -79,7 +79,7 @@ def variance(values, seeds, pairs):
     return float(Spread.of(rest, np.ones_like(rest, bool), seeds, pairs).variance[0])
 
 
-def test_the_variance_of_pairs_of_their_own_is_that_of_the_means_of_seeds():
+def test_the_variance_of_unshared_pairs_is_that_of_the_means_of_seeds():
     values, *names = balanced(own=True)
     assert variance(values, *names) == pytest.approx(values.mean(1).var(ddof=1) / 4)
 
@@ -99,7 +99,9 @@ def test_seeds_alone_have_students_interval():
     values = np.repeat(means, 20) + np.tile([0.001, -0.001], 60)
     table = values[:, None], np.ones((120, 1)), np.repeat(np.arange(6), 20).tolist(), list(range(120))
     half = t.ppf(0.975, 5) * means.std(ddof=1) / np.sqrt(6)
-    assert interval_of(lambda its: its[:, 0], *table) == pytest.approx((means.mean() - half, means.mean() + half), 1e-2)
+    assert statistic_interval(lambda its: its[:, 0], *table) == pytest.approx(
+        (means.mean() - half, means.mean() + half), 1e-2
+    )
 
 
 def test_groups_of_unequal_clusters_keep_their_own_mean():
@@ -109,12 +111,12 @@ def test_groups_of_unequal_clusters_keep_their_own_mean():
     counts[7, 2] = 4
     sums = counts * rng.random((60, 1))
     names = list(np.repeat(["a", "b", "c"], 20)), list(range(60))
-    low, high = intervals(sums, counts, *names)
+    low, high = accuracy_intervals(sums, counts, *names)
     whole = (sums.sum(0) / counts.sum(0))[:2]
     assert (low[:2] < whole).all()
     assert (high[:2] > whole).all()
     assert np.isnan([low[2], high[2]]).all()  # one cluster
-    again = intervals(sums[:, :1], counts[:, :1], *names)
+    again = accuracy_intervals(sums[:, :1], counts[:, :1], *names)
     assert np.allclose(again[:, 0], [low[0], high[0]])  # whatever else is measured beside it
 
 
@@ -136,7 +138,7 @@ def gain(means):
 @pytest.mark.parametrize(("seeds", "pairs", "seed_sd"), [(3, 60, 0.05), (5, 20, 0.05), (5, 20, 0.0)])
 def test_hard_pairs_that_two_groups_share_hide_no_seeds(seeds, pairs, seed_sd):
     """The interval of the gap holds its truth, 0, though pairs differ far more than seeds do."""
-    found = np.array([interval_of(gain, *two_groups(seeds, pairs, 0.3, seed_sd, draw)) for draw in range(200)])
+    found = np.array([statistic_interval(gain, *two_groups(seeds, pairs, 0.3, seed_sd, draw)) for draw in range(200)])
     assert 0.86 <= np.mean((found[:, 0] <= 0) & (found[:, 1] >= 0)) <= 0.995
 
 
@@ -145,7 +147,7 @@ def test_gaps_of_accuracies_near_a_ceiling_hold_the_truth():
     cells = [Cell(True, 5, 20, accuracy, 0.8) for accuracy in (0.9, 0.98)]
     both = np.stack([simulated(cell, 300, draw)[0] for draw, cell in enumerate(cells)], 2)
     counts = np.full((100, 2), float(RECORDS))
-    found = np.array([interval_of(gain, both[:, k], counts, *cells[0].names) for k in range(300)])
+    found = np.array([statistic_interval(gain, both[:, k], counts, *cells[0].names) for k in range(300)])
     assert np.mean((found[:, 0] <= 0.08) & (found[:, 1] >= 0.08)) > 0.87
 
 
@@ -153,14 +155,16 @@ def test_gaps_of_accuracies_near_a_ceiling_hold_the_truth():
 def test_a_weighted_sum_of_groups_has_the_interval_of_its_own_clusters(draw):
     sums, counts, *names = two_groups(3, 20, 0.3, 0.05, draw)
     alone = sums[:, 1:] - sums[:, :1], counts[:, :1]
-    assert interval_of(gain, sums, counts, *names) == pytest.approx(interval_of(lambda its: its[:, 0], *alone, *names))
+    assert statistic_interval(gain, sums, counts, *names) == pytest.approx(
+        statistic_interval(lambda its: its[:, 0], *alone, *names)
+    )
 
 
 def test_a_statistic_that_is_no_weighted_sum_holds_its_truth():
     """The ratio of two means; the second is a fifth greater."""
     found = np.array(
         [
-            interval_of(lambda means: means[:, 1] / means[:, 0], *two_groups(5, 20, 0.3, 0.05, draw, gap=0.14))
+            statistic_interval(lambda means: means[:, 1] / means[:, 0], *two_groups(5, 20, 0.3, 0.05, draw, gap=0.14))
             for draw in range(200)
         ]
     )
@@ -170,31 +174,28 @@ def test_a_statistic_that_is_no_weighted_sum_holds_its_truth():
 def test_draws_have_the_variance_of_intervals():
     sums, counts, *names = two_groups(5, 20, 0.3, 0.05, 0)
     low, high = np.quantile(resampled_means(sums, counts, *names)[:, 0], [0.025, 0.975])
-    ends = interval_of(lambda means: means[:, 0], sums, counts, *names)
+    ends = statistic_interval(lambda means: means[:, 0], sums, counts, *names)
     assert (low, high) == pytest.approx(ends, abs=0.1 * (ends[1] - ends[0]))
-
-
-def test_the_reason_for_no_interval_is_the_true_one():
-    nan = float("nan")
-    assert "2 seeds" in without_interval(nan, nan, 30, 2)
-    assert "seeds" not in without_interval(nan, nan, 30, 3)
-    assert "4 pairs" in without_interval(nan, nan, 4, 2)
 
 
 def test_where_all_is_right_more_pairs_tell_more_and_none_is_certain():
     bounds = []
     for pairs in (6, 60):
         right, names = np.full((3 * pairs, 1), 16.0), Cell(False, 3, pairs, 0.98, 0.8).names
-        low, high = intervals(right, right, *names)[:, 0]
+        low, high = accuracy_intervals(right, right, *names)[:, 0]
         assert low < 0.998
         assert high == 1
-        assert tuple(intervals(0 * right, right, *names)[:, 0]) == pytest.approx((0, 1 - low))
-        assert interval_of(gain, np.hstack([right, right]), np.hstack([right, right]), *names) == (0, 0)
+        assert tuple(accuracy_intervals(0 * right, right, *names)[:, 0]) == pytest.approx((0, 1 - low))
+        assert statistic_interval(gain, np.hstack([right, right]), np.hstack([right, right]), *names) == (0, 0)
         bounds.append(low)
     assert bounds[0] < bounds[1]
 
 
-def test_few_pairs_that_seeds_share_are_fixed():
+def test_few_pairs_that_seeds_share_are_fixed_and_few_seeds_or_pairs_are_named():
     for cell in (Cell(True, 3, 6, 0.9, 0.8), Cell(False, 3, 6, 0.9, 0.8), Cell(True, 3, MANY_SHARED, 0.9, 0.8)):
         seeds, pairs = cell.names
-        assert fixed(np.ones((len(seeds), 1)), pairs) == cell.of_these
+        assert is_for_own_pairs(np.ones((len(seeds), 1)), pairs) == cell.of_these
+    for pairs, seeds, reason in ((30, 2, "2 seeds"), (30, 3, ""), (4, 2, "4 pairs")):
+        text = without_interval(np.nan, np.nan, pairs, seeds)
+        assert reason in text
+        assert ("seeds" in text) == (reason == "2 seeds")

@@ -43,19 +43,16 @@ def test_a_copy_without_links_gives_the_same_wheel(wheel, tmp_path):
     assert sorted(without.namelist()) == sorted(wheel.namelist())
 
 
-def test_it_installs_one_name(wheel):
+def test_a_wheel_installs_one_name_with_every_file(wheel):
     (listed,) = (name for name in wheel.namelist() if name.endswith("top_level.txt"))
     assert wheel.read(listed).split() == [b"menagerie"]
-
-
-def test_it_has_every_file(wheel):
     floors = (path for floor in FLOORS for path in (ROOT / floor).rglob("*.*") if "__pycache__" not in path.parts)
     names = {f"menagerie/{path.relative_to(ROOT).as_posix()}" for path in floors}
     expected = names | {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "menagerie").glob("*.*")}
     assert expected == {name for name in wheel.namelist() if name.startswith("menagerie/") and "." in Path(name).name}
 
 
-def test_its_commands_run_without_the_repository(wheel, tmp_path):
+def test_commands_of_a_wheel_run_without_the_repository(wheel, tmp_path):
     wheel.extractall(tmp_path / "site")
     command = [sys.executable, "-m", "menagerie", "binding-grid", "--preset", "smoke", "--dry-run"]
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}

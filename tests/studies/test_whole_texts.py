@@ -7,7 +7,7 @@ import torch
 
 from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from tests.command import ROOT, run_here
+from tests.command import ROOT, succeed
 from tests.helpers.benchmark_files import MAKERS
 from tests.helpers.scorers import OPTIONS
 
@@ -24,8 +24,7 @@ def test_texts_that_differ_after_the_context_tie_and_are_counted_and_named(tmp_p
     torch.manual_seed(0)
     save_checkpoint(tmp_path / "mine", "clip", build_scorer("clip", BYTES, TextSpace((), 77), OPTIONS["clip"]))
     options = ["mine", "--data-root", "data", "--benchmarks", "sugarcrepe", "--threads", "1", "--out", "out"]
-    done = run_here([sys.executable, str(ROOT / "studies/transfer.py"), *options], tmp_path)
-    assert done.returncode == 0, done.stderr
+    succeed([sys.executable, str(ROOT / "studies/transfer.py"), *options], tmp_path)
     (result,) = map(json.loads, (tmp_path / "out/results.jsonl").open())
     assert (result["tasks"][path.stem]["official"], result["tasks"][path.stem]["tie_rate"]) == (0, 1)
     texts = {its[key] for file in (path, *others) for its in json.loads(file.read_text()).values() for key in long}

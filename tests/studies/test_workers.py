@@ -70,11 +70,11 @@ def test_a_cell_that_is_held_is_released_when_its_loaders_have_ended(tmp_path):
 
 def test_steps_that_are_taken_again_for_states_are_ended_between_two(tmp_path, monkeypatch):
     """A cell is released when its loaders have ended, and takes steps with new ones for states that it lacks."""
-    said, handler = [], signal.getsignal(signal.SIGTERM)
+    events, handler = [], signal.getsignal(signal.SIGTERM)
 
     def again(*_):
         os.kill(os.getpid(), signal.SIGTERM)  # as its loaders start
-        said.append("started")
+        events.append("started")
         raise UserError("they end between steps")
 
     def run(report, release):
@@ -83,7 +83,7 @@ def test_steps_that_are_taken_again_for_states_are_ended_between_two(tmp_path, m
         whole_job.keep_lacking(job, lambda step: report(step, ""))
 
     monkeypatch.setattr(whole_job, "take_steps", again)
-    for name in ("settle_torch", "material_of", "read_graphs", "fresh_scorer", "give_readers", "take_over_finished"):
+    for name in ("settle_torch", "open_material", "read_graphs", "fresh_scorer", "give_readers", "take_over_finished"):
         monkeypatch.setattr(whole_job, name, mock.Mock())
     monkeypatch.setattr(whole_job, "keeper", mock.Mock())
     job = mock.Mock(
@@ -93,4 +93,4 @@ def test_steps_that_are_taken_again_for_states_are_ended_between_two(tmp_path, m
         assert run_one(job, mock.Mock()) == "they end between steps"
     finally:
         signal.signal(signal.SIGTERM, handler)
-    assert said == ["started"]
+    assert events == ["started"]
