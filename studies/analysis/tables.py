@@ -167,7 +167,7 @@ def separate_numbers(frame: pd.DataFrame) -> pd.DataFrame:
         for k, name in enumerate(column_names(frame))
         for column in split_column(name, frame.iloc[:, k].astype(str))
     ]
-    return pd.concat(parts, axis=1)
+    return pd.concat(parts, axis=1) if parts else frame  # a plan may have no row yet
 
 
 def split_column(name: str, texts: pd.Series) -> list[pd.Series]:
