@@ -35,7 +35,7 @@ class Place(NamedTuple):
 def places(records: Records) -> list[Place]:
     """List all places of all arms, in the order of the plan. A run that isn't finished has places for validation and
     the tests of its cell; before any run is finished, each run has one place without a test."""
-    tests, groups = tests_of(records), records.pairs
+    tests, groups = tests_of(records), records.groups
     done = {arm.id: groups or result["subsets"] for arm, result in records.results}
     over = {arm.id for arm in records.arms if records.over(arm)}
     if not tests:

@@ -18,7 +18,7 @@ from menagerie.studies.frame.measure import write_rows
 from menagerie.studies.measures.bits import Bits, chosen_layers
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
-from menagerie.studies.scoring.models import Model, world_of
+from menagerie.studies.scoring.models import Model, training_world
 from menagerie.studies.scoring.piece import Piece
 
 NAMED = 6  # words in a message
@@ -96,7 +96,7 @@ def check_known(model: Model, recipe: ProbeRecipe) -> None:
     vocabulary lacks a word of its captions."""
     way_out = "name a --world that it knows, or by --probe-animals and --probe-textures what it knows of this one"
     animals, textures = chosen(recipe, load_world(recipe.world))
-    if world := world_of(model):
+    if world := training_world(model):
         there = load_world(world)
         if strange := [name for name in (*animals, *textures) if name not in (*there.animals, *there.textures)]:
             raise UserError(f"{model.label} was trained in {world}, which has no {listed(strange)}; {way_out}")

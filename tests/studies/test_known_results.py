@@ -72,7 +72,7 @@ def check(out):
             for task, its in tasks.items():
                 if not its["n"]:
                     continue
-                if task.removeprefix("four_way_item ") in FOUR_WAY_RULES:
+                if task.removesuffix(" score") in FOUR_WAY_RULES:
                     assert its["accuracy"] == pytest.approx({"Perfect": 1, "Random": its["accuracy"]}.get(kind, 0))
                 elif kind == "Random":
                     assert its["tie_rate"] == 0
@@ -164,6 +164,6 @@ def test_ablations_have_known_accuracies(folder):
     done = run_forked(command, folder)
     assert done.returncode == 0, done.stderr
     rows = read_rows(folder / "runs/ablations/ablations.csv")
-    binary = [row for row in rows if row["n"] != "0" and not row["task"].startswith("four-way")]
+    binary = [row for row in rows if row["n"] != "0" and not row["task"].endswith(" score")]
     for name, accuracy in (("Oracle", 1.0), ("inverted", 0.0), ("constant", 0.5)):
         assert {float(row["accuracy"]) for row in binary if row["row"] == name} == {accuracy}
