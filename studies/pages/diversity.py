@@ -49,13 +49,8 @@ class DiversityPage(DiversityClaims):
             yield Heading("n animals and n textures, each in k combinations", one_line(GRID))
             for kind, task in ((UNSEEN, ANIMAL), (UNSEEN, COMPOSITION)):
                 found = grid.where(subset=self.tests[kind], task=task)
-                yield HeatMap(
-                    f"grid-{task.replace(' ', '-')}",
-                    found,
-                    x="combinations",
-                    y="values",
-                    panels=("task", "supervision"),
-                )
+                name, panels = f"grid-{task.replace(' ', '-')}", ("task", "supervision")
+                yield HeatMap(name, found, x="combinations", y="values", panels=panels)
         if self.study.more_scenes:
             yield Heading("More images of the same compositions")
             same = self.objects.where(world=self.study.world, coverage=min(self.coverages), supervision=self.captions)

@@ -53,7 +53,7 @@ QUALITY = 95
 BLOCK = 1024  # captions that are read at once
 
 
-def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, workers: int) -> Path:
+def write_coco_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, workers: int) -> Path:
     """Render scenes of a recipe and write them as files of COCO, and return their data root. Existing files stay."""
     others = replace(recipe, seed=recipe.seed + SEED)
     images = SplitFolder(store, load_world(recipe.world), resolution)
@@ -171,7 +171,7 @@ def prepare_photographs(study: Any, out: Path) -> PreparedPhotographs:
     """Read everything that a study trains on and is scored on. A rehearsal is first rendered into `out`."""
     if study.rehearse:
         recipe = plain_grid(study).recipe_given
-        study = replace(study, data_root=write_files(recipe, out, study.store, study.resolution, study.cores))
+        study = replace(study, data_root=write_coco_files(recipe, out, study.store, study.resolution, study.cores))
     photos = describe_photographs(study)
     arms = arms_of(study, photos)
     check_false_captions(arms)

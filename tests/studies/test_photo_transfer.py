@@ -156,7 +156,7 @@ def test_captions_of_photographs_in_their_own_colours_mention_no_texture(photos,
     split = make_splits(SplitFolder(tmp_path / "store", world, 32), [recipe], 1)[recipe]
     data = SplitDataset(split, "left_right_unseen_pairs")
     bare, full = BareTests(data), SplitTests(data)
-    assert bare.groups == ["swap", "replace animal", "replace relation", "four-way"]
+    assert bare.tasks == ["swap", "replace animal", "replace relation", "four-way"]
     texts = [caption for item in bare.items for caption in item.texts]
     assert not any("natural" in text for caption in texts for text in (caption.text, *caption.graph.nodes))
     assert all("natural" in caption.text for item in full.items for caption in item.texts)

@@ -116,7 +116,7 @@ def jobs_of(folder, **options):
 def objects(request):
     """A graph for "A red cat in Room 3."; useless answers for the others."""
     found = re.fullmatch(r"A (\w+ \w+) in (Room \d+)\.", request.caption)
-    return Sent(written(list(found.tasks()), [("in", 0, 1)]) if found else "I can't")
+    return Sent(written(list(found.groups()), [("in", 0, 1)]) if found else "I can't")
 
 
 def test_cells_are_trained_once_for_each_parser_that_they_read_and_scored_on_benchmarks(

@@ -266,7 +266,7 @@ def test_chance_is_the_accuracy_of_guessing(folder):
     """By each benchmark's rules: chance in group score isn't the product of those in text and image score."""
     place = Place(folder / "data")
     found = {name: chances_in(load_benchmark(name).build(place)) for name in ("winoground", "sugarcrepe")}
-    groups = {name: value for (kind, name), value in found["winoground"].items() if kind == "group"}
+    groups = {name: value for (kind, name), value in found["winoground"].items() if kind == "task"}
     assert groups == pytest.approx({"text": 0.25, "image": 0.25, "group": 1 / 6})
     assert set(found["sugarcrepe"].values()) == {0.5}
     retrieval = chances_in(load_benchmark("retrieval-coco").build(place))  # one image of seven belongs with a text
