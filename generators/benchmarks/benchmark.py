@@ -61,8 +61,8 @@ class Benchmark(ABC):
 
     name: str
     items: Sequence[Item]
-    looked_at: str = "swap"
-    """Group whose validation score is logged during training."""
+    logged_task: str = "swap"
+    """Task whose validation score is logged during training."""
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -142,7 +142,7 @@ def first_of_best(scores: Scores) -> Outcome:
     return outcome._replace(official=float((scores.argmax(1) == np.arange(len(scores))).all()))
 
 
-def first_of_drawn(scores: Scores, record: str) -> Outcome:
+def first_of_shuffled(scores: Scores, record: str) -> Outcome:
     """Like `texts_chosen` for one image, but officially ties are broken at random: the texts are shuffled, with the
     record as seed, and the first of equal scores wins."""
     outcome = texts_chosen(scores)
@@ -162,7 +162,7 @@ def apply_rule(rule: Callable[[Scores], Outcome], scores: Scores) -> Outcome:
     return outcome._replace(official=outcome.neutral)
 
 
-# Group of the items with two images and two texts, each true of one image; and the rules by which they are scored.
+# Task of the items with two images and two texts, each true of one image; and the rules by which they are scored.
 FOUR_WAY = "four-way"
 FOUR_WAY_RULES: Mapping[str, Callable[[Scores], Outcome]] = {
     "text": texts_chosen,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_drawn
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_shuffled
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
 from menagerie.generators.sources.rows import FileRow, read_csv, read_entries
 
@@ -36,7 +36,7 @@ class ClevrBind(ItemBenchmark):
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; of equal scores the first in the file wins, but ties of relations are broken at random."""
-        return first_of_drawn(scores, item.record) if item.task in RELATIONS else first_of_best(scores)
+        return first_of_shuffled(scores, item.record) if item.task in RELATIONS else first_of_best(scores)
 
 
 def read_clevr_bind(path: Path, task: str, prompt: str = "") -> Iterator[Record]:

@@ -53,7 +53,7 @@ class Ranking(NamedTuple):
     """Index of the best false candidate."""
     above: int
     """Number of false candidates that score higher than the best true one."""
-    level: tuple[int, int]
+    tied: tuple[int, int]
     """Numbers of false and of true candidates whose score equals that of the best true one."""
     ahead: int
     """Number of false candidates that tie with the candidate `true` and come before it."""
@@ -65,19 +65,19 @@ def rank_candidates(scores: Float[np.ndarray, " m"], true: Int64[np.ndarray, " t
     false[true] = False
     best = scores[true].max()
     first = int(true[scores[true] == best].min())
-    level = false & (scores == best)
+    equal = false & (scores == best)
     return Ranking(
         true=first,
         false=int(np.where(false, scores, -np.inf).argmax()),
         above=int((false & (scores > best)).sum()),
-        level=(int(level.sum()), int((scores[true] == best).sum())),
-        ahead=int(level[:first].sum()),
+        tied=(int(equal.sum()), int((scores[true] == best).sum())),
+        ahead=int(equal[:first].sum()),
     )
 
 
 def among_best(ranked: Ranking, k: int) -> Outcome:
     """Whether a true candidate is among the best k."""
-    false, true = ranked.level
+    false, true = ranked.tied
     places = max(k - ranked.above, 0)  # places left for candidates that tie with the best true one
     wrong = math.prod((false - i) / (false + true - i) for i in range(min(places, false + 1)))
     return Outcome(float(ranked.above + ranked.ahead < k), 1 - wrong, 0 < wrong < 1)
@@ -142,8 +142,8 @@ class MatrixBenchmark(PhotographBenchmark):
                     outcome = among_best(ranked, measure.k)
                     yield ScoredItem(item._replace(task=task_of(pool.name, measure)), shown, outcome)
 
-    def level(self, pool: Pool) -> Iterator[tuple[Item, Outcome]]:
-        """Yield every query of a pool with the outcome that equal scores give."""
+    def tied_outcomes(self, pool: Pool) -> Iterator[tuple[Item, Outcome]]:
+        """Yield every query of a pool with its outcome if all scores are equal."""
         equal = np.broadcast_to(np.float32(0), (len(pool.images), len(pool.texts)))
         return ((result.item, result.outcome) for result in self.results(pool, equal))
 

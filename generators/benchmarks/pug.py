@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from reprlib import repr as shown
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_drawn
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_shuffled
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import FileRow, read_csv
@@ -49,7 +49,7 @@ class PugSpar(ItemBenchmark):
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; ties are broken at random, with the record as seed."""
-        return first_of_drawn(scores, item.record)
+        return first_of_shuffled(scores, item.record)
 
 
 def read_spar(path: Path, part: str) -> Iterator[Record]:

@@ -32,10 +32,10 @@ FIGURES = ("micro", "macro")
 def read_sugarcrepe(path: Path, part: str) -> Iterator[Record]:
     """Yield the records of a file. They keep the file's keys, which have gaps in swap_obj."""
     for entry in read_entries(path, dict):
-        yield sugarcrepe_record(entry, f"{part} {entry.place}", part, "caption", "negative_caption")
+        yield record_with_texts(entry, f"{part} {entry.place}", part, "caption", "negative_caption")
 
 
-def sugarcrepe_record(entry: FileRow, name: str, part: str, *texts: str) -> Record:
+def record_with_texts(entry: FileRow, name: str, part: str, *texts: str) -> Record:
     """A record with the texts under some keys; records of one photograph form a cluster."""
     image = entry.text("filename")
     return Record(name, part, (Photograph(image),), tuple(map(entry.text, texts)), image)
@@ -59,7 +59,7 @@ def read_sugarcrepe_pp(path: Path, part: str) -> Iterator[Record]:
     """Yield the records of a file of SugarCrepe++."""
     for entry in read_entries(path, list):
         name = f"{part} {entry.field('id', int)}"
-        yield sugarcrepe_record(entry, name, part, "caption", "caption2", "negative_caption")
+        yield record_with_texts(entry, name, part, "caption", "caption2", "negative_caption")
 
 
 def both_above(scores: Scores) -> Outcome:

@@ -20,8 +20,8 @@ def own_name(folder: Path) -> str:
     return name.rpartition("--")[2] if name.startswith("datasets--") else name
 
 
-class Made(NamedTuple):
-    """The benchmark files made from a folder of the hub."""
+class ImportSummary(NamedTuple):
+    """What was made of a folder of the hub."""
 
     benchmark: str
     folder: str

@@ -15,7 +15,7 @@ from menagerie.envs.core.reading import open_file
 from menagerie.generators.benchmarks.class_folders import first_names, read_list
 from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
 from menagerie.generators.hub.pictures import PictureFolder
-from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
+from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
 from menagerie.generators.sources.nearby import CLASSES
 from menagerie.generators.sources.rows import FileRow, read_foreign_text
 from menagerie.generators.sources.shard import IMAGES, Member, group_by_sample, list_members
@@ -25,7 +25,7 @@ OTHER_TYPES = ("retrieval", "multilabel")  # CLIP_benchmark treats all other typ
 LONGEST = 20  # bytes of a class number
 
 
-def import_webdataset(folder: Path, root: Path, split: str) -> Made:
+def import_webdataset(folder: Path, root: Path, split: str) -> ImportSummary:
     """Write the images of a split below the data root `root`, in a folder for each class, with class names and, if the
     set has them, templates beside the folders. Raises if the set is there already."""
     kind = read_foreign_text(folder / TYPE).strip() if (folder / TYPE).is_file() else ""
@@ -58,7 +58,7 @@ def import_webdataset(folder: Path, root: Path, split: str) -> Made:
     left_out = [f"{why} ({number})" for why, number in refused.items()]
     left_out += sorted({path.parent.name for path in folder.glob("*/*.tar")} - {split})
     count = images.total()
-    return Made(BENCHMARK.name, place, {name: count}, count, [split], left_out)
+    return ImportSummary(BENCHMARK.name, place, {name: count}, count, [split], left_out)
 
 
 def shards(folder: Path) -> list[Path]:

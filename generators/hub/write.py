@@ -13,7 +13,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import check_place
 from menagerie.generators.hub.forms import FORMS, HubForm, part_in
 from menagerie.generators.hub.pictures import PictureFolder
-from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
+from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
 from menagerie.generators.hub.tables import HubTable, column_names, read_hub_table, tables_in
 from menagerie.generators.hub.webdataset import import_webdataset
 from menagerie.generators.sources.nearby import is_webdataset
@@ -60,7 +60,7 @@ def select_tables(tables: Sequence[HubTable], form: HubForm, split: str) -> list
     return taken
 
 
-def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "", split: str = "") -> Made:
+def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "", split: str = "") -> ImportSummary:
     """Write the official files of a folder of the hub below the data root `root`.
 
     Options that aren't given are inferred: `benchmark` from the columns, `part` (of a benchmark with a file for each)
@@ -93,7 +93,9 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
         put_below(root, scratch, images)
     counts = {} if form.images_only else {name: len(rows) for name, rows in records.items()}
     left_out = [table.name for table in tables if table not in taken]
-    return Made(form.benchmark, images, counts, count, [table.name for table in taken], left_out, form.note, warning)
+    return ImportSummary(
+        form.benchmark, images, counts, count, [table.name for table in taken], left_out, form.note, warning
+    )
 
 
 def convert_rows(
@@ -104,8 +106,8 @@ def convert_rows(
     records: dict[str, list[Any]] = {}
     for table in tables:
         by_part: dict[str, list[Any]] = {}
-        told = (part_in(form, name) for name in (names[0], table.split, table.configuration, names[1]))
-        whole = next(filter(None, told), "")
+        parts = (part_in(form, name) for name in (names[0], table.split, table.configuration, names[1]))
+        whole = next(filter(None, parts), "")
         for row in read_hub_table(table, (*form.columns, *form.more)):
             part = part_in(form, row.text(form.part_column)) if form.part_column else whole
             if form.parts and not part:

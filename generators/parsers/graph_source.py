@@ -1,8 +1,8 @@
 """The source of the scene graphs that models read: the generator, a parser, or either of them with added errors.
 
 The generator makes caption and graph from one scene, so its graphs are right and complete. A parser sees only the
-caption, and may make errors. The source changes only what models read: the generator's graphs tell all losses of which
-images a caption is true.
+caption, and may make errors. The source changes only what models read: losses always use the generator's
+graphs to find of which images a caption is true.
 """
 
 from collections.abc import Mapping

@@ -12,9 +12,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, parse_json
 from menagerie.envs.core.validation import POSITIVE, Range
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.parsers.asking import Asking
 from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, key_in
 from menagerie.generators.parsers.graph_json import NotAGraph, make_graph, plain_graph
+from menagerie.generators.parsers.parallel_requests import ParallelRequests
 from menagerie.generators.parsers.parser import Parsed
 from menagerie.generators.parsers.registry import ParserSpec
 from menagerie.generators.parsers.reply import read_reply
@@ -159,19 +159,19 @@ class LanguageModel:
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         """Yield the result for each caption as soon as it is answered or given up."""
-        asking = Asking(self.options.concurrency)
-        return asking.each(lambda caption: self._parsed(caption, asking), captions)
+        requests = ParallelRequests(self.options.concurrency)
+        return requests.each(lambda caption: self._parsed(caption, requests), captions)
 
-    def _parsed(self, caption: str, asking: Asking) -> Parsed:
+    def _parsed(self, caption: str, requests: ParallelRequests) -> Parsed:
         messages, problem = [*prompt(), caption_message(caption)], ""
         settings = {"model": self.options.model, "temperature": 0, "max_tokens": self.options.tokens}
         for _ in range(self.options.answers):
             try:
-                reply = self.server.chat({**settings, "messages": messages}, asking.stopped, read_reply)
+                reply = self.server.chat({**settings, "messages": messages}, requests.stopped, read_reply)
             except NoAnswer as error:
-                asking.note(answered=False)
+                requests.note(answered=False)
                 return Parsed(caption, None, str(error), answered=False)
-            asking.note(answered=True)
+            requests.note(answered=True)
             try:
                 return Parsed(caption, read_graph(reply.text))
             except NotAGraph as error:

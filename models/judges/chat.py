@@ -12,8 +12,8 @@ import numpy as np
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.parsers.asking import Asking
 from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, Rejected, key_in
+from menagerie.generators.parsers.parallel_requests import ParallelRequests
 from menagerie.generators.parsers.reply import END, log_probability, read_reply
 from menagerie.models.judges.judge import Picture
 from menagerie.models.judges.options import JudgeOptions
@@ -47,7 +47,7 @@ class ChatModel:
         such questions at all."""
         for image, reply in sorted({(q.image is not None, bool(q.reply)) for q in questions} - self.checked):
             self.check(image, reply)
-        asking, lock = Asking(self.options.at_once), threading.Lock()
+        asking, lock = ParallelRequests(self.options.at_once), threading.Lock()
 
         @lru_cache(maxsize=2 * self.options.at_once)
         def url_of(number: int) -> str:

@@ -117,7 +117,7 @@ class HeldOut(Benchmark):
     """A benchmark of held-out photographs: an item has a photograph with its caption and those of some others, which
     are held out too."""
 
-    looked_at = GROUP
+    logged_task = GROUP
 
     def __init__(self, sources: Sequence[Captioned], names: Sequence[Sequence[str]], chosen: frozenset[str]) -> None:
         """`names` has the names of the photographs of each source, `chosen` those that are held out."""

@@ -118,7 +118,7 @@ def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) 
     from menagerie.generators.benchmarks.benchmark import summarise
     from menagerie.models.evaluation.scoring import score_items
 
-    items = [item for item in test.items if item.task == test.looked_at]
+    items = [item for item in test.items if item.task == test.logged_task]
     if most is not None and len(items) > most:
         chosen = generator(0, "sample of swaps").choice(len(items), most, replace=False)
         items = [items[i] for i in sorted(chosen)]

@@ -99,7 +99,7 @@ class Scored:
 def chances_in(bench: PhotographBenchmark) -> dict[tuple[str, str], float]:
     """Chance accuracies on one benchmark: those of equal scores, with ties broken at random."""
     if isinstance(bench, MatrixBenchmark):
-        found = [its for pool in bench.pools for its in bench.level(pool)]
+        found = [its for pool in bench.pools for its in bench.tied_outcomes(pool)]
     else:
         zeros = ((item, np.zeros((len(item.images), len(item.texts)))) for item in bench.items)
         found = [(item, bench.outcome(item, scores)) for item, scores in zeros]

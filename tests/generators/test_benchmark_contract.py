@@ -95,7 +95,7 @@ def test_ties_of_a_constant_scorer_count_as_the_official_rule_says_and_neutrally
             missed = math.comb(n - len(own), measure.k) / math.comb(n, measure.k)
             assert outcome == (float(min(own) < measure.k), pytest.approx(1 - missed), 0 < missed < 1)
     if isinstance(bench, MatrixBenchmark):
-        level = (its for pool in bench.pools for its in bench.level(pool))
+        level = (its for pool in bench.pools for its in bench.tied_outcomes(pool))
         assert Counter(level) == Counter(zip(items, outcomes, strict=True))
 
 

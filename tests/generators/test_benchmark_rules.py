@@ -16,7 +16,13 @@ from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import mmvp_vlm, retrieval, sugarcrepe
-from menagerie.generators.benchmarks.benchmark import Outcome, ScoredItem, first_of_best, first_of_drawn, texts_chosen
+from menagerie.generators.benchmarks.benchmark import (
+    Outcome,
+    ScoredItem,
+    first_of_best,
+    first_of_shuffled,
+    texts_chosen,
+)
 from menagerie.generators.benchmarks.matrix import among_best, rank_candidates
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, group_by_task
 from menagerie.generators.benchmarks.registry import load_benchmark
@@ -114,9 +120,9 @@ def test_ties_broken_at_random_are_won_at_chance_and_alike_each_time(tied, chanc
         scores = np.full((1, 5), others - 1)
         scores[0, 0] = scores[0, -(tied - 1) if last and tied > 1 else 5 :] = others
         scores[0, : 1 if last else tied] = others
-        drawn = [first_of_drawn(scores, f"record {k}").official for k in range(1000)]
+        drawn = [first_of_shuffled(scores, f"record {k}").official for k in range(1000)]
         assert np.mean(drawn) == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / 1000))
-        assert drawn[:9] == [first_of_drawn(scores, f"record {k}").official for k in range(9)]
+        assert drawn[:9] == [first_of_shuffled(scores, f"record {k}").official for k in range(9)]
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers import chat_server
-from menagerie.generators.parsers.asking import Asking
 from menagerie.generators.parsers.llm import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of_answer, read_graph
+from menagerie.generators.parsers.parallel_requests import ParallelRequests
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser
 from menagerie.generators.parsers.reply import read_reply
@@ -471,7 +471,7 @@ def test_answers_that_were_asked_for_come_before_the_error_of_another():
         return number
 
     def collect():
-        for number in Asking(3).each(ask, range(9)):
+        for number in ParallelRequests(3).each(ask, range(9)):
             found.append(number)
 
     with pytest.raises(UserError, match="no"):
@@ -487,7 +487,7 @@ def test_of_many_objects_few_wait_to_be_asked_about():
         def __iter__(self):
             return (taken.append(obj) or obj for obj in super().__iter__())
 
-    answers = Asking(2).each(lambda number: number, Objects(range(1000)))
+    answers = ParallelRequests(2).each(lambda number: number, Objects(range(1000)))
     assert len({next(answers) for _ in range(10)}) == 10
     assert len(taken) <= 20
     assert len(list(answers)) == 990

@@ -20,7 +20,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.registry import load_benchmark, names
 from menagerie.generators.benchmarks.sugarcrepe import COUNTS
 from menagerie.generators.hub.forms import FORMS
-from menagerie.generators.hub.put import Made, put_below
+from menagerie.generators.hub.put import ImportSummary, put_below
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import load_source, state
@@ -129,7 +129,9 @@ def test_a_folder_that_datasets_saved(tmp_path):
     )
     (tmp_path / "000000000007.jpg").unlink()
     made = import_folder(saved, tmp_path / "data")
-    assert made == Made("sugarcrepe", "coco/val2017", {"swap_obj": 2}, 2, ["test"], ["train"], warning=made.warning)
+    assert made == ImportSummary(
+        "sugarcrepe", "coco/val2017", {"swap_obj": 2}, 2, ["test"], ["train"], warning=made.warning
+    )
     assert "real_data.py refuses to train" in made.warning  # a picture of PIL's has no name
     records = json.loads((tmp_path / "data/sugarcrepe/swap_obj.json").read_text())
     assert [its["caption"] for its in records.values()] == ["a cat on a dog", "a cup"]
@@ -474,7 +476,7 @@ def write_webdataset(folder: Path, labels: Sequence[Sequence[str]]) -> Path:
 def test_a_webdataset_of_classes_is_read_by_zero_shot(tmp_path):
     folder = write_webdataset(tmp_path / "wds_pair", [["0", "1\n"], ["1"]])
     made = import_folder(folder, tmp_path / "data")
-    assert made == Made("zero-shot", "zero_shot/pair", {"pair": 3}, 3, ["test"], [])
+    assert made == ImportSummary("zero-shot", "zero_shot/pair", {"pair": 3}, 3, ["test"], [])
     bench = load_benchmark("zero-shot").build(Place(tmp_path / "data", resolution=16))
     (pool,) = bench.pools
     assert pool.pairs == ((0, 0), (1, 1), (2, 1))

@@ -118,7 +118,7 @@ def test_first_records_stay_the_first_when_images_are_missing(tmp_path, monkeypa
 def test_in_pools_records_are_images(name, images, tmp_path):
     """Not classes, nor one measure's queries."""
     bench = made(name, tmp_path)
-    items = [item for pool in bench.pools for item, _ in bench.level(pool)]
+    items = [item for pool in bench.pools for item, _ in bench.tied_outcomes(pool)]
     assert len({cluster_of(item, pooled=True) for item in items}) == images < len(items)
 
 

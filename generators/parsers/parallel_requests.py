@@ -1,4 +1,4 @@
-"""Asks a server about many questions, several at once, until it stops answering."""
+"""Sends many questions to a server, several at once, until it stops answering."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -9,8 +9,8 @@ Question = TypeVar("Question")
 Outcome = TypeVar("Outcome")
 
 
-class Asking:
-    """Asks a server about at most `at_once` questions at the same time.
+class ParallelRequests:
+    """Sends at most `at_once` questions at the same time.
 
     A server that leaves that many in a row without an answer counts as gone: `stopped` is set, and nothing more should
     be sent."""
