@@ -124,18 +124,12 @@ def test_missing_files_and_images_are_one_error_and_images_may_be_allowed_to_be_
     if name == "ncd":
         assert build(name, tmp_path / "data").records
         return
-    assert re.search(r"images are missing in .*/\w+, the first is '|has no images", refusal(name, tmp_path / "data"))
+    assert re.search(r"images are missing in .*/data/.*, the first is '|has no images", refusal(name, tmp_path / "data"))
     if name not in FOLDERS_ALONE:
         bench = build(name, tmp_path / "data", allow_missing=True)
         assert dict(bench.tests() + bench.untested()) == counts
         assert bench.untested()
-        assert list(bench.tasks) == list(load_tasks(name, tmp_path / "whole"))
-
-
-def load_tasks(name, root):
-    """The tasks of a benchmark whose images are all there."""
-    MAKERS[name](root)
-    return build(name, root).tasks
+        assert sorted(bench.tasks) == sorted(counts)
 
 
 # Others take the last part of a path alone, or make it of a number.

@@ -17,6 +17,7 @@ from menagerie.generators.sources.place import Place
 from tests.helpers.benchmark_files import (
     IMAGES,
     MAKERS,
+    boxed,
     make_coco_val2017,
     make_karpathy_test,
     tiny_tags,
@@ -95,7 +96,7 @@ def test_part_of_a_benchmark_counts(tmp_path):
 
 def test_a_damaged_benchmark_is_an_error(tmp_path):
     MAKERS["sugarcrepe"](tmp_path)
-    (tmp_path / "sugarcrepe/swap_att.json").write_text("[")
+    (tmp_path / "sugarcrepe/swap_att.json").write_text("{")
     assert "swap_att.json is no JSON" in refusal(of_tests, tmp_path)
     write_json(
         tmp_path / "sugarcrepe/swap_att.json", {"0": {"filename": "a.jpg", "caption": "a", "negative_caption": "b"}}
@@ -132,8 +133,7 @@ def test_visual_genome_and_coco_by_each_others_numbers(tmp_path, monkeypatch):
     make_visual_genome(tmp_path)
     make_coco(tmp_path)
     write_images(tmp_path / "coco/val2017", ["000000007000.jpg"])  # Visual Genome's image 2318
-    record = {"image_path": "vg/3.jpg", "relation_name": "on", "true_caption": "a", "false_caption": "b"}
-    write_json(tmp_path / "aro/visual_genome_relation.json", [record])
+    write_json(tmp_path / "aro/visual_genome_relation.json", [boxed("3.jpg", "a", "b", relation_name="on")])
     kept = of_tests(tmp_path)
     assert Counter(kept.images.values()) == {"COCO val2017": 3, "in vg-relation": 3}
     place = Place(tmp_path, 16, kept_out=kept)
