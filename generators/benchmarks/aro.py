@@ -15,10 +15,10 @@ from menagerie.generators.benchmarks.photographs import (
     ItemBenchmark,
     Photograph,
     Record,
-    benchmark_of_files,
     macro,
     summaries_by_task,
 )
+from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, file_numbers
 from menagerie.generators.sources.rows import read_entries
 

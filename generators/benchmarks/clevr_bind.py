@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_best, first_of_shuffled
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.sources.rows import FileRow, read_csv, read_entries
 
 FOLDER = "clevr_bind"

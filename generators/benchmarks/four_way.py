@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, file_numbers
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import FileRow, is_text, read_entries, read_json_lines, read_lists

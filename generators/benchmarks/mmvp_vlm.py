@@ -11,7 +11,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores, images_chosen
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.sources.rows import read_csv
 
 FILE, IMAGES = "mmvp_vlm/Questions.csv", "mmvp_vlm/MLLM_VLM Images"

@@ -13,10 +13,9 @@ from menagerie.generators.benchmarks.photographs import (
     ItemBenchmark,
     Photograph,
     Record,
-    benchmark_of_files,
     summaries_by_task,
 )
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
 from menagerie.generators.benchmarks.retrieval import Retrieval, caption_records
 from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place

@@ -2,10 +2,9 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from operator import attrgetter
-from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,11 +13,9 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores, Summary, summarise, texts_chosen
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import SearchedFolders
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.kept_out import PhotographId
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import writable
 
@@ -183,35 +180,6 @@ class ItemBenchmark(PhotographBenchmark):
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         return (self._rules.get("") or self._rules[item.task])(scores)
-
-
-def benchmark_of_files(
-    name: str,
-    files: Mapping[str, str],
-    read: Callable[[Path, str], Iterable[Record]],
-    images: str,
-    kind: Callable[..., PhotographBenchmark] = ItemBenchmark,
-    shows: Callable[[Path, Iterable[str]], Iterable[PhotographId]] | None = None,
-    folders: tuple[str, ...] = (),
-    **facts: Any,
-) -> BenchmarkSpec:
-    """Make the spec of a benchmark from the function that reads the records of an annotation file.
-
-    `files` are the annotation files of its parts; `read` gets a file and its part. Images are below the folder
-    `images`, or, if not all of it belongs to the benchmark, in its `folders`. `kind` makes the benchmark of its name,
-    `images`, records and `Place`. `shows` gives the photographs of COCO, Visual Genome or Flickr among a file's images.
-    """
-
-    def build(place: Place) -> PhotographBenchmark:
-        records = [record for part, file in files.items() for record in read(place.path(file), part)]
-        return kind(name, images, records, place)
-
-    def photographs(path: Path) -> Iterable[PhotographId]:
-        part = next(part for part, file in files.items() if PurePath(file).name == path.name)
-        return shows(path, (image.file for record in read(path, part) for image in record.images)) if shows else ()
-
-    facts |= {"build": build, "photographs": photographs if shows else None}
-    return BenchmarkSpec(name=name, files=tuple(files.values()), images=folders or (images,), **facts)
 
 
 def check_benchmark_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 from reprlib import repr as shown
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_shuffled
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import FileRow, read_csv
 
@@ -119,6 +120,7 @@ BENCHMARK_PUG_SPARE = benchmark_of_files(
     {"": SPARE},
     read_spare,
     SPARE_FOLDER,
+    kind=ItemBenchmark,
     about="two animals of a game engine, their textures exchanged in the false caption",
     source="github.com/kdariina/CLIP-not-BoW-unimodally (links in its README)",
     licence="not stated; not for generative AI",

@@ -5,8 +5,8 @@ Add one by adding a file.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.plugins import Exports, own_module
@@ -14,7 +14,7 @@ from menagerie.generators.sources.kept_out import PhotographId
 from menagerie.generators.sources.place import Place
 
 if TYPE_CHECKING:
-    from menagerie.generators.benchmarks.photographs import PhotographBenchmark
+    from menagerie.generators.benchmarks.photographs import PhotographBenchmark, Record
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,35 @@ class BenchmarkSpec:
     """Official number of records of tasks that are optional."""
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Published percentages, by model and measure."""
+
+
+def benchmark_of_files(
+    name: str,
+    files: Mapping[str, str],
+    read: Callable[[Path, str], Iterable["Record"]],
+    images: str,
+    kind: Callable[..., "PhotographBenchmark"],
+    shows: Callable[[Path, Iterable[str]], Iterable[PhotographId]] | None = None,
+    folders: tuple[str, ...] = (),
+    **facts: Any,
+) -> BenchmarkSpec:
+    """Make the spec of a benchmark from the function that reads the records of an annotation file.
+
+    `files` are the annotation files of its parts; `read` gets a file and its part. Images are below the folder
+    `images`, or, if not all of it belongs to the benchmark, in its `folders`. `kind` makes the benchmark of its name,
+    `images`, records and `Place`. `shows` gives the photographs of COCO, Visual Genome or Flickr among a file's images.
+    """
+
+    def build(place: Place) -> "PhotographBenchmark":
+        records = [record for part, file in files.items() for record in read(place.path(file), part)]
+        return kind(name, images, records, place)
+
+    def photographs(path: Path) -> Iterable[PhotographId]:
+        part = next(part for part, file in files.items() if PurePath(file).name == path.name)
+        return shows(path, (image.file for record in read(path, part) for image in record.images)) if shows else ()
+
+    facts |= {"build": build, "photographs": photographs if shows else None}
+    return BenchmarkSpec(name=name, files=tuple(files.values()), images=folders or (images,), **facts)
 
 
 EXPORTS = Exports("menagerie.generators.benchmarks", Path(__file__).parent, "BENCHMARK", "benchmark")

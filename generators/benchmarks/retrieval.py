@@ -12,8 +12,8 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall
-from menagerie.generators.benchmarks.photographs import Photograph, Record, benchmark_of_files
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.photographs import Photograph, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import read_coco
 from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers

@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores, true_above
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.sources.kept_out import COCO, file_numbers
 from menagerie.generators.sources.rows import FileRow, read_entries
 

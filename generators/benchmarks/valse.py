@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, benchmark_of_files
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
 from menagerie.generators.sources.rows import read_entries
 

@@ -16,12 +16,11 @@ from menagerie.generators.benchmarks.photographs import (
     ItemBenchmark,
     Photograph,
     Record,
-    benchmark_of_files,
     group_by_task,
     macro,
     summaries_by_task,
 )
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, file_numbers
 from menagerie.generators.sources.rows import read_entries, read_lists
 

@@ -124,7 +124,9 @@ def test_missing_files_and_images_are_one_error_and_images_may_be_allowed_to_be_
     if name == "ncd":
         assert build(name, tmp_path / "data").records
         return
-    assert re.search(r"images are missing in .*/data/.*, the first is '|has no images", refusal(name, tmp_path / "data"))
+    assert re.search(
+        r"images are missing in .*/data/.*, the first is '|has no images", refusal(name, tmp_path / "data")
+    )
     if name not in FOLDERS_ALONE:
         bench = build(name, tmp_path / "data", allow_missing=True)
         assert dict(bench.tests() + bench.untested()) == counts

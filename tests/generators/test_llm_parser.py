@@ -55,7 +55,9 @@ def opened(service: ChatService, tmp_path=None, allow: bool = False, **options) 
 
 
 def expected(caption: str) -> SceneGraph:
-    return SceneGraph(tuple(part.removeprefix("a ") for part in caption.split(" on ")), (Edge("on", 0, 1),))
+    return SceneGraph(
+        tuple(part.removeprefix("an ").removeprefix("a ") for part in caption.split(" on ")), (Edge("on", 0, 1),)
+    )
 
 
 def test_captions_of_table_10_are_as_in_the_paper():

@@ -45,7 +45,7 @@ def parse(text: str) -> SceneGraph:
 def coco_content() -> dict:
     """Five images with three captions each, the last of which has spare white space."""
     images = [{"id": 10 * i, "file_name": name} for i, name in enumerate(FILES)]
-    texts = ["object {} on a mat", "photo of object {}", "  a \n object {}  on\ta chair "]
+    texts = ["object {} on a mat", "photo of object {}", "  an \n object {}  on\ta chair "]
     annotations = [
         {"id": 100 * i + j, "image_id": 10 * i, "caption": text.format(i)}
         for j, text in enumerate(texts)
