@@ -20,7 +20,7 @@ from PIL import Image
 from menagerie.envs.core.files import file_name
 from menagerie.envs.scene import Object
 from menagerie.envs.slots import LAYOUT_PLACES
-from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.graph_json import as_json
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import Records
 
@@ -61,8 +61,8 @@ class ExportPart:
         return {
             "key": r.scenes[index].key,
             "negative": r.negatives[index],
-            "graph": graph_facts(r.graphs[index]),
-            "negative_graph": graph_facts(r.negative_graphs[index]),
+            "graph": as_json(r.graphs[index]),
+            "negative_graph": as_json(r.negative_graphs[index]),
             "scene": {**asdict(r.scenes[index]), "objects": list(map(object_facts, r.scenes[index].objects))},
         }
 
@@ -70,11 +70,6 @@ class ExportPart:
 def object_facts(obj: Object) -> dict[str, str]:
     """An object as a JSON object; it has a size only in worlds with sizes."""
     return {name: value for name, value in obj._asdict().items() if name != "size" or value}
-
-
-def graph_facts(graph: SceneGraph) -> dict[str, Any]:
-    """A graph as a JSON object; its edges are [predicate, index of the subject, index of the object]."""
-    return {"nodes": list(graph.nodes), "edges": [list(edge) for edge in graph.edges]}
 
 
 def json_file(path: str, subset: str, content: Callable[[], object]) -> File:

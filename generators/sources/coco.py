@@ -1,7 +1,7 @@
 """COCO captions: photographs with several captions each (Chen et al. 2015, "Microsoft COCO captions")."""
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,17 +117,11 @@ def read_images(file: FileRow) -> dict[int | str, CocoImage]:
     """The images of a file by id, without captions yet; raises if two have one id."""
     images: dict[int | str, CocoImage] = {}
     for entry in file.rows("images"):
-        identity, name = new_id(entry, images), entry.field("file_name", str)
+        identity, name = entry.field("id", int, str), entry.field("file_name", str)
+        if identity in images:
+            raise entry.error(f"has the 'id' of an entry before it: {identity!r}")
         images[identity] = CocoImage(identity, name, [], photograph_numbers(name, entry))
     return images
-
-
-def new_id(entry: FileRow, before: Container[int | str]) -> int | str:
-    """The 'id' of an entry; raises if an entry `before` has it."""
-    identity = entry.field("id", int, str)
-    if identity in before:
-        raise entry.error(f"has the 'id' of an entry before it: {identity!r}")
-    return identity
 
 
 def photograph_numbers(name: str, entry: FileRow) -> tuple[PhotographId, ...]:
@@ -138,12 +132,8 @@ def photograph_numbers(name: str, entry: FileRow) -> tuple[PhotographId, ...]:
 
 def add_captions(photographs: dict[int | str, CocoImage], file: FileRow) -> None:
     """Add each annotation of a file to its image."""
-    before: set[int | str] = set()
     for entry in file.rows("annotations"):
-        if "id" in entry.content:
-            before.add(new_id(entry, before))
-        identity = entry.field("image_id", int, str)
-        text = entry.text("caption")
+        identity, text = entry.field("image_id", int, str), entry.text("caption")
         if identity not in photographs:
             raise entry.error(f"has an 'image_id' that no image has: {identity!r}")
         photographs[identity].texts.append(text)

@@ -2,7 +2,7 @@
 pickle."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import check_regular, open_file, read_bytes
+from menagerie.envs.core.reading import check_regular, open_file
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.rows import reading_foreign
+from menagerie.generators.sources.rows import read_foreign_bytes, reading_foreign
 
 
 class Layout(NamedTuple):
@@ -59,12 +59,6 @@ def raw_labels(root: Path, file: str) -> list[int]:
     return list(read_foreign_bytes(root / file)[layout.header + layout.lead - 1 :: layout.length])
 
 
-def read_foreign_bytes(path: Path) -> bytes:
-    """The bytes of a file; raises `UserError` if it can't be read."""
-    with reading_foreign(path):
-        return read_bytes(path)
-
-
 class RawImages(ImageFiles):
     """Reads images by name: an image file, or `FILE#NUMBER` for an image in one of the files in `LAYOUTS`."""
 
@@ -94,9 +88,3 @@ class RawImages(ImageFiles):
             content.seek(layout.header + int(number) * layout.length + layout.lead)
             pixels = content.read(layout.length - layout.lead)
         return np.frombuffer(pixels, np.uint8).reshape(layout.shape)
-
-
-def check_label_count(path: Path, labels: Sequence[int], names: Sequence[str]) -> None:
-    """Raise unless a file has as many labels as there are images."""
-    if len(labels) != len(names):
-        raise UserError(f"{path} has {len(labels)} labels for {len(names)} images; get it again")

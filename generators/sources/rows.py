@@ -165,6 +165,12 @@ def read_foreign_text(path: Path) -> str:
         return read_text(path)
 
 
+def read_foreign_bytes(path: Path) -> bytes:
+    """Read a file; raises `UserError` if it can't be read."""
+    with reading_foreign(path):
+        return read_bytes(path)
+
+
 @contextlib.contextmanager
 def reading_foreign(path: Path) -> Iterator[None]:
     """Turn `Unreadable` into a `UserError` that says what to do about `path`, a file of others."""

@@ -104,19 +104,8 @@ class VisualGenome(GenomePhotographs):
         files = [place.path(name) for name in names]
         file = next((file for file in files if file.is_file()), files[0])
         self.empty = f"nothing in {file.name}"
-        super().__init__(f"Visual Genome {recipe}", place, distinct_entries(file), read, make)
-
-
-def distinct_entries(path: Path) -> Iterator[tuple[str, FileRow]]:
-    """Yield the entries of photographs with their numbers; raises if two have one number."""
-    seen = set()
-    for entry in read_entries(path, list):
-        key = id_key(entry)
-        number = entry.field(key, int)
-        if number in seen:
-            raise entry.error(f"has the {key!r} of an entry before it: {number}")
-        seen.add(number)
-        yield str(number), entry
+        entries = ((str(entry.field(id_key(entry), int)), entry) for entry in read_entries(file, list))
+        super().__init__(f"Visual Genome {recipe}", place, entries, read, make)
 
 
 def read_regions(entry: FileRow, refused: RefusalCounts) -> Annotations:
