@@ -77,7 +77,7 @@ def test_numbers_are_places_among_the_names_or_the_sets_own(tmp_path):
     assert "there is no class left for '10'" in refusal(tmp_path, "svhn", map(str, range(1, 11)))
 
 
-def test_what_matches_is_matched_and_the_rest_is_named(tmp_path):
+def test_folders_without_a_class_are_named(tmp_path):
     """None of four folders of words is the class that stands in its place; one misspelt name spoils no other."""
     problem = refusal(tmp_path, "kitti_closest_vehicle_distance", ["above_20", "below_20", "below_8", "no_vehicle"])
     assert (
@@ -121,7 +121,7 @@ def test_lines_of_classes_txt(tmp_path, folders, lines, expected):
         (("a", "b"), "\u2028\n", "has an empty line, none at all"),
     ],
 )
-def test_lines_that_say_no_class_are_refused(tmp_path, folders, lines, problem):
+def test_lines_of_classes_txt_that_match_no_folder_are_refused(tmp_path, folders, lines, problem):
     assert problem in refusal(tmp_path, "own", folders, classes=lines)
 
 

@@ -36,7 +36,7 @@ def leave(folder):
         *((name, False) for name in ("a.jpg", "./a.jpg", ".cache/a", "a._b", "MACOSX", "a/..b", "../a", "")),
     ],
 )
-def test_names(path, litter):
+def test_litter_is_recognised_by_its_name(path, litter):
     assert is_litter(path) == litter
 
 

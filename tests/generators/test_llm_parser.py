@@ -25,13 +25,6 @@ from menagerie.generators.sources.place import one_node
 from tests.command import WAIT_SECONDS
 from tests.helpers.chat_service import ChatService, Request, Sent, written
 
-# Table 10 of OC-CLIP: what its language model gives.
-TABLE_10 = {
-    "A brown cat is lying on a computer": (["brown cat", "computer"], [("lying on", 0, 1)]),
-    "A man is on the left of the dog": (["man", "dog"], [("on the left of", 0, 1)]),
-    "A woman in blue and a woman in red": (["woman in red", "woman in blue"], []),
-}
-
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
@@ -58,15 +51,6 @@ def expected(caption: str) -> SceneGraph:
     return SceneGraph(
         tuple(part.removeprefix("an ").removeprefix("a ") for part in caption.split(" on ")), (Edge("on", 0, 1),)
     )
-
-
-def test_captions_of_table_10_are_as_in_the_paper():
-    with ChatService(lambda request: Sent(written(*TABLE_10[request.caption]))) as service:
-        parser = opened(service)
-        for caption, (nodes, edges) in TABLE_10.items():
-            assert parser(caption) == SceneGraph(tuple(nodes), tuple(Edge(*edge) for edge in edges))
-        assert parser.counts().parsed == 3
-        assert len(service.requests) == 3
 
 
 def test_a_request_is_of_the_protocol(monkeypatch):
@@ -172,7 +156,7 @@ def test_a_bad_answer_is_sent_back_with_what_is_wrong():
     assert "there are 2 nodes" in second[-1]["content"]
 
 
-def test_what_can_not_be_parsed_is_one_node_and_counted(tmp_path):
+def test_captions_that_cant_be_parsed_are_one_node_and_counted(tmp_path):
     kinds = {"an object 1 on a mat": "index", "an object 2 on a mat": "no JSON", "an object 5 on a mat": "index: unary"}
 
     def answer(request):
@@ -202,7 +186,7 @@ def thinking(answer: str, kind: str) -> Sent:
 
 
 @pytest.mark.parametrize("kind", ["before", "without a beginning", "a part", "reasoning_content", "reasoning"])
-def test_thoughts_are_no_answer(kind):
+def test_thoughts_are_not_read_as_the_answer(kind):
     with ChatService(lambda request: thinking(good(request).text, kind)) as service:
         parser = opened(service)
         assert parser("a cat on a mat") == expected("a cat on a mat")
@@ -241,7 +225,7 @@ def flaky(request: Request) -> Sent | None:
     return (good(request), None, good(request)._replace(cut=True), Sent(body=b'{"choices": []}'), *busy)[kind]
 
 
-def test_it_bears_with_a_flaky_server():
+def test_requests_are_repeated_until_a_flaky_server_answers():
     with ChatService(flaky) as service:
         parser, wanted = opened(service, timeout=0.3, concurrency=8), captions(24)
         assert parser.parse(wanted) == [expected(caption) for caption in wanted]
@@ -302,7 +286,7 @@ def test_a_server_that_wants_too_long_a_wait_gives_no_answer():
 
 
 @pytest.mark.parametrize("status", [301, 401, 403, 404])
-def test_what_no_request_can_mend_is_one_line(status):
+def test_errors_that_no_repetition_can_mend_are_raised_at_once(status):
     sent = Sent("", status, (("Location", "http://127.0.0.1:9/v1"),), b"no such\nmodel")
     with ChatService(lambda request: sent) as service, pytest.raises(UserError) as error:
         opened(service).parse(captions(20))
@@ -359,7 +343,7 @@ def test_the_same_parser_goes_on_when_its_server_is_back():
         assert parser.counts().fell_back == {}
 
 
-def test_no_server_at_all():
+def test_a_server_that_cant_be_reached_is_an_error():
     with ChatService(good) as service:
         pass
     with pytest.raises(UserError, match=r"5 of 5 captions have no answer.*\(connection: .*run it again"):
@@ -444,7 +428,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("text", MISTAKES)
-def test_mistakes_are_one_line_before_anything_is_sent(text, monkeypatch):
+def test_wrong_options_are_refused_before_anything_is_sent(text, monkeypatch):
     monkeypatch.setenv("BAD_KEY", "a secret\nkey")
     with pytest.raises(UserError) as error:
         open_parser(text)
@@ -461,7 +445,7 @@ def test_retry_after_is_a_number(text, seconds):
     assert chat_server.retry_after(text) == seconds
 
 
-def test_answers_that_were_asked_for_come_before_the_error_of_another():
+def test_parallel_requests_yield_begun_answers_before_an_error():
     begun, asked, found = threading.Barrier(3), [], []
 
     def ask(number):
@@ -482,7 +466,7 @@ def test_answers_that_were_asked_for_come_before_the_error_of_another():
     assert sorted(asked) == [0, 1, 2]
 
 
-def test_of_many_objects_few_wait_to_be_asked_about():
+def test_parallel_requests_take_few_questions_ahead():
     taken = []
 
     class Objects(list):

@@ -63,14 +63,14 @@ def test_every_parser_is_found_and_described():
         open_parser("spacy_rules")
 
 
-def test_the_default_leaves_captions_whole(tmp_path):
+def test_one_node_parser_keeps_captions_whole(tmp_path):
     parser = open_parser("one-node", tmp_path)
     assert parser("A cat, on a mat!") == one_node("A cat, on a mat!")
     assert parser.counts().fell_back == {"left whole": 1}
     assert not list(tmp_path.iterdir())
 
 
-def test_what_can_not_be_parsed_is_one_node_and_counted():
+def test_captions_that_cant_be_parsed_are_one_node_and_counted():
     scripted = Scripted({"cat": CAT})
     parser = CaptionParser("scripted", scripted, None)
     reported = []
@@ -104,7 +104,7 @@ def test_graphs_come_back_from_json(graph):
     assert from_json(json.loads(json.dumps(as_json(graph)))) == graph
 
 
-def test_mutated_json_is_no_graph_or_a_sound_one():
+def test_mutated_json_is_a_valid_graph_or_refused():
     rng, wrong = random.Random(0), (None, True, -1, 9, 0.5, "", " ", [], {}, "x" * 600, "a")
     for _ in range(2000):
         content = as_json(CAT)
@@ -123,7 +123,7 @@ def test_mutated_json_is_no_graph_or_a_sound_one():
         assert all(0 <= end < len(graph.nodes) for edge in graph.edges for end in edge[1:])
 
 
-def test_phrases_are_plain():
+def test_phrases_lose_articles_capitals_and_punctuation():
     assert [plain_phrase(text) for text in ("The  brown Cat,", "an ice cream", "A", "theatre", "No dog")] == [
         "brown cat",
         "ice cream",
@@ -156,7 +156,7 @@ def test_the_cache_survives_every_cut(tmp_path):
     assert whole.get("other") is None
 
 
-def test_damaged_lines_are_passed_over(tmp_path):
+def test_damaged_lines_of_the_cache_are_skipped(tmp_path):
     cache = ParseCache(tmp_path, "p", {})
     cache.keep("cat", (CAT, ""))
     out_of_range = '{"caption": "a", "nodes": ["b"], "edges": [["on", 0, 5]]}'
@@ -216,7 +216,7 @@ def test_a_cell_waits_for_another_that_asks_about_the_same(tmp_path):
     assert (found, second.parser.parsed) == ([CAT, CAT], [])
 
 
-def test_the_first_answer_counts(tmp_path):
+def test_processes_keep_the_first_of_two_answers(tmp_path):
     """Also for a process that had an answer of its own."""
     caches = [ParseCache(tmp_path, "p", {}) for _ in range(2)]
     for cache, graph in zip(caches, GRAPHS, strict=False):
@@ -352,7 +352,7 @@ def test_trees_of_spacy_are_read_as_they_are():
     assert rules.identity() == {"parser": "spacy-rules", "version": 1, "model": "en_given 1"}
 
 
-def test_random_trees_give_sound_graphs():
+def test_random_trees_give_valid_graphs():
     """Whatever a model gives: any labels, parts of speech and heads."""
     rng, texts = random.Random(0), ("cat", "group", "photo", "left", "of", "on", "no", "the", "is", "runs", "people")
     labels = ("nsubj", "dobj", "pobj", "prep", "conj", "cc", "amod", "acl", "relcl", "attr", "expl", "poss", "agent")
@@ -388,7 +388,7 @@ NO_FACTS = ["", "a cat", "( cat , is )", "( cat , on , )", "( cat , is , brown )
 
 
 @pytest.mark.parametrize("facts", NO_FACTS)
-def test_what_is_no_facts_falls_back(facts):
+def test_malformed_facts_fall_back_to_one_node(facts):
     class Model:
         def parse(self, captions, **options):
             return [facts for _ in captions]
@@ -402,7 +402,7 @@ LIBRARIES = {"spacy-rules": ("spacy", "[spacy]"), "t5": ("factual_scene_graph", 
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_a_missing_library_is_one_line(name):
+def test_a_missing_library_names_its_extra(name):
     library, extra = LIBRARIES[name]
     if find_spec(library):
         pytest.skip(f"{library} is installed")
@@ -411,7 +411,7 @@ def test_a_missing_library_is_one_line(name):
     assert f"pip install 'binding-menagerie{extra}'" in str(error.value)
 
 
-def test_a_missing_pipeline_is_one_line():
+def test_a_missing_pipeline_is_one_error():
     pytest.importorskip("spacy", reason="spaCy isn't installed")
     with pytest.raises(UserError, match=r"can't load the pipeline 'no_such'.*spacy-rules:model=FOLDER"):
         open_parser("spacy-rules:model=no_such")
@@ -424,7 +424,7 @@ def test_a_pipeline_without_a_parser_is_refused(tmp_path):
         open_parser(f"spacy-rules:model={tmp_path / 'blank'}")
 
 
-def test_phrases_are_taken_apart():
+def test_phrases_are_split_into_noun_and_attributes():
     found = list(mentions_in([SceneGraph(("woman in red", "small brown cat", "no dog"))]))
     assert found == [("woman", "in red"), ("cat", "small"), ("cat", "brown"), ("dog", "no")]
 
@@ -457,7 +457,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", [*FILES, "absent.txt"])
-def test_files_without_captions_are_one_line(name, tmp_path):
+def test_files_without_captions_are_refused(name, tmp_path):
     content, problem = FILES.get(name, (None, "can't be read"))
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -497,7 +497,7 @@ def test_a_file_is_written_whole_or_not_at_all(scripted, tmp_path, capsys):
         parse_file(*arguments, True)
 
 
-def test_the_command(tmp_path, monkeypatch):
+def test_parse_command_writes_graphs_and_lists_parsers(tmp_path, monkeypatch):
     (tmp_path / "captions.txt").write_text("A cat.\n")
     start = [sys.executable, "-m", "menagerie", "parse"]
     monkeypatch.setenv("COLUMNS", "100")
@@ -514,7 +514,7 @@ def test_the_command(tmp_path, monkeypatch):
     assert len(help_.splitlines()) <= 45
 
 
-def test_an_ice_cream_is_no_cream_for_the_loss():
+def test_the_loss_compares_captions_of_photographs_as_wholes():
     """Captions of photographs are compared as wholes, without capitals and punctuation, never by parts."""
     texts = ["An ice cream.", "a cream", "an ice  cream", "AN ICE CREAM", "ice"]
     graphs = [("ice cream",), ("cream",), ("ice cream",), ("ice cream",), ("ice",)]
@@ -530,7 +530,7 @@ def test_an_ice_cream_is_no_cream_for_the_loss():
     assert marks.masked is None
 
 
-def test_nor_is_it_where_a_world_has_both():
+def test_the_loss_doesnt_take_one_name_for_another_that_it_is_part_of():
     """There a text that is true of an image is masked: the name of one object isn't true of the other."""
     world = Vocabulary(("ice cream", "cream"), ("red",), ("city",), ())
     nodes = [("red ice cream", "city"), ("ice cream", "city"), ("cream", "city")]

@@ -224,7 +224,7 @@ def test_images_are_as_clip_reads_them(coco_folder):
 
 
 @pytest.mark.parametrize("name", ["a\0.png", "\ud800.png"])
-def test_what_names_no_file_is_refused(tmp_path, name):
+def test_names_that_no_file_can_have_are_refused(tmp_path, name):
     refusal(ImageFiles, tmp_path, [name], SIDE)
 
 

@@ -182,7 +182,7 @@ REFUSED = {
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize("fault", REFUSED)
-def test_what_cannot_be_trained_on_is_counted(tmp_path, fault):
+def test_unusable_samples_are_left_out_and_counted(tmp_path, fault):
     members, reason = REFUSED[fault]
     data = with_members(tmp_path, **members)
     assert list(data.names_of_images) == ["0.tar/good"]
@@ -192,7 +192,7 @@ def test_what_cannot_be_trained_on_is_counted(tmp_path, fault):
 
 
 @pytest.mark.parametrize("text", ["I <3 cats", "a < b > c", "cats & dogs", "5 <6"])
-def test_signs_that_are_no_tags_are_texts(tmp_path, text):
+def test_angle_brackets_that_are_no_tags_are_kept(tmp_path, text):
     data = with_members(tmp_path, x__jpg=picture("x"), x__txt=text.encode())
     assert [caption.text for caption in data.captions([0], [0])] == [text]
 
@@ -247,7 +247,7 @@ def test_compressed_shards_are_refused(tmp_path, mode):
     assert "uncompressed" in refusal(tmp_path)
 
 
-def test_a_size_below_zero_ends(tmp_path):
+def test_a_negative_size_in_a_header_is_refused(tmp_path):
     """Such a header leads `tarfile` back to itself, for ever."""
     write_shard(tmp_path / "shards/0.tar", {"a.jpg": picture("a"), "a.txt": b"cat"})
     path = tmp_path / "shards/0.tar"
@@ -258,7 +258,7 @@ def test_a_size_below_zero_ends(tmp_path):
     assert "uncompressed tar" in refusal(tmp_path)
 
 
-def test_no_shards_are_refused(tmp_path):
+def test_a_folder_without_shards_is_refused(tmp_path):
     (tmp_path / "shards").mkdir()
     assert f"no .tar files in {tmp_path}/shards" in refusal(tmp_path)
 

@@ -87,7 +87,7 @@ def test_images_of_benchmarks_needn_t_be_there(tmp_path):
     assert "COCO val2017" in set(whole.images.values()) - set(of_tests(tmp_path).images.values())
 
 
-def test_part_of_a_benchmark_counts(tmp_path):
+def test_photographs_of_a_part_of_a_benchmark_are_left_out(tmp_path):
     MAKERS["sugarcrepe"](tmp_path)
     for path in (tmp_path / "sugarcrepe").glob("add*"):
         path.unlink()
@@ -104,7 +104,7 @@ def test_a_damaged_benchmark_is_an_error(tmp_path):
     assert "'a.jpg', which isn't called as COCO calls images" in refusal(of_tests, tmp_path)
 
 
-def test_nothing_on_disk_is_nothing_left_out(tmp_path):
+def test_without_benchmarks_no_photograph_is_left_out(tmp_path):
     kept = of_tests(tmp_path)
     assert not kept.images
     assert "0 of the 5000 of COCO val2017 are known" in kept.unknown[VISUAL_GENOME]

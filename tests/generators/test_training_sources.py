@@ -97,7 +97,7 @@ def test_an_image_without_relations_has_captions_of_its_phrases(recipe, captions
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_identity_is_of_what_is_there(made, copy, name):
+def test_identity_changes_with_photographs_and_recipe(made, copy, name):
     root, numbers = made[name]
     data, moved = opened(name, root), copy(name)
     assert opened(name, moved).identity == data.identity
@@ -110,7 +110,7 @@ def test_identity_is_of_what_is_there(made, copy, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_tests_have_is_left_out_and_counted(made, name):
+def test_photographs_of_tests_are_left_out_and_counted(made, name):
     root, numbers = made[name]
     data = opened(name, root)
     assert not {"in a test", "in another"} & data.left_out.keys()
@@ -125,7 +125,7 @@ def test_what_tests_have_is_left_out_and_counted(made, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_left_is_refused(made, name):
+def test_a_source_without_a_photograph_left_is_refused(made, name):
     root, numbers = made[name]
     every = KeptOut(dict.fromkeys([*numbers, PhotographId(FLICKR, 0)], "in a test"))
     if name == "tar shards":  # of one image nobody knows where it is from
@@ -135,14 +135,14 @@ def test_nothing_left_is_refused(made, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_not_known_is_an_error_unless_allowed(roots, name):
+def test_unknown_photographs_of_tests_are_an_error_unless_allowed(roots, name):
     unknown = dict.fromkeys((COCO, VISUAL_GENOME, FLICKR), "it isn't known what is in tests")
     assert refusal(name, roots[name], kept_out=KeptOut({}, unknown)) == "it isn't known what is in tests"
     assert len(opened(name, roots[name], kept_out=KeptOut({}, unknown, True))) > 1
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_wrong_folder_is_one_line(name, tmp_path):
+def test_a_source_without_its_files_is_one_error(name, tmp_path):
     for root in (tmp_path, tmp_path / "nowhere"):
         assert str(root) in refusal(name, root)
 

@@ -396,7 +396,7 @@ def test_notes_on_columns_may_say_anything(tmp_path, features):
     assert import_folder(tmp_path / "hub", tmp_path / "data").records == {"swap_obj": 1}
 
 
-def test_what_is_there_stays(tmp_path):
+def test_an_import_leaves_existing_files_as_they_are(tmp_path):
     """Another file of the same name is an error before anything is moved."""
     in_swap_obj(tmp_path / "hub", crepe_row(1), crepe_row(2))
     (tmp_path / "data/coco/val2017").mkdir(parents=True)
