@@ -141,14 +141,29 @@ def test_a_folder_that_datasets_saved(tmp_path):
     assert Image.open(tmp_path / "data/coco/val2017" / records["1"]["filename"]).format == "PNG"
 
 
-BOX = {"x": 4.0, "y": 2.0, "w": 30.0, "h": 20.0}
-TEXTS = {"true_caption": "the cat is on the dog", "false_caption": "the dog is on the cat"}
 SWAPS = {"caption": "a cat", "negative_caption": "a dog"}
+
+
+def bivlc_row(number: int, path: str | None) -> dict:
+    """A row of BiVLC."""
+    images = {"image": held(picture(number), path), "negative_image": held(picture(9), None)}
+    return images | SWAPS | {"type": "swap", "subtype": "obj"}
+
+
+JPEG, PNG = picture(1), picture(2, "PNG")
+BOX = {"x": 4.0, "y": 2.0, "w": 30.0, "h": 20.0}
+SIDES = {f"bbox_{key}": side for key, side in BOX.items()}
+TEXTS = {"true_caption": "the cat is on the dog", "false_caption": "the dog is on the cat"}
+PAIR = {"caption_0": "a cat on a dog", "caption_1": "a dog on a cat", "collapsed_tag": "Object", "secondary_tag": ""}
+COLOURS = {"caption_1": "a", "caption_2": "b"}
+ROW = {"id": 3, "filename": "000000000001.jpg", "caption2": "one cat"} | SWAPS
+IMAGE = {"image": held(JPEG, "2317.jpg"), "bbox": BOX} | TEXTS
+BOXED = {"image_path": "2317.jpg"} | TEXTS | SIDES
 # Of a form: its rows, and where its annotations say what.
 FORMED = {
     "yjkimstats/SUGARCREPE_fmt": (
         [
-            {"images": held(picture(1)), "filename": "000000000001.jpg", "Negative_type": part} | SWAPS
+            {"images": held(JPEG), "filename": "000000000001.jpg", "Negative_type": part} | SWAPS
             for part in ("swap_obj", "add-att")
         ],
         {
@@ -156,58 +171,25 @@ FORMED = {
             for part in ("swap_obj", "add_att")
         },
     ),
-    "Aman-J/SugarCrepe_pp": (
-        [{"id": 3, "filename": "000000000001.jpg", "caption2": "one cat"} | SWAPS],
-        {"sugarcrepe_pp/swap_att.json": [{"id": 3, "filename": "000000000001.jpg", "caption2": "one cat"} | SWAPS]},
-    ),
+    "Aman-J/SugarCrepe_pp": ([ROW], {"sugarcrepe_pp/swap_att.json": [ROW]}),
     "facebook/winoground": (
-        [
-            {"id": 5, "image_0": held(picture(1)), "image_1": held(picture(2, "PNG")), "collapsed_tag": "Object"}
-            | {"caption_0": "a cat on a dog", "caption_1": "a dog on a cat", "secondary_tag": ""}
-        ],
-        {
-            "winoground/examples.jsonl": {"id": 5, "image_0": "ex_5_img_0", "image_1": "ex_5_img_1"}
-            | {
-                "caption_0": "a cat on a dog",
-                "caption_1": "a dog on a cat",
-                "collapsed_tag": "Object",
-                "secondary_tag": "",
-            }
-        },
+        [{"id": 5, "image_0": held(JPEG), "image_1": held(PNG)} | PAIR],
+        {"winoground/examples.jsonl": {"id": 5, "image_0": "ex_5_img_0", "image_1": "ex_5_img_1"} | PAIR},
     ),
     "gowitheflow/ARO-Visual-Relation": (
-        [{"image": held(picture(1), "2317.jpg"), "relation_name": "on", "bbox": BOX} | TEXTS],
-        {
-            "aro/visual_genome_relation.json": [
-                {"image_path": "2317.jpg", "relation_name": "on"} | TEXTS | {f"bbox_{key}": v for key, v in BOX.items()}
-            ]
-        },
+        [IMAGE | {"relation_name": "on"}],
+        {"aro/visual_genome_relation.json": [BOXED | {"relation_name": "on"}]},
     ),
     "gowitheflow/ARO-Visual-Attribution": (
-        [{"image": held(picture(1), "2317.jpg"), "attributes": ["red", "big"], "bbox": BOX} | TEXTS],
-        {
-            "aro/visual_genome_attribution.json": [
-                {"image_path": "2317.jpg", "attributes": ["red", "big"]}
-                | TEXTS
-                | {f"bbox_{key}": v for key, v in BOX.items()}
-            ]
-        },
+        [IMAGE | {"attributes": ["red", "big"]}],
+        {"aro/visual_genome_attribution.json": [BOXED | {"attributes": ["red", "big"]}]},
     ),
     "stanfordnlp/colorswap": (
-        [{"id": 0, "image_1": held(picture(1)), "image_2": held(picture(2)), "caption_1": "a", "caption_2": "b"}],
-        {
-            "colorswap/test.json": [
-                {"id": 0, "image_1": "images/img_0_1.png", "image_2": "images/img_0_2.png"}
-                | {"caption_1": "a", "caption_2": "b"}
-            ]
-        },
+        [{"id": 0, "image_1": held(JPEG), "image_2": held(picture(2))} | COLOURS],
+        {"colorswap/test.json": [{f"image_{k}": f"images/img_0_{k}.png" for k in (1, 2)} | {"id": 0} | COLOURS]},
     ),
     "imirandam/BiVLC": (
-        [
-            {"image": held(picture(1), "000000000001.jpg"), "negative_image": held(picture(2), "x/1.png")}
-            | SWAPS
-            | {"type": "swap", "subtype": "obj"}
-        ],
+        [bivlc_row(1, "000000000001.jpg") | {"negative_image": held(PNG, "x/1.png")}],
         {
             "bivlc/test.jsonl": {"image": "000000000001.jpg", "negative_image": "1.png", "type": "swap"}
             | SWAPS
@@ -216,7 +198,7 @@ FORMED = {
     ),
     "AsphyXIA/valse": (
         [
-            {"images": [held(picture(1))], "original_file_name": "v7w_1.jpg", "linguistic_phenomena": "plurals"}
+            {"images": [held(JPEG)], "original_file_name": "v7w_1.jpg", "linguistic_phenomena": "plurals"}
             | {"positive_caption": ["a cat"], "negative_caption": ["cats"]}
         ],
         {},
@@ -248,12 +230,6 @@ def test_every_form_is_tried_and_in_the_docs():
     assert {form.source for form in FORMS} == tried
     page = (ROOT / "docs/transfer.md").read_text()
     assert [form.source for form in FORMS if f"\n| {form.source}" not in page] == []
-
-
-def bivlc_row(number: int, path: str | None) -> dict:
-    """A row of BiVLC."""
-    images = {"image": held(picture(number), path), "negative_image": held(picture(9), None)}
-    return images | SWAPS | {"type": "swap", "subtype": "obj"}
 
 
 def test_pictures_of_one_name_stay_apart_and_one_picture_is_one_file(tmp_path):

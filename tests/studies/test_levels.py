@@ -8,7 +8,7 @@ import pytest
 
 from menagerie.generators.benchmarks import aro, vl_checklist
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, ScoredItem, summarise
-from menagerie.generators.benchmarks.photographs import macro, of_groups
+from menagerie.generators.benchmarks.photographs import macro, summaries_by_task
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.place import Place
@@ -26,7 +26,7 @@ SIZES = {"few": 40, "many": 160}
 
 
 def headlines(items, outcomes):
-    return {"micro": summarise(outcomes), "macro": macro(list(of_groups(items, outcomes).values()))}
+    return {"micro": summarise(outcomes), "macro": macro(list(summaries_by_task(items, outcomes).values()))}
 
 
 def drawn(random):
