@@ -95,7 +95,7 @@ def order_files(files: list[Path]) -> tuple[Path, ...]:
     return tuple(places[number] for number in sorted(places))
 
 
-def column_names(table: HubTable) -> list[str]:
+def hub_columns(table: HubTable) -> list[str]:
     """The names of a table's columns, from its first file."""
     with open_table(table.files[0]) as (schema, _):
         return list(schema.names)

@@ -14,7 +14,7 @@ from menagerie.envs.core.files import check_option_folder
 from menagerie.generators.hub.forms import FORMS, HubForm, part_in
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
-from menagerie.generators.hub.tables import HubTable, column_names, read_hub_table, tables_in
+from menagerie.generators.hub.tables import HubTable, hub_columns, read_hub_table, tables_in
 from menagerie.generators.hub.webdataset import import_webdataset
 from menagerie.generators.sources.nearby import is_webdataset
 
@@ -26,7 +26,7 @@ OTHERS = re.compile(r"(?<![a-z])(train(ing)?|val(id(ation)?)?|dev)(?![a-z])", re
 def recognise_form(table: HubTable, benchmark: str) -> HubForm:
     """The form whose columns a table has; if several fit, the one with most columns. Raises if none fits, or if forms
     of two benchmarks fit equally well."""
-    columns = column_names(table)
+    columns = hub_columns(table)
     forms = [form for form in FORMS if benchmark in ("", form.benchmark)]
     fitting = [form for form in forms if set(form.columns) <= set(columns)]
     if not fitting:
@@ -55,7 +55,7 @@ def select_tables(tables: Sequence[HubTable], form: HubForm, split: str) -> list
     if not taken or (len(taken) > 1 and not form.parts):
         names = ", ".join(table.name for table in taken or tables)
         raise UserError(f"{tables[0].files[0].parent} has {names}; name one with --split, or the folder of one table")
-    if other := next((table for table in taken if not set(form.columns) <= set(column_names(table))), None):
+    if other := next((table for table in taken if not set(form.columns) <= set(hub_columns(table))), None):
         raise UserError(f"{other.files[0]} has other columns than {form.benchmark} has; name the folder of one table")
     return taken
 

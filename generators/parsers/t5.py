@@ -57,7 +57,9 @@ class FactualT5(Parser):
             with contextlib.redirect_stderr(io.StringIO()):  # hide a progress bar for each batch
                 return self.model.parse(captions, return_text=True, **settings)
         except (AttributeError, RuntimeError, TypeError, ValueError) as error:
-            raise UserError(f"FactualSceneGraph fails ({one_line(error)}); it needs transformers below 5") from error
+            raise UserError(
+                f"FactualSceneGraph fails ({shorten_error(error)}); it needs transformers below 5"
+            ) from error
 
 
 def graph_of_facts(text: str) -> SceneGraph:
@@ -91,7 +93,7 @@ def describe_object(name: str, attributes: Sequence[str]) -> str:
     return " ".join([*numbers, *before, name, *behind])
 
 
-def one_line(error: Exception) -> str:
+def shorten_error(error: Exception) -> str:
     """The beginning of an error's text, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
 
@@ -102,12 +104,12 @@ def build(options: T5Options) -> FactualT5:
         from factual_scene_graph.parser.scene_graph_parser import SceneGraphParser
     except ImportError as error:
         way_out = "pip install 'binding-menagerie[factual]'"
-        raise UserError(f"the parser t5 needs FactualSceneGraph ({one_line(error)}): {way_out}") from error
+        raise UserError(f"the parser t5 needs FactualSceneGraph ({shorten_error(error)}): {way_out}") from error
     try:
         model = SceneGraphParser(options.model, device=options.device)
     except (OSError, ValueError, RuntimeError) as error:
         raise UserError(
-            f"the parser t5 can't load {options.model!r} ({one_line(error)}); give t5:model=FOLDER"
+            f"the parser t5 can't load {options.model!r} ({shorten_error(error)}); give t5:model=FOLDER"
         ) from error
     return FactualT5(options, model)
 
