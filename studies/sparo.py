@@ -21,7 +21,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, WHAT
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.validation import RUNS, SHARE, Range, option
-from menagerie.generators.captions.hard_negatives.tasks import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes
@@ -155,7 +155,7 @@ class SlotStudy(SplitStudy):
                     f"{option(name)} needs one or more values, got none; --parts leaves out what isn't wanted"
                 )
         for task in self.mask_tasks:
-            choose("task of --mask-tasks", task, TASKS)
+            choose("task of --mask-tasks", task, PAIR_TASKS)
         if len(self.split or self.pairs) * (1 if self.split else len(self.hard_negatives)) != 1:
             raise UserError("slots are studied at one place: one --pairs and one --hard-negatives, or one --split")
         in_child(check_rows, {line: self.arm(MODEL, row, 0).cell for row, line in self.lines.items() if line})

@@ -61,10 +61,10 @@ def test_fields_and_methods():
 
 
 def test_the_project_is_checked():
-    from menagerie.generators.captions.phrases import counted
+    from menagerie.generators.captions.phrases import noun_phrase
     from menagerie.studies.analysis.two_levels import intervals
 
     with pytest.raises(BeartypeException):
-        counted("red", 1, 1)
+        noun_phrase("red", 1, 1)
     with pytest.raises(TypeCheckError):
         intervals(np.ones(3), np.ones((3, 2)), ["0"] * 3, "abc")

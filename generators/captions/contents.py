@@ -16,8 +16,8 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-from menagerie.generators.captions.phrases import NUMBERS, attributes, counted
-from menagerie.generators.captions.relations import CONVERSES
+from menagerie.generators.captions.phrases import NUMBERS, attributes, noun_phrase
+from menagerie.generators.captions.relations import converses
 from menagerie.generators.captions.templates import (
     TEMPLATES,
     Caption,
@@ -104,7 +104,7 @@ class Contents:
         objects = [obj for i in chosen for obj in content.objects if obj._replace(slot="") == kinds[i]]
         predicates = content.predicates if len(chosen) == len(kinds) else ()
         if predicates and tuple(objects) != content.objects:  # which breaks a chain, and turns the relation of two
-            predicates = (CONVERSES[predicates[0]],) if self.template.relation else ()
+            predicates = (converses()[predicates[0]],) if self.template.relation else ()
         return Content(content.scene, tuple(objects), predicates, phrasing=content.phrasing)
 
 
@@ -113,9 +113,9 @@ def phrases(words: Vocabulary) -> Iterator[tuple[str, Object]]:
     for animal, texture, size in product(words.animals, ("", *words.textures), ("", *words.sizes)):
         obj = Object(animal, texture, "", size)
         for number in range(1, len(NUMBERS) + 2):
-            yield counted(attributes(obj), animal, number), obj
+            yield noun_phrase(attributes(obj), animal, number), obj
 
 
-def affirmed(graph: SceneGraph) -> SceneGraph:
+def without_negations(graph: SceneGraph) -> SceneGraph:
     """Return the graph without its negated nodes. Edges stay as they are: negated nodes have none."""
     return graph._replace(nodes=tuple(node for node in graph.nodes if not node.startswith("no ")))

@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.phrases import attributes, counted, named, phrase, stated
+from menagerie.generators.captions.phrases import attributes, name_object, noun_phrase, phrase, stated
 from menagerie.generators.captions.relations import chain
 
 # Words that join two objects if the caption doesn't state their relation.
@@ -153,7 +153,7 @@ def write_caption(content: Content, template: Template) -> Caption:
     """
     scene, predicates = content.scene, content.predicates
     numbers = Counter(obj._replace(slot="") for obj in content.objects)  # equal objects are counted: "two red cats"
-    phrases = [counted(attributes(obj), obj.animal, number) for obj, number in numbers.items()]
+    phrases = [noun_phrase(attributes(obj), obj.animal, number) for obj, number in numbers.items()]
     phrases += [f"no {phrase(obj)}" for obj in content.denied]
     place = IN_PLACE.get(scene.background, f"in the {scene.background}")
     objects = joined_objects(template, numbers, predicates, content.denied)
@@ -168,7 +168,7 @@ def joined_objects(
     """Write objects in words: "a red cat and a white pig", "the cat is red and the pig is white", "a red cat above a
     white pig that is behind a grass dog": the first ones joined by predicates, those after the chain by a
     conjunction."""
-    word = stated if template.statement and not predicates else named
+    word = stated if template.statement and not predicates else name_object
     texts = [word(obj, number, template.article) for obj, number in numbers.items()]
     texts += [word(obj, no=True) for obj in denied]
     joints = [f"that is {name}" if i else f"{'is ' * template.statement}{name}" for i, name in enumerate(predicates)]
@@ -178,7 +178,7 @@ def joined_objects(
 
 def bare_mentions(template: Template, animals: Iterable[str]) -> Iterator[str]:
     """Yield each animal as captions mention it without its texture: "a cat", "the cat is there"."""
-    word = stated if template.statement else named
+    word = stated if template.statement else name_object
     return (word(Object(animal, "", ""), 1, template.article) for animal in animals)
 
 

@@ -14,13 +14,13 @@ from menagerie.envs.world import World
 from menagerie.generators.rules.rule import (
     OBJECT_FIELDS,
     OPERATORS,
-    RELATION_WORDS,
     SCENE_FIELDS,
     AnyOf,
     Comparison,
     Conjunction,
     Rule,
     Term,
+    relation_words,
 )
 
 MOST_CHARACTERS = 10_000  # each term takes time on every scene
@@ -65,7 +65,7 @@ class Parser:
             "size": world.sizes,
             "background": world.backgrounds,
             "slot": PLACES,
-            "relation": tuple(RELATION_WORDS),
+            "relation": tuple(relation_words()),
         }
         self.ahead = deque([*map(self.token, TOKEN.finditer(text)), Token("end", "", len(text) + 1)])
 
@@ -170,7 +170,7 @@ class Parser:
         else:
             given = [self.value(left.field)]
         if left.field == "relation":
-            directions = tuple(RELATION_WORDS[word] for word in given)
+            directions = tuple(relation_words()[word] for word in given)
             relations = tuple(relation for relation, _ in directions)
             return Comparison(left, operator, relations, directions if operator == "=" else ())
         if left.field == "pair" and len(given) != 2:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from menagerie.envs.core.files import write_text
-from menagerie.generators.captions.hard_negatives.tasks import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 
 # Names of rows or columns, in order; None for all.
 Labels = Sequence[str] | pd.Index | None
@@ -87,8 +87,8 @@ def gap(finished: object) -> str:
 
 
 def by_task(task: str) -> tuple[int, str]:
-    """A sort key that puts tasks in the order of `TASKS`, then all others by name."""
-    return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
+    """A sort key that puts tasks in the order of `PAIR_TASKS`, then all others by name."""
+    return (PAIR_TASKS.index(task) if task in PAIR_TASKS else len(PAIR_TASKS), task)
 
 
 def header(frame: pd.DataFrame) -> list[str]:

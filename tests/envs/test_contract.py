@@ -7,7 +7,7 @@ import pytest
 import trimesh
 
 from menagerie.envs.catalog import load_animal, load_background, load_texture, names
-from menagerie.envs.custom.limits import measures
+from menagerie.envs.custom.limits import IN_PAIRS
 from menagerie.envs.drawing.background import Rays
 from menagerie.envs.drawing.camera import Camera
 from menagerie.envs.drawing.placement import place, read_poses
@@ -54,7 +54,7 @@ def test_animal_shows_an_eye(name):
 def test_animal_keeps_the_limits(name):
     """Inside the frame, never over to the side of the other object of a pair, and of a fair width in every slot,
     whichever way it faces."""
-    assert [measure for measure in measures(name, load_animal(name)) if not measure.kept] == []
+    assert [limit for limit in IN_PAIRS if not limit.measure(name, load_animal(name)).kept] == []
 
 
 def test_every_animal_has_a_settled_pose():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.limits import advice, measures
+from menagerie.envs.custom.limits import IN_PAIRS
 from menagerie.envs.custom.world_file import own_animals
 from menagerie.envs.render import entry_identity, image_identity
 from menagerie.envs.render.renderer import Renderer
@@ -131,9 +131,9 @@ def test_check_reports_every_limit(tmp_path, own):
 )
 def test_an_animal_that_misses_a_limit_says_what_to_change(tmp_path, own, radii, size, limit, remedy):
     path = write(tmp_path, own, beast(radii, size))
-    found = {measure.name: measure for measure in measures(own, own_animals(Path(path))[own])}
+    found = {its.name: its.measure(own, own_animals(Path(path))[own]) for its in IN_PAIRS}
     assert not found[limit].kept
-    assert remedy in advice(found[limit])
+    assert remedy in found[limit].advice
     if limit.startswith("distance"):
         with pytest.raises(UserError, match=f"{own!r} doesn't fit: its .* smaller size"):
             load_world(path)

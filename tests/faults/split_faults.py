@@ -326,9 +326,7 @@ SPLIT_FAULTS = [
     Fault("the other order", PROBE, put("left_first", "right_first"), "captions of left_first mention objects"),
     Fault("a view of training", PROBE, claimed(first_view=16), "no training can use the views"),
     Fault("one pair", PROBE, pairs(lambda its: its * 0), "pairs of left_first are pairs of animals"),
-    Fault(
-        "a pair torn", PROBE, pairs(lambda its: np.where(np.arange(len(its)) == 7, 1 - its[7] // 2, its)), "pairs"
-    ),
+    Fault("a pair torn", PROBE, pairs(lambda its: np.where(np.arange(len(its)) == 7, 1 - its[7] // 2, its)), "pairs"),
     Fault("entropies", PROBE, claimed(entropies=ENTROPY), "entropies are those of"),
     Fault("less than a bit", PROBE, lambda split: only(split, one_assignment, "left_first"), "entropies are those of"),
     Fault("a quartet torn", PROBE, first_gone("left_first"), "every scene of left_first has its swap and its mirror"),

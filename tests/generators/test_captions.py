@@ -16,9 +16,9 @@ from menagerie.generators.audit.texts import OTHER_WORDS, states, words
 from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-from menagerie.generators.captions.relations import claims, names_in
+from menagerie.generators.captions.relations import claims, compound_names
 from menagerie.generators.captions.templates import TEMPLATES, Content, caption, phrasing_number, write_caption
-from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.vocabulary import Vocabulary
 
 
@@ -115,12 +115,12 @@ def test_contract_of_single_objects(template, world):
     for scene in singles_of(world):
         one = caption(scene, 0, template)
         assert states(one.graph, scene)
-        assert parse(one.text, world) == one.graph
+        assert parse_caption(one.text, world) == one.graph
         assert hard_negative(scene, 0, template) is None
         (obj,) = scene.objects
         for bare in phrased(scene, template, (obj._replace(texture=""),)):
             assert bare.graph.nodes == (f"{obj.size} {obj.animal}".strip(), scene.background)
-            assert parse(bare.text, world) == bare.graph
+            assert parse_caption(bare.text, world) == bare.graph
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -131,7 +131,7 @@ def test_contract(template, world):
         for scene in pairs_of(world, slots):
             true, negative = caption(scene, 5, template), hard_negative(scene, 5, template, kind)
             assert states(true.graph, scene)
-            assert parse(true.text, world) == true.graph
+            assert parse_caption(true.text, world) == true.graph
             assert bool(true.graph.edges) == TEMPLATES[template].relation
             if kind == "spatial" and not true.graph.edges:
                 continue  # two objects exchange their slots, and nothing that the caption states changes
@@ -139,7 +139,7 @@ def test_contract(template, world):
             assert states(negative.graph, SWAPS[kind](scene)), (kind, slots)
             assert words(true.text) == words(negative.text)
             assert true.text != negative.text
-            assert parse(negative.text, world) == negative.graph
+            assert parse_caption(negative.text, world) == negative.graph
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -166,7 +166,7 @@ def test_one_text_means_one_scene(template, world, views):
     ],
 )
 def test_what_is_no_caption_is_not_read(text):
-    assert parse(text, load_world("pug")) is None
+    assert parse_caption(text, load_world("pug")) is None
 
 
 def test_two_objects_of_one_texture_have_no_negative():
@@ -181,7 +181,7 @@ def test_claims_ignore_mention_order_and_nothing_else():
 
 def test_names_of_several_words_are_wholes():
     """A sea lion is no lion, one or several of them; without names there is no telling."""
-    names = names_in(Vocabulary(("lion", "sea lion"), ("red",), ("city", "ice floor"), ()))
+    names = compound_names(Vocabulary(("lion", "sea lion"), ("red",), ("city", "ice floor"), ()))
     assert names == {"sea lion", "sea lions", "ice floor"}
     for node, shorter in (("small red sea lion", "small sea lion"), ("three red sea lions", "three sea lions")):
         graph, noun = SceneGraph((node, "ice floor")), node.split()[-1]
@@ -196,7 +196,7 @@ def test_names_of_several_words_are_wholes():
 def test_of_worlds_that_ship_names_change_nothing():
     """No name ends in another there: the same captions imply one another."""
     world, rng = load_world("pug"), np.random.default_rng(0)
-    names, objects = names_in(world), [*world.animals, *("giant tortoise",) * 5]
+    names, objects = compound_names(world), [*world.animals, *("giant tortoise",) * 5]
     assert "giant tortoise" in names
     graphs = []
     for _ in range(120):

@@ -19,7 +19,7 @@ from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES, claims
 from menagerie.generators.coverage import coverage_of
 from menagerie.generators.inspection import attribute_counts
-from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.sources.information import information_of, mentions_in
 from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
@@ -150,7 +150,7 @@ def test_four_way_items(subset):
 def test_texts_are_worded_as_they_are_parsed_and_as_long_as_in_train(name, longest):
     for test in asked_of(name).values():
         for item in test.items:
-            assert all(parse(text.text, test.data.split.vocabulary) == text.graph for text in item.texts)
+            assert all(parse_caption(text.text, test.data.split.vocabulary) == text.graph for text in item.texts)
             assert item.task == "swap all" or len(item.texts[0].graph.nodes) <= longest + 1
 
 

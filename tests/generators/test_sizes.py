@@ -14,7 +14,7 @@ from menagerie.generators.captions.incomplete import salient
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.export.write import export
 from menagerie.generators.inspection import facts
-from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
@@ -63,12 +63,12 @@ def test_negatives_keep_the_sizes_with_their_animals():
         true, false = caption(pair, 0, template), hard_negative(pair, 0, template, kind)
         assert words(true.text) == words(false.text)
         assert set(false.graph.nodes) == {"city"} | (nodes or {"small red rabbit", "big white penguin"})
-        assert parse(false.text, WORLD) == false.graph
+        assert parse_caption(false.text, WORLD) == false.graph
 
 
 @pytest.mark.parametrize("text", ["a red rabbit in the city", "a red big rabbit in the city", "a big cat in the city"])
 def test_what_tells_no_size_is_not_read(text):
-    assert parse(text, WORLD) is None
+    assert parse_caption(text, WORLD) is None
 
 
 def test_the_bigger_one_is_salient():

@@ -13,7 +13,7 @@ from menagerie.generators.captions.multi_object import Telling
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import TEMPLATES
-from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.vocabulary import Vocabulary
@@ -72,8 +72,8 @@ def test_contract(task, context):
         assert all(holds(edge, true.graph, scene) for edge in true.graph.edges)
         nodes_hold = shown(false.graph.nodes, scene)
         assert not (nodes_hold and all(holds(edge, false.graph, scene) for edge in false.graph.edges))
-        assert parse(true.text, world) == true.graph
-        assert parse(false.text, world) == false.graph
+        assert parse_caption(true.text, world) == true.graph
+        assert parse_caption(false.text, world) == false.graph
         assert max(len(text.text.split()) for text in (true, false)) < tokens, "with the end token"
         assert len(false.graph.nodes) - len(true.graph.nodes) == (task == "add animal")
 
