@@ -155,18 +155,23 @@ def omit_textures(content: Content, spec: CaptionSpec) -> Content:
 
 
 def negate(content: Content, spec: CaptionSpec) -> Content:
-    """With the probability `negated`, negate an object that the scene doesn't show (Alhamoud et al. 2025,
-    "Vision-language models do not understand negation": hybrid captions).
+    """With the probability `negated`, negate an object (Alhamoud et al. 2025, "Vision-language models do not understand
+    negation": hybrid captions)."""
+    return content._replace(denied=draw_denied(content.scene, spec))
+
+
+def draw_denied(scene: Scene, spec: CaptionSpec) -> tuple[Object, ...]:
+    """Draw whether a training caption negates an object that the scene doesn't show, and which one.
 
     Objects that a rule holds out are never negated, so that no training text names them.
     """
-    scene, random = content.scene, generator(spec.seed, "denied", content.scene.key)
+    random = generator(spec.seed, "denied", scene.key)
     if random.random() >= spec.recipe["negated"]:
-        return content
+        return ()
     world = load_world(spec.recipe["world"])
     rules = rules_in(spec.recipe, world)
     allowed = [obj for obj in absent_objects(scene, world) if not matches_any(rules, Scene(scene.background, (obj,)))]
-    return content._replace(denied=(allowed[random.integers(len(allowed))],) if allowed else ())
+    return (allowed[random.integers(len(allowed))],) if allowed else ()
 
 
 # Applied in this order.

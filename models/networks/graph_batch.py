@@ -174,7 +174,7 @@ def others(n_nodes: int, edges: tuple[Edge, ...]) -> tuple[tuple[Ends, ...], ...
             (subject, object_)
             for subject, object_ in permutations(range(n_nodes), 2)
             if subject != edge.subject and object_ != edge.object
-            if statement(Edge(edge.predicate, subject, object_)) not in known
+            if canonical_edge(Edge(edge.predicate, subject, object_)) not in known
         )
         for edge in edges
     )

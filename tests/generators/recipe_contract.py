@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 
-from menagerie.envs.layouts import relations_of
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import place_of
 from menagerie.envs.worlds import load_world
@@ -13,7 +13,7 @@ from menagerie.generators.audit.texts import true_nodes, words
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.phrases import phrase
-from menagerie.generators.captions.relations import PREDICATES, claims
+from menagerie.generators.captions.relations import claims
 from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.rules.hold_out import matches_any, with_sets
 from menagerie.generators.splits.latin_square import COMPOSITION_TESTS, shown_compositions
@@ -238,7 +238,7 @@ HELD_OUT = {
 def all_claims(scene: Scene) -> frozenset[str]:
     """All that is true of a scene."""
     names, nodes = frozenset(obj.animal for obj in scene.objects), tuple(true_nodes(scene))
-    edges = tuple(Edge(PREDICATES[name][0], one, other) for name, one, other in relations_of(scene))
+    edges = tuple(Edge(RELATIONS[name].predicates[0], one, other) for name, one, other in scene.relations)
     related = claims(SceneGraph(tuple(map(phrase, scene.objects)), edges), names) if edges else frozenset()
     return claims(SceneGraph(nodes), names) | related
 

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import OTHER_WORDS, states, words
@@ -33,30 +33,30 @@ def phrased(scene, template, objects=None):
     return [write_caption(content, TEMPLATES[template]) for content in contents]
 
 
-def test_reads_as_english():
-    texts = {caption(pair(view=view), 0).text for view in range(20)}
-    assert texts == {
-        "a red elephant and an asphalt giant tortoise on the ocean floor",
-        "an asphalt giant tortoise and a red elephant on the ocean floor",
-    }
+@pytest.mark.parametrize(
+    ("template", "texts"),
+    [
+        (
+            "conjunction",
+            {
+                "a red elephant and an asphalt giant tortoise on the ocean floor",
+                "an asphalt giant tortoise and a red elephant on the ocean floor",
+            },
+        ),
+        (
+            "pug-relation",
+            {
+                "a photo of a red elephant to the left of an asphalt giant tortoise in ocean floor surroundings",
+                "a photo of an asphalt giant tortoise to the right of a red elephant in ocean floor surroundings",
+            },
+        ),
+    ],
+)
+def test_captions_read_as_english_in_both_orders(template, texts):
+    assert {caption(pair(view=view), 0, template).text for view in range(20)} == texts
 
 
-def test_relations_read_as_english_both_ways():
-    texts = {caption(pair(view=view), 0, "relation").text for view in range(20)}
-    assert texts == {
-        "a red elephant to the left of an asphalt giant tortoise on the ocean floor",
-        "an asphalt giant tortoise to the right of a red elephant on the ocean floor",
-    }
-
-
-def test_other_templates_read_as_english():
-    single = Scene("desert", (Object("cat", "asphalt", "center"),))
-    assert caption(single, 0, "pug-conjunction").text == "a photo of an asphalt cat in desert surroundings"
-    assert caption(single, 0, "pug-relation") == caption(single, 0, "pug-conjunction")
-    assert caption(pair(), 0, "pug-relation").text in {
-        "a photo of a red elephant to the left of an asphalt giant tortoise in ocean floor surroundings",
-        "a photo of an asphalt giant tortoise to the right of a red elephant in ocean floor surroundings",
-    }
+def test_phrasings_of_a_free_template_read_as_english():
     objects = "a red elephant and an asphalt giant tortoise"
     assert {made.text for made in phrased(pair(), "free-conjunction")} >= {
         f"{objects} on the ocean floor",
@@ -127,7 +127,7 @@ def test_contract_of_single_objects(template, world):
 @pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
 def test_contract(template, world):
     """True, false and of the same words, for every swap and relation, every animal, texture and background."""
-    for kind, slots in product(sorted(SWAPS.keys() - OTHER_WORDS), RELATIONS):
+    for kind, slots in product(sorted(SWAPS.keys() - OTHER_WORDS), [its.slots for its in RELATIONS.values()]):
         for scene in pairs_of(world, slots):
             true, negative = caption(scene, 5, template), hard_negative(scene, 5, template, kind)
             assert states(true.graph, scene)
@@ -151,22 +151,6 @@ def test_one_text_means_one_scene(template, world, views):
         where = scene.objects if TEMPLATES[template].relation else {obj._replace(slot="") for obj in scene.objects}
         means.setdefault(caption(scene, 0, template).text, set()).add((scene.background, frozenset(where)))
     assert all(len(meant) == 1 for meant in means.values())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a red cat",
-        "in the city",
-        "a red cat in the city and the desert",
-        "a red cat or a white lion in the city",
-        "a red cat a white lion in the city",
-        "a red cat and the white lion in the city",
-        "a purple cat in the city",
-    ],
-)
-def test_what_is_no_caption_is_not_read(text):
-    assert parse_caption(text, load_world("pug")) is None
 
 
 def test_two_objects_of_one_texture_have_no_negative():

@@ -10,7 +10,7 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import words
 from menagerie.generators.captions.contents import hard_negative
-from menagerie.generators.captions.incomplete import salient
+from menagerie.generators.captions.spec import salient
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.export.write import export
 from menagerie.generators.inspection import facts
