@@ -106,7 +106,7 @@ def frame_gaps(name: str, animal, slots: tuple[str, ...]) -> Iterator[Found]:
         yield float(min(distances)), f"slot {slot!r}, {edge} edge", HEIGHT if edge == "upper" else ACROSS
 
 
-def gaps(name: str, animal, slots: tuple[str, ...], dimension: str = ACROSS) -> Iterator[Found]:
+def plane_gaps(name: str, animal, slots: tuple[str, ...], dimension: str = ACROSS) -> Iterator[Found]:
     """Yield the least distance in metres to each plane that bounds a slot in a dimension; it is negative beyond one."""
     for slot, points in outermost(name, animal, slots):
         for axis, plane, side in planes(slot):
@@ -204,8 +204,8 @@ def extremes(slot: Slot, settled: Settled) -> Iterator[Pose]:
 # An animal that misses one of these can't be in a world.
 REQUIRED = (
     Limit("distance to the frame", PAIR_SLOTS, frame_gaps, PERCENT, low=MARGIN),
-    Limit("distance to the half beside", PAIR_SLOTS, gaps, "m", low=0.0),
-    Limit("distance to the half above", PAIR_SLOTS, partial(gaps, dimension=HEIGHT), "m", low=0.0),
+    Limit("distance to the half beside", PAIR_SLOTS, plane_gaps, "m", low=0.0),
+    Limit("distance to the half above", PAIR_SLOTS, partial(plane_gaps, dimension=HEIGHT), "m", low=0.0),
 )
 IN_PAIRS = (
     *REQUIRED,
@@ -214,7 +214,7 @@ IN_PAIRS = (
 )
 IN_LAYOUTS = (
     Limit("in layouts, distance to the frame", LAYOUT_SLOTS, frame_gaps, PERCENT, low=MARGIN),
-    Limit("in layouts, distance to neighbours", LAYOUT_SLOTS, gaps, "m", low=0.0),
+    Limit("in layouts, distance to neighbours", LAYOUT_SLOTS, plane_gaps, "m", low=0.0),
     Limit("in layouts, distance to the sun's map", LAYOUT_SLOTS, sun_gaps, "texels", low=0.0),  # else shadows are cut
     Limit("in layouts, least width", LAYOUT_SLOTS, partial(widths, longest=True), PERCENT, low=12.0),
 )

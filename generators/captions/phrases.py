@@ -37,14 +37,14 @@ def noun_phrase(attributes: str, animal: str, number: int) -> str:
     return f"{NUMBERS[number - 2]} {attributes} {plural(animal)}".replace("  ", " ")
 
 
-def attributes(obj: Object) -> str:
+def attribute_words(obj: Object) -> str:
     """The words of an object's size and texture: "small red"."""
     return f"{obj.size} {obj.texture}".strip()
 
 
 def phrase(obj: Object) -> str:
     """The noun phrase of an object: "small red cat"."""
-    return noun_phrase(attributes(obj), obj.animal, 1)
+    return noun_phrase(attribute_words(obj), obj.animal, 1)
 
 
 def with_article(phrase: str, article: str = "a") -> str:
@@ -57,10 +57,10 @@ def with_article(phrase: str, article: str = "a") -> str:
 
 def name_object(obj: Object, number: int = 1, article: str = "a", no: bool = False) -> str:
     """Name an object: "a small red cat", "three small red cats", "no small red cat"."""
-    return with_article(f"{'no ' * no}{noun_phrase(attributes(obj), obj.animal, number)}", article)
+    return with_article(f"{'no ' * no}{noun_phrase(attribute_words(obj), obj.animal, number)}", article)
 
 
-def stated(obj: Object, number: int = 1, article: str = "the", no: bool = False) -> str:
+def state_object(obj: Object, number: int = 1, article: str = "the", no: bool = False) -> str:
     """State an object: "the small cat is red", "three cats are red", "no cat is red"; "the cat is there" without a
     texture."""
     subject = with_article(f"{'no ' * no}{noun_phrase(obj.size, obj.animal, number)}", article)

@@ -30,7 +30,7 @@ Choice = tuple[Caption, ...]
 MOST_ASSIGNED = 4  # objects whose textures are assigned in every way
 
 
-def captions_of(scene: Scene, spec: CaptionSpec, *objects: Sequence[Object]) -> Choice:
+def write_captions(scene: Scene, spec: CaptionSpec, *objects: Sequence[Object]) -> Choice:
     """Write a caption of each sequence of objects, in the phrasing of the scene."""
     return tuple(spec.caption(scene, its) for its in objects)
 
@@ -39,11 +39,11 @@ def swap(scene: Scene, spec: CaptionSpec) -> Choice | None:
     """Exchange the two objects' textures, or their places if captions state a relation; None for equal textures."""
     one, other = spec.order(scene)
     if spec.template.relation:
-        return captions_of(scene, spec, (one, other), (other._replace(slot=one.slot), one._replace(slot=other.slot)))
-    return exchange(scene, spec, "texture")
+        return write_captions(scene, spec, (one, other), (other._replace(slot=one.slot), one._replace(slot=other.slot)))
+    return exchange_values(scene, spec, "texture")
 
 
-def exchange(scene: Scene, spec: CaptionSpec, field: str) -> Choice | None:
+def exchange_values(scene: Scene, spec: CaptionSpec, field: str) -> Choice | None:
     """Exchange the textures or sizes of two objects: "a small red cat and a big white caribou" against "a big red cat
     and a small white caribou"; None if they are equal."""
     one, other = spec.order(scene)
@@ -51,13 +51,13 @@ def exchange(scene: Scene, spec: CaptionSpec, field: str) -> Choice | None:
     if values[0] == values[1]:
         return None
     false = one._replace(**{field: values[1]}), other._replace(**{field: values[0]})
-    return captions_of(scene, spec, (one, other), false)
+    return write_captions(scene, spec, (one, other), false)
 
 
 def name_one(scene: Scene, spec: CaptionSpec) -> Choice:
     """For a red cat and a white caribou: "a red cat" against "a white cat"."""
     obj, other = mention_order(scene, spec.seed)
-    return captions_of(scene, spec, (obj,), (obj._replace(texture=other.texture),))
+    return write_captions(scene, spec, (obj,), (obj._replace(texture=other.texture),))
 
 
 def replace_value(scene: Scene, spec: CaptionSpec, field: str) -> Choice | None:
@@ -80,7 +80,7 @@ def replace_value(scene: Scene, spec: CaptionSpec, field: str) -> Choice | None:
     if not others:
         return None
     new = objects[chosen]._replace(**{field: others[random.integers(len(others))]})
-    return captions_of(scene, spec, objects, (*objects[:chosen], new, *objects[chosen + 1 :]))
+    return write_captions(scene, spec, objects, (*objects[:chosen], new, *objects[chosen + 1 :]))
 
 
 def replace_relation(scene: Scene, spec: CaptionSpec) -> Choice:
@@ -98,7 +98,7 @@ def add_animal(scene: Scene, spec: CaptionSpec) -> Choice:
     absent = absent_names(scene.objects, "animal", words.animals)
     added = Object(absent[random.integers(len(absent))], words.textures[random.integers(len(words.textures))], "")
     added = added._replace(size=words.sizes[random.integers(len(words.sizes))]) if words.sizes else added
-    return captions_of(scene, spec, spec.order(scene), (*spec.order(scene), added))
+    return write_captions(scene, spec, spec.order(scene), (*spec.order(scene), added))
 
 
 def add_attribute(scene: Scene, spec: CaptionSpec) -> Choice:
@@ -107,10 +107,10 @@ def add_attribute(scene: Scene, spec: CaptionSpec) -> Choice:
     objects, absent = spec.order(scene), absent_names(scene.objects, "texture", spec.words.textures)
     bare, added = objects[random.integers(len(objects))], absent[random.integers(len(absent))]
     either = ([t._replace(texture=texture) if t == bare else t for t in objects] for texture in ("", added))
-    return captions_of(scene, spec, *either)
+    return write_captions(scene, spec, *either)
 
 
-def negation(scene: Scene, spec: CaptionSpec, pure: bool) -> Choice:
+def negate_object(scene: Scene, spec: CaptionSpec, pure: bool) -> Choice:
     """For a red cat and a white caribou: "a red cat and no grass pig" against "a red cat and no white caribou"; if
     `pure`: "no grass pig" against "no white caribou"."""
     obj, present = mention_order(scene, spec.seed)
@@ -126,7 +126,7 @@ def swap_with(scene: Scene, spec: CaptionSpec, pair_only: bool) -> Choice | None
     objects = tuple(obj for obj in spec.order(scene) if obj.slot in pair or not pair_only)
     if len(objects) == len(spec.tested_objects(scene)):
         return None
-    return captions_of(scene, spec, objects, swap_exchanged_textures(scene, objects))
+    return write_captions(scene, spec, objects, swap_exchanged_textures(scene, objects))
 
 
 def assignment(scene: Scene, spec: CaptionSpec, number: int) -> Choice | None:
@@ -141,7 +141,7 @@ def assignment(scene: Scene, spec: CaptionSpec, number: int) -> Choice | None:
     objects = [obj for obj in spec.order(scene) if obj.slot in slots]
     ways = permutations(obj.texture for obj in objects)
     textured = ([t._replace(texture=new) for t, new in zip(objects, way, strict=True)] for way in ways)
-    return captions_of(scene, spec, *textured)
+    return write_captions(scene, spec, *textured)
 
 
 def illusion(scene: Scene, spec: CaptionSpec) -> Choice:
@@ -149,10 +149,10 @@ def illusion(scene: Scene, spec: CaptionSpec) -> Choice:
     shows something white and a cat, but no white cat."""
     pair = [scene.objects[i] for i in exchanged(scene)]
     first = int(generator(spec.seed, "illusion", scene.key).integers(2))
-    return captions_of(scene, spec, (pair[first],), (pair[first]._replace(texture=pair[1 - first].texture),))
+    return write_captions(scene, spec, (pair[first],), (pair[first]._replace(texture=pair[1 - first].texture),))
 
 
-def order(scene: Scene, spec: CaptionSpec) -> Choice | None:
+def misstate_relation(scene: Scene, spec: CaptionSpec) -> Choice | None:
     """State a false relation: two objects of the caption's chain are exchanged, or a predicate is replaced by its
     converse. None if captions state no relation."""
     objects = spec.tested_objects(scene)
@@ -220,13 +220,13 @@ class Task(NamedTuple):
 
 TASKS: dict[str, Task] = {
     "swap": Task(swap),
-    "swap size": Task(partial(exchange, field="size"), ("sizes", 2)),
+    "swap size": Task(partial(exchange_values, field="size"), ("sizes", 2)),
     "one animal": Task(name_one),
     "swap all": Task(partial(swap_with, pair_only=False)),
     "two mentioned": Task(partial(swap_with, pair_only=True)),
     **{f"assignment of {k}": Task(partial(assignment, number=k)) for k in range(LEAST, MOST_ASSIGNED + 1)},
     "illusion": Task(illusion),
-    "order": Task(order),
+    "order": Task(misstate_relation),
     "paraphrase": Task(paraphrase, true_texts=2),
     "replace texture": Task(partial(replace_value, field="texture"), ("textures", 3)),
     "replace animal": Task(partial(replace_value, field="animal"), ("animals", 3)),
@@ -234,8 +234,8 @@ TASKS: dict[str, Task] = {
     "replace relation": Task(replace_relation, suits=lambda spec: len(spec.recipe["relations"]) > 1),
     "add animal": Task(add_animal, ("animals", 3)),
     "add attribute": Task(add_attribute, ("textures", 3)),
-    "negation": Task(partial(negation, pure=False), suits=negates),
-    "pure negation": Task(partial(negation, pure=True), suits=negates),
+    "negation": Task(partial(negate_object, pure=False), suits=negates),
+    "pure negation": Task(partial(negate_object, pure=True), suits=negates),
 }
 OF_PAIRS = ("swap", "swap size", "replace texture", "replace animal", "replace size", "add attribute")
 # The names of tasks by kind of split; all others have `swap` alone.
