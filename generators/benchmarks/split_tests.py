@@ -18,7 +18,7 @@ from menagerie.generators.benchmarks.benchmark import (
     true_above,
 )
 from menagerie.generators.captions.hard_negatives.swaps import exchanged, probed
-from menagerie.generators.captions.hard_negatives.tasks import TASKS, Choice, choices, possible
+from menagerie.generators.captions.hard_negatives.tasks import TASKS, TaskCaptions, choices, possible
 from menagerie.generators.captions.spec import SEARCH, CaptionSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.dataset import SplitDataset
@@ -84,7 +84,7 @@ def cluster_of(kind: str, scene: Scene) -> str:
     return " + ".join(sorted(obj.animal for obj in objects))
 
 
-Choices = dict[str, Sequence[Choice | None]]
+Choices = dict[str, Sequence[TaskCaptions | None]]
 
 
 def subset_choices(data: SplitDataset) -> Choices:

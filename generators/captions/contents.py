@@ -67,10 +67,9 @@ class Contents:
             return whole
         nodes = caption.graph.nodes[:-1]  # the last is the background
         try:
-            objects = [
-                obj for node in nodes if not node.startswith("no ") for obj in self.objects_named(whole.scene, node)
-            ]
-            denied = [self.known[node.removeprefix("no ")] for node in nodes if node.startswith("no ")]
+            named = [node for node in nodes if not node.startswith("no ")]
+            objects = [obj for node in named for obj in self.objects_named(whole.scene, node)]
+            denied = [self.known[node.removeprefix("no ")] for node in nodes if node not in named]
             predicates = tuple(edge.predicate for edge in caption.graph.edges)
             content = Content(whole.scene, tuple(objects), predicates, tuple(denied), whole.phrasing)
             if write_caption(content, self.template).text == caption.text:

@@ -81,6 +81,11 @@ class SpatialRecipe(PairRecipe):
         return self.singles_slots or tuple(slot for name in self.relations for slot in RELATIONS[name].single_slots)
 
     @property
+    def least_visible(self) -> float:
+        """Least share of each animal that the other leaves visible, which in places of layouts may hide it."""
+        return 0.25 if any(SLOTS[slot].row for name in self.relations for slot in RELATIONS[name].slots) else 0.0
+
+    @property
     def tests(self) -> tuple[str, ...]:
         kinds = (SEEN, *TESTED) if self.seen_order else TESTED
         return tuple(subset_name(relation, kind) for relation in self.relations for kind in kinds)

@@ -37,6 +37,7 @@ def over(monkeypatch):
 @pytest.mark.parametrize("name", ["over/below", "front/behind"])
 def test_a_split_of_a_relation_has_its_captions_tests_rules_and_audit(over, name):
     recipe = SpatialRecipe(relations=(name, "left/right"), hard_negatives=0.5, **FEW)
+    assert recipe.least_visible == (0.25 if name == "front/behind" else 0)
     split = in_memory.__wrapped__(recipe)
     tests = [test for test in split.subsets if test.startswith(name.replace("/", "_"))]
     assert len(tests) == 2

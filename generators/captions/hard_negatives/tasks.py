@@ -25,17 +25,17 @@ from menagerie.generators.captions.relations import chain, converses
 from menagerie.generators.captions.spec import LEAST, CaptionSpec, absent_objects, swap_exchanged_textures
 from menagerie.generators.captions.templates import Caption, content_of, mention_order, write_caption
 
-Choice = tuple[Caption, ...]
+TaskCaptions = tuple[Caption, ...]
 """The captions of a test, the true ones first."""
 MOST_ASSIGNED = 4  # objects whose textures are assigned in every way
 
 
-def write_captions(scene: Scene, spec: CaptionSpec, *objects: Sequence[Object]) -> Choice:
+def write_captions(scene: Scene, spec: CaptionSpec, *objects: Sequence[Object]) -> TaskCaptions:
     """Write a caption of each sequence of objects, in the phrasing of the scene."""
     return tuple(spec.caption(scene, its) for its in objects)
 
 
-def swap(scene: Scene, spec: CaptionSpec) -> Choice | None:
+def swap(scene: Scene, spec: CaptionSpec) -> TaskCaptions | None:
     """Exchange the two objects' textures, or their places if captions state a relation; None for equal textures."""
     one, other = spec.order(scene)
     if spec.template.relation:
@@ -43,7 +43,7 @@ def swap(scene: Scene, spec: CaptionSpec) -> Choice | None:
     return exchange_values(scene, spec, "texture")
 
 
-def exchange_values(scene: Scene, spec: CaptionSpec, field: str) -> Choice | None:
+def exchange_values(scene: Scene, spec: CaptionSpec, field: str) -> TaskCaptions | None:
     """Exchange the textures or sizes of two objects: "a small red cat and a big white caribou" against "a big red cat
     and a small white caribou"; None if they are equal."""
     one, other = spec.order(scene)
@@ -54,13 +54,13 @@ def exchange_values(scene: Scene, spec: CaptionSpec, field: str) -> Choice | Non
     return write_captions(scene, spec, (one, other), false)
 
 
-def name_one(scene: Scene, spec: CaptionSpec) -> Choice:
+def name_one(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
     """For a red cat and a white caribou: "a red cat" against "a white cat"."""
     obj, other = mention_order(scene, spec.seed)
     return write_captions(scene, spec, (obj,), (obj._replace(texture=other.texture),))
 
 
-def replace_value(scene: Scene, spec: CaptionSpec, field: str) -> Choice | None:
+def replace_value(scene: Scene, spec: CaptionSpec, field: str) -> TaskCaptions | None:
     """Replace a texture or an animal by one that the scene doesn't show, or a size by any other. None if there is none.
 
     In a multi-object scene, of an exchanged object, and below full coverage by one of the same class.
@@ -83,7 +83,7 @@ def replace_value(scene: Scene, spec: CaptionSpec, field: str) -> Choice | None:
     return write_captions(scene, spec, objects, (*objects[:chosen], new, *objects[chosen + 1 :]))
 
 
-def replace_relation(scene: Scene, spec: CaptionSpec) -> Choice:
+def replace_relation(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
     """State another of the split's relations."""
     names = [name for name in spec.recipe["relations"] if name != scene.relation]
     others = [predicate for name in names for predicate in RELATIONS[name].predicates]
@@ -92,7 +92,7 @@ def replace_relation(scene: Scene, spec: CaptionSpec) -> Choice:
     return spec.caption(scene, objects), spec.caption(scene, objects, (predicate,))
 
 
-def add_animal(scene: Scene, spec: CaptionSpec) -> Choice:
+def add_animal(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
     """Add a third animal that the scene doesn't show, in any texture and size."""
     random, words = generator(spec.seed, "add", scene.key), spec.words
     absent = absent_names(scene.objects, "animal", words.animals)
@@ -101,7 +101,7 @@ def add_animal(scene: Scene, spec: CaptionSpec) -> Choice:
     return write_captions(scene, spec, spec.order(scene), (*spec.order(scene), added))
 
 
-def add_attribute(scene: Scene, spec: CaptionSpec) -> Choice:
+def add_attribute(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
     """For a red cat and a white caribou: "a cat and a white caribou" against "a grass cat and a white caribou"."""
     random = generator(spec.seed, "add", "texture", scene.key)
     objects, absent = spec.order(scene), absent_names(scene.objects, "texture", spec.words.textures)
@@ -110,7 +110,7 @@ def add_attribute(scene: Scene, spec: CaptionSpec) -> Choice:
     return write_captions(scene, spec, *either)
 
 
-def negate_object(scene: Scene, spec: CaptionSpec, pure: bool) -> Choice:
+def negate_object(scene: Scene, spec: CaptionSpec, pure: bool) -> TaskCaptions:
     """For a red cat and a white caribou: "a red cat and no grass pig" against "a red cat and no white caribou"; if
     `pure`: "no grass pig" against "no white caribou"."""
     obj, present = mention_order(scene, spec.seed)
@@ -120,7 +120,7 @@ def negate_object(scene: Scene, spec: CaptionSpec, pure: bool) -> Choice:
     return tuple(write_caption(content._replace(denied=(denied,)), spec.template) for denied in (absent, present))
 
 
-def swap_with(scene: Scene, spec: CaptionSpec, pair_only: bool) -> Choice | None:
+def swap_with(scene: Scene, spec: CaptionSpec, pair_only: bool) -> TaskCaptions | None:
     """Exchange two textures in captions that mention all objects, or only these two. None if those of `swap` do so."""
     pair = {scene.objects[i].slot for i in exchanged(scene)}
     objects = tuple(obj for obj in spec.order(scene) if obj.slot in pair or not pair_only)
@@ -129,7 +129,7 @@ def swap_with(scene: Scene, spec: CaptionSpec, pair_only: bool) -> Choice | None
     return write_captions(scene, spec, objects, swap_exchanged_textures(scene, objects))
 
 
-def assignment(scene: Scene, spec: CaptionSpec, number: int) -> Choice | None:
+def assignment(scene: Scene, spec: CaptionSpec, number: int) -> TaskCaptions | None:
     """Draw `number` objects and write a caption for each permutation of their textures, the true one first. None if
     `number` isn't the scene's, if train doesn't show all compositions, or if objects share a texture."""
     several = min(len(scene.objects), MOST_ASSIGNED, max(spec.most, LEAST))
@@ -144,7 +144,7 @@ def assignment(scene: Scene, spec: CaptionSpec, number: int) -> Choice | None:
     return write_captions(scene, spec, *textured)
 
 
-def illusion(scene: Scene, spec: CaptionSpec) -> Choice:
+def illusion(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
     """For a scene whose exchanged objects are a red cat and a white dog: "a red cat" against "a white cat". The scene
     shows something white and a cat, but no white cat."""
     pair = [scene.objects[i] for i in exchanged(scene)]
@@ -152,7 +152,7 @@ def illusion(scene: Scene, spec: CaptionSpec) -> Choice:
     return write_captions(scene, spec, (pair[first],), (pair[first]._replace(texture=pair[1 - first].texture),))
 
 
-def misstate_relation(scene: Scene, spec: CaptionSpec) -> Choice | None:
+def misstate_relation(scene: Scene, spec: CaptionSpec) -> TaskCaptions | None:
     """State a false relation: two objects of the caption's chain are exchanged, or a predicate is replaced by its
     converse. None if captions state no relation."""
     objects = spec.tested_objects(scene)
@@ -184,7 +184,7 @@ def known_false(subject: Object, predicate: str, other: Object) -> bool:
     return truth(name, first.slot, second.slot) is False
 
 
-def paraphrase(scene: Scene, spec: CaptionSpec) -> Choice | None:
+def paraphrase(scene: Scene, spec: CaptionSpec) -> TaskCaptions | None:
     """Two true captions that say the same in two orders, against the swap in one of these orders. None if the template
     prescribes the order."""
     if spec.template.mention_order != "random":
@@ -208,7 +208,7 @@ def negates(spec: CaptionSpec) -> bool:
 class Task(NamedTuple):
     """A task, and what it needs of a split whose kind has it."""
 
-    write: Callable[[Scene, CaptionSpec], Choice | None]
+    write: Callable[[Scene, CaptionSpec], TaskCaptions | None]
     """Writes the captions of a scene; None for a scene to which the task doesn't apply, which isn't counted."""
     least: tuple[str, int] = ("animals", 0)
     """The names of a world that it needs, and how many: often one more than a scene of two shows."""
@@ -259,6 +259,6 @@ def possible(task: str, spec: CaptionSpec) -> bool:
     return of_kind and len(getattr(spec.words, names)) >= least and its.suits(spec)
 
 
-def choices(task: str, scenes: Sequence[Scene], spec: CaptionSpec) -> list[Choice | None]:
+def choices(task: str, scenes: Sequence[Scene], spec: CaptionSpec) -> list[TaskCaptions | None]:
     """The captions of a task for every scene; None for a scene to which it doesn't apply."""
     return [TASKS[task].write(scene, spec) for scene in scenes]
