@@ -139,26 +139,9 @@ def restrict_sets(sets: AnimalSets, animals: Iterable[str]) -> dict[str, tuple[s
 
 
 ANIMALS = (
-    "goldfish",
-    "caribou",
-    "elephant",
-    "camel",
-    "penguin",
-    "zebra",
-    "bear",
-    "crocodile",
-    "armadillo",
-    "cat",
-    "gecko",
-    "crow",
-    "giant tortoise",
-    "rhinoceros",
-    "dolphin",
-    "lion",
-    "orca",
-    "pig",
-    "rabbit",
-    "squirrel",
+    *("goldfish", "caribou", "elephant", "camel", "penguin", "zebra", "bear"),
+    *("crocodile", "armadillo", "cat", "gecko", "crow", "giant tortoise"),
+    *("rhinoceros", "dolphin", "lion", "orca", "pig", "rabbit", "squirrel"),
 )
 TEXTURES = ("red", "white", "asphalt", "grass")
 BACKGROUNDS = ("desert", "arena", "ocean floor", "city", "circus")

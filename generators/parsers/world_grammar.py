@@ -68,7 +68,7 @@ def phrase_of(obj: re.Match[str]) -> str:
     return " ".join(filter(None, (obj["no"], obj["number"], obj["size"], texture, obj["animal"])))
 
 
-def read_caption(text: str, words: Vocabulary | World) -> Reading | None:
+def caption_reading(text: str, words: Vocabulary | World) -> Reading | None:
     """Parse a caption of our worlds. The nodes of its graph are its objects in order of mention, then the background.
 
     None if the text doesn't follow the grammar: no object, not exactly one background, an animal or a texture outside
@@ -94,7 +94,7 @@ def read_caption(text: str, words: Vocabulary | World) -> Reading | None:
 
 def parse_caption(text: str, words: Vocabulary | World) -> SceneGraph | None:
     """The scene graph of a caption; None if the text doesn't follow the grammar."""
-    reading = read_caption(text, words)
+    reading = caption_reading(text, words)
     return reading and reading.graph
 
 

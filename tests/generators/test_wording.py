@@ -9,7 +9,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.phrases import plural, with_article
 from menagerie.generators.captions.templates import Content, caption, template_of, write_caption
-from menagerie.generators.parsers.world_grammar import parse_caption, read_caption
+from menagerie.generators.parsers.world_grammar import caption_reading, parse_caption
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
 from menagerie.generators.storage.split_file import recorded, split_name
@@ -98,10 +98,10 @@ def test_what_is_no_caption_is_not_read(text):
 
 
 def test_a_reading_has_the_words_that_a_graph_leaves_out():
-    reading = read_caption("the cat is red while the orca is white in the desert", PUG)
+    reading = caption_reading("the cat is red while the orca is white in the desert", PUG)
     assert (reading.article, reading.joints) == ("the", ("while",))
-    assert read_caption("a red cat above an asphalt orca in the desert", PUG).joints == ("above",)
-    assert read_caption("two red cats in the desert", PUG).article == ""
+    assert caption_reading("a red cat above an asphalt orca in the desert", PUG).joints == ("above",)
+    assert caption_reading("two red cats in the desert", PUG).article == ""
 
 
 def test_a_fixed_order_mentions_the_first_slot_first_in_negatives_too():
