@@ -1,11 +1,13 @@
 """The content of one image, as an immutable value with a canonical key."""
 
 from dataclasses import dataclass
+from itertools import permutations
 from operator import attrgetter
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.slots import RELATIONS, place_of
+from menagerie.envs.relations import relation_from
+from menagerie.envs.slots import place_of
 
 MOST_OBJECTS = 8  # in one scene
 
@@ -17,6 +19,16 @@ class Object(NamedTuple):
     texture: str
     slot: str
     size: str = ""
+
+
+class RelatedObjects(NamedTuple):
+    """Two objects of a scene in a relation: of "left/right", `first` is the left one."""
+
+    name: str
+    """A name in `menagerie.envs.relations.RELATIONS`."""
+    first: int
+    """Index in `Scene.objects`."""
+    second: int
 
 
 SLOT_OF = attrgetter("slot")
@@ -46,10 +58,21 @@ class Scene:
         object.__setattr__(self, "objects", objects)
 
     @property
+    def relations(self) -> tuple[RelatedObjects, ...]:
+        """The relations of objects: any two in the places of a layout have exactly one; of others, the pairs in
+        `RELATIONS` have theirs, whichever way objects face."""
+        places = enumerate(map(SLOT_OF, self.objects))
+        found = ((relation_from(one, other), i, j) for (i, one), (j, other) in permutations(places, 2))
+        return tuple(sorted((RelatedObjects(*its) for its in found if its[0]), key=lambda its: sorted(its[1:])))
+
+    @property
     def relation(self) -> str | None:
-        """The relation of the slots ("left/right"), whichever way objects face; None if they have none, as for a single
-        object."""
-        return RELATIONS.get(tuple(place_of(obj.slot) for obj in self.objects))
+        """The relation of a scene's two objects ("left/right"); None if they have none, and for one object or
+        several."""
+        if len(self.objects) != 2:
+            return None
+        one, other = map(SLOT_OF, self.objects)
+        return relation_from(one, other) or relation_from(other, one) or None
 
     @property
     def key(self) -> str:

@@ -7,15 +7,16 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.relations import pair_slots
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import RELATIONS, SIZES
+from menagerie.envs.slots import SIZES
 
 NAME = re.compile(r"[a-z]+( [a-z]+)*")  # of an animal, a texture, a background or a set
 # Sets by name with their animals ("felines"), hashable because worlds are.
 AnimalSets = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-class Row(NamedTuple):
+class ObjectRow(NamedTuple):
     """The columns in which a world's objects stand (`menagerie.envs.render.row`), if it has no stage."""
 
     columns: int = 10
@@ -46,7 +47,7 @@ class World:
     replaced: tuple[tuple[str, str], ...] = ()
     """The world's own textures that have a built-in name, each with the name by which it is drawn; `own` contains their
     hashes, too."""
-    row: Row | None = None
+    row: ObjectRow | None = None
     """The row in which objects are drawn as patterns; None if they are bodies on a stage."""
 
     @property
@@ -62,15 +63,15 @@ class World:
             yield from self.in_sizes(Scene(background, (Object(animal, texture, slot),), view))
 
     def factorial(self, views: Iterable[int] = (0,)) -> Iterator[Scene]:
-        """Yield every scene of one object, and of two different animals in every relation: 61 200 a view for the
-        paper's world.
+        """Yield every scene of one object, and of two different animals in the slots of every pair (`pair_slots`):
+        61 200 a view for the paper's world.
 
         In a world with sizes each object comes in every size.
         """
         views = tuple(views)
         yield from self.singles(views)
         objects = list(product(self.animals, self.textures))
-        for view, background, slots in product(views, self.backgrounds, RELATIONS):
+        for view, background, slots in product(views, self.backgrounds, pair_slots()):
             for (animal, texture), (other, other_texture) in product(objects, objects):
                 if animal != other:
                     both = Object(animal, texture, slots[0]), Object(other, other_texture, slots[1])
@@ -107,7 +108,7 @@ class World:
         return scene
 
 
-def checked_sets(
+def validate_sets(
     sets: Mapping[str, Sequence[str]], animals: Sequence[str], error: Callable[[str], UserError] = UserError
 ) -> AnimalSets:
     """Return the sets in hashable form; raises if a set or its name is invalid, or names an animal not among
@@ -129,7 +130,7 @@ def checked_sets(
     return tuple((name, tuple(members)) for name, members in sets.items())
 
 
-def within(sets: AnimalSets, animals: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def restrict_sets(sets: AnimalSets, animals: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the sets restricted to `animals`, without sets that have no members left or are named like one of
     `animals`."""
     known = set(animals)
@@ -138,26 +139,9 @@ def within(sets: AnimalSets, animals: Iterable[str]) -> dict[str, tuple[str, ...
 
 
 ANIMALS = (
-    "goldfish",
-    "caribou",
-    "elephant",
-    "camel",
-    "penguin",
-    "zebra",
-    "bear",
-    "crocodile",
-    "armadillo",
-    "cat",
-    "gecko",
-    "crow",
-    "giant tortoise",
-    "rhinoceros",
-    "dolphin",
-    "lion",
-    "orca",
-    "pig",
-    "rabbit",
-    "squirrel",
+    *("goldfish", "caribou", "elephant", "camel", "penguin", "zebra", "bear"),
+    *("crocodile", "armadillo", "cat", "gecko", "crow", "giant tortoise"),
+    *("rhinoceros", "dolphin", "lion", "orca", "pig", "rabbit", "squirrel"),
 )
 TEXTURES = ("red", "white", "asphalt", "grass")
 BACKGROUNDS = ("desert", "arena", "ocean floor", "city", "circus")
@@ -182,7 +166,7 @@ EIGHT = World(
 TWELVE = replace(EIGHT, name="twelve", animals=(*EIGHT.animals, "cat", "lion", "orca", "pig"))
 # Names alone: one texture and one background say nothing.
 PLAIN = replace(PUG, name="pug-plain", textures=TEXTURES[:1], backgrounds=BACKGROUNDS[:1])
-TWO_PLACES = Row(places=(2, 7))
+TWO_PLACES = ObjectRow(places=(2, 7))
 
 WORLDS: dict[str, World] = {
     "pug": PUG,
@@ -205,11 +189,11 @@ WORLDS: dict[str, World] = {
     "four-textures": replace(EIGHT, name="four-textures", animals=EIGHT.animals[:4], textures=TWELVE_TEXTURES[:4]),
     "twelve-textures": replace(TWELVE, name="twelve-textures", textures=TWELVE_TEXTURES),
     # Between one-dimensional images and ours: names alone, in a row, with more and more of what pug has.
-    "row-5": replace(PLAIN, name="row-5", animals=ANIMALS[:5], row=Row()),
-    "row-10": replace(PLAIN, name="row-10", animals=ANIMALS[:10], row=Row()),
-    "row-15": replace(PLAIN, name="row-15", animals=ANIMALS[:15], row=Row()),
-    "row": replace(PLAIN, name="row", row=Row()),
+    "row-5": replace(PLAIN, name="row-5", animals=ANIMALS[:5], row=ObjectRow()),
+    "row-10": replace(PLAIN, name="row-10", animals=ANIMALS[:10], row=ObjectRow()),
+    "row-15": replace(PLAIN, name="row-15", animals=ANIMALS[:15], row=ObjectRow()),
+    "row": replace(PLAIN, name="row", row=ObjectRow()),
     "row-two-places": replace(PLAIN, name="row-two-places", row=TWO_PLACES),
-    "row-15-textures": replace(PUG, name="row-15-textures", animals=ANIMALS[:15], row=Row()),
+    "row-15-textures": replace(PUG, name="row-15-textures", animals=ANIMALS[:15], row=ObjectRow()),
     "pug-plain": PLAIN,
 }

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import choose
 from menagerie.envs.layouts import LAYOUTS, MOST
+from menagerie.envs.relations import pair_slots
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import WORLDS, World
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def random_object(world: World, animal: str, slot: str, random: "np.random.Gener
 
 
 def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, views: int = 4) -> list[Scene]:
-    """Draw random scenes; they use the backgrounds in turn. Each shows two animals in any relation with probability
-    `pairs`, else one animal."""
+    """Draw random scenes; they use the backgrounds in turn. Each shows two animals in the slots of a pair with
+    probability `pairs`, else one animal."""
     import numpy as np
 
-    random, relations = np.random.default_rng(seed), list(RELATIONS)
+    random, relations = np.random.default_rng(seed), pair_slots()
     scenes = []
     for index in range(count):
         slots = relations[random.integers(len(relations))] if random.random() < pairs else ("center",)

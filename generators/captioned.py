@@ -29,7 +29,7 @@ class Captioned(ABC):
     """Whether captions come from a closed world and have complete graphs. Then a graph tells whether a text is true of
     another text's image, and the loss can leave such texts out. Otherwise only duplicates are recognised."""
     names: frozenset[str] = frozenset()
-    """Names of several words in complete captions, such as "sea lion" (`captions.relations.names_in`)."""
+    """Names of several words in complete captions, such as "sea lion" (`captions.relations.compound_names`)."""
     has_counterfactuals: bool = False
     """Whether each image has a counterfactual: the image that its negative describes."""
     text_negatives: tuple[str, ...] = ()

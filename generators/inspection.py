@@ -10,8 +10,8 @@ from jaxtyping import Int64
 
 from menagerie.envs.core.errors import choose
 from menagerie.envs.core.identity import json_value
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Scene
-from menagerie.envs.slots import RELATIONS
 from menagerie.generators.audit.findings import animal_pair
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.templates import TEMPLATES
@@ -105,7 +105,7 @@ def mentioned_relations(split: Split) -> list[str | None]:
     """The relations that captions state; [None] if they state none, which stands for any relation."""
     scenes = [scene for records in split.subsets.values() for scene in records.scenes]
     shown = {scene.relation for scene in scenes} if TEMPLATES[split.recipe["template"]].relation else set()
-    return [relation for relation in RELATIONS.values() if relation in shown] or [None]
+    return [relation for relation in RELATIONS if relation in shown] or [None]
 
 
 def pairs_of(scenes: Iterable[Scene], relation: str | None) -> set[frozenset[str]]:

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 from typing import Any
 
-from menagerie.envs.layouts import stated
+from menagerie.envs.relations import relation_from
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS, exchanged
-from menagerie.generators.rules.hold_out import HELD_OUT, matched, recorded_rules
+from menagerie.generators.rules.hold_out import HELD_OUT, matches_any, recorded_rules
 from menagerie.generators.splits.latin_square import COMPOSITION_TESTS, unseen_in
 from menagerie.generators.storage.split_file import Split
 
@@ -36,7 +36,7 @@ def had_of(split: Split, subset: str, facts: frozenset[Fact], scenes: Sequence[S
     if subset.startswith(HELD_OUT):
         rules = recorded_rules(split.recipe, split.vocabulary)
         known = [rule for rule in rules if any(map(rule.matches, scenes))]
-        return lambda scene: matched(known, scene)
+        return lambda scene: matches_any(known, scene)
     if subset in COMPOSITION_TESTS:
         shown = frozenset(fact[1:] for fact in facts if fact[0] == COMPOSITION)
         return lambda scene: (
@@ -79,7 +79,7 @@ def arrangements_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
 def orders_in(scene: Scene, swap: Swap | None = None) -> Iterator[Fact]:
     """Yield the relation of every two objects, and their animals, the left, upper or foremost one first."""
     for one, other in permutations(scene.objects, 2):
-        if relation := stated(one.slot, other.slot):
+        if relation := relation_from(one.slot, other.slot):
             yield (ORDER, relation, one.animal, other.animal)
 
 

@@ -53,13 +53,13 @@ class Vocabulary:
         number_of = {obj: number for number, obj in enumerate(dict.fromkeys(objects))}  # few, in many scenes
         which = np.fromiter(map(number_of.__getitem__, objects), np.int64, len(objects))
         table = {
-            "background": numbers(self.backgrounds, [scene.background for scene in scenes]),
+            "background": word_numbers(self.backgrounds, [scene.background for scene in scenes]),
             "view": np.array([scene.view for scene in scenes], np.int32),
         }
         words_of = zip(*number_of, strict=True) if number_of else [()] * len(OBJECT)
         for column, words in zip(OBJECT, words_of, strict=True):
             known = self.names(column)
-            found = numbers(known, words)[which]
+            found = word_numbers(known, words)[which]
             if column != "size" or self.sizes:
                 table[column] = np.full((len(scenes), max(counts, default=1)), none_in(known), type_of(known))
                 table[column][row, place] = found
@@ -94,7 +94,7 @@ def none_in(known: Sequence[str]) -> int:
     return int(np.iinfo(type_of(known)).max)
 
 
-def numbers(known: tuple[str, ...], words: Iterable[str]) -> UInt[np.ndarray, " n"]:
+def word_numbers(known: tuple[str, ...], words: Iterable[str]) -> UInt[np.ndarray, " n"]:
     """Return the number of each word in `known`, and that of none for an empty word. Raises `ValueError` for any other
     word."""
     number_of: dict[str, Any] = {"": none_in(known)} | {word: i for i, word in reversed(list(enumerate(known)))}

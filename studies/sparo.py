@@ -21,7 +21,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, WHAT
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.validation import RUNS, SHARE, Range, option
-from menagerie.generators.captions.hard_negatives.tasks import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies.analysis.ablation_rows import ablation_spec, base_row, parse_line
@@ -155,7 +155,7 @@ class SlotStudy(SplitStudy):
                     f"{option(name)} needs one or more values, got none; choose parts of the study by --parts"
                 )
         for task in self.mask_tasks:
-            choose("task of --mask-tasks", task, TASKS)
+            choose("task of --mask-tasks", task, PAIR_TASKS)
         if len(self.split or self.pairs) * (1 if self.split else len(self.hard_negatives)) != 1:
             raise UserError("give one place: one value of --pairs and of --hard-negatives, or one --split")
         in_child(check_rows, {line: self.arm(MODEL, row, 0).cell for row, line in self.lines.items() if line})

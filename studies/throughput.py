@@ -217,7 +217,7 @@ def measure_atlas(config: Atlas) -> int:
 
     from menagerie.envs.render.renderer import Renderer
     from menagerie.envs.scene import Object, Scene
-    from menagerie.envs.slots import LAYOUT_PLACES
+    from menagerie.envs.slots import LAYOUT_SLOTS
     from menagerie.envs.worlds import load_world
     from menagerie.studies.runs.machine import processor
 
@@ -225,14 +225,14 @@ def measure_atlas(config: Atlas) -> int:
     size, texture = (world.sizes or ("",))[0], world.textures[0]
     scenes = [
         Scene(world.backgrounds[0], (Object(animal, texture, place, size),), view)
-        for animal, place, view in product(world.animals, LAYOUT_PLACES, range(config.views))
+        for animal, place, view in product(world.animals, LAYOUT_SLOTS, range(config.views))
     ]
     with TemporaryDirectory() as folder:
         renderer, before = Renderer(world, config.resolution, Path(folder)), time.process_time()
         renderer.prepare(scenes)
         seconds = time.process_time() - before
         size_in_bytes = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
-    print(f"{config.world}, {config.resolution} px, {len(LAYOUT_PLACES)} places, {config.views} views, {processor()}")
+    print(f"{config.world}, {config.resolution} px, {len(LAYOUT_SLOTS)} places, {config.views} views, {processor()}")
     print(f"{len(scenes)} entries, {seconds / 60:.1f} CPU minutes, {size_in_bytes / 1e9:.2f} GB")
     for what, milliseconds in entry_costs(world, scenes, config.resolution).items():
         print(f"{what:<32}{milliseconds:>8.1f} CPU-ms")

@@ -61,10 +61,10 @@ def test_wrong_types_of_fields_and_methods_are_refused():
 
 
 def test_types_of_the_project_are_checked():
-    from menagerie.generators.captions.phrases import counted
+    from menagerie.generators.captions.phrases import noun_phrase
     from menagerie.studies.analysis.two_levels import accuracy_intervals
 
     with pytest.raises(BeartypeException):
-        counted("red", 1, 1)
+        noun_phrase("red", 1, 1)
     with pytest.raises(TypeCheckError):
         accuracy_intervals(np.ones(3), np.ones((3, 2)), ["0"] * 3, "abc")

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import FIRST_SEED, SIDE, Range
-from menagerie.envs.layouts import LAYOUTS, relations_of
+from menagerie.envs.layouts import LAYOUTS
+from menagerie.envs.relations import RELATIONS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,8 +38,6 @@ UNCOVERED = 0.75  # least share of an object that the others leave visible, in l
 # Most that the renderers' shares of an object that others hide may differ: of a small object's 40 pixels some are
 # edges.
 HIDDEN_APART, HIDDEN_APART_MEAN = 0.15, 0.03  # the mean is over the worst of each scene
-# Of an object's center in the direct rendering, what a relation compares: row, column or depth.
-AXES = {"above/under": 0, "left/right": 1, "front/behind": 2}
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,8 @@ def compare_with_direct(
 
 def count_contradictions(scene: "Scene", centers: Sequence[Sequence[float]]) -> int:
     """Count the stated relations whose first object isn't the left, upper or foremost one by its center."""
-    relations = relations_of(scene)
-    return sum(centers[first][AXES[name]] >= centers[second][AXES[name]] for name, first, second in relations)
+    axes = ((RELATIONS[name].axis, first, second) for name, first, second in scene.relations)
+    return sum(centers[first][axis] >= centers[second][axis] for axis, first, second in axes)
 
 
 def report_limits(world: str, layouts: bool) -> bool:
@@ -120,7 +119,7 @@ def report_limits(world: str, layouts: bool) -> bool:
     """
     import numpy as np
 
-    from menagerie.envs.custom.limits import advice, layout_measures, measures
+    from menagerie.envs.custom.limits import IN_LAYOUTS, IN_PAIRS
     from menagerie.envs.custom.world_file import own_animals
     from menagerie.envs.shapes.mesh import animal_mesh
 
@@ -129,13 +128,13 @@ def report_limits(world: str, layouts: bool) -> bool:
         mesh = animal_mesh(animal)
         length, width, height = np.ptp(mesh.vertices, axis=0) * mesh.scale  # x from nose to tail, y, z
         print(f"{name}: length {length:.2f} m, width {width:.2f} m, height {height:.2f} m")
-        for measure in layout_measures(name, animal) if layouts else measures(name, animal):
-            kept &= measure.kept
-            missed = "" if measure.kept else "  MISSED"
-            value = f"{measure.value:8.2f} {measure.unit:<14} {measure.bound:<7} ({measure.place})"
-            print(f"  {measure.name:<28} {value}{missed}")
-            if not measure.kept:
-                print(f"    {advice(measure)}{', or keep it out of layouts' if layouts else ''}")
+        for limit in IN_LAYOUTS if layouts else IN_PAIRS:
+            measured = limit.measure(name, animal)
+            kept &= measured.kept
+            value = f"{measured.value:8.2f} {limit.unit:<14} {limit.bound:<7} ({measured.place})"
+            print(f"  {limit.name:<28} {value}{'' if measured.kept else '  MISSED'}")
+            if not measured.kept:
+                print(f"    {measured.advice}{', or keep it out of layouts' if layouts else ''}")
     return kept
 
 

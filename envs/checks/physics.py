@@ -21,8 +21,9 @@ from menagerie.envs.catalog import load_animal
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.placement import UPRIGHT, Settled, read_poses, write_poses
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.shapes.mesh import animal_mesh
-from menagerie.envs.slots import RELATIONS, SLOTS, Slot, facings
+from menagerie.envs.slots import SLOTS, Slot, facings
 
 CELLS = 48  # of a body's mesh: convex parts need no more
 DROP = 0.01  # metres above the ground
@@ -142,8 +143,8 @@ def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
     nearest animals."""
     least = {}
     yaws = {place: tuple(yaw for slot in facings(place) for yaw in SLOTS[slot].yaws) for place in SLOTS}
-    for places, relation in RELATIONS.items():
-        slots = tuple(replace(SLOTS[place], yaws=yaws[place]) for place in places)
+    for relation, its in RELATIONS.items():
+        slots = tuple(replace(SLOTS[place], yaws=yaws[place]) for place in its.slots)
         bodies = {
             (name, k): add(bullet, convex_parts(bullet, name, folder), slot.widest)
             for name in names

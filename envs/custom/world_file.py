@@ -16,7 +16,7 @@ from menagerie.envs.custom.cutouts import OWN_COLORS, cutouts_of, load_cutout, n
 from menagerie.envs.custom.ingredients import make_ingredient
 from menagerie.envs.custom.source import Ingredient, WorldFile
 from menagerie.envs.slots import SIZES
-from menagerie.envs.world import WORLDS, World, checked_sets, within
+from menagerie.envs.world import WORLDS, World, restrict_sets, validate_sets
 
 KINDS = ("animal", "texture", "background")
 MOST_NAMES = 200  # with so many a world has over a million pairs of objects: nobody could render them
@@ -93,7 +93,7 @@ def build_world(source: WorldFile, table: WorldTable, base: World) -> World:
     textures = chosen_textures(source, table, base, defined["texture"], animals, cutouts)
     backgrounds = chosen_names(source, table, "backgrounds", base, defined["background"])
     sizes = chosen_names(source, table, "sizes", base)
-    sets = checked_sets(within(base.sets, animals) | table.sets, animals, source.error)
+    sets = validate_sets(restrict_sets(base.sets, animals) | table.sets, animals, source.error)
     check_phrases(source, animals, textures, sizes)
     name = table.name or source.path.stem
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
@@ -152,14 +152,14 @@ def own_animals(path: Path, above: Sequence[Path] = ()) -> dict[str, Any]:
 def check_placement(source: WorldFile, base: World, defined: dict[str, Ingredient], animals: tuple[str, ...]) -> None:
     """Raise unless each animal that `base` lacks or the file defines stays inside the frame and on its own side of a
     pair."""
-    from menagerie.envs.custom.limits import advice, required
+    from menagerie.envs.custom.limits import REQUIRED
 
     for name in (name for name in animals if name in defined or name not in base.animals):
         animal = defined[name].value if name in defined else catalog.load_animal(name)
-        for measure in required(name, animal):
-            if not measure.kept:
-                value = f"{measure.value:.2f} {measure.unit} in {measure.place}, must be {measure.bound}"
-                raise source.error(f"{name!r} doesn't fit: its {measure.name} is {value}; {advice(measure)}")
+        for limit in REQUIRED:
+            if not (measured := limit.measure(name, animal)).kept:
+                value = f"{measured.value:.2f} {limit.unit} in {measured.place}, must be {limit.bound}"
+                raise source.error(f"{name!r} doesn't fit: its {limit.name} is {value}; {measured.advice}")
 
 
 def chosen_textures(

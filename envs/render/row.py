@@ -20,7 +20,7 @@ from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.render.renderables import EntryKey
 from menagerie.envs.render.renderer import Pictures, Renderer, empty_pictures
 from menagerie.envs.scene import Scene
-from menagerie.envs.world import Row, World
+from menagerie.envs.world import ObjectRow, World
 
 BLOCKS = 20  # colours of a pattern, one below the other
 NOISE = 3  # of 255: views of one scene in one layout differ, as checks of splits want, and look the same
@@ -88,7 +88,7 @@ class RowRenderer:
         image[:] = (picture + noise).round().clip(0, 255)
 
 
-def object_columns(scene: Scene, row: Row) -> tuple[int, ...]:
+def object_columns(scene: Scene, row: ObjectRow) -> tuple[int, ...]:
     """Return the column of each object, chosen at random with the animals and the view as the seed; raises for a scene
     that `check_scene` refuses."""
     random = generator(0, "row", *sorted(obj.animal for obj in scene.objects), scene.view)

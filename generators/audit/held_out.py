@@ -16,7 +16,7 @@ from menagerie.generators.audit.findings import (
     rules_of,
 )
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-from menagerie.generators.rules.hold_out import HELD_OUT, matched
+from menagerie.generators.rules.hold_out import HELD_OUT, matches_any
 from menagerie.generators.storage.split_file import Split
 
 
@@ -29,7 +29,7 @@ def check_hold_out(split: Split) -> Iterator[Finding]:
         one = re.fullmatch(rf"{HELD_OUT} ([1-9]\d*)", name)
         tested, held_out = rules[int(one[1]) - 1 :][:1] if one else rules, name == HELD_OUT or one is not None
         claim = "a rule holds out every scene of" if held_out else "no rule holds out any scene of"
-        strange = (scene.key for scene in records.scenes if matched(tested, scene) != held_out)
+        strange = (scene.key for scene in records.scenes if matches_any(tested, scene) != held_out)
         yield none(f"{claim} {name}", strange)
     single = {name for name in split.subsets if name.startswith(f"{HELD_OUT} ")}
     if single or len(rules) > 1:  # a single rule is tested by `held_out`
@@ -84,7 +84,7 @@ def check_negatives(split: Split) -> Iterator[Finding]:
     named = [swap(scene) for scene, text in zip(train.scenes, train.false, strict=True) if text]
     claim = "hard negatives of train name only compositions that train shows"
     yield every(claim, named, lambda scene: compositions_of(scene) <= shown)
-    yield every("no rule holds out any hard negative of train", named, lambda scene: not matched(rules, scene))
+    yield every("no rule holds out any hard negative of train", named, lambda scene: not matches_any(rules, scene))
 
 
 def check_views(split: Split) -> Iterator[Finding]:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Scene
-from menagerie.envs.slots import COUNTING, SLOTS_OF
+from menagerie.envs.slots import COUNTING
 from menagerie.generators.audit.findings import Finding, animal_pair, compositions_in, compositions_of, every, none
 from menagerie.generators.captions.hard_negatives.swaps import swap_textures
 from menagerie.generators.storage.split_file import Split
@@ -113,7 +114,7 @@ def check_orders(split: Split) -> Iterator[Finding]:
 def check_relations(split: Split) -> Iterator[Finding]:
     """Check that pairs are in the recipe's relations, in tests of one relation in that one, and captions state it."""
     for name, r in split.subsets.items():
-        of_test = {relation for relation in SLOTS_OF if name.startswith(relation.replace("/", "_"))} or set(SLOTS_OF)
+        of_test = {relation for relation in RELATIONS if name.startswith(relation.replace("/", "_"))} or {*RELATIONS}
         allowed = of_test & set(split.recipe["relations"])
         pairs = [(s, graph) for s, graph in zip(r.scenes, r.graphs, strict=True) if len(s.objects) == 2]
         strange = (scene.key for scene, _ in pairs if scene.relation not in allowed)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 
 from menagerie.envs.scene import Scene
-from menagerie.envs.slots import LAYOUT_PLACES, place_of
+from menagerie.envs.slots import SLOTS
 from menagerie.generators.audit.findings import Finding, compositions_of, every, none
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS, with_exchanged
 from menagerie.generators.captions.phrases import phrase
@@ -99,7 +99,6 @@ def check_probe_mentions(split: Split) -> Iterator[Finding]:
 
 def follows(scene: Scene, nodes: tuple[str, ...], left_first: bool) -> bool:
     """Whether the objects of a graph go from left to right in the scene (`left_first`), or from right to left."""
-    column = {"left": -1.0, "right": 1.0} | {slot: place.column for slot, place in LAYOUT_PLACES.items()}
-    at = {phrase(obj): column[place_of(obj.slot)] for obj in scene.objects}
+    at = {phrase(obj): SLOTS[obj.slot].column for obj in scene.objects}
     columns = [at[node] for node in nodes if node in at]
     return len(columns) == len(scene.objects) and columns == sorted(columns, reverse=not left_first)

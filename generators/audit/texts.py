@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import SLOTS
+from menagerie.envs.slots import SLOTS, place_of
 from menagerie.generators.audit.findings import Finding, none, rules_of
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-from menagerie.generators.captions.phrases import counted, phrase
-from menagerie.generators.parsers.world_grammar import parse
-from menagerie.generators.rules.hold_out import matched
+from menagerie.generators.captions.phrases import noun_phrase, phrase
+from menagerie.generators.parsers.world_grammar import parse_caption
+from menagerie.generators.rules.hold_out import matches_any
 from menagerie.generators.storage.split_file import Records, Split
 
 NO = "no "
@@ -29,7 +30,7 @@ def phrases_of(scene: Scene) -> list[tuple[str, str]]:
     cats"."""
     numbers = Counter(obj._replace(slot="") for obj in scene.objects)
     return [
-        (counted(f"{obj.size} {obj.texture}".strip(), obj.animal, n), counted(obj.size, obj.animal, n))
+        (noun_phrase(f"{obj.size} {obj.texture}".strip(), obj.animal, n), noun_phrase(obj.size, obj.animal, n))
         for obj, n in numbers.items()
     ]
 
@@ -46,12 +47,13 @@ def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
 
 def relation(scene: Scene, one: int, other: int) -> str:
     """The predicate of two objects of a scene, by the positions of their places."""
-    (x, y, z), (other_x, other_y, other_z) = (SLOTS[scene.objects[i].slot].position for i in (one, other))
-    if abs(x - other_x) > ASIDE:
-        return "to the left of" if x < other_x else "to the right of"
-    if z != other_z:
-        return "above" if z > other_z else "under"
-    return "in front of" if y < other_y else "behind"
+    slots = [scene.objects[i].slot for i in (one, other)]
+    (x, y, z), (other_x, other_y, other_z) = (SLOTS[slot].position for slot in slots)
+    ahead = (z - other_z, other_x - x, other_y - y)  # by the axes of relations: positive if `one` is the first
+    axis = 1 if abs(ahead[1]) > ASIDE else 0 if ahead[0] else 2
+    pairs = {frozenset(its.slots): its for its in RELATIONS.values()}
+    its = pairs.get(frozenset(map(place_of, slots))) or next(its for its in RELATIONS.values() if its.axis == axis)
+    return its.predicates[ahead[its.axis] <= 0]
 
 
 def holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
@@ -96,10 +98,10 @@ def wrong_texts(split: Split, name: str, r: Records) -> Iterator[tuple[str, Iter
     v, kind = split.vocabulary, split.recipe["kind"]
     true_of, swap = states_in_part if name == "train" or kind == "multi-object" else states, SWAPS[kind]
     rows = list(zip(r.scenes, r.captions, r.graphs, r.negatives, r.negative_graphs, strict=True))
-    untrue = (s.key for s, c, g, _, _ in rows if not (true_of(g, s) and parse(c, v) == g))
+    untrue = (s.key for s, c, g, _, _ in rows if not (true_of(g, s) and parse_caption(c, v) == g))
     yield f"every caption of {name} is true and states its graph", untrue
     negatives = [row for row in rows if row[3] or row[4].nodes]
-    true = (s.key for s, _, _, n, g in negatives if states_in_part(g, s) or parse(n, v) != g)
+    true = (s.key for s, _, _, n, g in negatives if states_in_part(g, s) or parse_caption(n, v) != g)
     yield f"every negative of {name} is false and states its graph", true
     yield f"every negative of {name} is true of the swap", (s.key for s, *_, g in negatives if not true_of(g, swap(s)))
     if kind not in OTHER_WORDS and not name.startswith(SEARCHES):
@@ -118,5 +120,5 @@ def check_denials(split: Split) -> Iterator[Finding]:
     object_of = {f"{NO}{phrase(obj)}": obj for obj in every}
     rows = zip((*train.scenes, *train.scenes), (*train.graphs, *train.negative_graphs), strict=True)
     denied = ((s, object_of[node]) for s, graph in rows for node in graph.nodes if node in object_of)
-    strange = (f"{phrase(t)} in {s.key}" for s, t in denied if matched(rules, Scene(s.background, (t,))))
+    strange = (f"{phrase(t)} in {s.key}" for s, t in denied if matches_any(rules, Scene(s.background, (t,))))
     yield none("train denies nothing that a rule holds out", strange)

@@ -17,10 +17,9 @@ from menagerie.generators.benchmarks.benchmark import (
     texts_chosen,
     true_above,
 )
-from menagerie.generators.captions.hard_negatives.multi_object_tasks import MULTI_OBJECT_TASKS, true_texts
 from menagerie.generators.captions.hard_negatives.swaps import exchanged, probed
-from menagerie.generators.captions.hard_negatives.tasks import TASKS, Choice, choices, possible
-from menagerie.generators.captions.multi_object import SEARCH, Telling
+from menagerie.generators.captions.hard_negatives.tasks import TASKS, TaskCaptions, choices, possible
+from menagerie.generators.captions.spec import SEARCH, CaptionSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.dataset import SplitDataset
 
@@ -49,7 +48,7 @@ class SplitTests(Benchmark):
         suited = enumerate(zip(self.data.records.scenes, self.choices[task], strict=True))
         kind = self.data.split.recipe["kind"]
         return [
-            Item(scene.key, task, (i,), choice, cluster_of(kind, scene), true_texts(task))
+            Item(scene.key, task, (i,), choice, cluster_of(kind, scene), TASKS[task].true_texts)
             for i, (scene, choice) in suited
             if choice
         ]
@@ -85,7 +84,7 @@ def cluster_of(kind: str, scene: Scene) -> str:
     return " + ".join(sorted(obj.animal for obj in objects))
 
 
-Choices = dict[str, Sequence[Choice | None]]
+Choices = dict[str, Sequence[TaskCaptions | None]]
 
 
 def subset_choices(data: SplitDataset) -> Choices:
@@ -102,9 +101,7 @@ def subset_choices(data: SplitDataset) -> Choices:
 def other_choices(data: SplitDataset) -> Choices:
     """The choices of all tasks but `swap`. Of multi-object scenes those of each task that applies to some scene;
     searches have only their swap."""
-    scenes, telling = data.records.scenes, Telling(data.split.recipe, data.split.vocabulary)
-    if data.split.recipe["kind"] != "multi-object":
-        return {task: choices(task, scenes, telling) for task in TASKS if task != "swap" and possible(task, telling)}
-    tasks = {} if data.subset.startswith(SEARCH) else MULTI_OBJECT_TASKS
-    found = {task: [ask(scene, telling) for scene in scenes] for task, ask in tasks.items()}
-    return {task: asked for task, asked in found.items() if any(asked)}
+    scenes, spec = data.records.scenes, CaptionSpec(data.split.recipe, data.split.vocabulary)
+    tasks = [task for task in TASKS if task != "swap" and possible(task, spec)]
+    found = {task: choices(task, scenes, spec) for task in tasks if not data.subset.startswith(SEARCH)}
+    return {task: its for task, its in found.items() if any(its) or not spec.multi_object}

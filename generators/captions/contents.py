@@ -16,8 +16,8 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-from menagerie.generators.captions.phrases import NUMBERS, attributes, counted
-from menagerie.generators.captions.relations import CONVERSES
+from menagerie.generators.captions.phrases import NUMBERS, attribute_words, noun_phrase
+from menagerie.generators.captions.relations import converses
 from menagerie.generators.captions.templates import (
     TEMPLATES,
     Caption,
@@ -67,10 +67,11 @@ class Contents:
             return whole
         nodes = caption.graph.nodes[:-1]  # the last is the background
         try:
-            objects = [th for node in nodes if not node.startswith("no ") for th in self.shown(whole.scene, node)]
-            denied = [self.known[node.removeprefix("no ")] for node in nodes if node.startswith("no ")]
-            stated = tuple(edge.predicate for edge in caption.graph.edges)
-            content = Content(whole.scene, tuple(objects), stated, tuple(denied), whole.phrasing)
+            named = [node for node in nodes if not node.startswith("no ")]
+            objects = [obj for node in named for obj in self.objects_named(whole.scene, node)]
+            denied = [self.known[node.removeprefix("no ")] for node in nodes if node not in named]
+            predicates = tuple(edge.predicate for edge in caption.graph.edges)
+            content = Content(whole.scene, tuple(objects), predicates, tuple(denied), whole.phrasing)
             if write_caption(content, self.template).text == caption.text:
                 return content
         except (KeyError, ValueError):  # unknown phrases, or fewer objects than a chain of so many relations has
@@ -80,11 +81,11 @@ class Contents:
             "make the split again, or leave --text-negatives at swap and --flair.captions at 1"
         )
 
-    def shown(self, scene: Scene, node: str) -> list[Object]:
+    def objects_named(self, scene: Scene, node: str) -> list[Object]:
         """Return the objects of `scene` with a node's animal, and with the texture and size that the node states."""
-        stated = self.known[node]
-        alike = [obj for obj in scene.objects if obj.animal == stated.animal]
-        return [obj._replace(texture=stated.texture, size=stated.size) for obj in alike]
+        named = self.known[node]
+        alike = [obj for obj in scene.objects if obj.animal == named.animal]
+        return [obj._replace(texture=named.texture, size=named.size) for obj in alike]
 
     def parts(self, content: Content, count: int, seed: int) -> list[Caption]:
         """Write `count` captions, each of a random part of a content."""
@@ -104,7 +105,7 @@ class Contents:
         objects = [obj for i in chosen for obj in content.objects if obj._replace(slot="") == kinds[i]]
         predicates = content.predicates if len(chosen) == len(kinds) else ()
         if predicates and tuple(objects) != content.objects:  # which breaks a chain, and turns the relation of two
-            predicates = (CONVERSES[predicates[0]],) if self.template.relation else ()
+            predicates = (converses()[predicates[0]],) if self.template.relation else ()
         return Content(content.scene, tuple(objects), predicates, phrasing=content.phrasing)
 
 
@@ -113,9 +114,9 @@ def phrases(words: Vocabulary) -> Iterator[tuple[str, Object]]:
     for animal, texture, size in product(words.animals, ("", *words.textures), ("", *words.sizes)):
         obj = Object(animal, texture, "", size)
         for number in range(1, len(NUMBERS) + 2):
-            yield counted(attributes(obj), animal, number), obj
+            yield noun_phrase(attribute_words(obj), animal, number), obj
 
 
-def affirmed(graph: SceneGraph) -> SceneGraph:
+def without_negations(graph: SceneGraph) -> SceneGraph:
     """Return the graph without its negated nodes. Edges stay as they are: negated nodes have none."""
     return graph._replace(nodes=tuple(node for node in graph.nodes if not node.startswith("no ")))

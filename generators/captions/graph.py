@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from menagerie.envs.scene import Object
-from menagerie.generators.captions.phrases import attributes
+from menagerie.generators.captions.phrases import attribute_words
 
 
 class Edge(NamedTuple):
@@ -57,7 +57,7 @@ def with_moved_attributes(
     received: dict[int, list[str]] = {}
     draws, steps = random.random(len(objects)), random.integers(1, len(objects), len(objects))
     for place, i in enumerate(objects):
-        words = attributes(known[graph.nodes[i]])
+        words = attribute_words(known[graph.nodes[i]])
         if words and draws[place] < share:
             nodes[i] = nodes[i].replace(f"{words} ", "", 1)
             received.setdefault(objects[(place + int(steps[place])) % len(objects)], []).append(words)

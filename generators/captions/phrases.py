@@ -30,21 +30,21 @@ def plural(noun: str) -> str:
     return f"{noun}s"
 
 
-def counted(attributes: str, animal: str, number: int) -> str:
+def noun_phrase(attributes: str, animal: str, number: int) -> str:
     """A noun phrase with a number: "red cat", "three small red cats"; "three cats" if `attributes` is empty."""
     if number == 1:
         return f"{attributes} {animal}".lstrip()
     return f"{NUMBERS[number - 2]} {attributes} {plural(animal)}".replace("  ", " ")
 
 
-def attributes(obj: Object) -> str:
+def attribute_words(obj: Object) -> str:
     """The words of an object's size and texture: "small red"."""
     return f"{obj.size} {obj.texture}".strip()
 
 
 def phrase(obj: Object) -> str:
     """The noun phrase of an object: "small red cat"."""
-    return counted(attributes(obj), obj.animal, 1)
+    return noun_phrase(attribute_words(obj), obj.animal, 1)
 
 
 def with_article(phrase: str, article: str = "a") -> str:
@@ -55,15 +55,15 @@ def with_article(phrase: str, article: str = "a") -> str:
     return f"{'an' if article == 'a' and vowel else article} {phrase}"
 
 
-def named(obj: Object, number: int = 1, article: str = "a", no: bool = False) -> str:
+def name_object(obj: Object, number: int = 1, article: str = "a", no: bool = False) -> str:
     """Name an object: "a small red cat", "three small red cats", "no small red cat"."""
-    return with_article(f"{'no ' * no}{counted(attributes(obj), obj.animal, number)}", article)
+    return with_article(f"{'no ' * no}{noun_phrase(attribute_words(obj), obj.animal, number)}", article)
 
 
-def stated(obj: Object, number: int = 1, article: str = "the", no: bool = False) -> str:
+def state_object(obj: Object, number: int = 1, article: str = "the", no: bool = False) -> str:
     """State an object: "the small cat is red", "three cats are red", "no cat is red"; "the cat is there" without a
     texture."""
-    subject = with_article(f"{'no ' * no}{counted(obj.size, obj.animal, number)}", article)
+    subject = with_article(f"{'no ' * no}{noun_phrase(obj.size, obj.animal, number)}", article)
     return f"{subject} {'is' if number == 1 else 'are'} {obj.texture or 'there'}"
 
 
@@ -77,7 +77,7 @@ def plain_text(text: str) -> str:
     return " ".join(filter(None, map(plain_word, text.split())))
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def suggest_nearest(word: str, known: Iterable[str]) -> str:
     """Return a suggestion for an unknown word, to append to a message: "; did you mean 'cat'?". It is empty if no known
     word resembles the word."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.65)

@@ -1,28 +1,29 @@
-"""The words of spatial relations, and what graphs state by them."""
+"""The predicates that captions state, and what graphs imply."""
 
 from collections.abc import Sequence
 from functools import cache
 from itertools import combinations, pairwise, product, takewhile
 
-from menagerie.envs.layouts import FRONT_AND_BEHIND, stated
+from menagerie.envs.relations import RELATIONS, relation_from
 from menagerie.envs.world import World
-from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import plural
 from menagerie.generators.vocabulary import Vocabulary
 
-# Relation -> the predicates of the objects in its first and in its second slot (OC-CLIP, A.5.1).
-PREDICATES: dict[str, tuple[str, str]] = {
-    "left/right": ("to the left of", "to the right of"),
-    "above/under": ("above", "under"),
-    FRONT_AND_BEHIND: ("in front of", "behind"),
-}
+
+@cache
+def converses() -> dict[str, str]:
+    """Each predicate of `RELATIONS`, with that which says the same of the two objects in the opposite order."""
+    return {one: other for its in RELATIONS.values() for one, other in (its.predicates, its.predicates[::-1])}
 
 
-# Predicate -> its converse.
-CONVERSES = {one: other for both in PREDICATES.values() for one, other in (both, both[::-1])}
+def canonical_edge(edge: Edge) -> Edge:
+    """An edge in canonical form: "b to the right of a" becomes "a to the left of b"."""
+    other = converses().get(edge.predicate, edge.predicate)
+    return Edge(other, edge.object, edge.subject) if other < edge.predicate else edge
 
 
-def names_in(world: World | Vocabulary) -> frozenset[str]:
+def compound_names(world: World | Vocabulary) -> frozenset[str]:
     """Return the animals, plurals and backgrounds of a world that have several words. Phrases can't shorten them: a sea
     lion is no lion."""
     nouns = (*world.animals, *map(plural, world.animals), *world.backgrounds)
@@ -34,20 +35,18 @@ def claims(graph: SceneGraph, names: frozenset[str] = frozenset()) -> frozenset[
 
     They are its nodes, and its edges with phrases in place of indices: "b to the right of a" becomes "a to the left of
     b". A phrase implies its shorter forms: a small red cat is a small cat, a red cat and a cat. Every word but the last
-    may be dropped, except within `names` (`names_in`). Use it only for captions of
+    may be dropped, except within `names` (`compound_names`). Use it only for captions of
     worlds, whose words are known; phrases of other captions are compared whole. Graphs of worlds have no phrase twice.
     """
-    claimed = {less for node in graph.nodes for less in shortened(node, names)}
-    for predicate, subject, object_ in graph.edges:
-        ends = [graph.nodes[subject], graph.nodes[object_]]
-        if predicate in CONVERSES and CONVERSES[predicate] < predicate:
-            predicate, ends = CONVERSES[predicate], ends[::-1]
-        claimed.update(f"{one} {predicate} {other}" for one, other in product(*(shortened(end, names) for end in ends)))
+    claimed = {less for node in graph.nodes for less in shorter_forms(node, names)}
+    for predicate, *ends in map(canonical_edge, graph.edges):
+        both = product(*(shorter_forms(graph.nodes[end], names) for end in ends))
+        claimed.update(f"{one} {predicate} {other}" for one, other in both)
     return frozenset(claimed)
 
 
 @cache
-def shortened(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
+def shorter_forms(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
     """Return a phrase and its shorter forms: "red cat" gives "red cat" and "cat".
 
     Any of the words before the last one, or before the one of `names` at the end, may be missing. A negation ("no red
@@ -70,6 +69,6 @@ def chain(slots: Sequence[str], relations: int) -> tuple[str, ...]:
 
 def predicate(subject: str, other: str) -> str:
     """Return the predicate that relates an object in slot `subject` to one in slot `other`; "" if there is none."""
-    if name := stated(subject, other):
-        return PREDICATES[name][0]
-    return PREDICATES[name][1] if (name := stated(other, subject)) else ""
+    if name := relation_from(subject, other):
+        return RELATIONS[name].predicates[0]
+    return RELATIONS[name].predicates[1] if (name := relation_from(other, subject)) else ""

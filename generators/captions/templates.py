@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.phrases import attributes, counted, named, phrase, stated
+from menagerie.generators.captions.phrases import attribute_words, name_object, noun_phrase, phrase, state_object
 from menagerie.generators.captions.relations import chain
 
 # Words that join two objects if the caption doesn't state their relation.
@@ -153,22 +153,22 @@ def write_caption(content: Content, template: Template) -> Caption:
     """
     scene, predicates = content.scene, content.predicates
     numbers = Counter(obj._replace(slot="") for obj in content.objects)  # equal objects are counted: "two red cats"
-    phrases = [counted(attributes(obj), obj.animal, number) for obj, number in numbers.items()]
+    phrases = [noun_phrase(attribute_words(obj), obj.animal, number) for obj, number in numbers.items()]
     phrases += [f"no {phrase(obj)}" for obj in content.denied]
     place = IN_PLACE.get(scene.background, f"in the {scene.background}")
-    objects = joined_objects(template, numbers, predicates, content.denied)
+    objects = join_objects(template, numbers, predicates, content.denied)
     text = template.phrasings[content.phrasing].format(objects=objects, place=place, background=scene.background)
     edges = tuple(Edge(name, i, i + 1) for i, name in enumerate(predicates))
     return Caption(text, SceneGraph((*phrases, scene.background), edges))
 
 
-def joined_objects(
+def join_objects(
     template: Template, numbers: Counter[Object], predicates: Sequence[str], denied: Sequence[Object]
 ) -> str:
     """Write objects in words: "a red cat and a white pig", "the cat is red and the pig is white", "a red cat above a
     white pig that is behind a grass dog": the first ones joined by predicates, those after the chain by a
     conjunction."""
-    word = stated if template.statement and not predicates else named
+    word = state_object if template.statement and not predicates else name_object
     texts = [word(obj, number, template.article) for obj, number in numbers.items()]
     texts += [word(obj, no=True) for obj in denied]
     joints = [f"that is {name}" if i else f"{'is ' * template.statement}{name}" for i, name in enumerate(predicates)]
@@ -178,7 +178,7 @@ def joined_objects(
 
 def bare_mentions(template: Template, animals: Iterable[str]) -> Iterator[str]:
     """Yield each animal as captions mention it without its texture: "a cat", "the cat is there"."""
-    word = stated if template.statement else named
+    word = state_object if template.statement else name_object
     return (word(Object(animal, "", ""), 1, template.article) for animal in animals)
 
 
@@ -203,8 +203,8 @@ def content_of(scene: Scene, seed: int, template: Template, objects: Sequence[Ob
     """The content that mentions `objects`, or all objects of a scene in the order drawn for it, in the phrasing drawn
     for it, with the relations that the template states."""
     objects = mention_order(scene, seed, template.mention_order) if objects is None else tuple(objects)
-    stated = chain([obj.slot for obj in objects], template.relations)
-    return Content(scene, objects, stated, phrasing=phrasing_number(scene, seed, template))
+    chained = chain([obj.slot for obj in objects], template.relations)
+    return Content(scene, objects, chained, phrasing=phrasing_number(scene, seed, template))
 
 
 def caption(scene: Scene, seed: int, template: Template | str = "conjunction") -> Caption:

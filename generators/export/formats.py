@@ -19,7 +19,7 @@ from PIL import Image
 
 from menagerie.envs.core.files import file_name
 from menagerie.envs.scene import Object
-from menagerie.envs.slots import LAYOUT_PLACES
+from menagerie.envs.slots import LAYOUT_SLOTS
 from menagerie.generators.parsers.graph_json import as_json
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import Records
@@ -160,7 +160,7 @@ def coco_objects(part: ExportPart) -> dict[str, Any]:
         for k, obj in enumerate(scene.objects):
             if (mask == k + 1).any():
                 facts = {"id": len(annotations) + 1, "image_id": i + 1, "iscrowd": 0, **outline(mask == k + 1)}
-                share = {"hidden": round(float(hidden[k]), 4)} if obj.slot in LAYOUT_PLACES else {}
+                share = {"hidden": round(float(hidden[k]), 4)} if obj.slot in LAYOUT_SLOTS else {}
                 named = {name: value for name, value in object_facts(obj).items() if name != "animal"}
                 annotations.append(facts | {"category_id": animals.index(obj.animal) + 1} | named | share)
     categories = [{"id": n, "name": animal, "supercategory": "animal"} for n, animal in enumerate(animals, 1)]

@@ -12,12 +12,12 @@ from menagerie.envs.slots import PAIR_SLOTS, SIZES
 from menagerie.envs.world import TEXTURES, World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.phrases import NUMBERS, nearest, plain_text, plural
-from menagerie.generators.captions.relations import CONVERSES
+from menagerie.generators.captions.phrases import NUMBERS, plain_text, plural, suggest_nearest
+from menagerie.generators.captions.relations import converses
 from menagerie.generators.captions.templates import CONJUNCTIONS, IN_PLACE, TEMPLATES
 from menagerie.generators.parsers.parser import Parsed, Parser
 from menagerie.generators.parsers.registry import NoOptions, ParserSpec
-from menagerie.generators.parsers.world_grammar import parse as parse_in_world
+from menagerie.generators.parsers.world_grammar import parse_caption as parse_in_world
 from menagerie.generators.vocabulary import Vocabulary
 
 VERSION = 2  # of the grammar in generators/parsers/world_grammar.py
@@ -75,7 +75,7 @@ def words_of_captions(words: World | Vocabulary) -> tuple[str, ...]:
     """All words that can occur in captions of a vocabulary."""
     names = [*words.animals, *map(plural, words.animals), *words.textures, *words.backgrounds, *words.sizes]
     phrasings = [p.format(objects="", place="", background="") for t in TEMPLATES.values() for p in t.phrasings]
-    links = ["a an the no in is are there that", *CONJUNCTIONS, *NUMBERS, *CONVERSES, *IN_PLACE.values(), *phrasings]
+    links = ["a an the no in is are there that", *CONJUNCTIONS, *NUMBERS, *converses(), *IN_PLACE.values(), *phrasings]
     return tuple(sorted({word for text in (*names, *links) for word in text.split()}))
 
 
@@ -85,7 +85,7 @@ def check_words(caption: str, words: World | Vocabulary) -> None:
     for word in plain_text(caption).split():
         if word not in known:
             raise UserError(
-                f"no scene graph of {caption!r}: unknown word {word!r}{nearest(word, known) or f'; {EXAMPLE}'}"
+                f"no scene graph of {caption!r}: unknown word {word!r}{suggest_nearest(word, known) or f'; {EXAMPLE}'}"
             )
 
 

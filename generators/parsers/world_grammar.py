@@ -21,16 +21,14 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import World
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import NUMBERS, plural
-from menagerie.generators.captions.relations import CONVERSES, chain
+from menagerie.generators.captions.relations import chain, converses
 from menagerie.generators.captions.templates import CONJUNCTIONS, Content, Template, write_caption
 from menagerie.generators.vocabulary import Vocabulary
-
-PREDICATES = {joint: name for name in CONVERSES for joint in (name, f"is {name}", f"that is {name}")}
 
 
 class Reading(NamedTuple):
@@ -70,7 +68,7 @@ def phrase_of(obj: re.Match[str]) -> str:
     return " ".join(filter(None, (obj["no"], obj["number"], obj["size"], texture, obj["animal"])))
 
 
-def read(text: str, words: Vocabulary | World) -> Reading | None:
+def caption_reading(text: str, words: Vocabulary | World) -> Reading | None:
     """Parse a caption of our worlds. The nodes of its graph are its objects in order of mention, then the background.
 
     None if the text doesn't follow the grammar: no object, not exactly one background, an animal or a texture outside
@@ -86,16 +84,17 @@ def read(text: str, words: Vocabulary | World) -> Reading | None:
     articles = {"a" if one["article"] == "an" else one["article"] for one in objects if one["article"]}
     if goes_on or len(places) != 1 or len(articles) > 1 or name.search(background.sub("", rest)):
         return None
-    if not PREDICATES.keys() | set(CONJUNCTIONS) >= set(joints):
+    predicates = {joint: name for name in converses() for joint in (name, f"is {name}", f"that is {name}")}
+    if not predicates.keys() | set(CONJUNCTIONS) >= set(joints):
         return None
-    edges = tuple(Edge(PREDICATES[joint], i, i + 1) for i, joint in enumerate(joints) if joint in PREDICATES)
+    edges = tuple(Edge(predicates[joint], i, i + 1) for i, joint in enumerate(joints) if joint in predicates)
     graph = SceneGraph((*map(phrase_of, objects), places[0]), edges)
     return Reading(graph, min(articles, default=""), tuple(joints))
 
 
-def parse(text: str, words: Vocabulary | World) -> SceneGraph | None:
+def parse_caption(text: str, words: Vocabulary | World) -> SceneGraph | None:
     """The scene graph of a caption; None if the text doesn't follow the grammar."""
-    reading = read(text, words)
+    reading = caption_reading(text, words)
     return reading and reading.graph
 
 
@@ -106,11 +105,12 @@ def check_phrasings(template: Template, world: World) -> None:
     size = world.sizes[0] if world.sizes else ""
     textures = (world.textures * 2)[:2]  # a world of objects in their own colours has only one
     names = tuple(zip(world.animals[:2], textures, strict=True))
-    for (number, text), background, slots in product(enumerate(template.phrasings), world.backgrounds, RELATIONS):
+    places = [its.slots for its in RELATIONS.values()]
+    for (number, text), background, slots in product(enumerate(template.phrasings), world.backgrounds, places):
         objects = tuple(Object(*name, slot, size) for name, slot in zip(names, slots, strict=True))
         content = Content(Scene(background, objects), objects, chain(slots, template.relations), phrasing=number)
         made = write_caption(content, template)
-        if parse(made.text, world) != made.graph:
+        if parse_caption(made.text, world) != made.graph:
             raise UserError(
                 f"the phrasing {text!r} gives {made.text!r}, which can't be parsed back: use no name of the "
                 f"world {world.name!r} besides the objects and the place, and no 'is' or 'are' after the objects"

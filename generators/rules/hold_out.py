@@ -15,7 +15,7 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
-from menagerie.envs.world import World, checked_sets
+from menagerie.envs.world import World, validate_sets
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.vocabulary import Vocabulary
@@ -47,7 +47,7 @@ def with_sets(world: World, texts: tuple[str, ...]) -> World:
     """Return `world` with a recipe's sets added. Raises for an invalid set, and for a set whose name has other
     members in `world`.
     """
-    sets, added = dict(world.sets), checked_sets(read_sets(texts), world.animals)
+    sets, added = dict(world.sets), validate_sets(read_sets(texts), world.animals)
     for name, members in added:
         if set(sets.get(name, members)) != set(members):
             theirs, ours = (", ".join(names) for names in (sets[name], members))
@@ -72,7 +72,7 @@ def test_label(test: str, texts: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=64)
-def parsed(texts: tuple[str, ...], world: World) -> tuple[Rule, ...]:
+def parse_rules(texts: tuple[str, ...], world: World) -> tuple[Rule, ...]:
     """Parse the rules of a recipe; raises for an invalid or repeated one."""
     if len(texts) > MOST_RULES:
         raise UserError(f"hold_out has {len(texts)} rules, from {texts[0]!r:.60} on; at most {MOST_RULES} are read")
@@ -84,28 +84,33 @@ def parsed(texts: tuple[str, ...], world: World) -> tuple[Rule, ...]:
     return tuple(parse_rule(text, world) for text in texts)
 
 
-def matched(rules: Iterable[Rule], scene: Scene) -> bool:
+def matches_any(rules: Iterable[Rule], scene: Scene) -> bool:
     """Whether any rule matches `scene`."""
     return any(rule.matches(scene) for rule in rules)
 
 
-def kept(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene]:
+def unmatched_scenes(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene]:
     """The scenes that no rule matches."""
-    return [scene for scene in scenes if not matched(rules, scene)] if rules else scenes
+    return [scene for scene in scenes if not matches_any(rules, scene)] if rules else scenes
 
 
 def leave_any(rules: tuple[Rule, ...], world: World, scenes: Iterable[Scene]) -> bool:
     """Return whether the rules leave at least one of `scenes`, with its animals in any sizes."""
-    return any(not matched(rules, sized) for scene in scenes for sized in world.in_sizes(scene))
+    return any(not matches_any(rules, sized) for scene in scenes for sized in world.in_sizes(scene))
 
 
 def recorded_rules(recipe: Mapping[str, Any], words: Vocabulary) -> tuple[Rule, ...]:
     """Parse the hold-out rules that a split records, with the sets that it records. Doesn't need the world's file."""
-    return parsed(tuple(recipe.get("hold_out", ())), with_sets(world_of(words), tuple(recipe.get("sets", ()))))
+    return rules_in(recipe, vocabulary_world(words))
+
+
+def rules_in(recipe: Mapping[str, Any], world: World) -> tuple[Rule, ...]:
+    """Parse the hold-out rules of a recipe, with its sets and those of its world."""
+    return parse_rules(tuple(recipe.get("hold_out", ())), with_sets(world, tuple(recipe.get("sets", ()))))
 
 
 @cache
-def world_of(words: Vocabulary) -> World:
+def vocabulary_world(words: Vocabulary) -> World:
     """A world with the names of a vocabulary, for parsing rules; it can't be rendered."""
     return World("", words.animals, words.textures, words.backgrounds, words.sizes)
 
@@ -120,6 +125,6 @@ def check_rules(rules: tuple[Rule, ...], world: World, singles: list[Scene], pai
     for rule in rules:
         if not any(rule.matches(scene) for scene in everything):
             raise UserError(f"rule {rule.text!r} matches none of {description}; leave it out or widen it")
-    if all(matched(rules, scene) for scene in everything):
+    if all(matches_any(rules, scene) for scene in everything):
         texts = " or ".join(rule.text for rule in rules)
         raise UserError(f"hold_out {texts!r} takes all of {description}: nothing is left to train on; narrow it")

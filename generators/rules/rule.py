@@ -17,10 +17,10 @@ Fields
                                   order, which is that of the slots' names ("left" before "right"); size in
                                   worlds that have sizes
     background, count, view       of the scene
-    relation                      left, right, above, under, or none: `above` and `under` are true of the same
-                                  scenes, but turn round which object is `first`
+    relation                      of two objects: left, right, above, under, front, behind, or none: `above` and
+                                  `under` are true of the same scenes, but turn round which object is `first`
     first, second                 the animal that `relation=` in the same conjunction puts first (with
-                                  `relation=under` the lower one), else that in the relation's first slot
+                                  `relation=under` the lower one), else the first of the relation
     pair                          the two animals of a scene of two objects, in any order
 
 Values are names of the world, quoted where they contain a keyword; sets of animals, which mean any of
@@ -37,8 +37,9 @@ comparison with something that a scene lacks (an index beyond its objects, the `
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import RELATIONS, place_of
+from menagerie.envs.slots import place_of
 from menagerie.envs.world import AnimalSets
 
 Value = str | int | tuple[str, ...]
@@ -51,14 +52,21 @@ SCENE_FIELDS: dict[str, Callable[[Scene, bool], Value | None]] = {
     "count": lambda scene, turned: len(scene.objects),
     "view": lambda scene, turned: scene.view,
     "pair": lambda scene, turned: tuple(sorted(t.animal for t in scene.objects)) if len(scene.objects) == 2 else None,
-    "first": lambda scene, turned: scene.objects[int(turned)].animal if scene.relation else None,
-    "second": lambda scene, turned: scene.objects[int(not turned)].animal if scene.relation else None,
+    "first": lambda scene, turned: related_animal(scene, int(turned)),
+    "second": lambda scene, turned: related_animal(scene, int(not turned)),
 }
 
-# Words for `relation` in rules -> the relation, and whether the word names its second slot.
-RELATION_WORDS: dict[str, tuple[str, bool]] = {
-    word: (relation, bool(slot)) for relation in RELATIONS.values() for slot, word in enumerate(relation.split("/"))
-} | {"none": ("none", False)}
+
+def related_animal(scene: Scene, number: int) -> str | None:
+    """The animal of the first (0) or second (1) object of a scene's relation; None if it has none."""
+    return scene.objects[scene.relations[0][1 + number]].animal if scene.relation else None
+
+
+def relation_words() -> dict[str, tuple[str, bool]]:
+    """The words for `relation` in rules, each with the relation, and whether it is the word of the second object."""
+    words = {word: (name, bool(second)) for name in RELATIONS for second, word in enumerate(name.split("/"))}
+    return words | {"none": ("none", False)}
+
 
 # Compares a scene's value with the values in the rule.
 OPERATORS: dict[str, Callable[[Value, tuple[Value, ...]], bool]] = {
@@ -98,7 +106,7 @@ class Comparison:
     operator: str
     right: Term | tuple[Value, ...]
     directions: tuple[tuple[str, bool], ...] = ()
-    """The relations that `relation=...` names, as in `RELATION_WORDS`: they determine which object is `first`."""
+    """The relations that `relation=...` names, as in `relation_words`: they determine which object is `first`."""
 
     def holds(self, scene: Scene, obj: Object, turned: bool) -> bool:
         """Whether the comparison is true of `obj`; a missing value on either side makes it false."""

@@ -25,9 +25,8 @@ from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
-from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.incomplete import denied_objects, mentioned_objects
-from menagerie.generators.captions.templates import Content, content_of, mention_order
+from menagerie.generators.captions.spec import CaptionSpec
+from menagerie.generators.captions.templates import Content
 from menagerie.generators.coverage import Composition
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
@@ -82,16 +81,10 @@ class BindingRecipe(PairRecipe):
         """What the caption of a scene says. A training caption may be incomplete; then there is no hard negative."""
         if subset != "train":
             return super().content(subset, scene)
-        objects = mentioned_objects(scene, vars(self))
-        denied = self.denied(scene) if self.negated else ()  # only then, because it loads the world
-        complete = objects == mention_order(scene, self.seed, self.wording.mention_order)
+        content = CaptionSpec(vars(self)).training_content(scene)
+        complete = sorted(content.objects) == sorted(scene.objects)
         negative = complete and len(scene.objects) == 2 and self.swap(scene) != scene
-        return content_of(scene, self.seed, self.wording, objects)._replace(denied=denied, negative=negative)
-
-    def denied(self, scene: Scene) -> tuple[Object, ...]:
-        """The objects that the caption of a training scene negates."""
-        world = load_world(self.world)
-        return denied_objects(scene, self.seed, world, self.rules(world), self.negated)
+        return content._replace(negative=negative)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and `unseen_pairs` are

@@ -24,10 +24,10 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
-from menagerie.generators.captions.multi_object import SEARCH, target, tested_objects, trained_objects
+from menagerie.generators.captions.spec import SEARCH, search_target
 from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.coverage import Composition
-from menagerie.generators.rules.hold_out import matched
+from menagerie.generators.rules.hold_out import matches_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.dealing import Table, collect
 from menagerie.generators.splits.multi_object_options import MultiObjectOptions, check_names, coverage_in
@@ -51,12 +51,12 @@ class MultiObjectRecipe(MultiObjectOptions):
         """What a scene's caption says. A training scene has a hard negative only if its caption mentions both exchanged
         objects with their textures, and train may show the swap."""
         if subset == "train":
-            objects = trained_objects(scene, self.telling)
-            negative = self.has_negative(scene, {obj.slot for obj in objects if obj.texture})
-        else:
-            searched = subset.startswith(SEARCH)
-            objects, negative = (target(scene)[0],) if searched else tested_objects(scene, self.telling), True
-        return content_of(scene, self.seed, self.wording, objects)._replace(negative=negative)
+            content = self.caption_spec.training_content(scene)
+            textured = {obj.slot for obj in content.objects if obj.texture}
+            return content._replace(negative=self.has_negative(scene, textured))
+        searched = subset.startswith(SEARCH)
+        objects = (search_target(scene)[0],) if searched else self.caption_spec.tested_objects(scene)
+        return content_of(scene, self.seed, self.wording, objects)._replace(negative=True)
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
         """Return whether a training scene has a hard negative. `textured` has the slots of the objects that its caption
@@ -173,13 +173,13 @@ class MultiObjectRecipe(MultiObjectOptions):
             random = generator(self.seed, "cells", name, n)
             choose = of_names(coverage, coverage.trained, named_in(rules, world), random)
             deal = self.dealer(world, name, n, coverage.trained, choose)
-            scenes += collect(number, deal, partial(matched, rules), self.swap)
+            scenes += collect(number, deal, partial(matches_any, rules), self.swap)
         return scenes
 
     def free(self, world: World) -> Callable[[Scene], bool]:
         """Make a function that says whether no rule holds out a scene."""
         rules = self.rules(world)
-        return lambda scene: not matched(rules, scene)
+        return lambda scene: not matches_any(rules, scene)
 
     def free_both(self, world: World) -> Callable[[Scene], bool]:
         """Make a function that says whether no rule holds out a scene or its swap."""

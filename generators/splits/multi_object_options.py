@@ -8,7 +8,7 @@ from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
 from menagerie.envs.layouts import MOST
 from menagerie.envs.world import World
-from menagerie.generators.captions.multi_object import SEARCH, Telling
+from menagerie.generators.captions.spec import SEARCH, CaptionSpec
 from menagerie.generators.coverage import Coverage, coverage_of, round_coverage
 from menagerie.generators.splits.recipe import SplitRecipe
 
@@ -91,8 +91,8 @@ class MultiObjectOptions(SplitRecipe):
         return super().judged if self.hold_out else unseen or more or self.tests
 
     @property
-    def telling(self) -> Telling:
-        return Telling(vars(self))
+    def caption_spec(self) -> CaptionSpec:
+        return CaptionSpec(vars(self))
 
 
 def coverage_in(recipe: MultiObjectOptions, world: World) -> Coverage:

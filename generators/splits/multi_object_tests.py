@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from menagerie.envs.world import World
-from menagerie.generators.captions.multi_object import SEARCH
+from menagerie.generators.captions.spec import SEARCH
 from menagerie.generators.coverage import Composition, Coverage
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.dealing import Deck, NoCard, different

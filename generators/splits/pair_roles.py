@@ -10,7 +10,7 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.rules.hold_out import check_rules, matched
+from menagerie.generators.rules.hold_out import check_rules, matches_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, draw, set_apart
 
@@ -78,11 +78,11 @@ class PairRecipe(SplitRecipe):
         if not subsets["train"]:
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
         apart = self.validation_pairs(world)
-        left = [scene for scene in every if matched(rules, scene) and pair_in(scene) not in apart]
+        left = [scene for scene in every if matches_any(rules, scene) and pair_in(scene) not in apart]
         held_out = [self.faced(replace(scene, view=view)) for scene in left for view in self.test_range]
 
         def drawn(name: str, tested: tuple[Rule, ...]) -> list[Scene]:
-            scenes = [scene for scene in held_out if matched(tested, scene)]
+            scenes = [scene for scene in held_out if matches_any(tested, scene)]
             return draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
 
         return self.tested(world, drawn)

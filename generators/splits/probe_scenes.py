@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import LAYOUT_PLACES, facings, place_of
+from menagerie.envs.slots import SLOTS, facings
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
 from menagerie.generators.coverage import Composition
@@ -22,7 +22,7 @@ from menagerie.generators.splits.dealing import TRIES, Deck
 
 Names = tuple[str, ...]
 Bag = tuple[frozenset[str], frozenset[str]]  # animals and textures of a scene
-DEPTH = ("front", "near", "back", "high")
+DEPTH = ("", "front", "near", "back", "high")
 
 
 @cache
@@ -110,13 +110,7 @@ def from_left(scene: Scene) -> list[Object]:
     """Return the objects of a scene from left to right. Those of one column go from front to back, the upper one
     last."""
 
-    def place(obj: Object) -> tuple[float, int]:
-        if obj.slot not in LAYOUT_PLACES:
-            return float(("left", "right").index(place_of(obj.slot))), 0
-        column, row = LAYOUT_PLACES[obj.slot]
-        return float(column), DEPTH.index(row)
-
-    return sorted(scene.objects, key=place)
+    return sorted(scene.objects, key=lambda obj: (SLOTS[obj.slot].column, DEPTH.index(SLOTS[obj.slot].row)))
 
 
 def bag_of(scene: Scene) -> Bag:

@@ -36,9 +36,9 @@ from menagerie.generators.parsers.world_grammar import check_phrasings
 from menagerie.generators.rules.hold_out import (
     HELD_OUT,
     held_out_tests,
-    kept,
-    parsed,
+    parse_rules,
     set_texts,
+    unmatched_scenes,
     with_sets,
 )
 from menagerie.generators.rules.rule import Rule
@@ -167,7 +167,7 @@ class SplitRecipe(ABC):
 
     def rules(self, world: World) -> tuple[Rule, ...]:
         """The hold-out rules, parsed with the names of `world`."""
-        return parsed(self.hold_out, with_sets(world, self.sets)) if self.hold_out else ()
+        return parse_rules(self.hold_out, with_sets(world, self.sets)) if self.hold_out else ()
 
     def resolved(self) -> "SplitRecipe":
         """Return the recipe with exactly the sets that its rules name, those of the world included.
@@ -197,7 +197,7 @@ class SplitRecipe(ABC):
 
     def tested(self, world: World, choose: Callable[[str, tuple[Rule, ...]], list[Scene]]) -> dict[str, list[Scene]]:
         """The scenes that `choose` gives for the name and the rules of each test of rules. Raises if one has none."""
-        tests = {name: choose(name, parsed(texts, world)) for name, texts in self.held_out_tests.items()}
+        tests = {name: choose(name, parse_rules(texts, world)) for name, texts in self.held_out_tests.items()}
         if empty := next((name for name, scenes in tests.items() if not scenes), None):
             shown = " or ".join(self.held_out_tests[empty])
             raise UserError(f"hold_out {shown!r} matches no scene that could be tested; widen it")
@@ -230,7 +230,7 @@ class SplitRecipe(ABC):
         """
         if world.sizes:
             scenes = [scene if scene.objects[0].size else self.sized(world, scene) for scene in scenes]
-        return kept(self.rules(world), list(map(self.faced, scenes)))
+        return unmatched_scenes(self.rules(world), list(map(self.faced, scenes)))
 
     def drawn(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
         """Draw at random at most `most` of the scenes that rules leave, with sizes and facings (`kept`); `parts` is
@@ -245,7 +245,7 @@ class SplitRecipe(ABC):
         possible."""
         choices, key = list(world.in_sizes(scene)), min(scene.key, self.swap(scene).key)
         drawn = [choices[i] for i in generator(self.seed, "sizes", key).permutation(len(choices))]
-        return (kept(self.rules(world), drawn) or drawn)[0]
+        return (unmatched_scenes(self.rules(world), drawn) or drawn)[0]
 
     def faced(self, scene: Scene) -> Scene:
         """Draw facings for a scene of a left and a right object, so that they say nothing of the place. Its swap gets

@@ -20,11 +20,12 @@ from menagerie.envs.core.errors import choose
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SHARE, Several
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
+from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
-from menagerie.generators.captions.incomplete import mentioned_objects
-from menagerie.generators.captions.templates import Content, content_of
+from menagerie.generators.captions.spec import CaptionSpec
+from menagerie.generators.captions.templates import Content
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.pair_roles import Pair, PairRecipe, PairRoles, pair_roles
@@ -71,13 +72,18 @@ class SpatialRecipe(PairRecipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         for relation in self.relations:
-            choose("relation", relation, SLOTS_OF)
+            choose("relation", relation, RELATIONS)
         for slot in self.singles_slots:
             choose("slot", slot, SLOTS)
 
     @property
     def single_slots(self) -> tuple[str, ...]:
-        return self.singles_slots or tuple(slot for relation in self.relations for slot in SINGLE_SLOTS[relation])
+        return self.singles_slots or tuple(slot for name in self.relations for slot in RELATIONS[name].single_slots)
+
+    @property
+    def least_visible(self) -> float:
+        """Least share of each animal that the other leaves visible, which in places of layouts may hide it."""
+        return 0.25 if any(SLOTS[slot].row for name in self.relations for slot in RELATIONS[name].slots) else 0.0
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -89,8 +95,7 @@ class SpatialRecipe(PairRecipe):
         same ones."""
         if subset != "train":
             return super().content(subset, scene)
-        objects = mentioned_objects(scene, vars(self))
-        return content_of(scene, self.seed, self.wording, objects)._replace(negative=len(scene.objects) == 2)
+        return CaptionSpec(vars(self)).training_content(scene)._replace(negative=len(scene.objects) == 2)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the
@@ -102,7 +107,7 @@ class SpatialRecipe(PairRecipe):
             swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
             unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
             seen = [*fixed.values(), *swapped]
-            trained = order_scenes(world, seen, SLOTS_OF[relation], self.train_range)
+            trained = order_scenes(world, seen, RELATIONS[relation].slots, self.train_range)
             subsets["train"] += self.kept(world, trained)
             for name, orders in {
                 "validation": both_orders(roles.validation),
@@ -110,7 +115,7 @@ class SpatialRecipe(PairRecipe):
                 subset_name(relation, "unseen_order"): unseen,
                 subset_name(relation, "unseen_pairs"): both_orders(roles.test_pairs),
             }.items():
-                scenes = order_scenes(world, orders, SLOTS_OF[relation], self.test_range)
+                scenes = order_scenes(world, orders, RELATIONS[relation].slots, self.test_range)
                 most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
                 subsets.setdefault(name, [])
                 subsets[name] += self.drawn(world, scenes, most, name, relation)
@@ -119,7 +124,7 @@ class SpatialRecipe(PairRecipe):
     def bare(self, world: World) -> list[Scene]:
         """The scenes of all pairs, in both orders of every relation and all textures."""
         orders = both_orders(tuple(world.pairs))
-        slots = [SLOTS_OF[relation] for relation in self.relations]
+        slots = [RELATIONS[relation].slots for relation in self.relations]
         return [scene for its in slots for scene in order_scenes(world, orders, its, range(1))]
 
     @property
@@ -152,7 +157,7 @@ def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRo
 
 def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]) -> list[Pair]:
     """The orders of a pair for which the rules leave a scene."""
-    orders, slots = [pair, pair[::-1]], SLOTS_OF[relation]
+    orders, slots = [pair, pair[::-1]], RELATIONS[relation].slots
     if not rules:
         return orders
     return [order for order in orders if leave_any(rules, world, order_scenes(world, [order], slots, range(1)))]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import choose
 from menagerie.generators.captioned import Captioned, Example, Indices
-from menagerie.generators.captions.relations import names_in
+from menagerie.generators.captions.relations import compound_names
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.false_captions import TEXT_NEGATIVES, FalseCaptions
 from menagerie.generators.storage.pack import check_intact
@@ -37,7 +37,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         choose(f"subset of {split.path}", subset, split.subsets)
         self.subset = subset
         self.name = f"{subset!r} of {split.path}"
-        self.names = names_in(split.vocabulary)
+        self.names = compound_names(split.vocabulary)
         self.records: Records = split.subsets[subset]
         self.has_counterfactuals = bool(len(self) and subset != "train" and (self.records.counterfactual >= 0).all())
         self.strata = {"single_object": self.records.number_of_objects == 1}

@@ -19,14 +19,13 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from menagerie.envs.core.identity import generator
-from menagerie.envs.layouts import relations_of
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import SLOTS_OF
-from menagerie.generators.captions.contents import Contents, affirmed
+from menagerie.generators.captions.contents import Contents, without_negations
 from menagerie.generators.captions.graph import Edge
-from menagerie.generators.captions.relations import PREDICATES, chain, claims, names_in
+from menagerie.generators.captions.relations import chain, claims, compound_names
 from menagerie.generators.captions.templates import Caption, Content, write_caption
-from menagerie.generators.rules.hold_out import matched, recorded_rules
+from menagerie.generators.rules.hold_out import matches_any, recorded_rules
 from menagerie.generators.storage.records import Records
 
 FalseCaption = Literal["swap", "replace", "shuffle"]
@@ -42,7 +41,7 @@ class FalseCaptions:
         """Of the records of train."""
         self.train, self.recipe, self.vocabulary = train, train.recipe, train.vocabulary
         self.contents = Contents(self.recipe, self.vocabulary)
-        self.rules, self.names = recorded_rules(self.recipe, self.vocabulary), names_in(self.vocabulary)
+        self.rules, self.names = recorded_rules(self.recipe, self.vocabulary), compound_names(self.vocabulary)
 
     @cached_property
     def longest(self) -> tuple[int, int]:
@@ -57,15 +56,15 @@ class FalseCaptions:
         alternatives = self.replaced(content, random) if kind == "replace" else shuffled(content, random)
         for alternative in alternatives:
             false = write_caption(alternative, self.contents.template)
-            if self.usable(alternative, false.text) and not claims(affirmed(false.graph), self.names) <= truth:
+            if self.usable(alternative, false.text) and not claims(without_negations(false.graph), self.names) <= truth:
                 return false
         return None
 
     def truth(self, scene: Scene) -> frozenset[str]:
         """Return everything that captions may state and that is true of a scene, as claims."""
         graph = write_caption(Content(scene, scene.objects), self.contents.template).graph
-        stated = relations_of(scene) if self.contents.template.relations else ()
-        edges = (Edge(PREDICATES[name][0], first, second) for name, first, second in stated)
+        related = scene.relations if self.contents.template.relations else ()
+        edges = (Edge(RELATIONS[name].predicates[0], first, second) for name, first, second in related)
         return claims(graph._replace(edges=tuple(edges)), self.names)
 
     def usable(self, content: Content, text: str) -> bool:
@@ -79,7 +78,7 @@ class FalseCaptions:
         """Return whether training shows each animal of the described scene in its texture and the animals together, and
         no rule holds the scene out."""
         there = all(obj[:2] in self.textured for obj in described.objects if obj.texture)
-        return there and self.groups_of(described) <= self.groups and not matched(self.rules, described)
+        return there and self.groups_of(described) <= self.groups and not matches_any(self.rules, described)
 
     @cached_property
     def textured(self) -> set[tuple[str, str]]:
@@ -120,13 +119,14 @@ class FalseCaptions:
 
     def otherwise_related(self, content: Content) -> list[Content]:
         """Return copies of the content with its two objects in the split's other relations; none if it states no
-        relation. The first object gets a relation's first slot or, unless the template says otherwise, its second."""
+        relation. The first object gets a relation's first slot by name or, unless the template says otherwise, its
+        second."""
         if not content.predicates:
             return []
-        others = [SLOTS_OF[name] for name in self.recipe.get("relations", ()) if name != content.scene.relation]
+        others = [name for name in self.recipe.get("relations", ()) if name != content.scene.relation]
         steps = (1, -1) if self.contents.template.mention_order == "random" else (1,)
         found = []
-        for slots in (names[::step] for names in others for step in steps):
+        for slots in (sorted(RELATIONS[name].slots)[::step] for name in others for step in steps):
             objects = tuple(obj._replace(slot=slot) for obj, slot in zip(content.objects, slots, strict=True))
             found.append(content._replace(objects=objects, predicates=chain(slots, 1)))
         return found

@@ -60,26 +60,17 @@ class Records:
 
     def contents_at(self, rows: Rows | slice) -> list[Content]:
         """What the captions of some rows say."""
-        found = zip(self.scenes_at(rows), *(self.columns[name][rows].tolist() for name in CONTENT_COLUMNS), strict=True)
-        denied = self._denied(rows) if "denied" in self.columns else None
-        return [self._content(*row, denied[i] if denied else ()) for i, row in enumerate(found)]
-
-    def _content(
-        self,
-        scene: Scene,
-        phrasing: int,
-        mentioned: list[int],
-        textured: int,
-        negative: int,
-        denied: tuple[Object, ...],
-    ) -> Content:
-        objects = []
-        for place, number in enumerate(mentioned):
-            if number != NO_OBJECT:
-                obj = scene.objects[number]
-                objects.append(obj if textured >> place & 1 else obj._replace(texture=""))
-        stated = chain([obj.slot for obj in objects], self.template.relations)
-        return Content(scene, tuple(objects), stated, denied, phrasing, bool(negative))
+        known = zip(*(self.columns[name][rows].tolist() for name in CONTENT_COLUMNS), strict=True)
+        scenes = self.scenes_at(rows)
+        denied = self._denied(rows) if "denied" in self.columns else [()] * len(scenes)
+        found = []
+        for scene, absent, (phrasing, mentioned, textured, negative) in zip(scenes, denied, known, strict=True):
+            numbers = [number for number in mentioned if number != NO_OBJECT]
+            objects = (scene.objects[number] for number in numbers)
+            objects = tuple(t if textured >> k & 1 else t._replace(texture="") for k, t in enumerate(objects))
+            predicates = chain([obj.slot for obj in objects], self.template.relations)
+            found.append(Content(scene, objects, predicates, absent, phrasing, bool(negative)))
+        return found
 
     def _denied(self, rows: Rows | slice) -> list[tuple[Object, ...]]:
         v, found = self.vocabulary, []

@@ -13,7 +13,8 @@ from jaxtyping import Float, Int, UInt8
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.layouts import LAYOUTS, layout_of, relations_of
+from menagerie.envs.layouts import layout_of
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 
@@ -21,8 +22,6 @@ LEAST_VISIBLE = 0.6  # least share of an object's silhouette that the others lea
 # In layouts where objects hide others, nothing is refused: shares are kept, and splits leave out what shows too little.
 # Of an object that shows less than this, the centre of what shows says little of its place.
 LEAST_FOR_CENTRE = 0.5
-# The image axis along which the first slot of a relation comes before the second.
-AXIS_OF_RELATION = {"left/right": 1, "above/under": 0}
 CHUNK = 1024  # scenes
 
 
@@ -55,10 +54,10 @@ class RenderChecks:
                     lines.append(f"{scene.key}: {share:.0%} of the {obj.animal} is visible")
             if border[n].any():
                 lines.append(f"{scene.key}: the {scene.objects[int(border[n].max()) - 1].animal} is cut by the frame")
-            for name, first, second in relations_of(scene):
+            for name, first, second in scene.relations:
                 seen = not hides or min(visible[first], visible[second]) >= LEAST_FOR_CENTRE
-                if seen and name in AXIS_OF_RELATION:
-                    ends = centers[n, [first, second], AXIS_OF_RELATION[name]]
+                if seen and RELATIONS[name].axis < 2:  # which the image shows
+                    ends = centers[n, [first, second], RELATIONS[name].axis]
                     if not ends[0] < ends[1]:
                         lines.append(f"{scene.key}: the masks' centres contradict {name}")
             if visible.all():  # else another scene may show the same, without the object that is hidden
@@ -82,7 +81,7 @@ class RenderChecks:
 def may_hide(scene: Scene) -> bool:
     """Whether the scene's layout lets objects hide others."""
     layout = layout_of(scene)
-    return layout is not None and LAYOUTS[layout].hides
+    return layout is not None and layout.hides
 
 
 def measure(

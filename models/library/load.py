@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.captions.phrases import nearest
+from menagerie.generators.captions.phrases import suggest_nearest
 from menagerie.models.checkpoint import CONFIG, WEIGHTS, check_model_name, scorer_config
 from menagerie.models.kept_states import find_state, kept_steps
 from menagerie.models.library.cells import find_cell
@@ -148,12 +148,12 @@ def open_clip_source(name: str) -> OpenCLIP:
     architecture, _, weights = name.partition("/")
     known = open_clip_architectures()
     if architecture not in known:
-        raise UserError(f"{name} is no file, no folder and no open_clip model{nearest(architecture, known)}")
+        raise UserError(f"{name} is no file, no folder and no open_clip model{suggest_nearest(architecture, known)}")
     tags = tags_of(architecture)
     if weights:
         check_no_adapter(Path(weights))
     if weights and not Path(file_and_tag(weights)[0]).is_file() and weights not in tags:
-        raise UserError(f"{weights!r} is no file and no weights of {architecture}{nearest(weights, tags)}")
+        raise UserError(f"{weights!r} is no file and no weights of {architecture}{suggest_nearest(weights, tags)}")
     if weights:
         check_pretrained_weights(TowerConfig(architecture, weights))
     return OpenCLIP(name, architecture, weights)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.relations import CONVERSES
+from menagerie.generators.captions.relations import canonical_edge
 from menagerie.models.scorers.oc_clip import ALTERED
 from menagerie.models.texts import Texts, map_tensors
 from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
@@ -174,21 +174,15 @@ def others(n_nodes: int, edges: tuple[Edge, ...]) -> tuple[tuple[Ends, ...], ...
             (subject, object_)
             for subject, object_ in permutations(range(n_nodes), 2)
             if subject != edge.subject and object_ != edge.object
-            if statement(Edge(edge.predicate, subject, object_)) not in known
+            if canonical_edge(Edge(edge.predicate, subject, object_)) not in known
         )
         for edge in edges
     )
 
 
-def statement(edge: Edge) -> Edge:
-    """An edge in canonical form: "b to the right of a" becomes "a to the left of b"."""
-    other = CONVERSES.get(edge.predicate, edge.predicate)
-    return Edge(other, edge.object, edge.subject) if other < edge.predicate else edge
-
-
 def statements(edges: Sequence[Edge]) -> frozenset[Edge]:
     """The distinct edges in canonical form."""
-    return frozenset(map(statement, edges))
+    return frozenset(map(canonical_edge, edges))
 
 
 def exchange_ends(said: frozenset[Edge]) -> frozenset[Edge]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import quiet
-from menagerie.generators.captions.phrases import nearest, plain_word
+from menagerie.generators.captions.phrases import plain_word, suggest_nearest
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
 
 # Contexts are multiples of this many tokens, at least `TextSpace.context` and at most CLIP's.
@@ -66,7 +66,7 @@ class WordTokenizer:
     def _row(self, text: str, context: int) -> list[int]:
         words = [word for word in map(self._known, text.split()) if word]
         if unknown := next((word for word in words if word not in self.ids), None):
-            near = nearest(unknown, self.words)
+            near = suggest_nearest(unknown, self.words)
             raise UserError(f"the word {unknown!r} of {text!r} is not in this model's vocabulary{near}")
         if len(words) >= context:
             raise UserError(f"{text!r} has {len(words)} words, this model reads at most {context - 1}")

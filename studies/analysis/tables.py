@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from menagerie.envs.core.files import write_text
-from menagerie.generators.captions.hard_negatives.tasks import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 
 # Names of rows or columns, in order; None for all.
 Labels = Sequence[str] | pd.Index | None
@@ -86,8 +86,8 @@ def missing_sign(finished: object) -> str:
 
 
 def task_order(task: str) -> tuple[int, str]:
-    """Return a sort key for tasks: first those of `TASKS` in their order, then all others by name."""
-    return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
+    """Return a sort key for tasks: first those of `PAIR_TASKS` in their order, then all others by name."""
+    return (PAIR_TASKS.index(task) if task in PAIR_TASKS else len(PAIR_TASKS), task)
 
 
 def column_names(frame: pd.DataFrame) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from menagerie.envs.core.files import file_names
 from menagerie.envs.core.validation import SHARE
-from menagerie.generators.captions.hard_negatives.tasks import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
@@ -100,7 +100,7 @@ class Grid(SplitStudy):
                 yield Heading(self.label(test), level=3)
                 yield Table(f"tasks-{files[test]}", found, ("model", *place), ("task",))
         tasks = records.scores["task"].unique() if len(records.scores) else ()
-        others = [task for task in tasks if task in TASKS and task != "swap"]
+        others = [task for task in tasks if task in PAIR_TASKS and task != "swap"]
         for test in self.unseen if others else ():
             found = records.where(subset=test, task=tuple(others))
             folded = f"All tasks of {self.label(test)} as a figure"

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
-from menagerie.generators.captions.hard_negatives.tasks import TASKS
+from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.parts import Part, RecordsPart, check_page_parts, part_labels
 from menagerie.studies.frame.records import SCORES, Records, missing_labels, unknown_label, wanted_values
@@ -123,7 +123,7 @@ def write_invented(out: Path, arm: Arm) -> None:
     result = {
         **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.axes, "settings": cell.settings},
         **{"axes": list(cell.axes), "images_seen": cell.images_seen, "train_images": 1, **cell.data.counts()},
-        **{"parameters": 1, "subsets": {test: dict.fromkeys(TASKS, LEVEL) | four_way_items for test in tests}},
+        **{"parameters": 1, "subsets": {test: dict.fromkeys(PAIR_TASKS, LEVEL) | four_way_items for test in tests}},
         **{"loss_negatives": [], "parsed": "", "carried": {}, "seconds": 1.0},
         "provenance": {**provenance(), "step_cpu_seconds": 1.0},
     }
@@ -133,7 +133,7 @@ def write_invented(out: Path, arm: Arm) -> None:
 def invented_rows(tests: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Yield records of every task, of the same scenes for all runs."""
     for test in tests:
-        for task in TASKS:
+        for task in PAIR_TASKS:
             for pair, margin in enumerate(MARGINS):
                 scene = {"scene": f"{test} {pair}", "animals": f"pair {pair}", "caption": "true", "negative": "false"}
                 yield {"subset": test, "task": task, **scene, "score_caption": margin, "score_negative": 0.0}

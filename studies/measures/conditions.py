@@ -11,9 +11,9 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
-from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import (
     Caption,
     Content,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from menagerie.studies.embeddings.measured import Measured
     from menagerie.studies.runs.data import Material
 
-LEFT, RIGHT = PREDICATES["left/right"]
+LEFT, RIGHT = RELATIONS["left/right"].predicates
 SEED = 0  # of the draw of absent animals
 Named = dict[str, Caption]
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from menagerie.envs.scene import Object, Scene
-from menagerie.generators.captions.multi_object import Telling, caption_of
+from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.studies.frame.measure import FOLDER, Measure, read_measured
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.data import Material
@@ -45,7 +45,7 @@ class Recognition(Measure):
     mean over all textures; the task `NAME` tests the animal's name alone."""
 
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
-        words, telling = material.words, Telling(material.train.split.recipe)
+        words, spec = material.words, CaptionSpec(material.train.split.recipe)
         names = [(animal, "") for animal in words.animals]
         compositions = (
             [(animal, texture) for animal in words.animals for texture in words.textures] if self.textures else []
@@ -53,7 +53,7 @@ class Recognition(Measure):
         for test, benchmark in material.tests.items():
             if test == "validation":
                 continue
-            for scene, scores in class_scores(scorer, benchmark, telling, names + compositions):
+            for scene, scores in class_scores(scorer, benchmark, spec, names + compositions):
                 for row in self.of_scene(scene, names, compositions, scores):
                     yield {"subset": test} | row
 
@@ -84,7 +84,7 @@ def recognition_value(own: float, scores: Float[np.ndarray, " n"], shown: Bool[n
 
 
 def class_scores(
-    scorer: "Scorer", test: "SplitTests", telling: Telling, classes: Sequence[Class]
+    scorer: "Scorer", test: "SplitTests", spec: CaptionSpec, classes: Sequence[Class]
 ) -> Iterator[tuple[Scene, Float[np.ndarray, " classes"]]]:
     """Yield each scene of a test, with the scores of its image with all classes."""
     from menagerie.generators.benchmarks.matrix import Pool
@@ -97,7 +97,7 @@ def class_scores(
     for numbers in by_background.values():
         first = scenes[numbers[0]]
         objects = [Object(animal, texture, first.objects[0].slot) for animal, texture in classes]
-        texts = tuple((caption_of(first, (obj,), telling),) for obj in objects)
+        texts = tuple((spec.caption(first, (obj,)),) for obj in objects)
         matrix = score_pool(
             scorer, Pool("", (), tuple(numbers), texts, ()), partial(encode_blocks, scorer, test.images)
         )

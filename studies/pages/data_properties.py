@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from menagerie.generators.captions.multi_object import share_bound
+from menagerie.generators.captions.spec import expected_binding_share
 from menagerie.studies.analysis.factorial import ALL, Effect, design, effects
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import (
@@ -214,7 +214,7 @@ def run_columns(records: Records) -> dict[str, dict[tuple[Any, ...], str]]:
     for arm, result in records.results:
         shown, key = result["images_seen"], tuple(arm.place[name] for name in ("model", *FACTORS))
         if hasattr(arm.cell, "data"):  # one that is read back has no recipe
-            columns.setdefault(BINDS, {})[key] = f"{100 * share_bound(vars(arm.cell.data.recipe)):.0f}"
+            columns.setdefault(BINDS, {})[key] = f"{100 * expected_binding_share(vars(arm.cell.data.recipe)):.0f}"
         numbers = {
             "training images": result["train_images"],
             "steps": shown // arm.place["batch"],

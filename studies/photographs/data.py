@@ -11,7 +11,7 @@ from jaxtyping import UInt8
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.tasks import choices, possible
-from menagerie.generators.captions.multi_object import Telling
+from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.sources.mixture import CaptionedSubset
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import read_split
@@ -27,9 +27,9 @@ class BareTests(SplitTests):
 
     def __init__(self, data: SplitDataset) -> None:
         self.data, self.name = data, data.name
-        telling = Telling(data.split.recipe, data.split.vocabulary)
+        spec = CaptionSpec(data.split.recipe, data.split.vocabulary)
         scenes = [without_textures(scene) for scene in data.records.scenes]
-        self.choices = {task: choices(task, scenes, telling) for task in TASKS if possible(task, telling)}
+        self.choices = {task: choices(task, scenes, spec) for task in TASKS if possible(task, spec)}
         self.items = [item for task in self.choices for item in self._task_items(task)] + self._four_way()
 
 

@@ -7,7 +7,7 @@ import pytest
 import trimesh
 
 from menagerie.envs.catalog import load_animal, load_background, load_texture, names
-from menagerie.envs.custom.limits import measures
+from menagerie.envs.custom.limits import IN_PAIRS
 from menagerie.envs.drawing.background import Rays
 from menagerie.envs.drawing.camera import CAMERAS, SUNS, TARGET, Camera, View, view_of
 from menagerie.envs.drawing.placement import pose_in_slot, read_poses
@@ -38,7 +38,7 @@ def check_animal(name: str) -> None:
     assert metres[:, 2].min() == pytest.approx(animal.hover, abs=1e-4)
     assert 0 <= mesh.ambient.min() <= mesh.ambient.max() <= 1
     assert TAGS.index("eye") in animal.tags(mesh.vertices, 0.4 * mesh.cell)
-    assert [measure for measure in measures(name, animal) if not measure.kept] == []
+    assert [limit for limit in IN_PAIRS if not limit.measure(name, animal).kept] == []
     assert name in read_poses()
 
 

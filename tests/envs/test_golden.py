@@ -20,6 +20,7 @@ from menagerie.envs.drawing.camera import VIEWS, view_of
 from menagerie.envs.drawing.cutout import Cutout, trim
 from menagerie.envs.drawing.mesh_file import MeshAnimal
 from menagerie.envs.drawing.picture_file import OWN_LIGHT, PictureTexture, by_view, picture_background
+from menagerie.envs.relations import pair_slots
 from menagerie.envs.render import RENDER_VERSION
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Object, Scene
@@ -27,7 +28,7 @@ from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.shapes.sdf import Ellipsoid
 from menagerie.envs.shapes.texture import Texture
-from menagerie.envs.slots import LAYOUT_PLACES, RELATIONS, SIZES, SLOTS
+from menagerie.envs.slots import LAYOUT_SLOTS, SIZES, SLOTS
 from menagerie.envs.world import PATTERNS, World
 
 SHEET = Path(__file__).parents[1] / "data" / "golden.png"
@@ -93,8 +94,9 @@ def ingredients() -> Iterator[tuple[str, Scene]]:
     yield from ((f"size {size}", alone(size=size)) for size in SIZES)
     numbers = {view_of(number): number for number in reversed(range(200))}
     yield from ((f"camera and sun {k}", alone(view=numbers[view])) for k, view in enumerate(VIEWS))
-    for slots, relation in RELATIONS.items():
-        yield f"shadows of {relation}", Scene(PLAIN, tuple(Object(EGG, PLAIN, slot) for slot in slots), OTHER_VIEW)
+    for slots in pair_slots():
+        scene = Scene(PLAIN, tuple(Object(EGG, PLAIN, slot) for slot in slots), OTHER_VIEW)
+        yield f"shadows of {scene.relation}", scene
     yield "cut-out", alone(CUTOUT, slot="left")
     yield "cut-out that faces left", alone(CUTOUT, slot="right")
     yield "cut-out in its own colours", alone(NATURAL, slot="left")
@@ -149,7 +151,7 @@ def test_every_picture_shows_its_ingredient(now):
     """No two are alike, so that no ingredient stands in for another."""
     assert len({picture.tobytes() for picture in now.values()}) == len(now) - len(SAME)
     for name, picture in now.items():
-        assert (picture[..., 3] < 255).sum() > (10 if name.removeprefix("slot ") in LAYOUT_PLACES else 20), name
+        assert (picture[..., 3] < 255).sum() > (10 if name.removeprefix("slot ") in LAYOUT_SLOTS else 20), name
 
 
 # "big", the plain slot and the first view are one scene; a plain colour is that colour.

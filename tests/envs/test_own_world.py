@@ -12,7 +12,7 @@ from PIL import Image
 
 from menagerie.envs.checks.against_direct import Config, run
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.limits import advice, measures
+from menagerie.envs.custom.limits import IN_PAIRS
 from menagerie.envs.custom.world_file import own_animals
 from menagerie.envs.drawing.mesh_file import read_mesh
 from menagerie.envs.drawing.picture_file import read_picture
@@ -179,9 +179,9 @@ def test_built_in_ingredients_that_the_base_world_lacks_can_be_listed(tmp_path):
 def test_animal_that_misses_a_limit_is_reported_with_what_to_change(tmp_path, own, radii, size, limit, remedy, capsys):
     """A distance is required, so that the world is refused; a width isn't."""
     path = with_egg(tmp_path, own, radii, size)
-    found = {measure.name: measure for measure in measures(own, own_animals(Path(path))[own])}
+    found = {its.name: its.measure(own, own_animals(Path(path))[own]) for its in IN_PAIRS}
     assert not found[limit].kept
-    assert remedy in advice(found[limit])
+    assert remedy in found[limit].advice
     if limit.startswith("distance"):
         with pytest.raises(UserError, match=f"{own!r} doesn't fit: its .* smaller size"):
             run(Config(scenes=2, resolution=32, world=path))

@@ -15,7 +15,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit import pixels, regeneration
 from menagerie.generators.audit.findings import Finding
 from menagerie.generators.audit.run import CHECKS, CHECKS_OF, audit, check_records, done, with_way_out
-from menagerie.generators.captions.incomplete import denied_objects, mentioned_slots
+from menagerie.generators.captions.spec import draw_denied, draw_mentions
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pack import pack
@@ -61,32 +61,32 @@ def test_sound_splits_pass(tmp_path, recipe):
     assert not failures(check_records(split))
 
 
-def beside_one_answer(scene, *its):
+def beside_one_answer(scene, spec):
     """An object is denied only where the first animal in the alphabet has the first texture."""
     one, other = sorted(scene.objects)[0], sorted(scene.objects)[-1]
-    return denied_objects(scene, *its) if one.texture < other.texture else ()
+    return draw_denied(scene, spec) if one.texture < other.texture else ()
 
 
-def of_unseen_pairs(scene, seed, world, rules, chance):
+def of_unseen_pairs(scene, spec):
     """What is denied would make an unseen pair with an object that is shown."""
     shown = {obj.animal for obj in scene.objects}
     apart = {obj.animal for s in UNSEEN for obj in s.objects if shown & {t.animal for t in s.objects}} - shown
-    denied = denied_objects(scene, seed, world, rules, chance)
+    denied = draw_denied(scene, spec)
     return tuple(obj._replace(animal=min(apart)) for obj in denied) if apart else denied
 
 
-def first_in_the_alphabet(scene, *its):
+def first_in_the_alphabet(scene, spec):
     """What is left out is always the later in the alphabet."""
-    slots = mentioned_slots(scene, *its)
-    return slots if len(slots) > 1 else {min(scene.objects).slot}
+    slots, draw = draw_mentions(scene, spec)
+    return slots if len(slots) > 1 else [min(scene.objects).slot], draw
 
 
 PARTIAL = BindingRecipe(world="eight", pairs=0.4, views=1, test_views=1, test_scenes=40, mentioned=0.6, negated=0.5)
 UNSEEN = PARTIAL.subsets()["unseen_pairs"]
 SHORTCUTS = {
-    beside_one_answer: "menagerie.generators.splits.binding.denied_objects",
-    of_unseen_pairs: "menagerie.generators.splits.binding.denied_objects",
-    first_in_the_alphabet: "menagerie.generators.captions.incomplete.mentioned_slots",
+    beside_one_answer: "menagerie.generators.captions.spec.draw_denied",
+    of_unseen_pairs: "menagerie.generators.captions.spec.draw_denied",
+    first_in_the_alphabet: "menagerie.generators.captions.spec.draw_mentions",
 }
 
 

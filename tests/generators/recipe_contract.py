@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 
-from menagerie.envs.layouts import relations_of
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import place_of
 from menagerie.envs.worlds import load_world
@@ -13,9 +13,9 @@ from menagerie.generators.audit.texts import true_nodes, words
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.phrases import phrase
-from menagerie.generators.captions.relations import PREDICATES, claims
-from menagerie.generators.parsers.world_grammar import parse
-from menagerie.generators.rules.hold_out import matched, with_sets
+from menagerie.generators.captions.relations import claims
+from menagerie.generators.parsers.world_grammar import parse_caption
+from menagerie.generators.rules.hold_out import matches_any, with_sets
 from menagerie.generators.splits.latin_square import COMPOSITION_TESTS, shown_compositions
 from menagerie.generators.splits.recipe import SplitRecipe
 
@@ -93,7 +93,7 @@ def check_rules(its: Made) -> None:
     """What a rule matches is in the tests of rules, and nowhere else."""
     rules = its.recipe.rules(its.world)
     for name, scenes in its.subsets.items():
-        assert {matched(rules, scene) for scene in scenes} <= {name in its.recipe.held_out_tests}, name
+        assert {matches_any(rules, scene) for scene in scenes} <= {name in its.recipe.held_out_tests}, name
 
 
 def check_swaps(its: Made) -> None:
@@ -110,7 +110,7 @@ def check_singles(its: Made, slots: Sequence[str] = ("center",), shown: frozense
     """Every object that the recipe allows is in train alone: in all sizes, on all backgrounds, in all views."""
     views, rules = range(getattr(its.recipe, "singles_views", 0) or its.recipe.views), its.recipe.rules(its.world)
     every = (s for s in its.world.singles(views, slots) if shown is None or s.objects[0][:2] in shown)
-    assert alone(its.train) == alone([scene for scene in every if not matched(rules, scene)])
+    assert alone(its.train) == alone([scene for scene in every if not matches_any(rules, scene)])
 
 
 def check_counts(its: Made, train: int, swapped: int = 0, relations: int = 1) -> None:
@@ -238,7 +238,7 @@ HELD_OUT = {
 def all_claims(scene: Scene) -> frozenset[str]:
     """All that is true of a scene."""
     names, nodes = frozenset(obj.animal for obj in scene.objects), tuple(true_nodes(scene))
-    edges = tuple(Edge(PREDICATES[name][0], one, other) for name, one, other in relations_of(scene))
+    edges = tuple(Edge(RELATIONS[name].predicates[0], one, other) for name, one, other in scene.relations)
     related = claims(SceneGraph(tuple(map(phrase, scene.objects)), edges), names) if edges else frozenset()
     return claims(SceneGraph(nodes), names) | related
 
@@ -257,12 +257,12 @@ def check_texts(its: Made) -> None:
         for number, (scene, (true, false)) in enumerate(zip(scenes, its.texts[name], strict=True)):
             assert number % 9 or its.recipe.texts(name, scene) == (true, false)
             assert is_true(true.graph, scene)
-            assert parse(true.text, its.world) == true.graph
+            assert parse_caption(true.text, its.world) == true.graph
             assert false or name == "train"
             if false:
                 assert not is_true(false.graph, scene)
                 assert is_true(false.graph, its.recipe.swap(scene))
-                assert parse(false.text, its.world) == false.graph
+                assert parse_caption(false.text, its.world) == false.graph
                 assert false.graph.edges == true.graph.edges
                 assert other_words or places(false.graph, its.recipe.swap(scene)) == places(true.graph, scene)
                 assert other_words or name.startswith("search") or words(false.text) == words(true.text)

@@ -5,20 +5,19 @@ from collections import Counter
 from functools import cache
 from itertools import product
 
-import numpy as np
 import pytest
 
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import OTHER_WORDS, states, words
 from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-from menagerie.generators.captions.relations import claims, names_in
+from menagerie.generators.captions.relations import claims, compound_names
 from menagerie.generators.captions.templates import TEMPLATES, Content, caption, phrasing_number, write_caption
-from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.vocabulary import Vocabulary
 
 
@@ -33,30 +32,30 @@ def phrased(scene, template, objects=None):
     return [write_caption(content, TEMPLATES[template]) for content in contents]
 
 
-def test_reads_as_english():
-    texts = {caption(pair(view=view), 0).text for view in range(20)}
-    assert texts == {
-        "a red elephant and an asphalt giant tortoise on the ocean floor",
-        "an asphalt giant tortoise and a red elephant on the ocean floor",
-    }
+@pytest.mark.parametrize(
+    ("template", "texts"),
+    [
+        (
+            "conjunction",
+            {
+                "a red elephant and an asphalt giant tortoise on the ocean floor",
+                "an asphalt giant tortoise and a red elephant on the ocean floor",
+            },
+        ),
+        (
+            "pug-relation",
+            {
+                "a photo of a red elephant to the left of an asphalt giant tortoise in ocean floor surroundings",
+                "a photo of an asphalt giant tortoise to the right of a red elephant in ocean floor surroundings",
+            },
+        ),
+    ],
+)
+def test_captions_read_as_english_in_both_orders(template, texts):
+    assert {caption(pair(view=view), 0, template).text for view in range(20)} == texts
 
 
-def test_relations_read_as_english_both_ways():
-    texts = {caption(pair(view=view), 0, "relation").text for view in range(20)}
-    assert texts == {
-        "a red elephant to the left of an asphalt giant tortoise on the ocean floor",
-        "an asphalt giant tortoise to the right of a red elephant on the ocean floor",
-    }
-
-
-def test_other_templates_read_as_english():
-    single = Scene("desert", (Object("cat", "asphalt", "center"),))
-    assert caption(single, 0, "pug-conjunction").text == "a photo of an asphalt cat in desert surroundings"
-    assert caption(single, 0, "pug-relation") == caption(single, 0, "pug-conjunction")
-    assert caption(pair(), 0, "pug-relation").text in {
-        "a photo of a red elephant to the left of an asphalt giant tortoise in ocean floor surroundings",
-        "a photo of an asphalt giant tortoise to the right of a red elephant in ocean floor surroundings",
-    }
+def test_phrasings_of_a_free_template_read_as_english():
     objects = "a red elephant and an asphalt giant tortoise"
     assert {made.text for made in phrased(pair(), "free-conjunction")} >= {
         f"{objects} on the ocean floor",
@@ -115,23 +114,23 @@ def test_contract_of_single_objects(template, world):
     for scene in singles_of(world):
         one = caption(scene, 0, template)
         assert states(one.graph, scene)
-        assert parse(one.text, world) == one.graph
+        assert parse_caption(one.text, world) == one.graph
         assert hard_negative(scene, 0, template) is None
         (obj,) = scene.objects
         for bare in phrased(scene, template, (obj._replace(texture=""),)):
             assert bare.graph.nodes == (f"{obj.size} {obj.animal}".strip(), scene.background)
-            assert parse(bare.text, world) == bare.graph
+            assert parse_caption(bare.text, world) == bare.graph
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
 def test_contract(template, world):
     """True, false and of the same words, for every swap and relation, every animal, texture and background."""
-    for kind, slots in product(sorted(SWAPS.keys() - OTHER_WORDS), RELATIONS):
+    for kind, slots in product(sorted(SWAPS.keys() - OTHER_WORDS), [its.slots for its in RELATIONS.values()]):
         for scene in pairs_of(world, slots):
             true, negative = caption(scene, 5, template), hard_negative(scene, 5, template, kind)
             assert states(true.graph, scene)
-            assert parse(true.text, world) == true.graph
+            assert parse_caption(true.text, world) == true.graph
             assert bool(true.graph.edges) == TEMPLATES[template].relation
             if kind == "spatial" and not true.graph.edges:
                 continue  # two objects exchange their slots, and nothing that the caption states changes
@@ -139,7 +138,7 @@ def test_contract(template, world):
             assert states(negative.graph, SWAPS[kind](scene)), (kind, slots)
             assert words(true.text) == words(negative.text)
             assert true.text != negative.text
-            assert parse(negative.text, world) == negative.graph
+            assert parse_caption(negative.text, world) == negative.graph
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -151,22 +150,6 @@ def test_one_text_means_one_scene(template, world, views):
         where = scene.objects if TEMPLATES[template].relation else {obj._replace(slot="") for obj in scene.objects}
         means.setdefault(caption(scene, 0, template).text, set()).add((scene.background, frozenset(where)))
     assert all(len(meant) == 1 for meant in means.values())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a red cat",
-        "in the city",
-        "a red cat in the city and the desert",
-        "a red cat or a white lion in the city",
-        "a red cat a white lion in the city",
-        "a red cat and the white lion in the city",
-        "a purple cat in the city",
-    ],
-)
-def test_what_is_no_caption_is_not_read(text):
-    assert parse(text, load_world("pug")) is None
 
 
 def test_two_objects_of_one_texture_have_no_negative():
@@ -181,7 +164,7 @@ def test_claims_ignore_mention_order_and_nothing_else():
 
 def test_names_of_several_words_are_wholes():
     """A sea lion is no lion, one or several of them; without names there is no telling."""
-    names = names_in(Vocabulary(("lion", "sea lion"), ("red",), ("city", "ice floor"), ()))
+    names = compound_names(Vocabulary(("lion", "sea lion"), ("red",), ("city", "ice floor"), ()))
     assert names == {"sea lion", "sea lions", "ice floor"}
     for node, shorter in (("small red sea lion", "small sea lion"), ("three red sea lions", "three sea lions")):
         graph, noun = SceneGraph((node, "ice floor")), node.split()[-1]
@@ -193,23 +176,11 @@ def test_names_of_several_words_are_wholes():
     assert not claims(bare, names) <= claims(SceneGraph(("sea lion", "cat"), (Edge("above", 0, 1),)), names)
 
 
-def test_of_worlds_that_ship_names_change_nothing():
-    """No name ends in another there: the same captions imply one another."""
-    world, rng = load_world("pug"), np.random.default_rng(0)
-    names, objects = names_in(world), [*world.animals, *("giant tortoise",) * 5]
-    assert "giant tortoise" in names
-    graphs = []
-    for _ in range(120):
-        nodes = [
-            f"{rng.choice(('', 'red', 'white'))} {rng.choice(objects)}".strip() for _ in range(int(rng.integers(1, 3)))
-        ]
-        edges = (Edge("above", 0, 1),) if len(nodes) == 2 and rng.random() < 0.5 else ()
-        graphs.append(SceneGraph((*nodes, str(rng.choice(("ocean floor", "desert")))), edges))
-    known = [(claims(graph), claims(graph, names)) for graph in graphs]
-    assert any(one != wholes for one, wholes in known)
-    implied = [(a[0] <= b[0], a[1] <= b[1]) for a in known for b in known]
-    assert all(one == wholes for one, wholes in implied)
-    assert 120 < sum(one for one, _ in implied) < 120 * 60
+@pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
+def test_no_name_of_a_world_that_ships_ends_in_another(world):
+    """Else a caption would imply another one by its names alone."""
+    nouns = (*world.animals, *world.backgrounds)
+    assert [noun for noun in nouns for other in nouns if noun.endswith(f" {other}")] == []
 
 
 def test_a_fuller_caption_implies_a_shorter_one():

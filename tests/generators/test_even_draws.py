@@ -19,7 +19,7 @@ from scipy.stats import binomtest, chi2_contingency, chisquare
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import COUNTING, OUTWARD
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions import incomplete, multi_object, templates
+from menagerie.generators.captions import spec, templates
 from menagerie.generators.splits import binding, dealing, dependence, pair_roles, probe_scenes, recipe, spatial
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
@@ -221,18 +221,19 @@ def phrasing_by_background(scene, seed, template):
 
 
 def first_in_the_alphabet_alone(scene, its):
-    drawn = real_slots(scene, its)
-    return drawn if len(drawn) > 1 else {min(scene.objects).slot}
+    slots, draw = real_mentions(scene, its)
+    return slots if len(slots) > 1 else [min(scene.objects).slot], draw
 
 
-def denied_in_the_alphabet(scene, *its):
-    return tuple(sorted(incomplete.absent_objects(scene, its[1]))[:1]) if real_denied(scene, *its) else ()
+def denied_in_the_alphabet(scene, its):
+    absent = spec.absent_objects(scene, load_world(its.recipe["world"]))
+    return tuple(sorted(absent)[:1]) if real_denied(scene, its) else ()
 
 
-def denied_beside_one_answer(scene, *its):
+def denied_beside_one_answer(scene, its):
     """Case 22: a negation only where the order of textures has one label."""
     one, other = sorted(scene.objects)[0], sorted(scene.objects)[-1]
-    return real_denied(scene, *its) if one.texture < other.texture else ()
+    return real_denied(scene, its) if one.texture < other.texture else ()
 
 
 def textures_in_the_alphabet(*its):
@@ -271,26 +272,26 @@ def view_of_the_background(self, *its):
     return replace(scene, view=self.views.cards[scene.background == "city"])
 
 
-def cat_last(scene, telling):
-    return tuple(sorted(real_order(scene, telling), key=lambda obj: obj.animal == "cat"))
+def cat_last(scene, seed, order="random"):
+    return tuple(sorted(real_order(scene, seed, order), key=lambda obj: obj.animal == "cat"))
 
 
 def same_in_all_views(world, seed, inward, view, *names):
     return real_draws(world, seed, inward, 0, *names)
 
 
-real_slots, real_denied = incomplete.mentioned_slots, incomplete.denied_objects
+real_mentions, real_denied = spec.draw_mentions, spec.draw_denied
 real_roles, real_scene = binding.roles_of, dealing.Table.scene
-real_order, real_draws = multi_object.in_order, probe_scenes.draws
+real_order, real_draws = templates.mention_order, probe_scenes.draws
 
 FAULTS = [
     ("binding", templates.mention_order, left_first, "mention by place"),
     ("binding", templates.phrasing_number, phrasing_by_background, "background with phrasing"),
     ("binding", recipe.draw, the_first, "pair"),
     ("binding, train", SplitRecipe.faced, red_outward, "facing in place 1 with texture of"),
-    ("binding, partial", incomplete.mentioned_slots, first_in_the_alphabet_alone, "left out"),
-    ("binding, partial", incomplete.denied_objects, denied_in_the_alphabet, "denied animal"),
-    ("binding, partial", incomplete.denied_objects, denied_beside_one_answer, "denied with answer"),
+    ("binding, partial", spec.draw_mentions, first_in_the_alphabet_alone, "left out"),
+    ("binding, partial", spec.draw_denied, denied_in_the_alphabet, "denied animal"),
+    ("binding, partial", spec.draw_denied, denied_beside_one_answer, "denied with answer"),
     ("binding, pairs", binding.roles_of, textures_in_the_alphabet, "before"),
     ("binding, pairs", pair_roles.shuffled_pairs, pairs_of_the_world, "test_pairs"),
     ("binding, sizes", SplitRecipe.sized, small_if_red, "size of first with texture of first"),
@@ -298,7 +299,7 @@ FAULTS = [
     ("dependence", dependence.painted, painted_by_background, "with background"),
     ("counting", CountingRecipe.numbers, places_in_order, "places of 2"),
     ("multi-object, train", dealing.Table.scene, view_of_the_background, "view"),
-    ("multi-object, train", multi_object.in_order, cat_last, "mentioned first with animal"),
+    ("multi-object, train", templates.mention_order, cat_last, "mentioned first with animal"),
     ("probe", probe_scenes.draws, same_in_all_views, "background with background before"),
 ]
 

@@ -11,7 +11,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import holds, states, words
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption, write_caption
-from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.splits import binding, spatial
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe, animal_roles
@@ -91,7 +91,7 @@ def test_they_are_false_and_in_the_worlds_words(trains, name, kind):
         assert is_true(true.graph, scene, counting)
         if false:
             assert not is_true(false.graph, scene, counting)
-            assert parse(false.text, train.vocabulary) == false.graph
+            assert parse_caption(false.text, train.vocabulary) == false.graph
             assert len(false.text.split()) <= longest
             assert false.graph.nodes[-1] == scene.background
             denied = [[n for n in its.graph.nodes if n.startswith("no ")] for its in (true, false)]

@@ -10,7 +10,7 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.slots import OUTWARD
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.swaps import other_number
-from menagerie.generators.captions.phrases import counted, plural
+from menagerie.generators.captions.phrases import noun_phrase, plural
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe, pair_scenes
 from menagerie.generators.splits.counting import CountingRecipe
@@ -68,9 +68,9 @@ def test_the_number_alone_is_uninformative():
 
 
 def test_numbers_read_as_english():
-    assert counted("red", "cat", 1) == "red cat"
-    assert counted("grass", "giant tortoise", 3) == "three grass giant tortoises"
-    assert counted("", "goldfish", 2) == "two goldfish"
+    assert noun_phrase("red", "cat", 1) == "red cat"
+    assert noun_phrase("grass", "giant tortoise", 3) == "three grass giant tortoises"
+    assert noun_phrase("", "goldfish", 2) == "two goldfish"
     words = {"fox": "foxes", "pony": "ponies", "donkey": "donkeys", "caribou": "caribou", "rhinoceros": "rhinoceroses"}
     assert {word: plural(word) for word in words} == words
 

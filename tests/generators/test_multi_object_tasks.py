@@ -9,17 +9,17 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
-from menagerie.envs.layouts import relations_of
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.world import PUG, TWELVE_TEXTURES
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, true_above
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.hard_negatives.multi_object_tasks import MULTI_OBJECT_TASKS, chance_of
+from menagerie.generators.captions.hard_negatives.tasks import TASKS_OF_KIND
 from menagerie.generators.captions.phrases import phrase
-from menagerie.generators.captions.relations import PREDICATES, claims
+from menagerie.generators.captions.relations import claims
 from menagerie.generators.coverage import coverage_of
 from menagerie.generators.inspection import attribute_counts
-from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.sources.information import information_of, mentions_in
 from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
@@ -39,7 +39,7 @@ RECIPES = {"long": LONG, "short": SHORT}
 def everything(scene):
     """All that is true of a scene, as claims."""
     nodes = (*map(phrase, scene.objects), scene.background)
-    edges = tuple(Edge(PREDICATES[name][0], one, other) for name, one, other in relations_of(scene))
+    edges = tuple(Edge(RELATIONS[name].predicates[0], one, other) for name, one, other in scene.relations)
     return claims(SceneGraph(nodes, edges), frozenset(obj.animal for obj in scene.objects))
 
 
@@ -50,7 +50,8 @@ def perfect(scene, text):
 def words(scene, text):
     """The share of a caption's words that would describe the scene, whatever belongs together."""
     known = {word for obj in scene.objects for word in phrase(obj).split()} | {scene.background}
-    kept = set(text.text.split()) - {word for both in PREDICATES.values() for name in both for word in name.split()}
+    predicates = {word for its in RELATIONS.values() for name in its.predicates for word in name.split()}
+    kept = set(text.text.split()) - predicates
     return len(kept & known) / len(kept)
 
 
@@ -89,11 +90,11 @@ def test_tasks_are_there_for_every_number_of_objects():
     for n in range(2, 7):
         others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
         others |= {"swap all"} | ({"two mentioned"} if n == 2 else set())
-        assert set(asked_of("long")[f"seen_{n}"].tasks) == {"swap", *MULTI_OBJECT_TASKS, FOUR_WAY} - others
+        assert set(asked_of("long")[f"seen_{n}"].tasks) == {*TASKS_OF_KIND["multi-object"], FOUR_WAY} - others
         for kind in ("seen", "unseen"):
             apart = {"order", *(f"assignment of {k}" for k in (2, 3, 4))} | ({"swap all"} if n <= 3 else set())
             apart |= {"two mentioned"} if n == 2 else set()
-            assert set(asked_of("short")[f"{kind}_{n}"].tasks) == {"swap", *MULTI_OBJECT_TASKS, FOUR_WAY} - apart
+            assert set(asked_of("short")[f"{kind}_{n}"].tasks) == {*TASKS_OF_KIND["multi-object"], FOUR_WAY} - apart
 
 
 @pytest.mark.parametrize(("name", "subset"), [(name, test) for name in RECIPES for test in RECIPES[name].tests])
@@ -105,8 +106,7 @@ def test_known_results(name, subset):
 
 def check_known(name, subset, task):
     test, recipe = asked_of(name)[subset], RECIPES[name]
-    chance = chance_of(task)
-    assert 100 * chance == pytest.approx(CHANCES.get(task, 50))
+    chance = CHANCES.get(task, 50) / 100
     rates = {}
     for scorer in SCORERS:
         results = [(item, test.outcome(item, scores)) for item, scores in outcomes(test, scorer, task)]
@@ -150,7 +150,7 @@ def test_four_way_items(subset):
 def test_texts_are_worded_as_they_are_parsed_and_as_long_as_in_train(name, longest):
     for test in asked_of(name).values():
         for item in test.items:
-            assert all(parse(text.text, test.data.split.vocabulary) == text.graph for text in item.texts)
+            assert all(parse_caption(text.text, test.data.split.vocabulary) == text.graph for text in item.texts)
             assert item.task == "swap all" or len(item.texts[0].graph.nodes) <= longest + 1
 
 
@@ -181,7 +181,7 @@ def test_true_texts_above_false_ones():
 
 
 def test_reports_explain_every_task_and_test():
-    assert {*MULTI_OBJECT_TASKS} <= MEANINGS.keys()
+    assert {*TASKS_OF_KIND["multi-object"]} <= {"swap", *MEANINGS}
     tests = [test for recipe in RECIPES.values() for test in recipe.tests]
     said = ["seen_N", "unseen_N", "search_feature_K", "search_conjunction_K", "triplets_T"]
     assert list(explain_subsets(tests)) == said

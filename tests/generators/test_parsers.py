@@ -13,7 +13,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.relations import names_in
+from menagerie.generators.captions.relations import compound_names
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers import spacy_rules, t5
 from menagerie.generators.parsers.dependency_rules import Word, graph_of_tree
@@ -535,6 +535,6 @@ def test_the_loss_doesnt_take_one_name_for_another_that_it_is_part_of():
     world = Vocabulary(("ice cream", "cream"), ("red",), ("city",), ())
     nodes = [("red ice cream", "city"), ("ice cream", "city"), ("cream", "city")]
     captions = [Caption(", ".join(own), SceneGraph(own)) for own in nodes]
-    marks = targets_of(captions, 3, True, True, Claims(names_in(world)))
+    marks = targets_of(captions, 3, True, True, Claims(compound_names(world)))
     assert marks.same.int().tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert marks.masked.int().tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]

@@ -17,7 +17,7 @@ from menagerie import SplitDataset
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned, pick
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.relations import names_in
+from menagerie.generators.captions.relations import compound_names
 from menagerie.generators.export.write import export_split
 from menagerie.generators.sources import registry
 from menagerie.generators.sources.annotated import AnnotatedPhotographs
@@ -168,7 +168,7 @@ def given(indices: list[int], batch: list) -> list[tuple]:
 def test_split_gives_what_it_holds(every):
     train, tests = every["split"], every["tests"]
     assert train.complete_captions
-    assert train.names == names_in(train.split.vocabulary)
+    assert train.names == compound_names(train.split.vocabulary)
     assert not train.has_counterfactuals
     assert tests.has_counterfactuals
     assert [caption.text for caption in items(train, [0, 1])[1]] == train.records.captions[:2]

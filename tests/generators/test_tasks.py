@@ -4,16 +4,15 @@ from itertools import product
 
 import pytest
 
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import holds, true_nodes, words
-from menagerie.generators.captions.hard_negatives.tasks import TASKS, choices, possible
-from menagerie.generators.captions.multi_object import Telling
+from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS, TASKS, choices, possible
 from menagerie.generators.captions.phrases import phrase
-from menagerie.generators.captions.relations import PREDICATES
+from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.captions.templates import TEMPLATES
-from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.vocabulary import Vocabulary
@@ -23,13 +22,13 @@ WORLD, SIZED = load_world("pug"), load_world("pug-sizes")
 VOCABULARY = Vocabulary.of(WORLD)
 
 
-def telling(recipe, words=VOCABULARY, **fields):
-    return Telling(vars(recipe()) | {"kind": recipe.kind, **fields}, words)
+def spec_of(recipe, words=VOCABULARY, **fields):
+    return CaptionSpec(vars(recipe()) | {"kind": recipe.kind, **fields}, words)
 
 
-BINDING, SPATIAL = telling(BindingRecipe), telling(SpatialRecipe)
+BINDING, SPATIAL = spec_of(BindingRecipe), spec_of(SpatialRecipe)
 ALL_CONTEXTS = [
-    telling(recipe, Vocabulary.of(world), template=name, negated=0.5)
+    spec_of(recipe, Vocabulary.of(world), template=name, negated=0.5)
     for world in (WORLD, SIZED)
     for recipe in (BindingRecipe, SpatialRecipe)
     for name, template in TEMPLATES.items()
@@ -44,7 +43,7 @@ def scenes_of(kind, world=WORLD):
         for background, first, second, view in product(
             WORLD.backgrounds, WORLD.textures, WORLD.textures, range(1 if world.sizes else 3)
         )
-        for slots in (RELATIONS if kind == "spatial" else (("left", "right"),))
+        for slots in ([its.slots for its in RELATIONS.values()] if kind == "spatial" else [("left", "right")])
         if kind == "spatial" or first != second
         for scene in world.in_sizes(
             Scene(background, (Object("cat", first, slots[0]), Object("giant tortoise", second, slots[1])), view)
@@ -72,18 +71,18 @@ def test_contract(task, context):
         assert all(holds(edge, true.graph, scene) for edge in true.graph.edges)
         nodes_hold = shown(false.graph.nodes, scene)
         assert not (nodes_hold and all(holds(edge, false.graph, scene) for edge in false.graph.edges))
-        assert parse(true.text, world) == true.graph
-        assert parse(false.text, world) == false.graph
+        assert parse_caption(true.text, world) == true.graph
+        assert parse_caption(false.text, world) == false.graph
         assert max(len(text.text.split()) for text in (true, false)) < tokens, "with the end token"
         assert len(false.graph.nodes) - len(true.graph.nodes) == (task == "add animal")
 
 
 def test_one_relation_has_none_to_replace_it_with():
-    assert not possible("replace relation", telling(SpatialRecipe, relations=("left/right",)))
+    assert not possible("replace relation", spec_of(SpatialRecipe, relations=("left/right",)))
 
 
 def test_every_task_applies_to_some_kind():
-    assert {task for task in TASKS for context in ALL_CONTEXTS if possible(task, context)} == set(TASKS)
+    assert {task for task in TASKS for context in ALL_CONTEXTS if possible(task, context)} == set(PAIR_TASKS)
 
 
 def test_what_each_task_changes():
@@ -111,7 +110,7 @@ def test_both_objects_are_tested():
 
 def test_a_world_of_two_textures_has_none_to_replace_with():
     two = Vocabulary(("cat", "pig"), ("red", "white"), ("city",), VOCABULARY.slots)
-    assert [task for task in TASKS if possible(task, telling(BindingRecipe, two))] == ["swap", "one animal"]
+    assert [task for task in TASKS if possible(task, spec_of(BindingRecipe, two))] == ["swap", "one animal"]
 
 
 def test_replacing_a_relation_keeps_the_order_of_the_animals():
@@ -119,11 +118,11 @@ def test_replacing_a_relation_keeps_the_order_of_the_animals():
         scenes_of("spatial"), choices("replace relation", scenes_of("spatial"), SPATIAL), strict=True
     ):
         assert true.graph.nodes == false.graph.nodes
-        assert false.graph.edges[0].predicate not in PREDICATES[scene.relation]
+        assert false.graph.edges[0].predicate not in RELATIONS[scene.relation].predicates
 
 
 def test_sizes_are_exchanged_where_they_differ_and_replaced_everywhere():
-    context = telling(BindingRecipe, Vocabulary.of(SIZED))
+    context = spec_of(BindingRecipe, Vocabulary.of(SIZED))
     scenes = scenes_of("binding", SIZED)
     for scene, swapped, other in zip(
         scenes, choices("swap size", scenes, context), choices("replace size", scenes, context), strict=True
@@ -151,7 +150,7 @@ def test_an_attribute_is_added_to_an_object_whose_own_is_omitted():
 
 def test_negation_needs_captions_with_negations():
     assert not possible("negation", BINDING)
-    context = telling(BindingRecipe, negated=0.1)
+    context = spec_of(BindingRecipe, negated=0.1)
     for task in ("negation", "pure negation"):
         for scene, (true, false) in zip(SCENES, choices(task, SCENES, context), strict=True):
             (denied,) = (node[3:] for node in false.graph.nodes if node.startswith("no "))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from menagerie.generators.captions.relations import claims
-from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.sources.mixture import Mixture
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -182,7 +182,7 @@ def test_further_captions_are_parts_of_the_images_own(name, data, spatial):
         for i, item in enumerate(pairs):
             part = graphs[k * n + i]
             assert claims(part) <= claims(data.records.graphs[item])
-            assert parse(captions[k * n + i], data.split.vocabulary) == part
+            assert parse_caption(captions[k * n + i], data.split.vocabulary) == part
             fewer += len(part.nodes) < len(data.records.graphs[item].nodes)
             assert batch.targets.same[i, k * n + i]
     assert 0.2 < fewer / (3 * n) < 0.9

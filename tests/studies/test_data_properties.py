@@ -8,7 +8,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.multi_object import Telling, share_bound, trained_objects
+from menagerie.generators.captions.spec import CaptionSpec, expected_binding_share
 from menagerie.studies.analysis.factorial import design, effects
 from menagerie.studies.data_properties import OPTIONS, PRESETS
 from menagerie.studies.frame.contrasts import contrasts
@@ -73,10 +73,9 @@ def test_the_expected_share_of_captions_that_bind_is_the_counted_one(arm):
     recipe = list(replace(STUDY, seeds=1).plan(NONE))[arm].cell.data.recipe
     recipe = replace(recipe, train_scenes=4000, test_scenes=1, hard_negatives=0.0)
     scenes = [scene for scene in recipe.trained(load_world("eight-textures")) if len(scene.objects) > 1]
-    telling = Telling(vars(recipe))
-    mentioned = [trained_objects(scene, telling) for scene in scenes]
-    counted = sum(sum(bool(obj.texture) for obj in objects) > 1 for objects in mentioned) / len(scenes)
-    assert share_bound(vars(recipe)) == pytest.approx(counted, abs=0.03)
+    contents = map(CaptionSpec(vars(recipe)).training_content, scenes)
+    counted = sum(sum(bool(obj.texture) for obj in content.objects) > 1 for content in contents) / len(scenes)
+    assert expected_binding_share(vars(recipe)) == pytest.approx(counted, abs=0.03)
 
 
 SMALL = replace(STUDY, seeds=3, factors=("attributes", "salient", "batch"), enough=0.75)

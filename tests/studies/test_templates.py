@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.templates import TEMPLATES, content_of, write_caption
@@ -72,8 +72,8 @@ def longest_captions(world, template):
     """Captions of the animals with the longest names in the longest texture, in every phrasing, relation and place."""
     texture = max(world.textures, key=len)
     animals = sorted(world.animals, key=OpenCLIPTokenizer().length)[-4:]
-    sizes = world.sizes[:1] or ("",)
-    for background, slots, one, other in product(world.backgrounds, RELATIONS, animals, animals):
+    sizes, places = world.sizes[:1] or ("",), [its.slots for its in RELATIONS.values()]
+    for background, slots, one, other in product(world.backgrounds, places, animals, animals):
         if one != other:
             objects = [Object(one, texture, slots[0], sizes[0]), Object(other, texture, slots[1], sizes[0])]
             scene = Scene(background, tuple(objects))

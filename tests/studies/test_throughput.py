@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 import torch
 
-from menagerie.envs.slots import LAYOUT_PLACES
+from menagerie.envs.slots import LAYOUT_SLOTS
 from menagerie.envs.worlds import load_world
 from menagerie.models.training.batch_loss import batch_pixels
 from menagerie.models.training.feed import Feed
@@ -39,7 +39,7 @@ def test_rendering_is_compared(tmp_path):
 def test_rendering_an_atlas_is_measured(tmp_path):
     _, total, *parts = throughput(tmp_path, "atlas", "--world", "tiny", "--resolution", "16", "--views", "1")
     words = total.split()
-    assert int(words[0]) == len(load_world("tiny").animals) * len(LAYOUT_PLACES)
+    assert int(words[0]) == len(load_world("tiny").animals) * len(LAYOUT_SLOTS)
     assert float(words[2]) >= 0
     assert [float(part.split()[-2]) >= 0 for part in parts] == [True] * 3
 

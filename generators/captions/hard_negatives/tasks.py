@@ -1,148 +1,264 @@
-"""Binary tests on a scene of two objects: a true caption against a false one.
+"""Tasks of tests: one or more true captions of a scene against one or more false ones.
 
-`swap` tests binding, and so does `swap size` in worlds with sizes. `replace ...` and `add ...` test recognition
-(SugarCrepe's taxonomy). The false captions of `add ...` are half-truths: the true one with a false detail (Kargi et al.
-2026). `one animal` tests binding with captions that mention one of the two (OC-CLIP, figure 6). To add a task, add an
-entry to `TASKS`, with a function that returns None for a scene to which it doesn't apply; such scenes are not counted.
+`swap`, which split files hold, exchanges the textures or the places of two objects. `replace ...` and `add ...` test
+recognition (SugarCrepe's taxonomy). The false captions of `add ...` are half-truths: the true one with a false detail
+(Kargi et al. 2026). `one animal` tests binding with captions that mention one of two (OC-CLIP, figure 6).
+
+`assignment` permutes the textures of up to four objects in every other way: a scorer that knows the objects, but not
+which texture is whose, has exactly the chance level. `illusion` tests a phrase whose words are true of two different
+objects, `order` a relation, `paraphrase` two captions that say the same. Train shows what a false caption names as
+often as what its caption names; otherwise the false caption would give itself away.
+
+To add a task, add an entry to `TASKS`, and its name to the kinds of splits that have it (`TASKS_OF_KIND`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import combinations, permutations
 from typing import NamedTuple
 
 from menagerie.envs.core.identity import generator
+from menagerie.envs.relations import RELATIONS, truth
 from menagerie.envs.scene import Object, Scene
-from menagerie.generators.captions.contents import hard_negative
-from menagerie.generators.captions.incomplete import absent_objects
-from menagerie.generators.captions.multi_object import Telling, caption_of, in_order
-from menagerie.generators.captions.relations import PREDICATES
-from menagerie.generators.captions.templates import Caption, caption, content_of, mention_order, write_caption
+from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.relations import chain, converses
+from menagerie.generators.captions.spec import LEAST, CaptionSpec, absent_objects, swap_exchanged_textures
+from menagerie.generators.captions.templates import Caption, content_of, mention_order, write_caption
 
-Choice = tuple[Caption, ...]
-"""A true caption and a false one; of multi-object scenes one or more of each, the true ones first."""
-
-
-def against_true(scene: Scene, telling: Telling, objects: Sequence[Object]) -> Choice:
-    """The true caption against one of other objects, in the slots and the phrasing of the scene."""
-    return caption(scene, telling.seed, telling.template), caption_of(scene, objects, telling)
+TaskCaptions = tuple[Caption, ...]
+"""The captions of a test, the true ones first."""
+MOST_ASSIGNED = 4  # objects whose textures are assigned in every way
 
 
-def swap(scene: Scene, telling: Telling) -> Choice:
-    """The true caption against the one with the two objects' textures, or their places, exchanged."""
-    true = caption(scene, telling.seed, telling.template)
-    return true, hard_negative(scene, telling.seed, telling.template, telling.recipe["kind"])
+def write_captions(scene: Scene, spec: CaptionSpec, *objects: Sequence[Object]) -> TaskCaptions:
+    """Write a caption of each sequence of objects, in the phrasing of the scene."""
+    return tuple(spec.caption(scene, its) for its in objects)
 
 
-def one_animal(scene: Scene, telling: Telling) -> Choice:
-    """For a red cat and a white caribou: "a red cat" against "a white cat"."""
-    obj, other = mention_order(scene, telling.seed)
-    return tuple(caption_of(scene, (one,), telling) for one in (obj, obj._replace(texture=other.texture)))
+def swap(scene: Scene, spec: CaptionSpec) -> TaskCaptions | None:
+    """Exchange the two objects' textures, or their places if captions state a relation; None for equal textures."""
+    one, other = spec.order(scene)
+    if spec.template.relation:
+        return write_captions(scene, spec, (one, other), (other._replace(slot=one.slot), one._replace(slot=other.slot)))
+    return exchange_values(scene, spec, "texture")
 
 
-def swap_size(scene: Scene, telling: Telling) -> Choice | None:
-    """ "a small red cat and a big white caribou" against "a big red cat and a small white caribou"; None if both have
-    the same size."""
-    first, second = in_order(scene, telling)
-    if first.size == second.size:
+def exchange_values(scene: Scene, spec: CaptionSpec, field: str) -> TaskCaptions | None:
+    """Exchange the textures or sizes of two objects: "a small red cat and a big white caribou" against "a big red cat
+    and a small white caribou"; None if they are equal."""
+    one, other = spec.order(scene)
+    values = getattr(one, field), getattr(other, field)
+    if values[0] == values[1]:
         return None
-    return against_true(scene, telling, (first._replace(size=second.size), second._replace(size=first.size)))
+    false = one._replace(**{field: values[1]}), other._replace(**{field: values[0]})
+    return write_captions(scene, spec, (one, other), false)
 
 
-def replaced(scene: Scene, telling: Telling, field: str) -> Choice:
-    """The true caption against one in which an object has a texture or an animal that the scene doesn't show, or
-    another size, possibly that of the other object."""
-    random = generator(telling.seed, "replace", field, scene.key)
-    objects = list(in_order(scene, telling))
-    chosen = int(random.integers(len(objects)))
-    shown = objects if field != "size" else [objects[chosen]]
-    others = absent_from(shown, field, telling.words.names(field))
-    objects[chosen] = objects[chosen]._replace(**{field: others[random.integers(len(others))]})
-    return against_true(scene, telling, objects)
+def name_one(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
+    """For a red cat and a white caribou: "a red cat" against "a white cat"."""
+    obj, other = mention_order(scene, spec.seed)
+    return write_captions(scene, spec, (obj,), (obj._replace(texture=other.texture),))
 
 
-def replace_relation(scene: Scene, telling: Telling) -> Choice:
-    """The true caption against one with the predicate of another relation."""
-    names = [name for name in telling.recipe["relations"] if name != scene.relation]
-    others = [predicate for name in names for predicate in PREDICATES[name]]
-    predicate = others[generator(telling.seed, "replace", "relation", scene.key).integers(len(others))]
-    objects = in_order(scene, telling)
-    return caption_of(scene, objects, telling), caption_of(scene, objects, telling, (predicate,))
+def replace_value(scene: Scene, spec: CaptionSpec, field: str) -> TaskCaptions | None:
+    """Replace a texture or an animal by one that the scene doesn't show, or a size by any other. None if there is none.
+
+    In a multi-object scene, of an exchanged object, and below full coverage by one of the same class.
+    """
+    if spec.multi_object:
+        random, objects = generator(spec.seed, "replaced", field, scene.key), spec.tested_objects(scene)
+        slot = scene.objects[exchanged(scene)[random.integers(2)]].slot
+        chosen = next(i for i, obj in enumerate(objects) if obj.slot == slot)
+        classes, present = getattr(spec.coverage, f"{field}s"), scene.objects
+        kind = classes[getattr(objects[chosen], field)] if spec.recipe["coverage"] < 1 else None
+        names = [name for name in classes if kind in (None, classes[name])]
+    else:
+        random, objects = generator(spec.seed, "replace", field, scene.key), spec.order(scene)
+        chosen = int(random.integers(len(objects)))
+        names, present = spec.words.names(field), objects if field != "size" else [objects[chosen]]
+    others = absent_names(present, field, names)
+    if not others:
+        return None
+    new = objects[chosen]._replace(**{field: others[random.integers(len(others))]})
+    return write_captions(scene, spec, objects, (*objects[:chosen], new, *objects[chosen + 1 :]))
 
 
-def add_animal(scene: Scene, telling: Telling) -> Choice:
-    """The true caption against one with a third animal that the scene doesn't show, in any texture and size."""
-    random, words = generator(telling.seed, "add", scene.key), telling.words
-    absent = absent_from(scene.objects, "animal", words.animals)
+def replace_relation(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
+    """State another of the split's relations."""
+    names = [name for name in spec.recipe["relations"] if name != scene.relation]
+    others = [predicate for name in names for predicate in RELATIONS[name].predicates]
+    predicate = others[generator(spec.seed, "replace", "relation", scene.key).integers(len(others))]
+    objects = spec.order(scene)
+    return spec.caption(scene, objects), spec.caption(scene, objects, (predicate,))
+
+
+def add_animal(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
+    """Add a third animal that the scene doesn't show, in any texture and size."""
+    random, words = generator(spec.seed, "add", scene.key), spec.words
+    absent = absent_names(scene.objects, "animal", words.animals)
     added = Object(absent[random.integers(len(absent))], words.textures[random.integers(len(words.textures))], "")
     added = added._replace(size=words.sizes[random.integers(len(words.sizes))]) if words.sizes else added
-    return against_true(scene, telling, (*in_order(scene, telling), added))
+    return write_captions(scene, spec, spec.order(scene), (*spec.order(scene), added))
 
 
-def add_attribute(scene: Scene, telling: Telling) -> Choice:
+def add_attribute(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
     """For a red cat and a white caribou: "a cat and a white caribou" against "a grass cat and a white caribou"."""
-    random = generator(telling.seed, "add", "texture", scene.key)
-    objects, absent = in_order(scene, telling), absent_from(scene.objects, "texture", telling.words.textures)
+    random = generator(spec.seed, "add", "texture", scene.key)
+    objects, absent = spec.order(scene), absent_names(scene.objects, "texture", spec.words.textures)
     bare, added = objects[random.integers(len(objects))], absent[random.integers(len(absent))]
     either = ([t._replace(texture=texture) if t == bare else t for t in objects] for texture in ("", added))
-    return tuple(caption_of(scene, changed, telling) for changed in either)
+    return write_captions(scene, spec, *either)
 
 
-def negation(scene: Scene, telling: Telling, pure: bool) -> Choice:
+def negate_object(scene: Scene, spec: CaptionSpec, pure: bool) -> TaskCaptions:
     """For a red cat and a white caribou: "a red cat and no grass pig" against "a red cat and no white caribou"; if
     `pure`: "no grass pig" against "no white caribou"."""
-    obj, present = mention_order(scene, telling.seed)
-    others = absent_objects(scene, telling.words)
-    absent = others[generator(telling.seed, "negation", scene.key).integers(len(others))]
-    content = content_of(scene, telling.seed, telling.template, () if pure else (obj,))
-    return tuple(write_caption(content._replace(denied=(denied,)), telling.template) for denied in (absent, present))
+    obj, present = mention_order(scene, spec.seed)
+    others = absent_objects(scene, spec.words)
+    absent = others[generator(spec.seed, "negation", scene.key).integers(len(others))]
+    content = content_of(scene, spec.seed, spec.template, () if pure else (obj,))
+    return tuple(write_caption(content._replace(denied=(denied,)), spec.template) for denied in (absent, present))
 
 
-def absent_from(objects: Sequence[Object], field: str, names: Sequence[str]) -> list[str]:
+def swap_with(scene: Scene, spec: CaptionSpec, pair_only: bool) -> TaskCaptions | None:
+    """Exchange two textures in captions that mention all objects, or only these two. None if those of `swap` do so."""
+    pair = {scene.objects[i].slot for i in exchanged(scene)}
+    objects = tuple(obj for obj in spec.order(scene) if obj.slot in pair or not pair_only)
+    if len(objects) == len(spec.tested_objects(scene)):
+        return None
+    return write_captions(scene, spec, objects, swap_exchanged_textures(scene, objects))
+
+
+def assignment(scene: Scene, spec: CaptionSpec, number: int) -> TaskCaptions | None:
+    """Draw `number` objects and write a caption for each permutation of their textures, the true one first. None if
+    `number` isn't the scene's, if train doesn't show all compositions, or if objects share a texture."""
+    several = min(len(scene.objects), MOST_ASSIGNED, max(spec.most, LEAST))
+    different = len({obj.texture for obj in scene.objects}) == len(scene.objects)
+    if spec.recipe["coverage"] < 1 or not different or number != several:
+        return None
+    drawn = generator(spec.seed, "assigned", scene.key).permutation(len(scene.objects))[:number].tolist()
+    slots = [scene.objects[i].slot for i in drawn]
+    objects = [obj for obj in spec.order(scene) if obj.slot in slots]
+    ways = permutations(obj.texture for obj in objects)
+    textured = ([t._replace(texture=new) for t, new in zip(objects, way, strict=True)] for way in ways)
+    return write_captions(scene, spec, *textured)
+
+
+def illusion(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
+    """For a scene whose exchanged objects are a red cat and a white dog: "a red cat" against "a white cat". The scene
+    shows something white and a cat, but no white cat."""
+    pair = [scene.objects[i] for i in exchanged(scene)]
+    first = int(generator(spec.seed, "illusion", scene.key).integers(2))
+    return write_captions(scene, spec, (pair[first],), (pair[first]._replace(texture=pair[1 - first].texture),))
+
+
+def misstate_relation(scene: Scene, spec: CaptionSpec) -> TaskCaptions | None:
+    """State a false relation: two objects of the caption's chain are exchanged, or a predicate is replaced by its
+    converse. None if captions state no relation."""
+    objects = spec.tested_objects(scene)
+    false = list(false_chains(objects, chain([obj.slot for obj in objects], spec.template.relations)))
+    if not false:
+        return None
+    drawn = false[generator(spec.seed, "order of things", scene.key).integers(len(false))]
+    return spec.caption(scene, objects), spec.caption(scene, *drawn)
+
+
+def false_chains(
+    objects: tuple[Object, ...], predicates: tuple[str, ...]
+) -> Iterator[tuple[tuple[Object, ...], tuple[str, ...]]]:
+    """Yield the objects and predicates of false chains: two objects exchanged, or a predicate turned round."""
+    for one, other in combinations(range(len(predicates) + 1) if predicates else (), 2):
+        changed = list(objects)
+        changed[one], changed[other] = changed[other], changed[one]
+        if any(known_false(*link) for link in zip(changed, predicates, changed[1:], strict=False)):
+            yield tuple(changed), predicates
+    if len(predicates) > 1:  # with a single predicate, turning it is the same as exchanging its objects
+        for i, name in enumerate(predicates):
+            yield objects, (*predicates[:i], converses()[name], *predicates[i + 1 :])
+
+
+def known_false(subject: Object, predicate: str, other: Object) -> bool:
+    """Return whether a predicate is false of two objects in their slots; else it is true, or neither is certain."""
+    name = next(name for name, its in RELATIONS.items() if predicate in its.predicates)
+    first, second = (subject, other) if predicate == RELATIONS[name].predicates[0] else (other, subject)
+    return truth(name, first.slot, second.slot) is False
+
+
+def paraphrase(scene: Scene, spec: CaptionSpec) -> TaskCaptions | None:
+    """Two true captions that say the same in two orders, against the swap in one of these orders. None if the template
+    prescribes the order."""
+    if spec.template.mention_order != "random":
+        return None
+    objects = spec.tested_objects(scene)
+    false, turned = swap_exchanged_textures(scene, objects), generator(spec.seed, "paraphrase", scene.key).integers(2)
+    wrong = spec.backwards(scene, false) if turned else spec.caption(scene, false)
+    return spec.caption(scene, objects), spec.backwards(scene, objects), wrong
+
+
+def absent_names(objects: Sequence[Object], field: str, names: Sequence[str]) -> list[str]:
     """Return those of `names` that are the `field` of no object."""
     return [name for name in names if name not in {getattr(obj, field) for obj in objects}]
 
 
-class Task(NamedTuple):
-    """A task, and the splits to which it applies."""
+def negates(spec: CaptionSpec) -> bool:
+    """Whether captions of train negate: a model that never saw "no" in training can't be tested on it."""
+    return spec.recipe.get("negated", 0.0) > 0
 
-    ask: Callable[[Scene, Telling], Choice | None]
-    kinds: tuple[str, ...] = ()
-    """Kinds of splits to which it applies; empty: all."""
+
+class Task(NamedTuple):
+    """A task, and what it needs of a split whose kind has it."""
+
+    write: Callable[[Scene, CaptionSpec], TaskCaptions | None]
+    """Writes the captions of a scene; None for a scene to which the task doesn't apply, which isn't counted."""
     least: tuple[str, int] = ("animals", 0)
     """The names of a world that it needs, and how many: often one more than a scene of two shows."""
-    suits: Callable[[Telling], bool] = lambda telling: True
+    suits: Callable[[CaptionSpec], bool] = lambda spec: True
     """Whether it applies to the captions of a split."""
+    true_texts: int = 1
+    """The number of true captions, which come first."""
 
 
-def negates(telling: Telling) -> bool:
-    """Whether captions of train negate: a model that never saw "no" in training can't be tested on it."""
-    return telling.recipe.get("negated", 0.0) > 0
-
-
-TEXTURED = ("binding", "dependence")  # kinds whose captions state no relation, and whose swaps exchange textures
-OF_TWO = (*TEXTURED, "spatial")
 TASKS: dict[str, Task] = {
     "swap": Task(swap),
-    "swap size": Task(swap_size, OF_TWO, ("sizes", 2)),
-    "one animal": Task(one_animal, TEXTURED),
-    "replace texture": Task(partial(replaced, field="texture"), OF_TWO, ("textures", 3)),
-    "replace animal": Task(partial(replaced, field="animal"), OF_TWO, ("animals", 3)),
-    "replace size": Task(partial(replaced, field="size"), OF_TWO, ("sizes", 2)),
-    "replace relation": Task(replace_relation, ("spatial",), suits=lambda its: len(its.recipe["relations"]) > 1),
-    "add animal": Task(add_animal, TEXTURED, ("animals", 3)),
-    "add attribute": Task(add_attribute, OF_TWO, ("textures", 3)),
-    "negation": Task(partial(negation, pure=False), ("binding",), suits=negates),
-    "pure negation": Task(partial(negation, pure=True), ("binding",), suits=negates),
+    "swap size": Task(partial(exchange_values, field="size"), ("sizes", 2)),
+    "one animal": Task(name_one),
+    "swap all": Task(partial(swap_with, pair_only=False)),
+    "two mentioned": Task(partial(swap_with, pair_only=True)),
+    **{f"assignment of {k}": Task(partial(assignment, number=k)) for k in range(LEAST, MOST_ASSIGNED + 1)},
+    "illusion": Task(illusion),
+    "order": Task(misstate_relation),
+    "paraphrase": Task(paraphrase, true_texts=2),
+    "replace texture": Task(partial(replace_value, field="texture"), ("textures", 3)),
+    "replace animal": Task(partial(replace_value, field="animal"), ("animals", 3)),
+    "replace size": Task(partial(replace_value, field="size"), ("sizes", 2)),
+    "replace relation": Task(replace_relation, suits=lambda spec: len(spec.recipe["relations"]) > 1),
+    "add animal": Task(add_animal, ("animals", 3)),
+    "add attribute": Task(add_attribute, ("textures", 3)),
+    "negation": Task(partial(negate_object, pure=False), suits=negates),
+    "pure negation": Task(partial(negate_object, pure=True), suits=negates),
 }
+OF_PAIRS = ("swap", "swap size", "replace texture", "replace animal", "replace size", "add attribute")
+# The names of tasks by kind of split; all others have `swap` alone.
+TASKS_OF_KIND: dict[str, tuple[str, ...]] = {
+    "binding": (*OF_PAIRS, "one animal", "add animal", "negation", "pure negation"),
+    "dependence": (*OF_PAIRS, "one animal", "add animal"),
+    "spatial": (*OF_PAIRS, "replace relation"),
+    "multi-object": (
+        *("swap", "swap all", "two mentioned", *(name for name in TASKS if name.startswith("assignment"))),
+        *("illusion", "order", "paraphrase", "replace texture", "replace animal"),
+    ),
+}
+PAIR_TASKS = tuple(name for name in TASKS if any(name in TASKS_OF_KIND[kind] for kind in ("binding", "spatial")))
 
 
-def possible(task: str, telling: Telling) -> bool:
+def possible(task: str, spec: CaptionSpec) -> bool:
     """Return whether a task applies to a split: to its kind, its names and its captions."""
-    its, kind = TASKS[task], telling.recipe["kind"]
+    its = TASKS[task]
     names, least = its.least
-    return kind in (its.kinds or (kind,)) and len(getattr(telling.words, names)) >= least and its.suits(telling)
+    of_kind = task in TASKS_OF_KIND.get(spec.recipe["kind"], ("swap",))
+    return of_kind and len(getattr(spec.words, names)) >= least and its.suits(spec)
 
 
-def choices(task: str, scenes: Sequence[Scene], telling: Telling) -> list[Choice | None]:
-    """The choice of a task for every scene; None for a scene to which it doesn't apply."""
-    return [TASKS[task].ask(scene, telling) for scene in scenes]
+def choices(task: str, scenes: Sequence[Scene], spec: CaptionSpec) -> list[TaskCaptions | None]:
+    """The captions of a task for every scene; None for a scene to which it doesn't apply."""
+    return [TASKS[task].write(scene, spec) for scene in scenes]
