@@ -12,11 +12,8 @@ from menagerie.envs.core.errors import choose
 from menagerie.envs.core.identity import plain
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import RELATIONS
-from menagerie.generators.audit.findings import animal_pair
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.recipe import ENTROPIES, at_least_one
-from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import LEFT_OUT, Split, read_split
 from menagerie.generators.vocabulary import Vocabulary
@@ -29,7 +26,7 @@ def open_inspected(path: Path) -> Split:
     return split
 
 
-def facts(split: Split) -> dict[str, str]:
+def describe_split(split: Split) -> dict[str, str]:
     """The split's properties, and the part of its world that train shows: name -> short text."""
     recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
     words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
@@ -37,7 +34,7 @@ def facts(split: Split) -> dict[str, str]:
     return {
         "kind": recipe["kind"],
         "world": f"{recipe['world']}: {words}",
-        "recipe": ", ".join(changed(recipe)) or "all fields have their defaults",
+        "recipe": ", ".join(changed_fields(split)) or "all fields have their defaults",
         "seed": str(recipe["seed"]),
         "resolution": f"{split.resolution} × {split.resolution} pixels",
         "pictures": split.identity,
@@ -62,9 +59,10 @@ def entropies_text(split: Split) -> str:
     return f"{bits['which']:.4g} bits say which animals and textures, {bits['binding']:g} bit which has which"
 
 
-def changed(recipe: dict) -> list[str]:
-    """The fields of a recipe that differ from their defaults, except those that `facts` lists separately."""
-    defaults = {field.name: field.default for field in fields(KINDS[choose("kind of split", recipe["kind"], KINDS)])}
+def changed_fields(split: Split) -> list[str]:
+    """The fields of a split's recipe that differ from their defaults, except those that `describe_split` lists
+    separately."""
+    recipe, defaults = split.recipe, {field.name: field.default for field in fields(split.kind)}
     separate = ("world", "seed", "hold_out")
     return [
         f"{name} {' '.join(map(str, recipe[name])) if isinstance(default, tuple) else recipe[name]}"
@@ -79,15 +77,14 @@ def pairs_in_train(split: Split) -> dict[str, str]:
     A split of pairs has the realised and the requested fractions too: of training pairs among all but those of
     test pairs and validation, and of training pairs with their swap."""
     recipe, every, fractions, coverage = split.recipe, comb(len(split.vocabulary.animals), 2), {}, {}
-    kinds = {"binding": "with hard negatives in train", "spatial": "in both orders"}
-    train, swap = split.subsets["train"].scenes, SWAPS[recipe["kind"]]
+    train, swap = split.subsets["train"].scenes, split.kind.swap
     known = set(train)
     both = [s for s in train if len(s.objects) == 2 and s != (other := swap(s)) and other in known]
     for relation in mentioned_relations(split):
         pairs, swapped = pairs_of(train, relation), pairs_of(both, relation)
         label = f", {relation}" if relation else ""
         coverage[f"coverage{label}"] = f"{len(pairs)} of the world's {every} animal pairs are in train"
-        if recipe["kind"] not in kinds:
+        if not split.kind.swapped_pairs:
             continue
         most = every - sum(at_least_one(recipe[share], every) for share in ("test_pairs", "validation"))
         exact = (
@@ -95,7 +92,7 @@ def pairs_in_train(split: Split) -> dict[str, str]:
         )  # else some pairs may have no scene left
         named = f"{'' if exact else 'at most '}{most}"
         fractions[f"training pairs{label}"] = share_text(len(pairs), most, named, recipe["pairs"])
-        fractions[f"pairs {kinds[recipe['kind']]}{label}"] = share_text(
+        fractions[f"pairs {split.kind.swapped_pairs}{label}"] = share_text(
             len(swapped), len(pairs), f"{len(pairs)}", recipe["hard_negatives"]
         )
     return fractions | coverage
@@ -110,7 +107,8 @@ def mentioned_relations(split: Split) -> list[str | None]:
 
 def pairs_of(scenes: Iterable[Scene], relation: str | None) -> set[frozenset[str]]:
     """The pairs of animals that scenes in a relation show; those of all scenes if it is None."""
-    return {pair for s in scenes if relation in (None, s.relation) and (pair := animal_pair(s))}
+    animals = (frozenset(obj.animal for obj in s.objects) for s in scenes if relation in (None, s.relation))
+    return {pair for pair in animals if len(pair) == 2}
 
 
 def share_text(count: int, of: int, named: str, requested: float) -> str:

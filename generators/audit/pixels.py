@@ -16,7 +16,7 @@ from menagerie.envs.render.row import renderer_of
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
-from menagerie.generators.audit.regeneration import Incomparable, left_out, recipe_of, trusted_world
+from menagerie.generators.audit.regeneration import Incomparable, current_recipe, left_out, trusted_world
 from menagerie.generators.storage.folder import Progress
 from menagerie.generators.storage.pack import blocks, pictures_intact, texts_at
 from menagerie.generators.storage.pictures import SplitPictures, atlas_of, pictures_in, too_hidden
@@ -85,7 +85,7 @@ def same_world(split: Split, world_file: Path | None) -> tuple[World | None, str
 def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | None) -> Finding:
     """Whether the scenes that the file says were left out are those that hide too much."""
     try:
-        recipe = replace(recipe_of(split), world=trusted_world(split.recipe["world"], world_file))
+        recipe = replace(current_recipe(split), world=trusted_world(split.recipe["world"], world_file))
     except (Incomparable, UserError) as reason:
         return skipped(HIDDEN, str(reason))
     planned = recipe.subsets() if recipe.least_visible else {}
@@ -114,7 +114,7 @@ def compared(
 
 def drawn_directly(split: Split, held: dict, pictures: SplitPictures, world: World) -> Finding:
     """Whether a sample of the file's images, or of composed ones, is what the direct renderer draws."""
-    chosen = sample_of(split)
+    chosen = spaced_records(split)
     apart = []
     for subset, row in chosen:
         found = held.get(subset)
@@ -130,7 +130,7 @@ def drawn_directly(split: Split, held: dict, pictures: SplitPictures, world: Wor
     return Finding(DIRECT, not apart, f"{len(apart)} of {detail} are others, first {apart[0]}" if apart else detail)
 
 
-def sample_of(split: Split) -> Sequence[tuple[str, int]]:
+def spaced_records(split: Split) -> Sequence[tuple[str, int]]:
     """Evenly spaced records of all subsets, at least one of each that has any: subset and number."""
     names = [name for name in split.subsets if len(split.subsets[name])]
     each = -(-SAMPLE // max(len(names), 1))

@@ -8,7 +8,7 @@ the same at every value, so that two splits differ only in the dependence. The n
 arithmetic mean of both entropies, scikit-learn's default.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Annotated, ClassVar
@@ -23,6 +23,8 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.hard_negatives.tasks import tasks_named
+from menagerie.generators.splits.facts import Claim, Fact, all_of, compositions_in, none_of, pairs_in
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
 
@@ -38,6 +40,9 @@ class DependenceRecipe(SplitRecipe):
     tests: ClassVar[tuple[str, ...]] = ("seen_textures", "unseen_textures")
     title: ClassVar[str] = "Textures that depend on their animals"
     task: ClassVar[str] = "the same words with the two textures swapped"
+    tasks = tasks_named(
+        *("swap size", "one animal", "replace texture", "replace animal", "replace size", "add animal", "add attribute")
+    )
 
     pairs: float = 0.5
     """Fraction of the trainable animal pairs that are in train, side by side in both orders."""
@@ -45,6 +50,18 @@ class DependenceRecipe(SplitRecipe):
     """Views of each training scene."""
     information: Annotated[float, FIRST, SHARE] = 0.3
     """Normalised mutual information of texture and animal in train."""
+
+    def lacks(self, subset: str) -> Claim | None:
+        """Both animals in their textures."""
+        return none_of(compositions_in) if subset in ("unseen_textures", "validation") else None
+
+    def has(self, subset: str) -> Claim | None:
+        """Both animals in their textures."""
+        return all_of(compositions_in) if subset == "seen_textures" else None
+
+    def apart(self, scene: Scene) -> Iterable[Fact]:
+        """The pair of animals."""
+        return pairs_in(scene)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets. Tests show animals in their main textures (`seen_textures`) or in those
@@ -57,8 +74,8 @@ class DependenceRecipe(SplitRecipe):
             "unseen_textures": (tested, unseen),
         }
         # Draw sizes before textures, so that they are the same at any value of `information`.
-        bare = self.kept(world, bare_scenes(world, roles, self.views))
-        subsets = {"train": painted(world, bare, quotas(world, roles, self), self.seed)}
+        bare = self.kept(world, untextured_scenes(world, roles, self.views))
+        subsets = {"train": with_textures(world, bare, quotas(world, roles, self), self.seed)}
         for name, (pairs, texture_of) in tests.items():
             scenes = list(self.in_textures(world, pairs, texture_of))
             subsets[name] = self.drawn(world, scenes, self.test_scenes, name)
@@ -149,8 +166,8 @@ def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np
     return table
 
 
-def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
-    """Return the scenes of train, all still in the world's first texture; `painted` gives them their textures."""
+def untextured_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
+    """Return the scenes of train, all still in the world's first texture; `with_textures` gives them their textures."""
     bare = world.textures[0]
     scenes = []
     orders = [order for pair in roles.train for order in permutations(pair)]
@@ -164,7 +181,9 @@ def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
     return scenes
 
 
-def painted(world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals textures"], seed: int) -> list[Scene]:
+def with_textures(
+    world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals textures"], seed: int
+) -> list[Scene]:
     """Give textures to scenes. Each animal appears in each texture as often as its row of `table` says, in random
     order."""
     queues = {}
@@ -201,3 +220,6 @@ def normalised_mutual_information(table: Real[np.ndarray, "rows columns"]) -> fl
     joint = table / max(table.sum(), 1)
     both = entropy(joint.sum(0)) + entropy(joint.sum(1))
     return max(2 * (both - entropy(joint)) / both, 0.0) if both > 0 else 0.0
+
+
+KIND = DependenceRecipe

@@ -1,12 +1,12 @@
 """The base class of recipes: frozen values that determine the scenes, texts and counterfactuals of a split.
 
-A kind of split is a subclass that defines the scenes of its subsets (`planned`), the scenes that a
-test could show (`testable`) and the numbers of pairs (`counts`). The swap that makes its hard
-negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWAPS`.
-"""
+A kind of split is a subclass, in a file of this folder that assigns it to `KIND`. It defines the scenes of its subsets
+(`planned`) and the numbers of pairs (`counts`), and whatever else is special: which tasks its tests have (`tasks`),
+what a hard negative exchanges (`exchanged`, `exchanges`, `swap`), what captions say (`content`), and what a test says
+that training lacks or has (`own_facts`, `lacks`, `has`, `apart`, `claims`), which the audit checks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
@@ -22,7 +22,8 @@ from menagerie.envs.slots import facings
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.contents import swapped_content
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
+from menagerie.generators.captions.hard_negatives.tasks import Task
 from menagerie.generators.captions.templates import (
     TEMPLATES,
     Caption,
@@ -42,6 +43,7 @@ from menagerie.generators.rules.hold_out import (
     with_sets,
 )
 from menagerie.generators.rules.rule import Rule
+from menagerie.generators.splits.facts import Claim, Fact
 
 # Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
@@ -77,6 +79,14 @@ class SplitRecipe(ABC):
     """Name for what the tests measure, in reports."""
     task: ClassVar[str]
     """Words for how a caption's hard negative differs from it, in reports."""
+    tasks: ClassVar[Mapping[str, Task]] = {}
+    """The tasks of tests besides `swap`, by name."""
+    exchanges: ClassVar[str] = "texture"
+    """What of two objects a hard negative exchanges: their texture or their slot."""
+    names_all: ClassVar[bool] = True
+    """Whether captions of tests mention all objects with their textures."""
+    swapped_pairs: ClassVar[str] = ""
+    """Words of `menagerie inspect` for the training pairs whose swap is in train too, if the kind counts them."""
     trains: ClassVar[bool] = True
     """Whether the split has scenes for training and validation."""
 
@@ -124,7 +134,7 @@ class SplitRecipe(ABC):
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The caption of a scene and its hard negative, or None if it has none."""
         content, template = self.content(subset, scene), self.wording
-        false = write_caption(swapped_content(content, self.kind), template) if content.negative else None
+        false = write_caption(swapped_content(content, self.swap), template) if content.negative else None
         return write_caption(content, template), false
 
     def content(self, subset: str, scene: Scene) -> Content:
@@ -259,9 +269,52 @@ class SplitRecipe(ABC):
         objects = zip(scene.objects, slots, strict=True)
         return replace(scene, objects=tuple(obj._replace(slot=slot) for obj, slot in objects))
 
-    def swap(self, scene: Scene) -> Scene:
+    @classmethod
+    def exchanged(cls, scene: Scene) -> Sequence[int]:
+        """The indices of the two objects of a scene that its swap changes."""
+        return range(len(scene.objects))
+
+    @classmethod
+    def swap(cls, scene: Scene) -> Scene:
         """The scene that the hard negative of `scene` describes."""
-        return SWAPS[self.kind](scene)
+        return with_exchanged(scene, cls.exchanged(scene), cls.exchanges)
+
+    @classmethod
+    def cluster(cls, scene: Scene) -> str:
+        """The names of the animals that the swap changes. Tests of the same animals form a cluster."""
+        return " + ".join(sorted(scene.objects[i].animal for i in cls.exchanged(scene)))
+
+    @classmethod
+    def tasks_of(cls, subset: str) -> Mapping[str, Task]:
+        """The tasks of a subset besides `swap`."""
+        return cls.tasks
+
+    @classmethod
+    def same_words(cls, subset: str) -> bool:
+        """Whether the hard negatives of a subset have the words of their captions."""
+        return True
+
+    def own_facts(self, scene: Scene) -> Iterable[Fact]:
+        """Facts of a scene on which claims of this kind rely, besides those of `facts.facts_of`."""
+        return ()
+
+    def lacks(self, subset: str) -> Claim | None:
+        """What the name of a subset says that training lacks; None if it only says that the images are new.
+
+        Another training may have it. Then the record is left out of a model's numbers."""
+        return None
+
+    def has(self, subset: str) -> Claim | None:
+        """What the split's training has of each scene of a subset; None if it says nothing of that."""
+        return None
+
+    def apart(self, scene: Scene) -> Iterable[Fact]:
+        """The facts of a scene that validation shares neither with tests nor with train, such as its pair."""
+        return ()
+
+    def claims(self, subsets: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
+        """Further claims on a split's `Records`, by subset, each with the counterexamples that the audit names."""
+        return iter(())
 
     def with_counterfactuals(self, subsets: Mapping[str, list[Scene]]) -> list[Scene]:
         """Return all scenes of the subsets and the counterfactuals of those in tests and validation (see `Records`),
@@ -270,7 +323,7 @@ class SplitRecipe(ABC):
         return sorted(counterfactuals.union(*subsets.values()))
 
 
-def recorded(recipe: SplitRecipe) -> dict:
+def recorded_fields(recipe: SplitRecipe) -> dict:
     """A recipe as split files record it, with the sets that its rules name."""
     return {"kind": recipe.kind} | asdict(recipe.resolved())
 

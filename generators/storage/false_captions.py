@@ -32,7 +32,7 @@ from menagerie.generators.storage.records import Records
 FalseCaption = Literal["swap", "replace", "shuffle"]
 TEXT_NEGATIVES: tuple[FalseCaption, ...] = get_args(FalseCaption)
 Option = TypeVar("Option")
-Group = tuple[str | None, tuple[str, ...]]
+RelatedPair = tuple[str | None, tuple[str, str]]
 
 
 class FalseCaptions:
@@ -79,7 +79,7 @@ class FalseCaptions:
         """Return whether training shows each animal of the described scene in its texture and the animals together, and
         no rule holds the scene out."""
         there = all(obj[:2] in self.textured for obj in described.objects if obj.texture)
-        return there and self.groups_of(described) <= self.groups and not matched(self.rules, described)
+        return there and self.pairs_of(described) <= self.pairs and not matched(self.rules, described)
 
     @cached_property
     def textured(self) -> set[tuple[str, str]]:
@@ -87,19 +87,15 @@ class FalseCaptions:
         return {obj[:2] for scene in self.train.alike("animal", "texture") for obj in scene.objects}
 
     @cached_property
-    def groups(self) -> set[Group]:
-        """The groups of animals that training shows together."""
-        fields = ("animal",) if self.recipe.get("kind") == "multi-object" else ("animal", "slot")
-        return set().union(*map(self.groups_of, self.train.alike(*fields)))
+    def pairs(self) -> set[RelatedPair]:
+        """Every two animals that training shows together."""
+        fields = ("animal", "slot") if self.contents.template.relation else ("animal",)
+        return set().union(*map(self.pairs_of, self.train.alike(*fields)))
 
-    def groups_of(self, scene: Scene) -> set[Group]:
-        """The animals of a scene of two or more, and their relation if captions state it; of a multi-object scene each
-        two."""
-        animals = sorted(obj.animal for obj in scene.objects)
-        if self.recipe.get("kind") == "multi-object":
-            return {(None, two) for two in combinations(animals, 2)}
+    def pairs_of(self, scene: Scene) -> set[RelatedPair]:
+        """Every two animals of a scene, and their relation if captions state that of two."""
         relation = scene.relation if self.contents.template.relation else None
-        return {(relation, tuple(animals))} if len(animals) > 1 else set()
+        return {(relation, two) for two in combinations(sorted(obj.animal for obj in scene.objects), 2)}
 
     def replaced(self, content: Content, random: np.random.Generator) -> Iterator[Content]:
         """Yield contents that differ in one animal, texture, size or predicate: all of one field, then all of the next,
@@ -146,8 +142,8 @@ def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]
         two = [content.objects[i] for i in pair]
         orders = list(permutations(two))
         for animals, textures, sizes in in_random_order(list(product(orders, repeat=3)), random):
-            dealt = zip(pair, animals, textures, two, sizes, strict=True)
-            objects = {i: Object(a.animal, t.texture, place.slot, s.size) for i, a, t, place, s in dealt}
+            redistributed = zip(pair, animals, textures, two, sizes, strict=True)
+            objects = {i: Object(a.animal, t.texture, place.slot, s.size) for i, a, t, place, s in redistributed}
             yield content._replace(objects=tuple(objects.get(i, obj) for i, obj in enumerate(content.objects)))
 
 

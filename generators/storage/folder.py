@@ -13,8 +13,8 @@ from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.render import image_identity
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
-from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.storage.columns import columns_of
+from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
+from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.pictures import CHUNK, atlas_of, too_hidden
 from menagerie.generators.storage.records import objects_in
 from menagerie.generators.storage.scene_checks import RenderChecks
@@ -24,7 +24,6 @@ from menagerie.generators.storage.split_file import (
     check_recipe,
     read_split,
     recipe_version,
-    recorded,
     split_name,
     write_split,
 )
@@ -126,8 +125,8 @@ class SplitFolder:
         check_some(scenes, recipe.seed, renderer)
         left = recipe.left_out(planned, too_hidden(renderer, planned, recipe.least_visible))
         kept = without(planned, left)
-        subsets = {name: columns_of(name, scenes, recipe, self.vocabulary) for name, scenes in kept.items()}
-        whole = plain(recorded(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept))
+        subsets = {name: make_columns(name, scenes, recipe, self.vocabulary) for name, scenes in kept.items()}
+        whole = plain(recorded_fields(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept))
         images = self.identity, self.resolution
         write_split(path, whole, self.vocabulary, images, recipe_version(recipe), subsets)
 

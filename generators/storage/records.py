@@ -18,6 +18,7 @@ from menagerie.generators.captions.contents import swapped_content
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.relations import chain
 from menagerie.generators.captions.templates import Caption, Content, template_of, write_caption
+from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.vocabulary import OBJECT, SCENE, Columns, Vocabulary, none_in
 
 NO_OBJECT = 255  # in the column `mentioned`
@@ -32,7 +33,7 @@ class Records:
     """One subset of a split, as a sequence of records."""
 
     def __init__(self, recipe: Mapping[str, Any], vocabulary: Vocabulary, columns: Columns, count: int) -> None:
-        """`columns` are those of `columns.columns_of`; the first `count` rows are records."""
+        """`columns` are those of `columns.make_columns`; the first `count` rows are records."""
         self.recipe, self.vocabulary, self.columns, self.count = recipe, vocabulary, columns, count
         self.template = template_of(recipe)
 
@@ -95,8 +96,9 @@ class Records:
 
     def negatives_at(self, rows: Rows | slice) -> list[Caption | None]:
         """Write the hard negatives of some rows; None for a record without one."""
+        swap = KINDS[self.recipe["kind"]].swap
         return [
-            write_caption(swapped_content(content, self.recipe["kind"]), self.template) if content.negative else None
+            write_caption(swapped_content(content, swap), self.template) if content.negative else None
             for content in self.contents_at(rows)
         ]
 

@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import defaults_version, digest, identity_of, plain
 from menagerie.envs.core.reading import parse_json, shaped
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe, recorded
+from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe, recorded_fields
+from menagerie.generators.splits.recipe_file import KINDS, read_recorded
 from menagerie.generators.storage.hdf5 import mapped, open_hdf5, read_attribute, write_attribute, write_hdf5
 from menagerie.generators.storage.records import CONTENT_COLUMNS, Records
 from menagerie.generators.vocabulary import SCENE, Columns, Vocabulary
@@ -60,6 +61,19 @@ class Split:
         return reopened, (self.path.absolute(), self.digest)
 
     @property
+    def kind(self) -> type[SplitRecipe]:
+        """The kind of the split."""
+        return KINDS[self.recipe["kind"]]
+
+    @cached_property
+    def made_by(self) -> SplitRecipe:
+        """The recipe that made the split. Raises if its fields are another version's."""
+        try:
+            return read_recorded(self.recipe)
+        except UserError as error:
+            raise UserError(f"the recipe in {self.path}: {error}; {REMEDY}") from error
+
+    @property
     def content(self) -> str:
         """The identity of recipe, scenes and texts; a packed split has the same."""
         return self.digest[:16]
@@ -83,7 +97,7 @@ def check_recipe(split: Split, recipe: SplitRecipe, images: str) -> None:
     A file's name proves nothing: another split may have been copied there.
     """
     written = {name: value for name, value in split.recipe.items() if name not in BESIDE}
-    same = written == plain(recorded(recipe)) and split.identity == images
+    same = written == plain(recorded_fields(recipe)) and split.identity == images
     same &= split.recipe_version == recipe_version(recipe)
     if not same or split.subsets.keys() != {"train", "validation", *recipe.all_tests}:
         raise UserError(f"{split.path} is another split than its name says; start the study again, which makes it anew")
@@ -103,7 +117,7 @@ def write_split(
     settings = dict(zip(SETTINGS, texts, strict=True))
 
     def fill(file: h5py.File) -> None:
-        for name, text in {"format": FORMAT, "digest": digest_of(settings, subsets), **settings}.items():
+        for name, text in {"format": FORMAT, "digest": digest_content(settings, subsets), **settings}.items():
             write_attribute(file, name, text)
         for subset, (columns, count) in subsets.items():
             group = file.create_group(subset)
@@ -115,7 +129,7 @@ def write_split(
     write_hdf5(path, fill, size + sum(map(len, texts)))
 
 
-def digest_of(settings: Mapping[str, str], subsets: Mapping[str, tuple[Columns, int]]) -> str:
+def digest_content(settings: Mapping[str, str], subsets: Mapping[str, tuple[Columns, int]]) -> str:
     """SHA-256 of settings and columns."""
     hashed = hashlib.sha256(json.dumps(dict(sorted(settings.items()))).encode())
     for subset, (columns, count) in sorted(subsets.items()):
@@ -157,12 +171,12 @@ def inspect_split(path: Path, verify: bool = True) -> Split:
             raise UserError(f"{path} is not a split file of this version; {REMEDY}")
         settings = {name: read_attribute(file, name) for name in SETTINGS}
         recipe = shaped(parse_json(settings["recipe"], "its recipe"), dict[str, Any], "its recipe")
-        if recipe.get("kind") not in SWAPS:
+        if recipe.get("kind") not in KINDS:
             raise UserError(f"{path} is of an unknown kind; {REMEDY}")
         vocabulary = Vocabulary.from_json(settings["vocabulary"])
         subsets = {name: columns_in(file, name) for name in file}
         written = read_attribute(file, "digest")
-        intact = not verify or digest_of(settings, subsets) == written
+        intact = not verify or digest_content(settings, subsets) == written
         records = {name: Records(recipe, vocabulary, *found) for name, found in subsets.items()}
         images, side, version = settings["identity"], int(settings["resolution"]), settings["recipe_version"]
         return Split(path, recipe, images, side, vocabulary, version, records, written, intact)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.envs.worlds import load_world
-from menagerie.generators.splits.probe import ProbeRecipe, chosen
+from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.models.checkpoint import config_in
 from menagerie.models.contract import attempt
 from menagerie.models.library.loaded import LoadedScorer
@@ -95,7 +95,7 @@ def check_known(model: Model, recipe: ProbeRecipe) -> None:
     """Raise for a model that was trained in a world without an animal or a texture of the probe set, and for one whose
     vocabulary lacks a word of its captions."""
     way_out = "name a --world that it knows, or by --probe-animals and --probe-textures what it knows of this one"
-    animals, textures = chosen(recipe, load_world(recipe.world))
+    animals, textures = choose_names(recipe, load_world(recipe.world))
     if world := world_of(model):
         there = load_world(world)
         if strange := [name for name in (*animals, *textures) if name not in (*there.animals, *there.textures)]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.trained_on import COUNTED, Covered, Training, covered
+from menagerie.generators.trained_on import COUNTED, Overlap, Training, measure_overlap
 from menagerie.studies.frame.parts import Facts, Heading, Part, Rows
 
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ class Scored(NamedTuple):
     model: str
     split: str
     subset: str
-    had: Covered
+    had: Overlap
 
 
-def covered_in(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Covered]:
+def covered_in(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Overlap]:
     """What a training had of each of a split's tests."""
-    return {name: covered(training, test.data.split, name) for name, test in tests.items()}
+    return {name: measure_overlap(training, test.data.split, name) for name, test in tests.items()}
 
 
-def untrained(tests: Mapping[str, Benchmark], had: Mapping[str, Covered]) -> dict[str, Benchmark]:
+def untrained(tests: Mapping[str, Benchmark], had: Mapping[str, Overlap]) -> dict[str, Benchmark]:
     """The tests without the items that are left out."""
     return {
         name: having(test, lambda item, its=had[name]: its.left_out.isdisjoint(item.images))
@@ -69,7 +69,7 @@ def rows_of(found: list[Scored], names: Mapping[str, str]) -> list[list[str]]:
     return [[*key, *cells] for key, cells in rows.items()]
 
 
-def cells_of(had: Covered) -> list[str]:
+def cells_of(had: Overlap) -> list[str]:
     if not had.counts:
         return ["unknown"] * (len(COUNTED) + 1)
     counts = [f"{n} of {of}" for n, of in had.counts.values()]

@@ -8,7 +8,7 @@ from menagerie.envs.render.renderer import Pictures
 from menagerie.envs.render.row import NOISE, RowRenderer, columns_of, pattern, renderer_of
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import WORLDS
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.splits.spatial import SpatialRecipe
 
 SIDE, WIDTH = 40, 4
 WORLD = WORLDS["row-15-textures"]
@@ -49,7 +49,7 @@ def test_a_column_has_the_mean_of_two_patterns_and_the_rest_the_background():
 
 
 def test_a_swap_exchanges_what_two_columns_show():
-    scene, swap = pair(5), SWAPS["spatial"](pair(5))
+    scene, swap = pair(5), SpatialRecipe.swap(pair(5))
     renderer = RowRenderer(WORLD, SIDE)
     (image, other), (mask, mirrored) = renderer.render([scene, swap])
     assert (mask == mirrored).all()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit.findings import Finding
-from menagerie.generators.audit.run import CHECKS, CHECKS_OF, audit, done
+from menagerie.generators.audit.run import CHECKS, audit, run_check
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS
@@ -87,7 +87,7 @@ def recipes(seed: int) -> Iterator[tuple[SplitRecipe, Split]]:
 
 def findings(recipe: SplitRecipe, split: Split, resolution: int) -> list[Finding]:
     """All findings on a split in memory; with a resolution on its packed file, too."""
-    found = [its for check in (*CHECKS, *CHECKS_OF[recipe.kind]) for its in done(check, split)]
+    found = [its for check in CHECKS for its in run_check(check, split)]
     if resolution:
         with tempfile.TemporaryDirectory() as folder:
             path = make_split(Path(folder), recipe, resolution)

@@ -8,11 +8,10 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.texts import holds, states, words
+from menagerie.generators.audit.texts import bag_of_words, edge_holds, states_all
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption, write_caption
 from menagerie.generators.parsers.world_grammar import parse
-from menagerie.generators.splits import binding, spatial
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe, animal_roles
 from menagerie.generators.splits.dependence import DependenceRecipe, marked_textures
@@ -71,11 +70,11 @@ def trains():
 def is_true(graph: SceneGraph, scene: Scene, counting: bool) -> bool:
     """Whether a graph is true of a scene, spelt out: each node is some object's, perhaps without attributes."""
     if counting:
-        return states(graph, scene)
+        return states_all(graph, scene)
     *nodes, place = graph.nodes
     affirmed = [node for node in nodes if not node.startswith("no ")]
     shown = all(any(fits(node, obj) for obj in scene.objects) for node in affirmed)
-    return shown and place == scene.background and all(holds(edge, graph, scene) for edge in graph.edges)
+    return shown and place == scene.background and all(edge_holds(edge, graph, scene) for edge in graph.edges)
 
 
 def fits(node: str, obj: Object) -> bool:
@@ -145,7 +144,7 @@ def parts_of(text: Caption, train: Train) -> set[tuple[str, str]]:
 def test_a_shuffled_one_has_the_captions_words(trains, name):
     for _, true, false in trains[name].drawn("shuffle"):
         if false:
-            assert words(false.text) == words(true.text)
+            assert bag_of_words(false.text) == bag_of_words(true.text)
             assert false.text != true.text
 
 
@@ -186,7 +185,7 @@ def test_without_that_care_it_would_be(trains):
 @pytest.mark.parametrize("kind", TEXT_NEGATIVES)
 def test_animals_that_are_never_trained_on_together_are_not_named_together(trains, kind):
     train = trains["binding"]
-    roles, _ = binding.roles_of(train.recipe, train.world)
+    roles, _ = train.recipe.roles(train.world, "left/right")
     together = set(map(frozenset, roles.train))
     assert len(together) < len(train.world.pairs) / 2
     named = [animals_of(false.graph, train) for _, _, false in train.drawn(kind, range(10)) if false]
@@ -196,7 +195,7 @@ def test_animals_that_are_never_trained_on_together_are_not_named_together(train
 @pytest.mark.parametrize("kind", TEXT_NEGATIVES)
 def test_nor_in_a_relation_in_which_they_are_never_trained_on(trains, kind):
     train = trains["spatial"]
-    pairs = {name: set(map(frozenset, spatial.roles_of(train.recipe, train.world, name)[0].train))
+    pairs = {name: set(map(frozenset, train.recipe.roles(train.world, name)[0].train))
              for name in train.recipe.relations}  # fmt: skip
     assert pairs["left/right"] != pairs["above/under"]
     for _, _, false in train.drawn(kind, range(10)):

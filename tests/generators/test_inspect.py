@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from menagerie.generators.inspection import attribute_counts, facts, open_inspected, ranges, subset_rows
+from menagerie.generators.inspection import attribute_counts, describe_split, open_inspected, ranges, subset_rows
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -54,7 +54,7 @@ def test_rows_are_the_records(made):
 
 def test_facts(made):
     split = open_inspected(made)
-    reported, train = facts(split), split.subsets["train"].scenes
+    reported, train = describe_split(split), split.subsets["train"].scenes
     assert reported["kind"] == split.recipe["kind"]
     assert reported["world"] == "tiny: 4 animals, 3 textures, 2 backgrounds"
     assert f"pairs {split.recipe['pairs']}" in reported["recipe"]
@@ -85,7 +85,7 @@ def test_counts_of_attributes_count_every_object(made):
 
 
 def test_swapped_pairs_are_as_many_as_requested(split):
-    reported = facts(open_inspected(split))
+    reported = describe_split(open_inspected(split))
     assert reported["training pairs"].startswith("3 of ")
     assert reported["pairs with hard negatives in train"].startswith("2 of 3 = ")
 

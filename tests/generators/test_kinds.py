@@ -9,7 +9,6 @@ import pytest
 from menagerie.envs.core.identity import generator
 from menagerie.envs.slots import OUTWARD
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.hard_negatives.swaps import other_number
 from menagerie.generators.captions.phrases import counted, plural
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe, pair_scenes
@@ -63,7 +62,7 @@ def test_the_number_alone_is_uninformative():
     """Without the image, true and false numbers are alike: none is right more often than wrong."""
     its = made(CountingRecipe(views=1, test_views=4, test_scenes=10_000))
     for scenes in its.tests.values():
-        true, false = (Counter(len(s.objects) for s in some) for some in (scenes, map(other_number, scenes)))
+        true, false = (Counter(len(s.objects) for s in some) for some in (scenes, map(CountingRecipe.swap, scenes)))
         assert all(abs(true[number] - false[number]) < 0.05 * len(scenes) for number in range(1, 5))
 
 

@@ -165,7 +165,7 @@ def test_captions_of_the_exchanged_objects_alone():
 def test_a_false_caption_has_as_many_unseen_compositions_as_its_caption():
     """Otherwise it would give itself away."""
     coverage = coverage_of(vars(SHORT), PUG.animals, TWELVE_TEXTURES)
-    unseen = {f"{texture} {animal}" for animal, texture in coverage.at(2, 3)}
+    unseen = {f"{texture} {animal}" for animal, texture in coverage.with_ranks(2, 3)}
     for test in asked_of("short").values():
         for item in test.items:
             numbers = {len(unseen.intersection(text.graph.nodes)) for text in item.texts}

@@ -11,13 +11,11 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import VIEWS
 from menagerie.envs.slots import place_of
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.run import audit, check_records
-from menagerie.generators.benchmarks.split_tests import cluster_of
-from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
+from menagerie.generators.audit.run import audit, audit_records
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
-from menagerie.generators.splits.probe_scenes import quartet
+from menagerie.generators.splits.probe_scenes import mirror_probed, quartet, swap_probed
 from menagerie.generators.storage.folder import without
 from menagerie.generators.storage.split_file import read_split, split_name
 from tests.helpers.cutout_files import draw, world_of
@@ -83,7 +81,7 @@ def test_groups_keep_swaps_and_mirrors_together(recipe, number):
     assert number in (None, len(set(group.values())))
     for scene in r.scenes:
         assert len({group[one] for one in quartet(scene)}) == 1
-        assert len({cluster_of("probe", one) for one in quartet(scene)}) == 1
+        assert len({ProbeRecipe.cluster(one) for one in quartet(scene)}) == 1
 
 
 def test_quartets_in_layouts_are_the_same_in_all_views():
@@ -103,7 +101,7 @@ def test_a_hidden_object_takes_its_whole_quartet_along():
     assert MULTI_OBJECT.measured(kept)["entropies"]["which"] == log2(28)
     made = of_planned(MULTI_OBJECT, kept)
     split = replace(made, recipe=made.recipe | {"left_out": left})
-    assert [finding for finding in check_records(split) if not finding.holds] == []
+    assert [finding for finding in audit_records(split) if not finding.holds] == []
 
 
 def test_a_world_of_cut_outs(tmp_path):

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.audit.run import audit, check_records
+from menagerie.generators.audit.run import audit, audit_records
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.recipe_file import FROZEN, KINDS, SHIPPED, about, read_recipe
+from menagerie.generators.splits.recipe_file import FROZEN, KINDS, SHIPPED, describe_recipe, read_recipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import read_split
 from tests.command import run_here
@@ -32,11 +32,11 @@ def root(tmp_path_factory):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_recipe_makes_a_sound_split(name):
     """With its own world, fractions and rules, in few views; its images are made for others of its kind."""
-    assert about(name)
+    assert describe_recipe(name)
     recipe = read_recipe(name)
     few = {"views": 1, "test_views": 1, "test_scenes": 10} if recipe.trains else {"animals": ("cat", "lion", "bear")}
     few |= {"train_scenes": 600} if hasattr(recipe, "train_scenes") else {}
-    findings = check_records(in_memory(replace(recipe, **few)))
+    findings = audit_records(in_memory(replace(recipe, **few)))
     assert all(finding.holds and not finding.skipped for finding in findings)
 
 
@@ -52,7 +52,7 @@ def test_a_file_sets_fields(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "unknown kind of split ''; known: binding, spatial"),
+        ("", "unknown kind of split ''; known: binding, counting"),
         ('kind = "bindin"', "did you mean 'binding'"),
         ('kind = "binding"\npars = 0.2', "unknown field 'pars'; did you mean 'pairs'"),
         ('kind = "binding"\npairs = "0.2"', "pairs can't be '0.2': Expected `float`"),

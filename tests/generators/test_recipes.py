@@ -15,7 +15,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.run import audit, check_records
+from menagerie.generators.audit.run import audit, audit_records
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.rules.hold_out import matched, parsed
@@ -293,7 +293,7 @@ def test_contract(kind, change, effect):
     its = made(replace(PLAIN[kind], **change))
     check_all(its)
     assert effect(its, made(PLAIN[kind]))
-    assert wrong(check_records(in_memory(its.recipe))) == []
+    assert wrong(audit_records(in_memory(its.recipe))) == []
 
 
 def wrong(findings):
@@ -355,7 +355,7 @@ def test_random_recipes_keep_the_contract(kind, style, change):
     except UserError:  # the rules take too much, or nothing
         assume(False)
     check_all(its)
-    assert wrong(check_records(in_memory(recipe))) == []
+    assert wrong(audit_records(in_memory(recipe))) == []
 
 
 RENDERED = {

@@ -14,7 +14,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import check_file
 from menagerie.generators.captioned import collate
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.hdf5 import write_attribute
@@ -52,11 +51,10 @@ def test_texts_that_a_file_gives_are_those_of_the_recipe(recipe):
 
 @pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.kind)
 def test_a_counterfactual_is_the_swapped_scene(recipe):
-    swap = SWAPS[recipe.kind]
     for name, records in in_memory(recipe).subsets.items():
         paired = np.flatnonzero(records.counterfactual >= 0)
         others = records.scenes_at(records.counterfactual[paired])
-        assert others == [swap(records.scenes[i]) for i in paired.tolist()]
+        assert others == [recipe.swap(records.scenes[i]) for i in paired.tolist()]
         assert name == "train" or len(paired) == len(records)
 
 

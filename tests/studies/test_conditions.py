@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.texts import holds
+from menagerie.generators.audit.texts import edge_holds
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.studies.embeddings.conditions import (
@@ -51,7 +51,7 @@ def found_of(score, probe_set, unsaid=()):
         for name in SAYS
     }
     rows = by_scores(scores, made, dict(unsaid))
-    return {(its.condition, its.part): its.measured for its in rows if its.measure == "holds"}
+    return {(its.condition, its.part): its.measured for its in rows if its.measure == "edge_holds"}
 
 
 def knowing(scene, caption):
@@ -59,7 +59,7 @@ def knowing(scene, caption):
     shown = {f"{obj.texture} {obj.animal}" for obj in scene.objects}
     objects = [node for node in caption.graph.nodes if node != scene.background]
     true = [(node.removeprefix("no ") in shown) != node.startswith("no ") for node in objects]
-    true += [holds(edge, caption.graph, scene) for edge in caption.graph.edges]
+    true += [edge_holds(edge, caption.graph, scene) for edge in caption.graph.edges]
     return sum(2 * one - 1 for one in true)
 
 
@@ -95,7 +95,7 @@ def test_random_scores_meet_as_many_as_chance_says(probe_set):
     random = np.random.default_rng(0)
     scores = {name: random.random((4, len(made.animals), len(made.textures))) for name in SAYS}
     for its in by_scores(scores, made, {}):
-        if its.measure == "holds" and its.part != INDEPENDENT:
+        if its.measure == "edge_holds" and its.part != INDEPENDENT:
             spread = np.sqrt(its.measured.chance / 4 / len(made.animals) / len(made.textures))
             assert its.measured.value == pytest.approx(its.measured.chance, abs=6 * spread + 1e-9), its
     assert chance(PARTS[:1]) == 1 / 4
@@ -119,7 +119,7 @@ def test_embeddings_of_objects_tell_a_swap_from_another_view_and_those_of_concep
     told = {}
     for kind in ("object", "concept", "place"):
         rows = by_embeddings(embedding(kind, made), {}, made)
-        told[kind] = {its.condition: its.measured.value for its in rows if its.measure == "holds"}
+        told[kind] = {its.condition: its.measured.value for its in rows if its.measure == "edge_holds"}
         assert {*told[kind]} == {CATEGORISATION, BINDING, PLACE}
     assert told["object"][BINDING] > 0.95
     assert told["concept"][BINDING] == pytest.approx(0.5, abs=0.05)
@@ -140,7 +140,7 @@ def test_texts_that_deny_are_near_what_they_do_not_name():
         rows = [
             its.measured.value
             for its in by_embeddings(images, texts, made)
-            if (its.condition, its.measure) == (NEGATION, "holds")
+            if (its.condition, its.measure) == (NEGATION, "edge_holds")
         ]
         assert len(rows) == 2
         assert right[0] <= rows[0] <= right[1]

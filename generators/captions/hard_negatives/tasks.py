@@ -4,6 +4,7 @@
 (SugarCrepe's taxonomy). The false captions of `add ...` are half-truths: the true one with a false detail (Kargi et al.
 2026). `one animal` tests binding with captions that mention one of the two (OC-CLIP, figure 6). To add a task, add an
 entry to `TASKS`, with a function that returns None for a scene to which it doesn't apply; such scenes are not counted.
+Then add its name to the kinds of splits that have it (`SplitRecipe.tasks`).
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +31,8 @@ def against_true(scene: Scene, telling: Telling, objects: Sequence[Object]) -> C
 def swap(scene: Scene, telling: Telling) -> Choice:
     """The true caption against the one with the two objects' textures, or their places, exchanged."""
     true = caption(scene, telling.seed, telling.template)
-    return true, hard_negative(scene, telling.seed, telling.template, telling.recipe["kind"])
+    exchanges = "slot" if telling.template.relation else "texture"
+    return true, hard_negative(scene, telling.seed, telling.template, exchanges)
 
 
 def one_animal(scene: Scene, telling: Telling) -> Choice:
@@ -103,11 +105,9 @@ def absent_from(objects: Sequence[Object], field: str, names: Sequence[str]) -> 
 
 
 class Task(NamedTuple):
-    """A task, and the splits to which it applies."""
+    """A task, and the splits of its kinds to which it applies."""
 
     ask: Callable[[Scene, Telling], Choice | None]
-    kinds: tuple[str, ...] = ()
-    """Kinds of splits to which it applies; empty: all."""
     least: tuple[str, int] = ("animals", 0)
     """The names of a world that it needs, and how many: often one more than a scene of two shows."""
     suits: Callable[[Telling], bool] = lambda telling: True
@@ -119,28 +119,35 @@ def negates(telling: Telling) -> bool:
     return telling.recipe.get("negated", 0.0) > 0
 
 
-TEXTURED = ("binding", "dependence")  # kinds whose captions state no relation, and whose swaps exchange textures
-OF_TWO = (*TEXTURED, "spatial")
 TASKS: dict[str, Task] = {
     "swap": Task(swap),
-    "swap size": Task(swap_size, OF_TWO, ("sizes", 2)),
-    "one animal": Task(one_animal, TEXTURED),
-    "replace texture": Task(partial(replaced, field="texture"), OF_TWO, ("textures", 3)),
-    "replace animal": Task(partial(replaced, field="animal"), OF_TWO, ("animals", 3)),
-    "replace size": Task(partial(replaced, field="size"), OF_TWO, ("sizes", 2)),
-    "replace relation": Task(replace_relation, ("spatial",), suits=lambda its: len(its.recipe["relations"]) > 1),
-    "add animal": Task(add_animal, TEXTURED, ("animals", 3)),
-    "add attribute": Task(add_attribute, OF_TWO, ("textures", 3)),
-    "negation": Task(partial(negation, pure=False), ("binding",), suits=negates),
-    "pure negation": Task(partial(negation, pure=True), ("binding",), suits=negates),
+    "swap size": Task(swap_size, ("sizes", 2)),
+    "one animal": Task(one_animal),
+    "replace texture": Task(partial(replaced, field="texture"), ("textures", 3)),
+    "replace animal": Task(partial(replaced, field="animal"), ("animals", 3)),
+    "replace size": Task(partial(replaced, field="size"), ("sizes", 2)),
+    "replace relation": Task(replace_relation, suits=lambda its: len(its.recipe.get("relations", ())) > 1),
+    "add animal": Task(add_animal, ("animals", 3)),
+    "add attribute": Task(add_attribute, ("textures", 3)),
+    "negation": Task(partial(negation, pure=False), suits=negates),
+    "pure negation": Task(partial(negation, pure=True), suits=negates),
 }
 
 
+def tasks_named(*names: str) -> dict[str, Task]:
+    """The tasks of these names, in the table's order."""
+    return {name: task for name, task in TASKS.items() if name in names}
+
+
 def possible(task: str, telling: Telling) -> bool:
-    """Return whether a task applies to a split: to its kind, its names and its captions."""
-    its, kind = TASKS[task], telling.recipe["kind"]
-    names, least = its.least
-    return kind in (its.kinds or (kind,)) and len(getattr(telling.words, names)) >= least and its.suits(telling)
+    """Return whether a task applies to a split of one of its kinds: to its names and its captions."""
+    return applies(TASKS[task], telling)
+
+
+def applies(task: Task, telling: Telling) -> bool:
+    """The same for a task that needn't be in the table."""
+    names, least = task.least
+    return len(getattr(telling.words, names)) >= least and task.suits(telling)
 
 
 def choices(task: str, scenes: Sequence[Scene], telling: Telling) -> list[Choice | None]:

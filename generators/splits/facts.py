@@ -1,0 +1,71 @@
+"""Facts of scenes, and what a test says of them: that training lacks them, or has them.
+
+A claim is a function of a tested scene and of all facts of training (`facts_of`). A kind of split makes its claims of
+these functions (`SplitRecipe.lacks`, `SplitRecipe.has`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, permutations
+from typing import Any
+
+from menagerie.envs.layouts import stated
+from menagerie.envs.scene import Scene
+
+Fact = tuple[Any, ...]
+Facts = Callable[[Scene], Iterable[Fact]]
+Claim = Callable[[Scene, frozenset[Fact]], bool]
+COMPOSITION, PAIR, ARRANGEMENT, ORDER, NUMBER = "composition", "pair", "arrangement", "order", "number"
+
+
+def facts_of(scene: Scene) -> Iterator[Fact]:
+    """Yield all facts of a scene."""
+    for of_a_kind in (compositions_in, pairs_in, arrangements_in, orders_in, numbers_in):
+        yield from of_a_kind(scene)
+
+
+def compositions_in(scene: Scene) -> Iterator[Fact]:
+    """Yield each animal with its texture."""
+    return ((COMPOSITION, *obj[:2]) for obj in scene.objects)
+
+
+def pairs_in(scene: Scene) -> Iterator[Fact]:
+    """Yield every two animals, which may be alike."""
+    return ((PAIR, *sorted(both)) for both in combinations([obj.animal for obj in scene.objects], 2))
+
+
+def arrangements_in(scene: Scene) -> Iterator[Fact]:
+    """Yield every two compositions."""
+    return ((ARRANGEMENT, *sorted(both)) for both in combinations([obj[:2] for obj in scene.objects], 2))
+
+
+def orders_in(scene: Scene) -> Iterator[Fact]:
+    """Yield the relation of every two objects, and their animals, the left, upper or foremost one first."""
+    for one, other in permutations(scene.objects, 2):
+        if relation := stated(one.slot, other.slot):
+            yield (ORDER, relation, one.animal, other.animal)
+
+
+def reversed_orders_in(scene: Scene) -> Iterator[Fact]:
+    """Yield the orders of a scene, turned round."""
+    return ((*order[:2], *order[:1:-1]) for order in orders_in(scene))
+
+
+def numbers_in(scene: Scene) -> Iterator[Fact]:
+    """Yield the animal and its number if the scene shows one animal, once or several times."""
+    if len(animals := {obj.animal for obj in scene.objects}) == 1:
+        yield (NUMBER, *animals, len(scene.objects))
+
+
+def several_of_one(scene: Scene) -> Iterator[Fact]:
+    """Yield the pair of the first animal with itself, however many the scene shows."""
+    yield (PAIR, scene.objects[0].animal, scene.objects[0].animal)
+
+
+def none_of(*facts: Facts) -> Claim:
+    """The claim that training has none of a scene's facts."""
+    return lambda scene, known: all(known.isdisjoint(of_a_kind(scene)) for of_a_kind in facts)
+
+
+def all_of(*facts: Facts) -> Claim:
+    """The claim that training has all of a scene's facts."""
+    return lambda scene, known: all(known.issuperset(of_a_kind(scene)) for of_a_kind in facts)
