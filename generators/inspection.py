@@ -42,8 +42,8 @@ def describe_split(split: Split) -> dict[str, str]:
         **pairs_in_train(split),
         **({"left out": left_out_text(split)} if LEFT_OUT in recipe else {}),
         **({"entropies": entropies_text(split)} if ENTROPIES in recipe else {}),
-        "textures in train": shares(train, v, "texture"),
-        **({"sizes in train": shares(train, v, "size")} if v.sizes else {}),
+        "textures in train": value_shares(train, v, "texture"),
+        **({"sizes in train": value_shares(train, v, "size")} if v.sizes else {}),
     }
 
 
@@ -81,7 +81,7 @@ def pairs_in_train(split: Split) -> dict[str, str]:
     known = set(train)
     both = [s for s in train if len(s.objects) == 2 and s != (other := swap(s)) and other in known]
     for relation in mentioned_relations(split):
-        pairs, swapped = pairs_of(train, relation), pairs_of(both, relation)
+        pairs, swapped = animal_pairs(train, relation), animal_pairs(both, relation)
         label = f", {relation}" if relation else ""
         coverage[f"coverage{label}"] = f"{len(pairs)} of the world's {every} animal pairs are in train"
         if not split.kind.swapped_pairs:
@@ -105,7 +105,7 @@ def mentioned_relations(split: Split) -> list[str | None]:
     return [relation for relation in RELATIONS.values() if relation in shown] or [None]
 
 
-def pairs_of(scenes: Iterable[Scene], relation: str | None) -> set[frozenset[str]]:
+def animal_pairs(scenes: Iterable[Scene], relation: str | None) -> set[frozenset[str]]:
     """The pairs of animals that scenes in a relation show; those of all scenes if it is None."""
     animals = (frozenset(obj.animal for obj in s.objects) for s in scenes if relation in (None, s.relation))
     return {pair for pair in animals if len(pair) == 2}
@@ -126,7 +126,7 @@ def attribute_counts(
     return table
 
 
-def shares(scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str) -> str:
+def value_shares(scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str) -> str:
     """The share of objects with each texture or size, as text."""
     counts, names = attribute_counts(scenes, vocabulary, attribute).sum(0), getattr(vocabulary, f"{attribute}s")
     return ", ".join(f"{name} {n / max(counts.sum(), 1):.1%}" for name, n in zip(names, counts, strict=True))
@@ -146,7 +146,7 @@ def subset_row(name: str, records: Records) -> dict[str, str]:
         "scenes": str(len(scenes)),
         "distinct images": str(len(set(scenes))),
         "distinct captions": str(len(set(records.captions))),
-        "animal pairs": str(len(pairs_of(scenes, None))),
+        "animal pairs": str(len(animal_pairs(scenes, None))),
         "with hard negative": str(sum(map(bool, records.negatives))),
         "single animals": f"{singles / len(scenes):.0%}" if scenes else "–",
         "views": ranges(sorted({scene.view for scene in scenes})),

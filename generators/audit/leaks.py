@@ -7,7 +7,7 @@ import numpy as np
 
 from menagerie.generators.audit.findings import Finding, every, none
 from menagerie.generators.rules.hold_out import HELD_OUT, held_out_tests, matched, recorded_rules
-from menagerie.generators.splits.facts import compositions_in, facts_of
+from menagerie.generators.splits.facts import composition_facts, facts_of
 from menagerie.generators.storage.split_file import Split
 
 
@@ -42,14 +42,14 @@ def check_counterfactuals(split: Split) -> Iterator[Finding]:
     yield none("rows beyond the records are counterfactuals", beyond)
 
 
-def check_negatives(split: Split) -> Iterator[Finding]:
+def check_hard_negatives(split: Split) -> Iterator[Finding]:
     """Check that the hard negatives of train name no composition that train never shows, and nothing that a rule holds
     out."""
     train, swap, rules = split.subsets["train"], split.kind.swap, recorded_rules(split.recipe, split.vocabulary)
-    known = {fact for scene in train.scenes for fact in compositions_in(scene)}
+    known = {fact for scene in train.scenes for fact in composition_facts(scene)}
     named = [swap(scene) for scene, text in zip(train.scenes, train.false, strict=True) if text]
     claim = "hard negatives of train name only compositions that train shows"
-    yield every(claim, named, lambda scene: known.issuperset(compositions_in(scene)))
+    yield every(claim, named, lambda scene: known.issuperset(composition_facts(scene)))
     yield every("no rule holds out any hard negative of train", named, lambda scene: not matched(rules, scene))
 
 
@@ -76,7 +76,7 @@ def check_views(split: Split) -> Iterator[Finding]:
         yield every(claim, records.scenes, lambda scene, allowed=allowed: scene.view in allowed)
 
 
-def check_names(split: Split) -> Iterator[Finding]:
+def check_test_names(split: Split) -> Iterator[Finding]:
     """Check what the name of each subset says of train: what it lacks (`SplitRecipe.lacks`) and what it has
     (`SplitRecipe.has`)."""
     own, train = split.made_by.own_facts, split.subsets["train"].scenes

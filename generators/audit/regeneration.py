@@ -54,11 +54,11 @@ def made_again(split: Split, world_file: Path | None = None) -> dict[str, Record
     """Make the subsets of the split's recipe again. Raises `Incomparable` if that is impossible here."""
     recipe = replace(current_recipe(split), world=trusted_world(split.recipe["world"], world_file))
     check_world(split, recipe)
-    kept, v = without(recipe.subsets(), left_out(split)), split.vocabulary
+    kept, v = without(recipe.subsets(), recorded_left_out(split)), split.vocabulary
     return {name: Records(split.recipe, v, *make_columns(name, scenes, recipe, v)) for name, scenes in kept.items()}
 
 
-def left_out(split: Split) -> dict[str, list[int]]:
+def recorded_left_out(split: Split) -> dict[str, list[int]]:
     """For each subset, the indices of the scenes that were left out after rendering."""
     return shaped(split.recipe.get(LEFT_OUT, {}), dict[str, list[int]], f"{LEFT_OUT} in {split.path}")
 
@@ -117,7 +117,7 @@ def first_difference(recorded: Records, made: Records) -> str:
 NAMED = re.compile(r"[a-z]+-p[\d.e+-]+-n[\d.e+-]+-s-?\d+-[0-9a-f]{8}\.h5")
 
 
-def check_file(split: Split) -> Iterator[Finding]:
+def check_digest(split: Split) -> Iterator[Finding]:
     """Check that the file is as it was written."""
     yield Finding("the file has the digest that it was written with", split.intact, "" if split.intact else REMEDY)
 

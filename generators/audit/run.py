@@ -20,10 +20,10 @@ from menagerie.generators.storage.split_file import REMEDY, Split, inspect_split
 CHECKS = (
     leaks.check_disjoint,
     leaks.check_counterfactuals,
-    leaks.check_negatives,
+    leaks.check_hard_negatives,
     leaks.check_hold_out,
     leaks.check_views,
-    leaks.check_names,
+    leaks.check_test_names,
     leaks.check_validation,
     leaks.check_kind,
     texts.check_captions,
@@ -45,13 +45,13 @@ def audit(
     split = inspect_split(path)
     check_readable(split)
     shown = map(with_way_out, check_pictures(split, report, world_file))
-    return [*check_file(split), *audit_records(split, world_file), *shown]
+    return [*audit_file(split), *audit_records(split, world_file), *shown]
 
 
-def check_file(split: Split) -> list[Finding]:
+def audit_file(split: Split) -> list[Finding]:
     """The findings on the file itself."""
     return [
-        finding for check in (regeneration.check_file, regeneration.check_name) for finding in run_check(check, split)
+        finding for check in (regeneration.check_digest, regeneration.check_name) for finding in run_check(check, split)
     ]
 
 

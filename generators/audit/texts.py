@@ -21,7 +21,7 @@ NO = "no "
 ASIDE = 0.7  # metres; objects farther apart to the side are left and right of each other
 
 
-def phrases_in(scene: Scene) -> list[tuple[str, str]]:
+def object_phrases(scene: Scene) -> list[tuple[str, str]]:
     """For each object of a scene, or all equal ones, its phrase with and without the texture: "two red cats", "two
     cats"."""
     numbers = Counter(obj._replace(slot="") for obj in scene.objects)
@@ -33,12 +33,12 @@ def phrases_in(scene: Scene) -> list[tuple[str, str]]:
 
 def true_nodes(scene: Scene) -> set[str]:
     """The noun phrases of a complete caption: objects with size and texture, equal ones counted, and the background."""
-    return {complete for complete, _ in phrases_in(scene)} | {scene.background}
+    return {complete for complete, _ in object_phrases(scene)} | {scene.background}
 
 
 def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
     """For each object of a scene, the phrase by which a graph mentions it ("red cat" or "cat"), or "" if none does."""
-    return [next((text for text in texts if text in graph.nodes), "") for texts in phrases_in(scene)]
+    return [next((text for text in texts if text in graph.nodes), "") for texts in object_phrases(scene)]
 
 
 def predicate_of(scene: Scene, one: int, other: int) -> str:
@@ -65,7 +65,7 @@ def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
     affirmed = sorted(node for node in graph.nodes if not node.startswith(NO))
     denied = {node.removeprefix(NO) for node in graph.nodes if node.startswith(NO)}
     true = affirmed == sorted([*filter(None, phrases), scene.background]) and any(phrases)
-    absent = denied.isdisjoint(text for texts in phrases_in(scene) for text in texts)
+    absent = denied.isdisjoint(text for texts in object_phrases(scene) for text in texts)
     return true and absent and all(edge_holds(edge, graph, scene) for edge in graph.edges)
 
 

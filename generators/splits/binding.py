@@ -30,7 +30,15 @@ from menagerie.generators.captions.hard_negatives.tasks import tasks_named
 from menagerie.generators.captions.incomplete import denied_objects, mentioned_objects
 from menagerie.generators.captions.templates import Content, content_of, mention_order
 from menagerie.generators.coverage import Coverage, coverage_of
-from menagerie.generators.splits.facts import Claim, Fact, all_of, arrangements_in, compositions_in, none_of, pairs_in
+from menagerie.generators.splits.facts import (
+    Claim,
+    Fact,
+    arrangement_facts,
+    composition_facts,
+    has_all,
+    has_none,
+    pair_facts,
+)
 from menagerie.generators.splits.pair_roles import Pair, PairRecipe, SeedWords
 
 Textures = tuple[str, str]
@@ -85,30 +93,33 @@ class BindingRecipe(PairRecipe):
         """The pair; in tests of textures the pair in its textures, or as many compositions as the test's name says."""
         if number := COMPOSITION_TESTS.get(subset):
             return lambda scene, known: self.unseen(scene, known) >= number
-        return {
-            **{"unseen_pairs": none_of(pairs_in), "validation": none_of(pairs_in)},
-            **{"seen_pairs": none_of(arrangements_in), "different_bag": none_of(arrangements_in, self.swapped)},
-        }.get(subset)
+        if subset in ("unseen_pairs", "validation"):
+            return has_none(pair_facts)
+        own = {"seen_pairs": [arrangement_facts], "different_bag": [arrangement_facts, self.swapped_arrangement]}
+        return has_none(*own[subset]) if subset in own else None
 
     def has(self, subset: str) -> Claim | None:
         """The pair, in its textures or in the swapped ones; below full coverage, all other compositions."""
-        own = {"seen_pairs": self.swapped, "different_bag": pairs_in, "train_pairs": arrangements_in}.get(subset)
-        claim, number = all_of(own) if own else None, COMPOSITION_TESTS.get(subset, 0)
+        own = {
+            **{"seen_pairs": self.swapped_arrangement, "different_bag": pair_facts},
+            **{"train_pairs": arrangement_facts},
+        }.get(subset)
+        claim, number = has_all(own) if own else None, COMPOSITION_TESTS.get(subset, 0)
         if self.compositions == 1:
             return claim
         return lambda scene, known: (not claim or claim(scene, known)) and self.unseen(scene, known) <= number
 
     def apart(self, scene: Scene) -> Iterable[Fact]:
         """The pair of animals."""
-        return pairs_in(scene)
+        return pair_facts(scene)
 
-    def swapped(self, scene: Scene) -> Iterable[Fact]:
+    def swapped_arrangement(self, scene: Scene) -> Iterable[Fact]:
         """The arrangement of a scene's swap."""
-        return arrangements_in(self.swap(scene))
+        return arrangement_facts(self.swap(scene))
 
     def unseen(self, scene: Scene, known: frozenset[Fact]) -> int:
         """How many compositions of a scene or of its swap, whichever has more, aren't `known`."""
-        return max(sum(fact not in known for fact in compositions_in(one)) for one in (scene, self.swap(scene)))
+        return max(sum(fact not in known for fact in composition_facts(one)) for one in (scene, self.swap(scene)))
 
     def coverage_in(self, world: World) -> Coverage:
         """The combinations of animal and texture, and which of them train shows."""
@@ -129,7 +140,7 @@ class BindingRecipe(PairRecipe):
         world = load_world(self.world)
         return denied_objects(scene, self.seed, world, self.rules(world), self.negated)
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and `unseen_pairs` are
         the same at all fractions."""
         subsets, coverage = {}, self.coverage_in(world)
@@ -139,9 +150,9 @@ class BindingRecipe(PairRecipe):
             if subset == "train":
                 every = world.singles(range(self.singles_views or self.views))
                 singles = (scene for scene in every if coverage.seen(*scene.objects[0][:2]))
-                subsets[subset] = self.kept(world, [*singles, *scenes])
+                subsets[subset] = self.keep(world, [*singles, *scenes])
             else:
-                subsets[subset] = self.drawn(world, scenes, self.test_scenes, subset)
+                subsets[subset] = self.sample(world, scenes, self.test_scenes, subset)
         if self.compositions < 1:
             check_tested(self, subsets)
         return subsets

@@ -18,7 +18,7 @@ from menagerie.envs.slots import COUNTING
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.templates import Content
-from menagerie.generators.splits.facts import Claim, Fact, all_of, none_of, numbers_in, several_of_one
+from menagerie.generators.splits.facts import Claim, Fact, has_all, has_none, number_facts, several_of_one
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, set_apart
 
 MANY = range(2, len(COUNTING) + 1)
@@ -58,11 +58,11 @@ class CountingRecipe(SplitRecipe):
 
     def lacks(self, subset: str) -> Claim | None:
         """Several of the animal."""
-        return none_of(several_of_one) if subset in ("unseen_counts", "validation") else None
+        return has_none(several_of_one) if subset in ("unseen_counts", "validation") else None
 
     def has(self, subset: str) -> Claim | None:
         """The animal in as many copies."""
-        return all_of(numbers_in) if subset == "seen_counts" else None
+        return has_all(number_facts) if subset == "seen_counts" else None
 
     def apart(self, scene: Scene) -> Iterable[Fact]:
         """The animal."""
@@ -74,18 +74,18 @@ class CountingRecipe(SplitRecipe):
             strange = (scene.key for scene in records.scenes if not countable(scene))
             yield f"every scene of {name} shows one to four of one object", strange
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets. For one seed, validation and `unseen_counts` are the same at all
         fractions."""
         train, validation, test_pairs, _ = animal_roles(self, world)
         old, new = self.train_range, self.test_range
         singles = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
-        subsets = {"train": singles + self.kept(world, list(self.numbers(world, train, MANY, old)))}
+        subsets = {"train": singles + self.keep(world, list(self.numbers(world, train, MANY, old)))}
         # Tests include the number one, although train shows it: otherwise a text that states one would always be a
         # negative.
         for name, animals in {"validation": validation, "seen_counts": train, "unseen_counts": test_pairs}.items():
             scenes = list(self.numbers(world, animals, (1, *MANY), new))
-            subsets[name] = self.drawn(world, scenes, self.test_scenes, name)
+            subsets[name] = self.sample(world, scenes, self.test_scenes, name)
         return subsets
 
     def numbers(

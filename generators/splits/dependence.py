@@ -24,7 +24,7 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
-from menagerie.generators.splits.facts import Claim, Fact, all_of, compositions_in, none_of, pairs_in
+from menagerie.generators.splits.facts import Claim, Fact, composition_facts, has_all, has_none, pair_facts
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
 
@@ -53,17 +53,17 @@ class DependenceRecipe(SplitRecipe):
 
     def lacks(self, subset: str) -> Claim | None:
         """Both animals in their textures."""
-        return none_of(compositions_in) if subset in ("unseen_textures", "validation") else None
+        return has_none(composition_facts) if subset in ("unseen_textures", "validation") else None
 
     def has(self, subset: str) -> Claim | None:
         """Both animals in their textures."""
-        return all_of(compositions_in) if subset == "seen_textures" else None
+        return has_all(composition_facts) if subset == "seen_textures" else None
 
     def apart(self, scene: Scene) -> Iterable[Fact]:
         """The pair of animals."""
-        return pairs_in(scene)
+        return pair_facts(scene)
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets. Tests show animals in their main textures (`seen_textures`) or in those
         that train never shows on them (`unseen_textures`), as validation does."""
         roles, (mains, unseen) = pair_roles(self, world), marked_textures(world, self.seed)
@@ -74,11 +74,11 @@ class DependenceRecipe(SplitRecipe):
             "unseen_textures": (tested, unseen),
         }
         # Draw sizes before textures, so that they are the same at any value of `information`.
-        bare = self.kept(world, untextured_scenes(world, roles, self.views))
+        bare = self.keep(world, untextured_scenes(world, roles, self.views))
         subsets = {"train": with_textures(world, bare, quotas(world, roles, self), self.seed)}
         for name, (pairs, texture_of) in tests.items():
             scenes = list(self.in_textures(world, pairs, texture_of))
-            subsets[name] = self.drawn(world, scenes, self.test_scenes, name)
+            subsets[name] = self.sample(world, scenes, self.test_scenes, name)
         return subsets
 
     def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:
@@ -111,7 +111,7 @@ def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, 
     return mains, {animal: textures[(i + shift[i]) % n] for i, animal in enumerate(animals)}
 
 
-def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals textures"]:
+def texture_shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals textures"]:
     """Return, for each animal, the share of its appearances in each texture: `main` in its main texture, 0 in the
     unseen one, and the rest evenly in the others."""
     mains, unseen = marked_textures(world, seed)
@@ -130,7 +130,7 @@ def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> floa
     shown = appearances(world, roles, recipe.views)[:, None]
 
     def excess(main: float) -> float:
-        return normalised_mutual_information(shown * shares(world, recipe.seed, main)) - recipe.information
+        return normalised_mutual_information(shown * texture_shares(world, recipe.seed, main)) - recipe.information
 
     even = 1 / (len(world.textures) - 1)
     least, most = excess(even), excess(1.0)
@@ -154,7 +154,7 @@ def appearances(world: World, roles: PairRoles, views: int) -> Int64[np.ndarray,
 def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np.ndarray, "animals textures"]:
     """Return how often train shows each animal in each texture. Raises if whole numbers are too coarse for the
     requested information."""
-    weights = shares(world, recipe.seed, main_share(world, roles, recipe))
+    weights = texture_shares(world, recipe.seed, main_share(world, roles, recipe))
     totals = appearances(world, roles, recipe.views).tolist()
     table = np.array([apportioned(row, total) for row, total in zip(weights, totals, strict=True)])
     realised = normalised_mutual_information(table)

@@ -19,38 +19,38 @@ COMPOSITION, PAIR, ARRANGEMENT, ORDER, NUMBER = "composition", "pair", "arrangem
 
 def facts_of(scene: Scene) -> Iterator[Fact]:
     """Yield all facts of a scene."""
-    for of_a_kind in (compositions_in, pairs_in, arrangements_in, orders_in, numbers_in):
+    for of_a_kind in (composition_facts, pair_facts, arrangement_facts, order_facts, number_facts):
         yield from of_a_kind(scene)
 
 
-def compositions_in(scene: Scene) -> Iterator[Fact]:
+def composition_facts(scene: Scene) -> Iterator[Fact]:
     """Yield each animal with its texture."""
     return ((COMPOSITION, *obj[:2]) for obj in scene.objects)
 
 
-def pairs_in(scene: Scene) -> Iterator[Fact]:
+def pair_facts(scene: Scene) -> Iterator[Fact]:
     """Yield every two animals, which may be alike."""
     return ((PAIR, *sorted(both)) for both in combinations([obj.animal for obj in scene.objects], 2))
 
 
-def arrangements_in(scene: Scene) -> Iterator[Fact]:
+def arrangement_facts(scene: Scene) -> Iterator[Fact]:
     """Yield every two compositions."""
     return ((ARRANGEMENT, *sorted(both)) for both in combinations([obj[:2] for obj in scene.objects], 2))
 
 
-def orders_in(scene: Scene) -> Iterator[Fact]:
+def order_facts(scene: Scene) -> Iterator[Fact]:
     """Yield the relation of every two objects, and their animals, the left, upper or foremost one first."""
     for one, other in permutations(scene.objects, 2):
         if relation := stated(one.slot, other.slot):
             yield (ORDER, relation, one.animal, other.animal)
 
 
-def reversed_orders_in(scene: Scene) -> Iterator[Fact]:
+def reversed_order_facts(scene: Scene) -> Iterator[Fact]:
     """Yield the orders of a scene, turned round."""
-    return ((*order[:2], *order[:1:-1]) for order in orders_in(scene))
+    return ((*order[:2], *order[:1:-1]) for order in order_facts(scene))
 
 
-def numbers_in(scene: Scene) -> Iterator[Fact]:
+def number_facts(scene: Scene) -> Iterator[Fact]:
     """Yield the animal and its number if the scene shows one animal, once or several times."""
     if len(animals := {obj.animal for obj in scene.objects}) == 1:
         yield (NUMBER, *animals, len(scene.objects))
@@ -61,11 +61,11 @@ def several_of_one(scene: Scene) -> Iterator[Fact]:
     yield (PAIR, scene.objects[0].animal, scene.objects[0].animal)
 
 
-def none_of(*facts: Facts) -> Claim:
+def has_none(*facts: Facts) -> Claim:
     """The claim that training has none of a scene's facts."""
     return lambda scene, known: all(known.isdisjoint(of_a_kind(scene)) for of_a_kind in facts)
 
 
-def all_of(*facts: Facts) -> Claim:
+def has_all(*facts: Facts) -> Claim:
     """The claim that training has all of a scene's facts."""
     return lambda scene, known: all(known.issuperset(of_a_kind(scene)) for of_a_kind in facts)

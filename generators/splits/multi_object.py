@@ -35,7 +35,7 @@ from menagerie.generators.coverage import Composition, Coverage, coverage_of, ro
 from menagerie.generators.rules.hold_out import matched
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.even_draws import SceneSampler, distinct_scenes
-from menagerie.generators.splits.facts import Claim, Fact, all_of, compositions_in, none_of
+from menagerie.generators.splits.facts import Claim, Fact, composition_facts, has_all, has_none
 from menagerie.generators.splits.multi_object_tests import (
     TRIPLETS,
     Chooser,
@@ -44,7 +44,7 @@ from menagerie.generators.splits.multi_object_tests import (
     choose_search,
     choose_triplets,
     names_in_rules,
-    objects_in,
+    number_of_objects,
     shares_as_said,
 )
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
@@ -149,11 +149,11 @@ class MultiObjectRecipe(SplitRecipe):
 
     def lacks(self, subset: str) -> Claim | None:
         """The compositions of the two exchanged objects, as they are and exchanged."""
-        return none_of(self.exchanged_compositions) if subset.startswith("unseen") else None
+        return has_none(self.exchanged_compositions) if subset.startswith("unseen") else None
 
     def has(self, subset: str) -> Claim | None:
         """All compositions, those of the exchanged objects only if the test doesn't say that training lacks them."""
-        return all_of(self.other_compositions if subset.startswith("unseen") else self.all_compositions)
+        return has_all(self.other_compositions if subset.startswith("unseen") else self.all_compositions)
 
     def apart(self, scene: Scene) -> Iterable[Fact]:
         """The scene, or its swap."""
@@ -170,15 +170,15 @@ class MultiObjectRecipe(SplitRecipe):
 
     def all_compositions(self, scene: Scene) -> Iterable[Fact]:
         """The compositions of a scene and of its swap."""
-        return (*compositions_in(scene), *compositions_in(self.swap(scene)))
+        return (*composition_facts(scene), *composition_facts(self.swap(scene)))
 
     def exchanged_compositions(self, scene: Scene) -> Iterable[Fact]:
         """The four compositions that a scene doesn't share with its swap."""
-        return {*compositions_in(scene)} ^ {*compositions_in(self.swap(scene))}
+        return {*composition_facts(scene)} ^ {*composition_facts(self.swap(scene))}
 
     def other_compositions(self, scene: Scene) -> Iterable[Fact]:
         """The compositions that a scene shares with its swap."""
-        return {*compositions_in(scene)} & {*compositions_in(self.swap(scene))}
+        return {*composition_facts(scene)} & {*composition_facts(self.swap(scene))}
 
     def content(self, subset: str, scene: Scene) -> Content:
         """What a scene's caption says. A training scene has a hard negative only if its caption mentions both exchanged
@@ -204,7 +204,7 @@ class MultiObjectRecipe(SplitRecipe):
         coverage = self.coverage_in(world)
         return all(coverage.seen(obj.animal, obj.texture) for obj in scene.objects)
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         self.check_names(world)
         subsets = {"train": self.training_scenes(world)}
         tested = {name: self.test_scenes_of(world, name) for name in self.tests}
@@ -257,7 +257,9 @@ class MultiObjectRecipe(SplitRecipe):
         coverage, random = self.coverage_in(world), generator(self.seed, "cells", name)
         kind, _, rest = name.partition("_")
         if kind == SEARCH:
-            return choose_search(coverage, coverage.trained, random, objects_in(name), rest.startswith("conjunction"))
+            return choose_search(
+                coverage, coverage.trained, random, number_of_objects(name), rest.startswith("conjunction")
+            )
         if kind == TRIPLETS:
             return choose_triplets(coverage, coverage.trained, random, int(rest))
         return choose_pairs(
@@ -268,7 +270,7 @@ class MultiObjectRecipe(SplitRecipe):
         """The scenes of a test: at most `test_scenes`, none of them the swap of another."""
         coverage, choose = self.coverage_in(world), self.chooser(world, name)
         others = coverage.with_ranks(0) if name.startswith("unseen") else coverage.trained
-        sample = self.sampler(world, name, objects_in(name), others, choose)
+        sample = self.sampler(world, name, number_of_objects(name), others, choose)
         scenes = distinct_scenes(self.test_scenes, sample, self.free_both(world), self.swap)
         if not scenes:
             raise UserError(
@@ -300,7 +302,7 @@ class MultiObjectRecipe(SplitRecipe):
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
         """The same with the numbers of objects of the other tests, as far as the rules match such scenes."""
-        return self.tested(world, partial(self.matching, world))
+        return self.rule_tests(world, partial(self.matching, world))
 
     def matching(self, world: World, name: str, rules: Sequence[Rule]) -> list[Scene]:
         """Return the scenes of a test of rules. The names in the rules are drawn more often; otherwise few scenes would

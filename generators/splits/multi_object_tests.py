@@ -19,7 +19,7 @@ Chooser = Callable[[], list[Composition]]
 """Chooses the compositions of a scene: those of the two exchanged objects, and perhaps of others."""
 
 
-def objects_in(test: str) -> int:
+def number_of_objects(test: str) -> int:
     """Return the number of objects in a test's scenes, by the name of the test: of seen or unseen compositions, of a
     search, or of triplets."""
     kind, _, rest = test.partition("_")
@@ -137,7 +137,7 @@ def shares_as_said(subset: str, scene: Scene) -> bool:
     compositions = [obj[:2] for obj in scene.objects]
     animals, textures = (Counter(names) for names in zip(*compositions, strict=True))
     most = animals.most_common(1)[0][1], textures.most_common(1)[0][1]
-    if tested and len(compositions) != objects_in(subset):
+    if tested and len(compositions) != number_of_objects(subset):
         return False
     if tested and kind == TRIPLETS:
         shared = sum((animals[animal] - 1) * (textures[texture] - 1) for animal, texture in compositions)

@@ -12,7 +12,7 @@ from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.hold_out import check_rules, leave_any, matched
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, draw, set_apart
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, sample_scenes, set_apart
 
 Pair = tuple[str, str]
 PlacedPair = tuple[str | None, frozenset[str]]  # the relation of a scene of two objects, and its animals
@@ -110,13 +110,13 @@ class PairRecipe(SplitRecipe):
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
         apart = self.validation_pairs(world)
         left = [scene for scene in every if matched(rules, scene) and pair_in(scene) not in apart]
-        held_out = [self.faced(replace(scene, view=view)) for scene in left for view in self.test_range]
+        held_out = [self.with_facings(replace(scene, view=view)) for scene in left for view in self.test_range]
 
-        def drawn(name: str, tested: tuple[Rule, ...]) -> list[Scene]:
+        def sample(name: str, tested: tuple[Rule, ...]) -> list[Scene]:
             scenes = [scene for scene in held_out if matched(tested, scene)]
-            return draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+            return sample_scenes(scenes, self.test_scenes, generator(self.seed, "draw", name))
 
-        return self.tested(world, drawn)
+        return self.rule_tests(world, sample)
 
 
 def pair_in(scene: Scene) -> PlacedPair:

@@ -110,7 +110,7 @@ class ProbeRecipe(SplitRecipe):
     def test_range(self) -> range:
         return range(self.first_view, self.first_view + self.probe_views)
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         animals, textures = choose_names(self, world)
         if self.layout:
             sample = self.layout, self.objects, self.quartets
@@ -133,7 +133,7 @@ class ProbeRecipe(SplitRecipe):
         number = {pair: i for i, pair in enumerate(map(frozenset, combinations(known, 2)))}
         return np.array([number[frozenset(pair)] for pair in names], np.int64)
 
-    def measured(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
+    def measure(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
         """Return the entropies in bits. They are exact, because each bag is equally frequent, and so are its two
         assignments of textures. Raises if no scene is left."""
         bags = len({bag_of(scene) for scene in subsets[self.tests[0]]})

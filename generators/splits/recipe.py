@@ -1,7 +1,7 @@
 """The base class of recipes: frozen values that determine the scenes, texts and counterfactuals of a split.
 
 A kind of split is a subclass, in a file of this folder that assigns it to `KIND`. It defines the scenes of its subsets
-(`planned`) and the numbers of pairs (`counts`), and whatever else is special: which tasks its tests have (`tasks`),
+(`plan`) and the numbers of pairs (`counts`), and whatever else is special: which tasks its tests have (`tasks`),
 what a hard negative exchanges (`exchanged`, `exchanges`, `swap`), what captions say (`content`), and what a test says
 that training lacks or has (`own_facts`, `lacks`, `has`, `apart`, `claims`), which the audit checks."""
 
@@ -144,7 +144,7 @@ class SplitRecipe(ABC):
         return content_of(scene, self.seed, self.wording)._replace(negative=negative)
 
     @abstractmethod
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         """The scenes of train, validation and all tests except those of rules, without scenes that rules hold out."""
 
     @property
@@ -166,7 +166,7 @@ class SplitRecipe(ABC):
         have no such pairs."""
         return None
 
-    def measured(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
+    def measure(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
         """Further values that a split file records beside the recipe, measured on its scenes."""
         return {}
 
@@ -179,7 +179,7 @@ class SplitRecipe(ABC):
         """The hold-out rules, parsed with the names of `world`."""
         return parsed(self.hold_out, with_sets(world, self.sets)) if self.hold_out else ()
 
-    def resolved(self) -> "SplitRecipe":
+    def with_used_sets(self) -> "SplitRecipe":
         """Return the recipe with exactly the sets that its rules name, those of the world included.
 
         It determines the same scenes without the sets in the world's file. So it gives the split its name, and split
@@ -198,14 +198,16 @@ class SplitRecipe(ABC):
         world = with_sets(load_world(self.world), self.sets)
         check_phrasings(self.wording, world)
         self.rules(world)  # raises for a wrong one before scenes are drawn
-        subsets = self.planned(world)
+        subsets = self.plan(world)
         return subsets | self.tests_of_rules(world, subsets) if self.hold_out else subsets
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
         """The scenes of the tests of hold-out rules, besides `subsets`. Called only for kinds that support rules."""
         raise NotImplementedError
 
-    def tested(self, world: World, choose: Callable[[str, tuple[Rule, ...]], list[Scene]]) -> dict[str, list[Scene]]:
+    def rule_tests(
+        self, world: World, choose: Callable[[str, tuple[Rule, ...]], list[Scene]]
+    ) -> dict[str, list[Scene]]:
         """The scenes that `choose` gives for the name and the rules of each test of rules. Raises if one has none."""
         tests = {name: choose(name, parsed(texts, world)) for name, texts in self.held_out_tests.items()}
         if empty := next((name for name, scenes in tests.items() if not scenes), None):
@@ -232,32 +234,33 @@ class SplitRecipe(ABC):
         pairs = tuple(test for test in self.tests if test.endswith("unseen_pairs"))
         return pairs or tuple(test for test in self.tests if "unseen" in test)
 
-    def kept(self, world: World, scenes: list[Scene]) -> list[Scene]:
-        """Return the scenes that no rule holds out, with facings (`faced`) and, in a world with sizes, drawn sizes.
+    def keep(self, world: World, scenes: list[Scene]) -> list[Scene]:
+        """Return the scenes that no rule holds out, with facings (`with_facings`) and, in a world with sizes, drawn
+        sizes.
 
         A scene and its swap get the same sizes, so that hard negatives in train differ only by the swap. If rules hold
         out a scene in its drawn sizes, it gets others, if possible. Single-object scenes have their sizes already.
         """
         if world.sizes:
-            scenes = [scene if scene.objects[0].size else self.sized(world, scene) for scene in scenes]
-        return kept(self.rules(world), list(map(self.faced, scenes)))
+            scenes = [scene if scene.objects[0].size else self.with_sizes(world, scene) for scene in scenes]
+        return kept(self.rules(world), list(map(self.with_facings, scenes)))
 
-    def drawn(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
-        """Draw at random at most `most` of the scenes that rules leave, with sizes and facings (`kept`); `parts` is
+    def sample(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
+        """Draw at random at most `most` of the scenes that rules leave, with sizes and facings (`keep`); `parts` is
         added to the seed."""
         random = generator(self.seed, "draw", *parts)
         if self.hold_out:  # filter first, so that tests keep their size
-            return draw(self.kept(world, scenes), most, random)
-        return self.kept(world, draw(scenes, most, random))  # draw first: it saves drawing facings
+            return sample_scenes(self.keep(world, scenes), most, random)
+        return self.keep(world, sample_scenes(scenes, most, random))  # draw first: it saves drawing facings
 
-    def sized(self, world: World, scene: Scene) -> Scene:
+    def with_sizes(self, world: World, scene: Scene) -> Scene:
         """Return the scene in drawn sizes. Its swap gets the same. Sizes that rules hold out are avoided if
         possible."""
         choices, key = list(world.in_sizes(scene)), min(scene.key, self.swap(scene).key)
         drawn = [choices[i] for i in generator(self.seed, "sizes", key).permutation(len(choices))]
         return (kept(self.rules(world), drawn) or drawn)[0]
 
-    def faced(self, scene: Scene) -> Scene:
+    def with_facings(self, scene: Scene) -> Scene:
         """Draw facings for a scene of a left and a right object, so that they say nothing of the place. Its swap gets
         the same, whatever the sizes. Other scenes are returned as they are."""
         if scene.relation != "left/right":
@@ -325,7 +328,7 @@ class SplitRecipe(ABC):
 
 def recorded_fields(recipe: SplitRecipe) -> dict:
     """A recipe as split files record it, with the sets that its rules name."""
-    return {"kind": recipe.kind} | asdict(recipe.resolved())
+    return {"kind": recipe.kind} | asdict(recipe.with_used_sets())
 
 
 def check_template(recipe: SplitRecipe) -> None:
@@ -358,7 +361,7 @@ def set_apart(recipe: SplitRecipe, names: list[Name], what: str) -> tuple[list[N
     return names[:n_tested], names[n_tested:n_apart], names[n_apart:]
 
 
-def draw(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:
+def sample_scenes(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:
     """Draw at most `most` scenes at random, and keep their order."""
     if len(scenes) <= most:
         return scenes

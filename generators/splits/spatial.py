@@ -29,11 +29,11 @@ from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.splits.facts import (
     Claim,
     Fact,
-    all_of,
-    none_of,
-    orders_in,
-    pairs_in,
-    reversed_orders_in,
+    has_all,
+    has_none,
+    order_facts,
+    pair_facts,
+    reversed_order_facts,
 )
 from menagerie.generators.splits.pair_roles import Pair, PairRecipe, SeedWords
 
@@ -100,18 +100,18 @@ class SpatialRecipe(PairRecipe):
     def lacks(self, subset: str) -> Claim | None:
         """The order, or the pair: in all relations or, if `unseen_under` is own, in its own."""
         if subset.endswith("unseen_order"):
-            return none_of(orders_in)
-        return none_of(self.apart) if subset == "validation" or subset.endswith("unseen_pairs") else None
+            return has_none(order_facts)
+        return has_none(self.apart) if subset == "validation" or subset.endswith("unseen_pairs") else None
 
     def has(self, subset: str) -> Claim | None:
         """The order, or in a test of unseen orders the reversed one."""
         if subset.endswith("unseen_order"):
-            return all_of(reversed_orders_in)
-        return all_of(orders_in) if subset.endswith(SEEN) else None
+            return has_all(reversed_order_facts)
+        return has_all(order_facts) if subset.endswith(SEEN) else None
 
     def apart(self, scene: Scene) -> Iterable[Fact]:
         """The pair of animals; if `unseen_under` is own, in its relation."""
-        return pairs_in(scene) if self.unseen_under == "all" else (*orders_in(scene), *reversed_orders_in(scene))
+        return pair_facts(scene) if self.unseen_under == "all" else (*order_facts(scene), *reversed_order_facts(scene))
 
     def claims(self, subsets: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
         """Pairs are in the recipe's relations, in tests of one relation in that one."""
@@ -129,10 +129,10 @@ class SpatialRecipe(PairRecipe):
         objects = mentioned_objects(scene, vars(self))
         return content_of(scene, self.seed, self.wording, objects)._replace(negative=len(scene.objects) == 2)
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the
         same at all fractions."""
-        singles = self.kept(world, list(world.singles(range(self.singles_views or self.views), self.single_slots)))
+        singles = self.keep(world, list(world.singles(range(self.singles_views or self.views), self.single_slots)))
         subsets: dict[str, list[Scene]] = {"train": singles, "validation": []}
         for relation in self.relations:
             roles, fixed = self.roles(world, relation)
@@ -140,7 +140,7 @@ class SpatialRecipe(PairRecipe):
             unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
             seen = [*fixed.values(), *swapped]
             trained = order_scenes(world, seen, SLOTS_OF[relation], self.train_range)
-            subsets["train"] += self.kept(world, trained)
+            subsets["train"] += self.keep(world, trained)
             for name, orders in {
                 "validation": ordered_both_ways(roles.validation),
                 **({subset_name(relation, SEEN): seen} if self.seen_order else {}),
@@ -150,7 +150,7 @@ class SpatialRecipe(PairRecipe):
                 scenes = order_scenes(world, orders, SLOTS_OF[relation], self.test_range)
                 most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
                 subsets.setdefault(name, [])
-                subsets[name] += self.drawn(world, scenes, most, name, relation)
+                subsets[name] += self.sample(world, scenes, most, name, relation)
         return subsets
 
     def scenes_in_one_view(self, world: World) -> list[Scene]:

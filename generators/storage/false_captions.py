@@ -54,7 +54,7 @@ class FalseCaptions:
         """Draw a false caption by the seed `draw`: a replaced one if `kind` is "replace", else a shuffled one. None if
         there is none. `text` is that of the content's caption."""
         random, truth = generator(draw, "false caption", kind, text), self.truth(content.scene)
-        alternatives = self.replaced(content, random) if kind == "replace" else shuffled(content, random)
+        alternatives = self.replaced(content, random) if kind == "replace" else shuffle_objects(content, random)
         for alternative in alternatives:
             false = write_caption(alternative, self.contents.template)
             if self.usable(alternative, false.text) and not claims(affirmed(false.graph), self.names) <= truth:
@@ -128,7 +128,7 @@ class FalseCaptions:
         return found
 
 
-def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]:
+def shuffle_objects(content: Content, random: np.random.Generator) -> Iterator[Content]:
     """Yield contents with the animals, textures and sizes of two objects redistributed, in random order.
 
     An animal only changes places with an animal, a texture with a texture and a size with a size. Otherwise a text

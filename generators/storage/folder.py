@@ -16,7 +16,7 @@ from menagerie.envs.world import World
 from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
 from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.pictures import CHUNK, atlas_of, too_hidden
-from menagerie.generators.storage.records import objects_in
+from menagerie.generators.storage.records import single_objects
 from menagerie.generators.storage.scene_checks import RenderChecks
 from menagerie.generators.storage.split_file import (
     LEFT_OUT,
@@ -64,7 +64,7 @@ class SplitFolder:
         large these are, without rendering any."""
         from menagerie.envs.render.row import renderer_of
 
-        objects = objects_in(self.vocabulary.encode(scenes), self.vocabulary)
+        objects = single_objects(self.vocabulary.encode(scenes), self.vocabulary)
         entries = renderer_of(self.world, self.resolution).missing(objects)
         building = self.renderer().missing(objects)
         layers = len(self.world.textures) * len(self.world.backgrounds)
@@ -126,13 +126,13 @@ class SplitFolder:
         left = recipe.left_out(planned, too_hidden(renderer, planned, recipe.least_visible))
         kept = without(planned, left)
         subsets = {name: make_columns(name, scenes, recipe, self.vocabulary) for name, scenes in kept.items()}
-        whole = plain(recorded_fields(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept))
+        whole = plain(recorded_fields(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measure(kept))
         images = self.identity, self.resolution
         write_split(path, whole, self.vocabulary, images, recipe_version(recipe), subsets)
 
     def prepare(self, tables: Sequence[Columns], renderer: "AnyRenderer", progress: Progress | None = None) -> None:
         """Build what the atlas lacks for the scenes of some tables."""
-        objects = list({obj for table in tables for obj in objects_in(table, self.vocabulary)})
+        objects = list({obj for table in tables for obj in single_objects(table, self.vocabulary)})
         report = progress or (lambda stage, done, total: None)
         renderer.prepare(objects, lambda done, total: report("factors", done, total))
 

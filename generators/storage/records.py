@@ -211,7 +211,7 @@ def keys_of(columns: Iterable[np.ndarray]) -> UInt64[np.ndarray, " n"]:
     return key
 
 
-def objects_in(table: Columns, vocabulary: Vocabulary) -> list[Scene]:
+def single_objects(table: Columns, vocabulary: Vocabulary) -> list[Scene]:
     """Each different object of a table in its slot, view and background, as a scene of its own: all that a renderer has
     to know to draw the table's scenes."""
     there = table["animal"] != none_in(vocabulary.animals)

@@ -27,7 +27,7 @@ from menagerie.envs.core.identity import defaults_version, digest, identity_of, 
 from menagerie.envs.core.reading import parse_json, shaped
 from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe, recorded_fields
 from menagerie.generators.splits.recipe_file import KINDS, read_recorded
-from menagerie.generators.storage.hdf5 import mapped, open_hdf5, read_attribute, write_attribute, write_hdf5
+from menagerie.generators.storage.hdf5 import map_column, open_hdf5, read_attribute, write_attribute, write_hdf5
 from menagerie.generators.storage.records import CONTENT_COLUMNS, Records
 from menagerie.generators.vocabulary import SCENE, Columns, Vocabulary
 
@@ -58,7 +58,7 @@ class Split:
     """Whether the content matches the digest written with it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return reopened, (self.path.absolute(), self.digest)
+        return reopen_split, (self.path.absolute(), self.digest)
 
     @property
     def kind(self) -> type[SplitRecipe]:
@@ -81,7 +81,7 @@ class Split:
 
 def split_name(recipe: SplitRecipe) -> str:
     """A file name with the recipe's fractions, unique for the recipe; a new field at its default doesn't change it."""
-    name = digest({"kind": recipe.kind, "version": VERSION, **identity_of(recipe.resolved())})[:8]
+    name = digest({"kind": recipe.kind, "version": VERSION, **identity_of(recipe.with_used_sets())})[:8]
     return f"{recipe.kind}-p{recipe.pairs:g}-n{recipe.hard_negatives:g}-s{recipe.seed}-{name}.h5"
 
 
@@ -150,14 +150,14 @@ def read_split(path: Path, verify: bool = True) -> Split:
     return split
 
 
-def reopened(path: Path, digest: str) -> Split:
+def reopen_split(path: Path, digest: str) -> Split:
     """Open a split file in another process; raises if another one lies there by now."""
     split = read_split(path, verify=False)
-    check_same(split.path, split.digest, digest)
+    check_unreplaced(split.path, split.digest, digest)
     return split
 
 
-def check_same(path: Path, digest: str, before: str) -> None:
+def check_unreplaced(path: Path, digest: str, before: str) -> None:
     """Raise if a file's digest isn't the one that it had before."""
     if digest != before:
         raise UserError(f"{path} was replaced by another split since it was opened; start again")
@@ -187,7 +187,7 @@ def columns_in(file: h5py.File, subset: str) -> tuple[dict[str, np.ndarray], int
     group = file[subset] if isinstance(file.get(subset, getlink=True), h5py.HardLink) else None
     if not isinstance(group, h5py.Group):
         raise ValueError(f"{subset} is no table")
-    columns = {name: mapped(group, name) for name in group if name not in PICTURED}
+    columns = {name: map_column(group, name) for name in group if name not in PICTURED}
     if missing := sorted({*COLUMNS} - columns.keys()):
         raise ValueError(f"{subset} has no {missing[0]}")
     count, lengths = int(group.attrs["records"]), {len(column) for column in columns.values()}

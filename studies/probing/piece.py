@@ -71,7 +71,7 @@ def piece_of(tested: Model, called: Model, seed: int, measure: Bits, **how: Any)
 
 @cache
 def scenes_in(recipe: ProbeRecipe) -> int:
-    return len(recipe.planned(load_world(recipe.world))[recipe.tests[0]])
+    return len(recipe.plan(load_world(recipe.world))[recipe.tests[0]])
 
 
 def agreed(option: str, given: Setting, found: Mapping[str, Setting], default: Setting) -> Setting:
@@ -112,7 +112,7 @@ def listed(names: Sequence[str]) -> str:
 @cache
 def words_of(recipe: ProbeRecipe) -> tuple[str, ...]:
     """All words of the captions of a probe set."""
-    scenes = recipe.planned(load_world(recipe.world))[recipe.tests[0]]
+    scenes = recipe.plan(load_world(recipe.world))[recipe.tests[0]]
     texts = (recipe.texts(test, scene)[0].text for test in recipe.tests for scene in scenes)
     return tuple(dict.fromkeys(word for text in texts for word in text.split()))
 

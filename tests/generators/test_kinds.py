@@ -14,7 +14,7 @@ from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe, pair_scenes
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import apportioned, marked_textures
-from menagerie.generators.splits.recipe import draw
+from menagerie.generators.splits.recipe import sample_scenes
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import split_name
 from tests.generators.recipe_contract import alone, made, many, orders
@@ -132,6 +132,6 @@ def test_a_test_faces_as_all_of_its_scenes_would():
     """Which scenes are drawn, and how they face, doesn't depend on what comes first."""
     world = load_world(EIGHT.world)
     scenes = pair_scenes(world, world.pairs[0], world.textures[:2], range(3))
-    first = draw(EIGHT.kept(world, scenes), 7, generator(EIGHT.seed, "draw", "some"))
-    assert EIGHT.drawn(world, scenes, 7, "some") == first
+    first = sample_scenes(EIGHT.keep(world, scenes), 7, generator(EIGHT.seed, "draw", "some"))
+    assert EIGHT.sample(world, scenes, 7, "some") == first
     assert len(set(map(outward, first))) > 1

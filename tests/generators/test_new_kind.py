@@ -16,7 +16,7 @@ from menagerie.generators.audit.run import audit, audit_records
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
-from menagerie.generators.splits.facts import none_of
+from menagerie.generators.splits.facts import has_none
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
@@ -43,7 +43,7 @@ class BackgroundRecipe(SplitRecipe):
     apart_backgrounds: int = 1
     """Number of backgrounds on which train doesn't show an animal."""
 
-    def planned(self, world):
+    def plan(self, world):
         """Two animals in two textures, on each background."""
         unseen, train, old, new = {}, [], [], []
         for animal in world.animals:
@@ -59,9 +59,12 @@ class BackgroundRecipe(SplitRecipe):
                 scenes += [
                     Scene(background, (Object(*first, "left"), Object(*second, "right")), view) for view in views
                 ]
-        drawn = self.drawn(world, new, 2 * self.test_scenes, "unseen")
-        tests = {"seen_backgrounds": self.drawn(world, old, self.test_scenes, "seen"), "unseen_backgrounds": drawn[::2]}
-        return {"train": self.kept(world, train), "validation": drawn[1::2], **tests}
+        drawn = self.sample(world, new, 2 * self.test_scenes, "unseen")
+        tests = {
+            "seen_backgrounds": self.sample(world, old, self.test_scenes, "seen"),
+            "unseen_backgrounds": drawn[::2],
+        }
+        return {"train": self.keep(world, train), "validation": drawn[1::2], **tests}
 
     def counts(self):
         number = len(load_world(self.world).pairs)
@@ -71,7 +74,7 @@ class BackgroundRecipe(SplitRecipe):
         return [("background", obj.animal, scene.background) for obj in scene.objects]
 
     def lacks(self, subset):
-        return None if subset == "seen_backgrounds" else none_of(self.own_facts)
+        return None if subset == "seen_backgrounds" else has_none(self.own_facts)
 
 
 KIND = BackgroundRecipe

@@ -33,7 +33,7 @@ def test_every_pair_is_there_in_every_view():
     shown = Counter((s.view, *((t.animal, t.texture, place_of(t.slot)) for t in s.objects)) for s in scenes)
     assert (len(scenes), set(shown.values())) == (3168, {1})
     assert Counter(scene.view for scene in scenes) == {20_000: 1584, 20_001: 1584}
-    assert recipe.measured({"left_first": scenes})["entropies"] == {"bags": 396, "which": log2(396), "binding": 1.0}
+    assert recipe.measure({"left_first": scenes})["entropies"] == {"bags": 396, "which": log2(396), "binding": 1.0}
 
 
 def test_the_four_scenes_of_a_quartet_differ_in_what_they_should():
@@ -98,7 +98,7 @@ def test_a_hidden_object_takes_its_whole_quartet_along():
     left = MULTI_OBJECT.left_out(planned, {name: [0, 17] for name in MULTI_OBJECT.tests})
     kept = without(planned, left)
     assert {len(numbers) for numbers in left.values()} == {2 * 4 * 2}
-    assert MULTI_OBJECT.measured(kept)["entropies"]["which"] == log2(28)
+    assert MULTI_OBJECT.measure(kept)["entropies"]["which"] == log2(28)
     made = of_planned(MULTI_OBJECT, kept)
     split = replace(made, recipe=made.recipe | {"left_out": left})
     assert [finding for finding in audit_records(split) if not finding.holds] == []

@@ -68,7 +68,7 @@ def in_memory(recipe: SplitRecipe) -> split_file.Split:
 def of_planned(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> split_file.Split:
     """The same of planned subsets."""
     vocabulary = Vocabulary.of(load_world(recipe.world))
-    written = recorded_fields(recipe) | recipe.measured(planned)
+    written = recorded_fields(recipe) | recipe.measure(planned)
     tables = {name: make_columns(name, scenes, recipe, vocabulary) for name, scenes in planned.items()}
     return split_file.Split(
         path=Path("none.h5"),

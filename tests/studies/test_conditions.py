@@ -38,7 +38,7 @@ TEMPLATE = TEMPLATES["conjunction"]
 @pytest.fixture(scope="module")
 def probe_set():
     """The scenes of a probe set, their axes, the number of each, and their texts."""
-    scenes = ProbeRecipe(world="tiny").planned(load_world("tiny"))["left_first"]
+    scenes = ProbeRecipe(world="tiny").plan(load_world("tiny"))["left_first"]
     made, numbers = scenes_of(SimpleNamespace(records=SimpleNamespace(scenes=scenes)))
     return scenes, made, numbers, texts_of_all(scenes, TEMPLATE, 0)
 

@@ -58,7 +58,7 @@ def test_figures_and_the_table_hold_the_means_over_seeds(rows):
 @pytest.mark.parametrize(("preset", "scenes"), [("smoke", 144), ("laptop", 672), ("pug", 3168)])
 def test_presets_probe_all_pairs_of_their_animals_and_textures_in_two_views(preset, scenes):
     study = PRESETS[preset]
-    assert len(study.probe_set.planned(load_world(study.probe_set.world))["left_first"]) == scenes
+    assert len(study.probe_set.plan(load_world(study.probe_set.world))["left_first"]) == scenes
 
 
 def test_the_measure_is_of_what_is_shown_wherever_it_lies(tmp_path):
