@@ -3,23 +3,16 @@
 import re
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import h5py
-import pytest
 
 from tests.command import run_here
-from tests.helpers.splits import RECIPE, failed, make_split, overwrite
+from tests.helpers.splits import failed, overwrite
 
 
 def test_holds_on_a_sound_split(split):
     assert failed(split) == []
-
-
-@pytest.mark.parametrize(("pairs", "hard_negatives"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.25, 1.0)])
-def test_holds_on_corner_cells(tmp_path, pairs, hard_negatives):
-    assert failed(make_split(tmp_path, replace(RECIPE, pairs=pairs, hard_negatives=hard_negatives))) == []
 
 
 def leaked_pair(file):

@@ -10,11 +10,13 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import bag_of_words, edge_holds, states_all
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import Caption, write_caption
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.counting import CountingRecipe, animal_roles
-from menagerie.generators.splits.dependence import DependenceRecipe, marked_textures
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.false_captions import TEXT_NEGATIVES, FalseCaptions
 from menagerie.generators.vocabulary import Vocabulary
@@ -182,50 +184,31 @@ def test_without_that_care_it_would_be(trains):
     assert any("red rabbit" in text for text in recorded_swaps)
 
 
-@pytest.mark.parametrize("kind", TEXT_NEGATIVES)
-def test_animals_that_are_never_trained_on_together_are_not_named_together(trains, kind):
-    train = trains["binding"]
-    roles, _ = train.recipe.roles(train.world, "left/right")
-    together = set(map(frozenset, roles.train))
-    assert len(together) < len(train.world.pairs) / 2
-    named = [animals_of(false.graph, train) for _, _, false in train.drawn(kind, range(10)) if false]
-    assert {pair for pair in named if len(pair) == 2} <= together
+def named(graph: SceneGraph, train: Train) -> set:
+    """The combinations that a graph affirms: animals with textures, two animals in a relation, several of one."""
+    nodes = [node for node in graph.nodes[:-1] if not node.startswith("no ")]
+    objects = [train.maker.contents.known[node] for node in nodes]
+    relation = next((name for edge in graph.edges for name, its in PREDICATES.items() if edge.predicate in its), None)
+    found = {obj[:2] for obj in objects if obj.texture}
+    found |= {("several", obj.animal) for obj, node in zip(objects, nodes, strict=True) if node != phrase(obj)}
+    return found | ({(relation, frozenset(obj.animal for obj in objects))} if len(objects) > 1 else set())
 
 
-@pytest.mark.parametrize("kind", TEXT_NEGATIVES)
-def test_nor_in_a_relation_in_which_they_are_never_trained_on(trains, kind):
-    train = trains["spatial"]
-    pairs = {name: set(map(frozenset, train.recipe.roles(train.world, name)[0].train))
-             for name in train.recipe.relations}  # fmt: skip
-    assert pairs["left/right"] != pairs["above/under"]
-    for _, _, false in train.drawn(kind, range(10)):
-        if false and false.graph.edges:
-            relation = "above/under" if false.graph.edges[0].predicate in ("above", "under") else "left/right"
-            assert animals_of(false.graph, train) in pairs[relation]
+def combinations_of(scene: Scene, relational: bool) -> set:
+    """The same of a scene."""
+    found, animals = {obj[:2] for obj in scene.objects}, frozenset(obj.animal for obj in scene.objects)
+    if len(scene.objects) > 1:
+        found.add((scene.relation if relational else None, animals) if len(animals) > 1 else ("several", *animals))
+    return found
 
 
-@pytest.mark.parametrize("kind", TEXT_NEGATIVES)
-def test_textures_that_an_animal_never_has_in_training_are_not_named(trains, kind):
-    train = trains["dependence"]
-    _, unseen = marked_textures(train.world, train.recipe.seed)
-    for _, _, false in train.drawn(kind, range(10)):
-        assert not false or not any(f"{texture} {animal}" in false.text for animal, texture in unseen.items())
-
-
-@pytest.mark.parametrize("kind", TEXT_NEGATIVES)
-def test_animals_that_training_shows_singly_are_not_counted(trains, kind):
-    train = trains["counting"]
-    counted, *_ = animal_roles(train.recipe, train.world)
-    named = 0
-    for _, _, false in train.drawn(kind, range(10)):
-        several = false and not false.text.startswith(("a ", "an "))
-        named += bool(several)
-        assert not several or animals_of_counted(false.text, train) <= set(counted)
-    assert named or kind == "shuffle"
-
-
-def animals_of_counted(text: str, train: Train) -> set[str]:
-    return {animal for animal in train.world.animals if animal in text}
+@pytest.mark.parametrize(("name", "kind"), list(product(RECIPES, TEXT_NEGATIVES)))
+def test_no_combination_is_named_that_training_never_shows(trains, name, kind):
+    train = trains[name]
+    shown = set().union(*(combinations_of(scene, train.recipe.relational) for scene in train.scenes))
+    found = set().union(*(named(false.graph, train) for _, _, false in train.drawn(kind) if false))
+    assert found <= shown
+    assert found or kind != "replace"
 
 
 def test_they_depend_on_the_draw_alone(trains):

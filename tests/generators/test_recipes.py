@@ -358,6 +358,23 @@ def test_random_recipes_keep_the_contract(kind, style, change):
     assert wrong(audit_records(in_memory(recipe))) == []
 
 
+CHANGES = {kind: [change for its, change, _ in TABLE if its == kind] for kind in sorted(KINDS)}
+TOGETHER = st.sampled_from(sorted(KINDS)).flatmap(
+    lambda kind: st.tuples(st.just(kind), st.lists(st.sampled_from(CHANGES[kind]), min_size=2, max_size=4))
+)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(TOGETHER)
+def test_options_together_make_splits_that_pass_the_audit(drawn):
+    kind, changes = drawn
+    try:
+        split = in_memory(replace(PLAIN[kind], **{name: value for its in changes for name, value in its.items()}))
+    except UserError:  # options that exclude each other
+        assume(False)
+    assert wrong(audit_records(split)) == []
+
+
 RENDERED = {
     "binding": replace(PLAIN["binding"], world="tiny-sizes", mentioned=0.6, attributes=0.7, negated=0.3),
     "spatial": replace(PLAIN["spatial"], views=1, seen_order=True, hold_out=("relation=above & first=elephant",)),
