@@ -5,12 +5,12 @@ row of the swapped scene, of which the hard negative is true, or -1. Swapped sce
 follow the records as further rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, UInt64
+from jaxtyping import Int
 
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
@@ -104,8 +104,8 @@ class Records:
 
     def alike(self, *fields: str) -> list[Scene]:
         """Make one scene of each group of records that have the same `fields`, such as "animal" and "slot"."""
-        keys = keys_of(self.columns[name][: self.count] for name in fields)
-        return self.scenes_at(np.sort(np.unique(keys, return_index=True)[1]))
+        table = np.concatenate([self.columns[name][: self.count] for name in fields], 1)
+        return self.scenes_at(np.sort(np.unique(table, axis=0, return_index=True)[1]))
 
     @cached_property
     def scenes(self) -> list[Scene]:
@@ -198,17 +198,6 @@ class Records:
 
 
 CONTENT_COLUMNS = ("phrasing", "mentioned", "textured", "negative")
-
-
-def keys_of(columns: Iterable[np.ndarray]) -> UInt64[np.ndarray, " n"]:
-    """A 64-bit key of each row of some columns (splitmix64). Equal keys are taken for equal rows."""
-    key = np.uint64(0)
-    for column in columns:
-        for values in column.reshape(len(column), -1).T:
-            key = (key ^ values) + np.uint64(0x9E3779B97F4A7C15)
-            for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-                key = (key ^ (key >> np.uint64(shift))) * np.uint64(factor)
-    return key
 
 
 def single_objects(table: Columns, vocabulary: Vocabulary) -> list[Scene]:

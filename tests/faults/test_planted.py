@@ -55,7 +55,7 @@ def test_a_fault_of_a_split_is_found(tmp_path, fault):
 
 
 @pytest.mark.parametrize("recipe", dict.fromkeys(fault.recipe for fault in SPLIT_FAULTS), ids=lambda its: its.kind)
-def test_sound_splits_pass(tmp_path, recipe):
+def test_a_split_without_faults_passes_the_audit(tmp_path, recipe):
     split = light_file(tmp_path, in_memory(recipe))
     assert failed_without_regeneration(split) == {}
     assert not failures(audit_records(split))

@@ -85,7 +85,7 @@ def fits(node: str, obj: Object) -> bool:
 
 
 @pytest.mark.parametrize(("name", "kind"), list(product(RECIPES, TEXT_NEGATIVES)))
-def test_they_are_false_and_in_the_worlds_words(trains, name, kind):
+def test_false_captions_are_false_and_in_the_worlds_words(trains, name, kind):
     train, counting = trains[name], name == "counting"
     longest = max(len(true.text.split()) for true, _ in train.texts.values())
     for scene, true, false in train.drawn(kind):
@@ -100,20 +100,20 @@ def test_they_are_false_and_in_the_worlds_words(trains, name, kind):
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_most_images_have_a_replaced_one(trains, name):
+def test_most_images_have_a_replaced_false_caption(trains, name):
     drawn = list(trains[name].drawn("replace"))
     assert sum(false is not None for _, _, false in drawn) > 0.8 * len(drawn)
 
 
 @pytest.mark.parametrize("name", ["binding", "sizes", "spatial", "stated"])
-def test_most_pairs_have_a_shuffled_one(trains, name):
+def test_most_pairs_have_a_shuffled_false_caption(trains, name):
     drawn = [(scene, false) for scene, _, false in trains[name].drawn("shuffle")]
     assert all(false is None for scene, false in drawn if len(scene.objects) == 1)
     pairs = [false for scene, false in drawn if len(scene.objects) == 2]
     assert sum(false is not None for false in pairs) > 0.8 * len(pairs)
 
 
-def test_a_replaced_one_differs_in_one_part(trains):
+def test_a_replaced_false_caption_differs_in_one_part(trains):
     """An animal, a texture, a size or a predicate, each of them now and then."""
     for name, expected in {
         "binding": {"animals", "textures"},
@@ -143,7 +143,7 @@ def parts_of(text: Caption, train: Train) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", ["binding", "sizes", "spatial", "stated"])
-def test_a_shuffled_one_has_the_captions_words(trains, name):
+def test_a_shuffled_false_caption_has_the_captions_words(trains, name):
     for _, true, false in trains[name].drawn("shuffle"):
         if false:
             assert bag_of_words(false.text) == bag_of_words(true.text)
@@ -178,7 +178,7 @@ def test_no_held_out_composition_is_named(trains, kind):
         assert not false or animals_of(false.graph, group) != {"elephant", "rabbit"}
 
 
-def test_without_that_care_it_would_be(trains):
+def test_recorded_swaps_would_name_a_held_out_composition(trains):
     """The swap of a training pair, as its file has it, is the held-out composition now and then."""
     recorded_swaps = [false.text for _, false in trains["held out"].texts.values() if false]
     assert any("red rabbit" in text for text in recorded_swaps)
@@ -211,7 +211,7 @@ def test_no_combination_is_named_that_training_never_shows(trains, name, kind):
     assert found or kind != "replace"
 
 
-def test_they_depend_on_the_draw_alone(trains):
+def test_the_same_draw_gives_the_same_false_caption(trains):
     train = trains["binding"]
     scene = next(scene for scene in train.scenes if len(scene.objects) == 2)
     given = "replace", train.recipe.content("train", scene), train.texts[scene][0].text

@@ -52,7 +52,7 @@ def test_rows_are_the_records(made):
         assert row["views"] == ("0–1" if row["subset"] == "train" else "2" if records.scenes else "–")
 
 
-def test_facts(made):
+def test_the_reported_numbers_are_those_of_the_records(made):
     split = open_inspected(made)
     reported, train = describe_split(split), split.subsets["train"].scenes
     assert reported["kind"] == split.recipe["kind"]
@@ -108,11 +108,11 @@ def test_normalised_mutual_information(table, expected):
 @pytest.mark.parametrize(
     ("numbers", "text"), [((), "–"), ((0,), "0"), ((0, 1, 2), "0–2"), ((1, 2, 5), "1–2, 5"), ((0, 2), "0, 2")]
 )
-def test_ranges(numbers, text):
+def test_views_are_printed_as_ranges(numbers, text):
     assert ranges(numbers) == text
 
 
-def test_command_line(split):
+def test_the_command_prints_every_row(split):
     lines = [line.split() for line in run(split).stdout.splitlines()]
     for row in subset_rows(open_inspected(split)):
         assert [word for text in row.values() for word in text.split()] in lines

@@ -289,7 +289,7 @@ NAMES = [f"{kind} {' '.join(f'{k}={v}' for k, v in change.items())}" for kind, c
 
 
 @pytest.mark.parametrize(("kind", "change", "effect"), TABLE, ids=NAMES)
-def test_contract(kind, change, effect):
+def test_an_option_changes_what_it_says_and_nothing_leaks(kind, change, effect):
     its = made(replace(PLAIN[kind], **change))
     check_all(its)
     assert effect(its, made(PLAIN[kind]))
@@ -389,7 +389,7 @@ RENDERED = {
 
 
 @pytest.mark.parametrize("kind", RENDERED)
-def test_rendered_and_audited(kind, tmp_path):
+def test_a_rendered_split_passes_the_whole_audit(kind, tmp_path):
     """Objects of multi-object scenes hide others: scenes are left out, and the audit knows which."""
     path = make_split(tmp_path, RENDERED[kind], resolution=32)
     pack(path)

@@ -106,7 +106,7 @@ def test_images_are_the_same_however_they_are_had(copied):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_data_loader(split, workers):
+def test_a_data_loader_gives_all_records_with_and_without_workers(split, workers):
     data = SplitDataset(split, "train", preload=False)
     batches = list(DataLoader(data, batch_size=16, num_workers=workers))
     named = list(DataLoader(data, batch_size=16, collate_fn=collate))
