@@ -89,7 +89,7 @@ def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | Non
     except (Incomparable, UserError) as reason:
         return skipped(HIDDEN, str(reason))
     planned = recipe.subsets() if recipe.least_visible else {}
-    again = recipe.left_out(planned, too_hidden(pictures.renderer, planned, recipe.least_visible))
+    again = recipe.leave_out(planned, too_hidden(pictures.renderer, planned, recipe.least_visible))
     return Finding(HIDDEN, again == recorded_left_out(split), f"{sum(map(len, again.values()))} scenes")
 
 

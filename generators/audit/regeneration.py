@@ -19,7 +19,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.columns import make_columns
-from menagerie.generators.storage.folder import without
+from menagerie.generators.storage.folder import drop_scenes
 from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import LEFT_OUT, REMEDY, Split, recipe_version, split_name
 from menagerie.generators.vocabulary import Vocabulary
@@ -54,7 +54,7 @@ def made_again(split: Split, world_file: Path | None = None) -> dict[str, Record
     """Make the subsets of the split's recipe again. Raises `Incomparable` if that is impossible here."""
     recipe = replace(current_recipe(split), world=trusted_world(split.recipe["world"], world_file))
     check_world(split, recipe)
-    kept, v = without(recipe.subsets(), recorded_left_out(split)), split.vocabulary
+    kept, v = drop_scenes(recipe.subsets(), recorded_left_out(split)), split.vocabulary
     return {name: Records(split.recipe, v, *make_columns(name, scenes, recipe, v)) for name, scenes in kept.items()}
 
 

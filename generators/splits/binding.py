@@ -55,7 +55,7 @@ class BindingRecipe(PairRecipe):
 
     kind: ClassVar[str] = "binding"
     title: ClassVar[str] = "Attribute binding"
-    task: ClassVar[str] = "the same words with the two textures swapped"
+    swap_words: ClassVar[str] = "the same words with the two textures swapped"
     swapped_pairs: ClassVar[str] = "with hard negatives in train"
     tasks = tasks_named(
         *("swap size", "one animal", "replace texture", "replace animal", "replace size", "add animal"),

@@ -32,7 +32,7 @@ class CountingRecipe(SplitRecipe):
     takes_rules: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = ("seen_counts", "unseen_counts")
     title: ClassVar[str] = "Counting"
-    task: ClassVar[str] = "the same words with another number"
+    swap_words: ClassVar[str] = "the same words with another number"
 
     pairs: float = 0.5
     """Fraction of the trainable animals that train also shows in several copies."""

@@ -39,7 +39,7 @@ class DependenceRecipe(SplitRecipe):
     takes_rules: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = ("seen_textures", "unseen_textures")
     title: ClassVar[str] = "Textures that depend on their animals"
-    task: ClassVar[str] = "the same words with the two textures swapped"
+    swap_words: ClassVar[str] = "the same words with the two textures swapped"
     tasks = tasks_named(
         *("swap size", "one animal", "replace texture", "replace animal", "replace size", "add animal", "add attribute")
     )

@@ -58,7 +58,7 @@ class MultiObjectRecipe(SplitRecipe):
 
     kind: ClassVar[str] = "multi-object"
     title: ClassVar[str] = "Many objects"
-    task: ClassVar[str] = "the same words with the textures of two objects exchanged"
+    swap_words: ClassVar[str] = "the same words with the textures of two objects exchanged"
     names_all: ClassVar[bool] = False
     tasks: ClassVar[Mapping[str, Task]] = {name: Task(ask) for name, ask in MULTI_OBJECT_TASKS.items()}
 

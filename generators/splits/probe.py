@@ -60,7 +60,7 @@ class ProbeRecipe(SplitRecipe):
     trains: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = (LEFT_FIRST, RIGHT_FIRST)
     title: ClassVar[str] = "Probe set"
-    task: ClassVar[str] = "the same words with two textures swapped"
+    swap_words: ClassVar[str] = "the same words with two textures swapped"
 
     pairs: float = 0.0
     """Always 0: nothing is trained on a probe set, so that all fields of training keep their defaults."""
@@ -141,7 +141,7 @@ class ProbeRecipe(SplitRecipe):
             raise UserError(f"least_visible {self.least_visible:g} leaves no scene of the probe set; lower it")
         return {ENTROPIES: {"bags": bags, "which": log2(bags), "binding": 1.0}}
 
-    def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
+    def leave_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
         """Return the numbers of the scenes to leave out: for each hidden scene its whole quartet, in all views. So only
         complete quartets stay."""
         left = {}

@@ -77,7 +77,7 @@ class SplitRecipe(ABC):
     """Test subsets, besides `train`, `validation` and the tests of rules."""
     title: ClassVar[str]
     """Name for what the tests measure, in reports."""
-    task: ClassVar[str]
+    swap_words: ClassVar[str]
     """Words for how a caption's hard negative differs from it, in reports."""
     tasks: ClassVar[Mapping[str, Task]] = {}
     """The tasks of tests besides `swap`, by name."""
@@ -170,7 +170,7 @@ class SplitRecipe(ABC):
         """Further values that a split file records beside the recipe, measured on its scenes."""
         return {}
 
-    def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
+    def leave_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
         """Return, by subset, the numbers of the scenes to leave out. `hidden` has those in which less than
         `least_visible` of some object shows."""
         return hidden

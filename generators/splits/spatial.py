@@ -53,7 +53,7 @@ class SpatialRecipe(PairRecipe):
     kind: ClassVar[str] = "spatial"
     relational: ClassVar[bool] = True
     title: ClassVar[str] = "Spatial relations"
-    task: ClassVar[str] = "the same words with the two animals swapped"
+    swap_words: ClassVar[str] = "the same words with the two animals swapped"
     exchanges: ClassVar[str] = "slot"
     swapped_pairs: ClassVar[str] = "in both orders"
     tasks = tasks_named(

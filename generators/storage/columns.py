@@ -36,7 +36,7 @@ def make_columns(
     table["counterfactual"] = np.concatenate([other, np.array([row for row, _ in further], np.int32)])
     if subset == "train":
         train = Records(recorded_fields(recipe), vocabulary, table, len(scenes))
-        allowed = FalseCaptions(train).allowed
+        allowed = FalseCaptions(train).allows
         for row in np.flatnonzero(table["negative"][: len(scenes)]).tolist():
             table["negative"][row] = allowed(recipe.swap(scenes[row]))
     if (pairs := recipe.exchanged_pairs(scenes)) is not None:

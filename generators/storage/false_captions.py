@@ -50,11 +50,11 @@ class FalseCaptions:
         texts = [caption.text for caption in self.train.true_of(self.train.spread())]
         return max((len(text.split()) for text in texts), default=0), max(map(len, texts), default=0)
 
-    def drawn(self, kind: str, content: Content, text: str, draw: int) -> Caption | None:
-        """Draw a false caption by the seed `draw`: a replaced one if `kind` is "replace", else a shuffled one. None if
+    def draw(self, kind: str, content: Content, text: str, seed: int) -> Caption | None:
+        """Draw a false caption by the seed: a replaced one if `kind` is "replace", else a shuffled one. None if
         there is none. `text` is that of the content's caption."""
-        random, truth = generator(draw, "false caption", kind, text), self.truth(content.scene)
-        alternatives = self.replaced(content, random) if kind == "replace" else shuffle_objects(content, random)
+        random, truth = generator(seed, "false caption", kind, text), self.truth(content.scene)
+        alternatives = self.replace_part(content, random) if kind == "replace" else shuffle_objects(content, random)
         for alternative in alternatives:
             false = write_caption(alternative, self.contents.template)
             if self.usable(alternative, false.text) and not claims(affirmed(false.graph), self.names) <= truth:
@@ -73,9 +73,9 @@ class FalseCaptions:
         caption, neither in words nor in characters; models are built for that length.
         """
         described = Scene(content.scene.background, content.objects)
-        return self.allowed(described) and len(text.split()) <= self.longest[0] and len(text) <= self.longest[1]
+        return self.allows(described) and len(text.split()) <= self.longest[0] and len(text) <= self.longest[1]
 
-    def allowed(self, described: Scene) -> bool:
+    def allows(self, described: Scene) -> bool:
         """Return whether training shows each animal of the described scene in its texture and the animals together, and
         no rule holds the scene out."""
         there = all(obj[:2] in self.textured for obj in described.objects if obj.texture)
@@ -97,7 +97,7 @@ class FalseCaptions:
         relation = scene.relation if self.contents.template.relation else None
         return {(relation, two) for two in combinations(sorted(obj.animal for obj in scene.objects), 2)}
 
-    def replaced(self, content: Content, random: np.random.Generator) -> Iterator[Content]:
+    def replace_part(self, content: Content, random: np.random.Generator) -> Iterator[Content]:
         """Yield contents that differ in one animal, texture, size or predicate: all of one field, then all of the next,
         fields and contents in random order."""
         v, shown = self.vocabulary, content.scene.objects

@@ -59,7 +59,7 @@ class SplitFolder:
 
         return renderer_of(self.world, self.resolution, atlas_of(self.folder, self.identity), workers)
 
-    def needed(self, scenes: Sequence[Scene]) -> str:
+    def describe_needed(self, scenes: Sequence[Scene]) -> str:
         """Say how many distinct scenes and atlas entries there are, how many entries the atlas lacks, and about how
         large these are, without rendering any."""
         from menagerie.envs.render.row import renderer_of
@@ -90,7 +90,7 @@ class SplitFolder:
         """
         path = self.folder / (name or split_name(recipe))
         renderer = self.renderer(workers)
-        if (split := self.kept(path, recipe)) is None:
+        if (split := self.open_kept(path, recipe)) is None:
             planned = (plan or recipe.subsets)()
             if self.world.row:  # raises for scenes that a row can't show, before anything is written
                 renderer.prepare([scene for scenes in planned.values() for scene in scenes])
@@ -98,13 +98,13 @@ class SplitFolder:
                 self.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self.folder / ".lock"):
                 clear_leftovers(self.folder, alone=True)
-                if (split := self.kept(path, recipe)) is None:
+                if (split := self.open_kept(path, recipe)) is None:
                     self.write(path, recipe, planned, renderer, progress)
                     return path
         self.prepare([records.columns for records in split.subsets.values()], renderer, progress)
         return path
 
-    def kept(self, path: Path, recipe: SplitRecipe) -> Split | None:
+    def open_kept(self, path: Path, recipe: SplitRecipe) -> Split | None:
         """The split in a file if it is undamaged and of this recipe; else None."""
         try:
             check_recipe(split := read_split(path), recipe, self.identity)
@@ -123,8 +123,8 @@ class SplitFolder:
         scenes = [scene for its in (*planned.values(), *counterfactuals) for scene in its]
         self.prepare([self.vocabulary.encode(scenes)], renderer, progress)
         check_some(scenes, recipe.seed, renderer)
-        left = recipe.left_out(planned, too_hidden(renderer, planned, recipe.least_visible))
-        kept = without(planned, left)
+        left = recipe.leave_out(planned, too_hidden(renderer, planned, recipe.least_visible))
+        kept = drop_scenes(planned, left)
         subsets = {name: make_columns(name, scenes, recipe, self.vocabulary) for name, scenes in kept.items()}
         whole = plain(recorded_fields(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measure(kept))
         images = self.identity, self.resolution
@@ -146,7 +146,7 @@ def check_some(scenes: Sequence[Scene], seed: int, renderer: "AnyRenderer") -> N
         checks.require(part, *renderer.render(part), renderer.areas(part))
 
 
-def without(planned: Planned, left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:
+def drop_scenes(planned: Planned, left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:
     """The planned subsets without the scenes whose numbers are in `left`."""
     dropped = {name: set(numbers) for name, numbers in left.items()}
     return {

@@ -104,7 +104,7 @@ def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
     subsets = recipe.subsets()
     for name, scenes in subsets.items():
         print(f"{name:<28}{len(scenes):>9} scenes")
-    print(f"with the counterfactuals of tests {store.needed(recipe.with_counterfactuals(subsets))}")
+    print(f"with the counterfactuals of tests {store.describe_needed(recipe.with_counterfactuals(subsets))}")
 
 
 @dataclass(frozen=True)

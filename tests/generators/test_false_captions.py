@@ -58,10 +58,10 @@ class Train:
         for scene, draw in product(chosen, draws):
             true, recorded_false = self.texts[scene]
             if kind == "swap":
-                allowed = recorded_false and self.maker.allowed(self.recipe.swap(scene))
+                allowed = recorded_false and self.maker.allows(self.recipe.swap(scene))
                 yield scene, true, recorded_false if allowed else None
             else:
-                yield scene, true, self.maker.drawn(kind, self.recipe.content("train", scene), true.text, draw)
+                yield scene, true, self.maker.draw(kind, self.recipe.content("train", scene), true.text, draw)
 
 
 @pytest.fixture(scope="module")
@@ -215,8 +215,8 @@ def test_the_same_draw_gives_the_same_false_caption(trains):
     train = trains["binding"]
     scene = next(scene for scene in train.scenes if len(scene.objects) == 2)
     given = "replace", train.recipe.content("train", scene), train.texts[scene][0].text
-    drawn = [train.maker.drawn(*given, draw) for draw in range(20)]
-    assert drawn == [Train(train.recipe).maker.drawn(*given, draw) for draw in range(20)]
+    drawn = [train.maker.draw(*given, draw) for draw in range(20)]
+    assert drawn == [Train(train.recipe).maker.draw(*given, draw) for draw in range(20)]
     assert len(set(drawn)) >= 4  # few: animals must be trained on together
 
 

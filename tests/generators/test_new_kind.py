@@ -35,7 +35,7 @@ class BackgroundRecipe(SplitRecipe):
     takes_rules: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = ("seen_backgrounds", "unseen_backgrounds")
     title: ClassVar[str] = "Backgrounds"
-    task: ClassVar[str] = "the same words with the two textures swapped"
+    swap_words: ClassVar[str] = "the same words with the two textures swapped"
     tasks = tasks_named("replace animal")
 
     pairs: float = 1.0

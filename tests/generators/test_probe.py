@@ -10,7 +10,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit, audit_records
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.probe_scenes import mirror_probed, quartet, swap_probed
-from menagerie.generators.storage.folder import without
+from menagerie.generators.storage.folder import drop_scenes
 from menagerie.generators.storage.split_file import read_split, split_name
 from tests.helpers.cutout_files import draw, world_of
 from tests.helpers.splits import in_memory, make_split, of_planned
@@ -56,8 +56,8 @@ def test_quartets_in_layouts_are_the_same_in_all_views():
 
 def test_a_hidden_object_takes_its_whole_quartet_along():
     planned = MULTI_OBJECT.subsets()
-    left = MULTI_OBJECT.left_out(planned, {name: [0, 17] for name in MULTI_OBJECT.tests})
-    kept = without(planned, left)
+    left = MULTI_OBJECT.leave_out(planned, {name: [0, 17] for name in MULTI_OBJECT.tests})
+    kept = drop_scenes(planned, left)
     assert {len(numbers) for numbers in left.values()} == {2 * 4 * 2}
     assert MULTI_OBJECT.measure(kept)["entropies"]["which"] == log2(28)
     made = of_planned(MULTI_OBJECT, kept)
