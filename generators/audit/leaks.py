@@ -2,12 +2,14 @@
 match, and what the names of tests say that train lacks."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
+from menagerie.envs.scene import Scene
 from menagerie.generators.audit.findings import Finding, every, none
 from menagerie.generators.rules.hold_out import HELD_OUT, held_out_tests, matched, recorded_rules
-from menagerie.generators.splits.facts import composition_facts, facts_of
+from menagerie.generators.splits.facts import Fact, composition_facts, facts_of
 from menagerie.generators.storage.split_file import Split
 
 
@@ -79,8 +81,7 @@ def check_views(split: Split) -> Iterator[Finding]:
 def check_test_names(split: Split) -> Iterator[Finding]:
     """Check what the name of each subset says of train: what it lacks (`SplitRecipe.lacks`) and what it has
     (`SplitRecipe.has`)."""
-    own, train = split.made_by.own_facts, split.subsets["train"].scenes
-    known = frozenset(fact for scene in train for facts in (facts_of, own) for fact in facts(scene))
+    known = frozenset(fact for scene in split.subsets["train"].scenes for fact in all_facts(split, scene))
     for name, records in split.subsets.items():
         if name != "train" and not name.startswith(HELD_OUT):
             for verb, claim in (("lacks", split.made_by.lacks(name)), ("has", split.made_by.has(name))):
@@ -95,7 +96,7 @@ def check_validation(split: Split) -> Iterator[Finding]:
     kept = {fact for scene in split.subsets["validation"].scenes for fact in apart(scene)}
     for name, records in split.subsets.items():
         if kept and name != "validation":
-            facts = facts_of if name == "train" else apart
+            facts = partial(all_facts, split) if name == "train" else apart
             shared = (scene.key for scene in records.scenes if not kept.isdisjoint(facts(scene)))
             yield none(f"validation shares with {name} nothing that it keeps for itself", shared)
 
@@ -103,3 +104,9 @@ def check_validation(split: Split) -> Iterator[Finding]:
 def check_kind(split: Split) -> Iterator[Finding]:
     """Check the further claims of the split's kind."""
     return (none(claim, found) for claim, found in split.made_by.claims(split.subsets))
+
+
+def all_facts(split: Split, scene: Scene) -> Iterator[Fact]:
+    """Yield the facts of a scene, with those of the split's kind."""
+    yield from facts_of(scene)
+    yield from split.made_by.own_facts(scene)
