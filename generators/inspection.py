@@ -12,11 +12,8 @@ from menagerie.envs.core.errors import choose
 from menagerie.envs.core.identity import json_value
 from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Scene
-from menagerie.generators.audit.findings import animal_pair
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.recipe import ENTROPIES, at_least_one
-from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import LEFT_OUT, Split, read_split
 from menagerie.generators.vocabulary import Vocabulary
@@ -29,7 +26,7 @@ def open_inspected(path: Path) -> Split:
     return split
 
 
-def facts(split: Split) -> dict[str, str]:
+def describe_split(split: Split) -> dict[str, str]:
     """The split's properties, and the part of its world that train shows: name -> short text."""
     recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
     words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
@@ -37,7 +34,7 @@ def facts(split: Split) -> dict[str, str]:
     return {
         "kind": recipe["kind"],
         "world": f"{recipe['world']}: {words}",
-        "recipe": ", ".join(changed(recipe)) or "all fields have their defaults",
+        "recipe": ", ".join(changed_fields(split)) or "all fields have their defaults",
         "seed": str(recipe["seed"]),
         "resolution": f"{split.resolution} × {split.resolution} pixels",
         "pictures": split.identity,
@@ -45,8 +42,8 @@ def facts(split: Split) -> dict[str, str]:
         **pairs_in_train(split),
         **({"left out": left_out_text(split)} if LEFT_OUT in recipe else {}),
         **({"entropies": entropies_text(split)} if ENTROPIES in recipe else {}),
-        "textures in train": shares(train, v, "texture"),
-        **({"sizes in train": shares(train, v, "size")} if v.sizes else {}),
+        "textures in train": value_shares(train, v, "texture"),
+        **({"sizes in train": value_shares(train, v, "size")} if v.sizes else {}),
     }
 
 
@@ -62,9 +59,10 @@ def entropies_text(split: Split) -> str:
     return f"{bits['which']:.4g} bits say which animals and textures, {bits['binding']:g} bit which has which"
 
 
-def changed(recipe: dict) -> list[str]:
-    """The fields of a recipe that differ from their defaults, except those that `facts` lists separately."""
-    defaults = {field.name: field.default for field in fields(KINDS[choose("kind of split", recipe["kind"], KINDS)])}
+def changed_fields(split: Split) -> list[str]:
+    """The fields of a split's recipe that differ from their defaults, except those that `describe_split` lists
+    separately."""
+    recipe, defaults = split.recipe, {field.name: field.default for field in fields(split.kind)}
     separate = ("world", "seed", "hold_out")
     return [
         f"{name} {' '.join(map(str, recipe[name])) if isinstance(default, tuple) else recipe[name]}"
@@ -79,15 +77,14 @@ def pairs_in_train(split: Split) -> dict[str, str]:
     A split of pairs has the realised and the requested fractions too: of training pairs among all but those of
     test pairs and validation, and of training pairs with their swap."""
     recipe, every, fractions, coverage = split.recipe, comb(len(split.vocabulary.animals), 2), {}, {}
-    kinds = {"binding": "with hard negatives in train", "spatial": "in both orders"}
-    train, swap = split.subsets["train"].scenes, SWAPS[recipe["kind"]]
+    train, swap = split.subsets["train"].scenes, split.kind.swap
     known = set(train)
     both = [s for s in train if len(s.objects) == 2 and s != (other := swap(s)) and other in known]
     for relation in mentioned_relations(split):
-        pairs, swapped = pairs_of(train, relation), pairs_of(both, relation)
+        pairs, swapped = animal_pairs(train, relation), animal_pairs(both, relation)
         label = f", {relation}" if relation else ""
         coverage[f"coverage{label}"] = f"{len(pairs)} of the world's {every} animal pairs are in train"
-        if recipe["kind"] not in kinds:
+        if not split.kind.swapped_pairs:
             continue
         most = every - sum(at_least_one(recipe[share], every) for share in ("test_pairs", "validation"))
         exact = (
@@ -95,7 +92,7 @@ def pairs_in_train(split: Split) -> dict[str, str]:
         )  # else some pairs may have no scene left
         named = f"{'' if exact else 'at most '}{most}"
         fractions[f"training pairs{label}"] = share_text(len(pairs), most, named, recipe["pairs"])
-        fractions[f"pairs {kinds[recipe['kind']]}{label}"] = share_text(
+        fractions[f"pairs {split.kind.swapped_pairs}{label}"] = share_text(
             len(swapped), len(pairs), f"{len(pairs)}", recipe["hard_negatives"]
         )
     return fractions | coverage
@@ -108,9 +105,10 @@ def mentioned_relations(split: Split) -> list[str | None]:
     return [relation for relation in RELATIONS if relation in shown] or [None]
 
 
-def pairs_of(scenes: Iterable[Scene], relation: str | None) -> set[frozenset[str]]:
+def animal_pairs(scenes: Iterable[Scene], relation: str | None) -> set[frozenset[str]]:
     """The pairs of animals that scenes in a relation show; those of all scenes if it is None."""
-    return {pair for s in scenes if relation in (None, s.relation) and (pair := animal_pair(s))}
+    animals = (frozenset(obj.animal for obj in s.objects) for s in scenes if relation in (None, s.relation))
+    return {pair for pair in animals if len(pair) == 2}
 
 
 def share_text(count: int, of: int, named: str, requested: float) -> str:
@@ -128,7 +126,7 @@ def attribute_counts(
     return table
 
 
-def shares(scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str) -> str:
+def value_shares(scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str) -> str:
     """The share of objects with each texture or size, as text."""
     counts, names = attribute_counts(scenes, vocabulary, attribute).sum(0), getattr(vocabulary, f"{attribute}s")
     return ", ".join(f"{name} {n / max(counts.sum(), 1):.1%}" for name, n in zip(names, counts, strict=True))
@@ -148,7 +146,7 @@ def subset_row(name: str, records: Records) -> dict[str, str]:
         "scenes": str(len(scenes)),
         "distinct images": str(len(set(scenes))),
         "distinct captions": str(len(set(records.captions))),
-        "animal pairs": str(len(pairs_of(scenes, None))),
+        "animal pairs": str(len(animal_pairs(scenes, None))),
         "with hard negative": str(sum(map(bool, records.negatives))),
         "single animals": f"{singles / len(scenes):.0%}" if scenes else "–",
         "views": ranges(sorted({scene.view for scene in scenes})),

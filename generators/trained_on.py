@@ -1,6 +1,6 @@
 """What a model's training had, and how much of a test it had.
 
-A training had everything that its data has, whether or not a batch ever showed it. Five kinds of objects are counted:
+A training had everything that its data has, whether or not a batch ever showed it. Five kinds of facts are counted:
 
 - compositions: an animal in a texture, alone or beside others;
 - pairs: two animals in one image, in any textures, or several of one animal;
@@ -8,10 +8,12 @@ A training had everything that its data has, whether or not a batch ever showed 
 - texts: whole true captions;
 - images: a scene, at whatever resolution. Of worlds with ingredients of a user's own only the same world's count.
 
-Which records are left out for it: `menagerie.generators.unseen`.
+A record is left out of a model's numbers if its training had the record's image, or what the name of its test says
+that the split's own training lacks (`SplitRecipe.lacks`; a scene that the rule of a test of rules matches). A four-way
+item is also left out if training had its counterfactual's image.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -22,11 +24,10 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.render import image_identity
 from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.rules.hold_out import HELD_OUT, matches_any, recorded_rules
+from menagerie.generators.splits.facts import ARRANGEMENT, COMPOSITION, ORDER, PAIR, Fact, facts_of
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import Split, read_split
-from menagerie.generators.unseen import ARRANGEMENT, COMPOSITION, ORDER, PAIR, Fact, facts_of, had_of
 
 COUNTED = ("compositions", "pairs", "arrangements", "texts", "images")
 HAD = "_had"  # ends the name of a column: how many of these the training had
@@ -42,12 +43,12 @@ class RecipeScenes:
     images: int = 0
     """Number of scenes, drawn by the recipe's seed; 0: all."""
 
-    def read(self) -> "Shown":
+    def read(self) -> "Scenes":
         scenes = self.recipe.subsets()["train"]
         chosen = chosen_images(self.recipe.seed, len(scenes), self.images)
         scenes = [scenes[i] for i in chosen]
         texts = frozenset(self.recipe.texts("train", scene)[0].text for scene in scenes)
-        return Shown(world_key(self.recipe.world), tuple(scenes), texts)
+        return Scenes(world_key(self.recipe.world), tuple(scenes), texts)
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class FileScenes:
     content: str
     """The identity of the file's content when it was found; another file may lie there later."""
 
-    def read(self) -> "Shown":
-        return shown_in(read_split(self.file), "train")
+    def read(self) -> "Scenes":
+        return read_scenes(read_split(self.file), "train")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Scenes:
     """Scenes of one world, and the texts of their captions."""
 
     world: str
@@ -104,7 +105,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Covered:
+class Overlap:
     """How much of a test a training had."""
 
     counts: Mapping[str, tuple[int, int]]
@@ -132,28 +133,42 @@ class Covered:
         return "; ".join(filter(None, (counted, left, beside)))
 
 
-def covered(training: Training, split: Split, subset: str) -> Covered:
+def measure_overlap(training: Training, split: Split, subset: str) -> Overlap:
     """Compare what a training had with a subset of a split."""
-    records, test = split.subsets[subset], shown_in(split, subset)
+    records, test = split.subsets[subset], read_scenes(split, subset)
     if not training.parts:
-        return Covered({}, frozenset(), len(records), training.gaps)
-    had = [read(part) for part in training.parts]
+        return Overlap({}, frozenset(), len(records), training.gaps)
+    had = [read_part(part) for part in training.parts]
     facts, texts = (frozenset().union(*(getattr(part, name) for part in had)) for name in ("facts", "texts"))
+    facts |= {fact for part in had for scene in part.scenes for fact in split.made_by.own_facts(scene)}
     images = set_of_images(training.parts, test.world)
-    pair_kind = ORDER if KINDS[split.recipe["kind"]].relational else ARRANGEMENT
+    pair_kind = ORDER if split.kind.relational else ARRANGEMENT
     of_kind = {what: {fact for fact in test.facts if fact[0] == what} for what in (COMPOSITION, PAIR, pair_kind)}
     tested = [*of_kind.values(), test.texts, {*test.scenes}]
     both = zip(COUNTED, tested, [facts] * 3 + [texts, images], strict=True)
-    swap, promised = SWAPS[split.recipe["kind"]], had_of(split, subset, facts, [s for part in had for s in part.scenes])
-    lost = {i for i, scene in enumerate(records.scenes) if scene in images or promised(scene)}
+    swap, unseen = split.kind.swap, unseen_scenes(split, subset, facts, [s for part in had for s in part.scenes])
+    lost = {i for i, scene in enumerate(records.scenes) if scene in images or not unseen(scene)}
     counterfactuals = enumerate(zip(records.scenes, records.counterfactual.tolist(), strict=True), start=len(records))
     lost |= {i for i, (scene, row) in counterfactuals if row >= 0 and swap(scene) in images}
-    counts = {name: (len(objects & known), len(objects)) for name, objects, known in both}
+    counts = {name: (len(tested & known), len(tested)) for name, tested, known in both}
     gaps = () if test.world else ("which of the test's images, whose world isn't here any more",)
-    return Covered(counts, frozenset(lost), len(records), (*training.gaps, *gaps))
+    return Overlap(counts, frozenset(lost), len(records), (*training.gaps, *gaps))
 
 
-def columns_of(had: Covered) -> dict[str, Any]:
+def unseen_scenes(
+    split: Split, subset: str, facts: frozenset[Fact], scenes: Sequence[Scene]
+) -> Callable[[Scene], bool]:
+    """Return a function that says of a scene whether a training with these facts and scenes lacks what `subset` says
+    that training lacks."""
+    if subset.startswith(HELD_OUT):
+        rules = recorded_rules(split.recipe, split.vocabulary)
+        known = [rule for rule in rules if any(map(rule.matches, scenes))]
+        return lambda scene: not matches_any(known, scene)
+    lacks = split.made_by.lacks(subset)
+    return lambda scene: lacks is None or lacks(scene, facts)
+
+
+def overlap_columns(had: Overlap) -> dict[str, Any]:
     """The columns of a table on one test; those of an unknown training are empty but for the last."""
     counts = {what + end: n for what, both in had.counts.items() for end, n in zip((HAD, ""), both, strict=True)}
     return counts | {"left_out": had.lost, "training": had.training}
@@ -167,7 +182,7 @@ def chosen_images(seed: int, total: int, images: int) -> list[int]:
 
 
 @lru_cache(maxsize=8)  # a training of twenty thousand scenes takes some 20 MB
-def read(part: RecipeScenes | FileScenes) -> Shown:
+def read_part(part: RecipeScenes | FileScenes) -> Scenes:
     """Return what a part of a training shows."""
     return part.read()
 
@@ -175,13 +190,13 @@ def read(part: RecipeScenes | FileScenes) -> Shown:
 @lru_cache(maxsize=4)
 def set_of_images(parts: tuple[RecipeScenes | FileScenes, ...], world: str) -> frozenset[Scene]:
     """The scenes of a world that training had."""
-    return frozenset(scene for part in map(read, parts) if part.world == world for scene in part.scenes)
+    return frozenset(scene for part in map(read_part, parts) if part.world == world for scene in part.scenes)
 
 
-def shown_in(split: Split, subset: str) -> Shown:
+def read_scenes(split: Split, subset: str) -> Scenes:
     """Return what a subset of a split shows."""
     records = split.subsets[subset]
-    return Shown(world_key(split.recipe["world"]), tuple(records.scenes), frozenset(records.captions))
+    return Scenes(world_key(split.recipe["world"]), tuple(records.scenes), frozenset(records.captions))
 
 
 def world_key(name: str) -> str:

@@ -26,7 +26,7 @@ from menagerie.envs.core.options import DATA, WHAT
 from menagerie.envs.core.validation import SHARE, Several
 from menagerie.generators.captions.templates import template_of
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.probe import ProbeRecipe, chosen
+from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.models.recipe import Recipe
@@ -79,7 +79,7 @@ class Geometry(SplitStudy):
         from menagerie.envs.worlds import load_world
 
         super().check()
-        if len(found := chosen(self.probe_set, load_world(self.world))[0]) < FEWEST:
+        if len(found := choose_names(self.probe_set, load_world(self.world))[0]) < FEWEST:
             raise UserError(
                 f"a probe set needs {FEWEST} animals, because conditions compare two animals with two absent ones; it "
                 f"has "

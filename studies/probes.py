@@ -28,7 +28,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import WHAT
 from menagerie.envs.core.validation import SHARE, Several
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.probe import ProbeRecipe, chosen
+from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
@@ -69,7 +69,7 @@ class Probes(SplitStudy):
         from menagerie.envs.worlds import load_world
 
         super().check()
-        chosen(self.probe_set, load_world(self.world))
+        choose_names(self.probe_set, load_world(self.world))
 
     @property
     def probe_set(self) -> ProbeRecipe:

@@ -28,7 +28,7 @@ def audit_export(folder: Path, split: Path | None = None) -> list[Finding]:
         no_files("files are as they were written", changed, f"{len(common)} files"),
         no_files("no file is missing", listed.keys() - present),
         no_files("no file was added", present - listed.keys()),
-        of_split(folder, split) if split else skipped(OF_THE_SPLIT, "name the split's file by --split"),
+        check_mark(folder, split) if split else skipped(OF_THE_SPLIT, "name the split's file by --split"),
     ]
 
 
@@ -41,7 +41,7 @@ def read_sums(folder: Path) -> dict[str, str]:
         raise UserError(f"{folder} is no finished export: {SUMS} has no digests ({error}); {REMEDY}") from error
 
 
-def of_split(folder: Path, path: Path) -> Finding:
+def check_mark(folder: Path, path: Path) -> Finding:
     """Whether an export's mark is the one that an export of a split file has."""
     split = read_split(path)
     try:

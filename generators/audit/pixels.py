@@ -16,11 +16,11 @@ from menagerie.envs.render.row import renderer_of
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
-from menagerie.generators.audit.regeneration import Incomparable, left_out, recipe_of, trusted_world
+from menagerie.generators.audit.regeneration import Incomparable, current_recipe, recorded_left_out, trusted_world
 from menagerie.generators.storage.folder import Progress
 from menagerie.generators.storage.pack import blocks, pictures_intact, texts_at
-from menagerie.generators.storage.pictures import SplitPictures, atlas_of, pictures_in, too_hidden
-from menagerie.generators.storage.records import objects_in
+from menagerie.generators.storage.pictures import SplitPictures, atlas_of, map_pictures, too_hidden
+from menagerie.generators.storage.records import single_objects
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split
 
 SAMPLE = 12  # records that are drawn directly: drawing a background takes as long as several objects
@@ -39,7 +39,7 @@ def check_pictures(
     """All checks of pictures. `world_file` is as for `trusted_world`. `report` is called with a stage ("factors",
     "compared"), the number done and the total."""
     try:
-        held = {name: found for name in split.subsets if (found := pictures_in(split, name))}
+        held = {name: found for name in split.subsets if (found := map_pictures(split, name))}
     except UserError as error:
         yield Finding(AGAIN, False, str(error).removesuffix(f"; {REMEDY}"))
         return
@@ -47,7 +47,7 @@ def check_pictures(
         changed = [name for name in split.subsets if name not in held or not pictures_intact(split, name)]
         detail = f"those of {', '.join(changed)} are others or missing" if changed else f"{len(held)} subsets"
         yield Finding("pictures and texts are as they were written", not changed, detail)
-        yield compared(TEXTS, held, PICTURED[2:], lambda subset, rows: texts_at(split.subsets[subset], rows))
+        yield compare_columns(TEXTS, held, PICTURED[2:], lambda subset, rows: texts_at(split.subsets[subset], rows))
     world, reason = same_world(split, world_file)
     if world is None:
         yield from (skipped(claim, reason) for claim in (AGAIN, HIDDEN, DIRECT))
@@ -57,11 +57,11 @@ def check_pictures(
         folder = there if any(there.glob("atlas-*")) else folder
         renderer = renderer_of(world, split.resolution, folder, usable_cores())
         tables = [split.subsets[name].columns for name in held]
-        objects = list({obj for table in tables for obj in objects_in(table, split.vocabulary)})
+        objects = list({obj for table in tables for obj in single_objects(table, split.vocabulary)})
         renderer.prepare(objects, lambda done, total: report("factors", done, total))
         pictures = SplitPictures(split, world, folder, kept=False)
         if held:
-            yield compared(AGAIN, held, PICTURED[:2], pictures.both, report)
+            yield compare_columns(AGAIN, held, PICTURED[:2], pictures.both, report)
         else:
             yield skipped(AGAIN, "the file holds none: they are composed when they are asked for")
         yield left_out_again(split, pictures, world_file)
@@ -85,15 +85,15 @@ def same_world(split: Split, world_file: Path | None) -> tuple[World | None, str
 def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | None) -> Finding:
     """Whether the scenes that the file says were left out are those that hide too much."""
     try:
-        recipe = replace(recipe_of(split), world=trusted_world(split.recipe["world"], world_file))
+        recipe = replace(current_recipe(split), world=trusted_world(split.recipe["world"], world_file))
     except (Incomparable, UserError) as reason:
         return skipped(HIDDEN, str(reason))
     planned = recipe.subsets() if recipe.least_visible else {}
-    again = recipe.left_out(planned, too_hidden(pictures.renderer, planned, recipe.least_visible))
-    return Finding(HIDDEN, again == left_out(split), f"{sum(map(len, again.values()))} scenes")
+    again = recipe.leave_out(planned, too_hidden(pictures.renderer, planned, recipe.least_visible))
+    return Finding(HIDDEN, again == recorded_left_out(split), f"{sum(map(len, again.values()))} scenes")
 
 
-def compared(
+def compare_columns(
     claim: str,
     held: Mapping[str, dict],
     names: Sequence[str],
@@ -114,7 +114,7 @@ def compared(
 
 def drawn_directly(split: Split, held: dict, pictures: SplitPictures, world: World) -> Finding:
     """Whether a sample of the file's images, or of composed ones, is what the direct renderer draws."""
-    chosen = sample_of(split)
+    chosen = spaced_records(split)
     apart = []
     for subset, row in chosen:
         found = held.get(subset)
@@ -130,7 +130,7 @@ def drawn_directly(split: Split, held: dict, pictures: SplitPictures, world: Wor
     return Finding(DIRECT, not apart, f"{len(apart)} of {detail} are others, first {apart[0]}" if apart else detail)
 
 
-def sample_of(split: Split) -> Sequence[tuple[str, int]]:
+def spaced_records(split: Split) -> Sequence[tuple[str, int]]:
     """Evenly spaced records of all subsets, at least one of each that has any: subset and number."""
     names = [name for name in split.subsets if len(split.subsets[name])]
     each = -(-SAMPLE // max(len(names), 1))

@@ -15,15 +15,13 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.reading import check_shape
-from menagerie.envs.core.validation import build
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.generators.storage.columns import columns_of
-from menagerie.generators.storage.folder import without
+from menagerie.generators.storage.columns import make_columns
+from menagerie.generators.storage.folder import drop_scenes
 from menagerie.generators.storage.records import Records
-from menagerie.generators.storage.split_file import BESIDE, LEFT_OUT, REMEDY, Split, recipe_version, split_name
+from menagerie.generators.storage.split_file import LEFT_OUT, REMEDY, Split, recipe_version, split_name
 from menagerie.generators.vocabulary import Vocabulary
 
 CLAIM = "the split is what its recipe makes"
@@ -54,13 +52,13 @@ def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator
 
 def made_again(split: Split, world_file: Path | None = None) -> dict[str, Records]:
     """Make the subsets of the split's recipe again. Raises `Incomparable` if that is impossible here."""
-    recipe = replace(recipe_of(split), world=trusted_world(split.recipe["world"], world_file))
+    recipe = replace(current_recipe(split), world=trusted_world(split.recipe["world"], world_file))
     check_world(split, recipe)
-    kept, v = without(recipe.subsets(), left_out(split)), split.vocabulary
-    return {name: Records(split.recipe, v, *columns_of(name, scenes, recipe, v)) for name, scenes in kept.items()}
+    kept, v = drop_scenes(recipe.subsets(), recorded_left_out(split)), split.vocabulary
+    return {name: Records(split.recipe, v, *make_columns(name, scenes, recipe, v)) for name, scenes in kept.items()}
 
 
-def left_out(split: Split) -> dict[str, list[int]]:
+def recorded_left_out(split: Split) -> dict[str, list[int]]:
     """For each subset, the indices of the scenes that were left out after rendering."""
     return check_shape(split.recipe.get(LEFT_OUT, {}), dict[str, list[int]], f"{LEFT_OUT} in {split.path}")
 
@@ -80,14 +78,12 @@ def trusted_world(recorded_name: str, world_file: Path | None) -> str:
     return str(world_file) if is_file else recorded_name
 
 
-def recipe_of(split: Split) -> SplitRecipe:
+def current_recipe(split: Split) -> SplitRecipe:
     """The recipe that a split records; raises `Incomparable` if it is of another version."""
-    beside = ("kind", *BESIDE)
-    kind, given = KINDS[split.recipe["kind"]], {n: value for n, value in split.recipe.items() if n not in beside}
-    here, there = recipe_version(kind()), split.recipe_version
+    here, there = recipe_version(split.kind), split.recipe_version
     if there != here:
         raise Incomparable(f"its recipe is of version {there}, this code of {here}; {REMEDY}")
-    return build(kind, given)
+    return split.made_by
 
 
 def check_world(split: Split, recipe: SplitRecipe) -> None:
@@ -121,7 +117,7 @@ def first_difference(recorded: Records, made: Records) -> str:
 NAMED = re.compile(r"[a-z]+-p[\d.e+-]+-n[\d.e+-]+-s-?\d+-[0-9a-f]{8}\.h5")
 
 
-def check_file(split: Split) -> Iterator[Finding]:
+def check_digest(split: Split) -> Iterator[Finding]:
     """Check that the file is as it was written."""
     yield Finding("the file has the digest that it was written with", split.intact, "" if split.intact else REMEDY)
 
@@ -131,7 +127,7 @@ def check_name(split: Split) -> Iterator[Finding]:
     if not NAMED.fullmatch(split.path.name):
         return
     try:
-        name = split_name(recipe_of(split))
+        name = split_name(current_recipe(split))
     except (Incomparable, UserError):  # other checks report the reason; another version has other names
         return
     wrong = "" if name == split.path.name else f"its recipe is that of {name}: another file was copied here; {REMEDY}"

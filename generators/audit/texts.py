@@ -11,21 +11,18 @@ from itertools import product
 from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS, place_of
-from menagerie.generators.audit.findings import Finding, none, rules_of
+from menagerie.generators.audit.findings import Finding, none
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import noun_phrase, phrase
 from menagerie.generators.parsers.world_grammar import parse_caption
-from menagerie.generators.rules.hold_out import matches_any
+from menagerie.generators.rules.hold_out import matches_any, recorded_rules
 from menagerie.generators.storage.split_file import Records, Split
 
 NO = "no "
 ASIDE = 0.7  # metres; objects farther apart to the side are left and right of each other
-SEARCHES = "search"  # starts the names of tests whose negatives have a texture that their captions don't have
-OTHER_WORDS = {"counting"}  # kinds whose negatives have other words than their captions
 
 
-def phrases_of(scene: Scene) -> list[tuple[str, str]]:
+def object_phrases(scene: Scene) -> list[tuple[str, str]]:
     """For each object of a scene, or all equal ones, its phrase with and without the texture: "two red cats", "two
     cats"."""
     numbers = Counter(obj._replace(slot="") for obj in scene.objects)
@@ -37,15 +34,15 @@ def phrases_of(scene: Scene) -> list[tuple[str, str]]:
 
 def true_nodes(scene: Scene) -> set[str]:
     """The noun phrases of a complete caption: objects with size and texture, equal ones counted, and the background."""
-    return {complete for complete, _ in phrases_of(scene)} | {scene.background}
+    return {complete for complete, _ in object_phrases(scene)} | {scene.background}
 
 
 def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
     """For each object of a scene, the phrase by which a graph mentions it ("red cat" or "cat"), or "" if none does."""
-    return [next((text for text in texts if text in graph.nodes), "") for texts in phrases_of(scene)]
+    return [next((text for text in texts if text in graph.nodes), "") for texts in object_phrases(scene)]
 
 
-def relation(scene: Scene, one: int, other: int) -> str:
+def predicate_of(scene: Scene, one: int, other: int) -> str:
     """The predicate of two objects of a scene, by the positions of their places."""
     slots = [scene.objects[i].slot for i in (one, other)]
     (x, y, z), (other_x, other_y, other_z) = (SLOTS[slot].position for slot in slots)
@@ -56,11 +53,11 @@ def relation(scene: Scene, one: int, other: int) -> str:
     return its.predicates[ahead[its.axis] <= 0]
 
 
-def holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
+def edge_holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
     """Whether an edge holds between the two objects of a scene that its nodes mention."""
     phrases, nodes = mentioned_phrases(graph, scene), dict(enumerate(graph.nodes))
     ends = [phrases.index(nodes[end]) if nodes.get(end) in phrases else -1 for end in edge[1:]]
-    return min(ends) >= 0 and ends[0] != ends[1] and relation(scene, *ends) == edge.predicate
+    return min(ends) >= 0 and ends[0] != ends[1] and predicate_of(scene, *ends) == edge.predicate
 
 
 def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
@@ -70,42 +67,48 @@ def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
     affirmed = sorted(node for node in graph.nodes if not node.startswith(NO))
     denied = {node.removeprefix(NO) for node in graph.nodes if node.startswith(NO)}
     true = affirmed == sorted([*filter(None, phrases), scene.background]) and any(phrases)
-    absent = denied.isdisjoint(text for texts in phrases_of(scene) for text in texts)
-    return true and absent and all(holds(edge, graph, scene) for edge in graph.edges)
+    absent = denied.isdisjoint(text for texts in object_phrases(scene) for text in texts)
+    return true and absent and all(edge_holds(edge, graph, scene) for edge in graph.edges)
 
 
-def states(graph: SceneGraph, scene: Scene) -> bool:
+def states_all(graph: SceneGraph, scene: Scene) -> bool:
     """Whether every node and edge of `graph` is true of `scene`, and all objects are mentioned with their textures."""
     return true_nodes(scene) <= set(graph.nodes) and states_in_part(graph, scene)
 
 
-def words(text: str) -> Counter:
+def bag_of_words(text: str) -> Counter:
     """The bag of words of a caption; "a" and "an" are one word."""
     return Counter("a" if word == "an" else word for word in text.split())
 
 
-def check_texts(split: Split) -> Iterator[Finding]:
+def check_captions(split: Split) -> Iterator[Finding]:
     """Check that captions and graphs are true, and that negatives are false, true of the swap and have their caption's
     bag of words. Only captions of train and of multi-object scenes may leave objects out; only training scenes may lack
     a negative."""
     for name, records in split.subsets.items():
-        for claim, strange in wrong_texts(split, name, records):
+        for claim, strange in text_claims(split, name, records):
             yield none(claim, strange)
 
 
-def wrong_texts(split: Split, name: str, r: Records) -> Iterator[tuple[str, Iterator[str]]]:
+def text_claims(split: Split, name: str, r: Records) -> Iterator[tuple[str, Iterator[str]]]:
     """For each claim on the texts of a subset, the keys of the scenes of which it isn't true."""
-    v, kind = split.vocabulary, split.recipe["kind"]
-    true_of, swap = states_in_part if name == "train" or kind == "multi-object" else states, SWAPS[kind]
+    v, kind = split.vocabulary, split.kind
+    true_of = states_all if kind.names_all and name != "train" else states_in_part
     rows = list(zip(r.scenes, r.captions, r.graphs, r.negatives, r.negative_graphs, strict=True))
     untrue = (s.key for s, c, g, _, _ in rows if not (true_of(g, s) and parse_caption(c, v) == g))
     yield f"every caption of {name} is true and states its graph", untrue
     negatives = [row for row in rows if row[3] or row[4].nodes]
     true = (s.key for s, _, _, n, g in negatives if states_in_part(g, s) or parse_caption(n, v) != g)
     yield f"every negative of {name} is false and states its graph", true
-    yield f"every negative of {name} is true of the swap", (s.key for s, *_, g in negatives if not true_of(g, swap(s)))
-    if kind not in OTHER_WORDS and not name.startswith(SEARCHES):
-        other = (s.key for s, c, _, n, _ in negatives if words(c) != words(n))
+    yield (
+        f"every negative of {name} is true of the swap",
+        (s.key for s, *_, g in negatives if not true_of(g, kind.swap(s))),
+    )
+    if kind.relational:
+        silent = (s.key for s, _, g, _, _ in rows if len(s.objects) == 2 and len(g.edges) != 1)
+        yield f"every caption of two objects of {name} states their relation", silent
+    if kind.same_words(name):
+        other = (s.key for s, c, _, n, _ in negatives if bag_of_words(c) != bag_of_words(n))
         yield f"every negative of {name} has its caption's bag of words", other
     if name != "train":
         yield f"every scene of {name} has a negative", (row[0].key for row in rows if not row[3])
@@ -113,7 +116,7 @@ def wrong_texts(split: Split, name: str, r: Records) -> Iterator[tuple[str, Iter
 
 def check_denials(split: Split) -> Iterator[Finding]:
     """Check that no text of train denies an object that a hold-out rule matches: "and no red cat"."""
-    v, rules, train = split.vocabulary, rules_of(split), split.subsets["train"]
+    v, rules, train = split.vocabulary, recorded_rules(split.recipe, split.vocabulary), split.subsets["train"]
     if not rules:
         return
     every = (Object(*names, "center", size) for *names, size in product(v.animals, v.textures, v.sizes or ("",)))

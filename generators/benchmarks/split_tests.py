@@ -7,7 +7,6 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.benchmark import (
     FOUR_WAY,
     Benchmark,
@@ -17,9 +16,8 @@ from menagerie.generators.benchmarks.benchmark import (
     texts_chosen,
     true_above,
 )
-from menagerie.generators.captions.hard_negatives.swaps import exchanged, probed
-from menagerie.generators.captions.hard_negatives.tasks import TASKS, TaskCaptions, choices, possible
-from menagerie.generators.captions.spec import SEARCH, CaptionSpec
+from menagerie.generators.captions.hard_negatives.tasks import TASKS, TaskCaptions, applies
+from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.dataset import SplitDataset
 
@@ -46,9 +44,9 @@ class SplitTests(Benchmark):
 
     def _task_items(self, task: str) -> list[Item]:
         suited = enumerate(zip(self.data.records.scenes, self.choices[task], strict=True))
-        kind = self.data.split.recipe["kind"]
+        cluster = self.data.split.kind.cluster
         return [
-            Item(scene.key, task, (i,), choice, cluster_of(kind, scene), TASKS[task].true_texts)
+            Item(scene.key, task, (i,), choice, cluster(scene), TASKS[task].true_texts)
             for i, (scene, choice) in suited
             if choice
         ]
@@ -76,32 +74,19 @@ def outcome_of(true: int, scores: Scores) -> Outcome:
     return texts_chosen(scores) if true == 1 else true_above(scores, true)
 
 
-def cluster_of(kind: str, scene: Scene) -> str:
-    """The names of a scene's animals; in multi-object scenes and probe sets only of the two that the swap exchanges.
-    Tests of one pair form a cluster."""
-    chosen = {"multi-object": exchanged, "probe": probed}.get(kind)
-    objects = [scene.objects[i] for i in chosen(scene)] if chosen else scene.objects
-    return " + ".join(sorted(obj.animal for obj in objects))
-
-
 Choices = dict[str, Sequence[TaskCaptions | None]]
 
 
 def subset_choices(data: SplitDataset) -> Choices:
-    """For each task that applies to the subset, the choice for each scene; None for a scene to which it doesn't
-    apply."""
+    """For each task that applies to a scene of the subset, the choice for each scene; None for a scene to which it
+    doesn't apply. The task `swap` is taken from the file."""
     split, r = data.split, data.records
     if not all(r.negatives):
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
-    # The swap is taken from the file.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
-    return {"swap": list(zip(true, false, strict=True))} | other_choices(data)
-
-
-def other_choices(data: SplitDataset) -> Choices:
-    """The choices of all tasks but `swap`. Of multi-object scenes those of each task that applies to some scene;
-    searches have only their swap."""
-    scenes, spec = data.records.scenes, CaptionSpec(data.split.recipe, data.split.vocabulary)
-    tasks = [task for task in TASKS if task != "swap" and possible(task, spec)]
-    found = {task: choices(task, scenes, spec) for task in tasks if not data.subset.startswith(SEARCH)}
-    return {task: its for task, its in found.items() if any(its) or not spec.multi_object}
+    found: Choices = {"swap": list(zip(true, false, strict=True))}
+    spec = CaptionSpec(split.recipe, split.vocabulary)
+    for name, task in split.kind.tasks_of(data.subset).items():
+        if applies(task, spec) and (any(captions := [task.write(scene, spec) for scene in r.scenes]) or not captions):
+            found[name] = captions
+    return found

@@ -4,8 +4,9 @@ Split files record contents. Texts and graphs are written from them when they ar
 of them: false ones, or ones of a part.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,7 +16,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
 from menagerie.generators.captions.phrases import NUMBERS, attribute_words, noun_phrase
 from menagerie.generators.captions.relations import converses
 from menagerie.generators.captions.templates import (
@@ -31,22 +32,24 @@ from menagerie.generators.vocabulary import Vocabulary
 
 
 def hard_negative(
-    scene: Scene, seed: int, template: Template | str = "conjunction", kind: str = "binding"
+    scene: Scene, seed: int, template: Template | str = "conjunction", exchanges: str = "texture"
 ) -> Caption | None:
-    """Write the caption of the swapped scene, with the true caption's phrasing and bag of words. None unless the scene
-    has two objects and the swap changes it; exchanging equal textures doesn't."""
+    """Write the caption of the scene with the textures or slots (`exchanges`) of its objects exchanged, with the true
+    caption's phrasing and bag of words. None unless the scene has two objects and that changes it; exchanging equal
+    textures doesn't."""
     template = TEMPLATES[template] if isinstance(template, str) else template
-    if len(scene.objects) != 2 or SWAPS[kind](scene) == scene:
+    if len(scene.objects) != 2 or with_exchanged(scene, (0, 1), exchanges) == scene:
         return None
-    return write_caption(swapped_content(content_of(scene, seed, template), kind), template)
+    swap = partial(with_exchanged, pair=(0, 1), field=exchanges)
+    return write_caption(swapped_content(content_of(scene, seed, template), swap), template)
 
 
-def swapped_content(content: Content, kind: str) -> Content:
-    """The content of the hard negative: the same slots in the same order, in the swapped scene. A texture that is left
-    out of an object stays left out of it. If the swap changes the number of objects, all are mentioned."""
+def swapped_content(content: Content, swap: Callable[[Scene], Scene]) -> Content:
+    """The content of the hard negative: the same slots in the same order, in the scene that `swap` makes. A texture
+    that is left out of an object stays left out of it. If the swap changes the number of objects, all are mentioned."""
     mentioned = {obj.slot: obj for obj in content.objects}
     bare = tuple(mentioned.get(obj.slot, obj) for obj in content.scene.objects)
-    swapped = SWAPS[kind](content.scene if bare == content.scene.objects else replace(content.scene, objects=bare))
+    swapped = swap(content.scene if bare == content.scene.objects else replace(content.scene, objects=bare))
     if len(swapped.objects) != len(bare):
         return content._replace(objects=swapped.objects)
     there = {obj.slot: obj for obj in swapped.objects}

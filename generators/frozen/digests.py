@@ -32,7 +32,7 @@ def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
     print(f"{benchmark.name}: {sum(map(len, tested.values()))} scenes", flush=True)
     with progress_bars("factors") as progress:
         path = folder.make(recipe, workers, progress, f"frozen-{benchmark.name}.h5", lambda: tested)
-    check_digests(benchmark, digests_of(tests_in(benchmark, path)))
+    check_digests(benchmark, digests_of(open_tests(benchmark, path)))
     return path
 
 
@@ -49,7 +49,7 @@ def scene_row(subset: str, item: Item) -> tuple[str | int, ...]:
     return subset, item.task, item.record, item.cluster, item.true, len(item.images), len(item.texts)
 
 
-def tests_in(benchmark: Frozen, path: Path) -> dict[str, SplitTests]:
+def open_tests(benchmark: Frozen, path: Path) -> dict[str, SplitTests]:
     """The tests in a benchmark's split file, by subset."""
     split = read_split(path)
     return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in benchmark.recipe.all_tests}
@@ -60,14 +60,14 @@ def digests_of(tests: dict[str, SplitTests]) -> Digests:
     items = [(name, item) for name, test in tests.items() for item in test.items]
     pixels = hashlib.sha256()
     for test in tests.values():
-        for part in pixels_of(test):
+        for part in pixel_bytes(test):
             pixels.update(part)
     texts = ((name, item.record, item.task, item.texts) for name, item in items)
     scenes = (scene_row(*both) for both in items)
     return Digests(digest_of_rows(scenes), digest_of_rows(texts), pixels.hexdigest()[:LETTERS])
 
 
-def pixels_of(test: SplitTests) -> Iterator[bytes]:
+def pixel_bytes(test: SplitTests) -> Iterator[bytes]:
     """Yield, for each record, a line with its subset, its scene and the images' shape, then the bytes of its image and
     of its counterfactual's."""
     records, pictures, subset = test.data.records, test.data.pictures, test.data.subset

@@ -9,12 +9,12 @@ swapped assignment, its hard negative. What the paper leaves open is decided her
 - Fractions count the remaining, trainable pairs and are nested: the pairs at 20 % are among the pairs at 40 %, with the
   same textures, and so are the pairs with hard negatives.
 - Tests and validation use view numbers that train never uses.
-- With `compositions` below 1, train also lacks combinations of animal and texture (`splits.latin_square`), alone and in
+- With `compositions` below 1, train also lacks combinations of animal and texture (`generators.coverage`), alone and in
   pairs. Validation and the other tests then show only combinations that train shows, in their scenes and in the swaps
   of these. Two more tests show scenes with one and with two of the missing combinations.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Annotated, ClassVar
@@ -25,17 +25,27 @@ from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
+from menagerie.generators.captions.hard_negatives.tasks import tasks_named
 from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.captions.templates import Content
-from menagerie.generators.coverage import Composition
-from menagerie.generators.rules.hold_out import leave_any
-from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.latin_square import COMPOSITION_TESTS, shown_compositions, unseen_in
-from menagerie.generators.splits.pair_roles import Pair, PairRecipe, PairRoles, pair_roles
+from menagerie.generators.coverage import Coverage, coverage_of
+from menagerie.generators.splits.facts import (
+    Claim,
+    Fact,
+    arrangement_facts,
+    composition_facts,
+    has_all,
+    has_none,
+    pair_facts,
+)
+from menagerie.generators.splits.pair_roles import Pair, PairRecipe, SeedWords
 
 Textures = tuple[str, str]
 
 TESTS = ("seen_pairs", "unseen_pairs", "different_bag", "train_pairs")
+COMPOSITION_TESTS = {"one_unseen_composition": 1, "two_unseen_compositions": 2}
+"""Tests with their number of unseen compositions: in a scene or in its swap, whichever has more. So a scene and its
+swap are in the same test, and unseen compositions don't tell which caption is true."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,12 @@ class BindingRecipe(PairRecipe):
 
     kind: ClassVar[str] = "binding"
     title: ClassVar[str] = "Attribute binding"
-    task: ClassVar[str] = "the same words with the two textures swapped"
+    swap_words: ClassVar[str] = "the same words with the two textures swapped"
+    swapped_pairs: ClassVar[str] = "with hard negatives in train"
+    tasks = tasks_named(
+        *("swap size", "one animal", "replace texture", "replace animal", "replace size", "add animal"),
+        *("add attribute", "negation", "pure negation"),
+    )
 
     mentioned: Annotated[float, FIRST, SHARE] = 1.0
     """Probability that an animal of a training pair is mentioned in its caption; one always is."""
@@ -73,9 +88,41 @@ class BindingRecipe(PairRecipe):
     def tests(self) -> tuple[str, ...]:
         return (*TESTS, *COMPOSITION_TESTS) if self.compositions < 1 else TESTS
 
-    def shown(self, world: World) -> frozenset[Composition] | None:
-        """The combinations of animal and texture that train may show; None for all."""
-        return shown_compositions(world, self.compositions, self.seed) if self.compositions < 1 else None
+    def lacks(self, subset: str) -> Claim | None:
+        """The pair; in tests of textures the pair in its textures, or as many compositions as the test's name says."""
+        if number := COMPOSITION_TESTS.get(subset):
+            return lambda scene, known: self.unseen(scene, known) >= number
+        if subset in ("unseen_pairs", "validation"):
+            return has_none(pair_facts)
+        own = {"seen_pairs": [arrangement_facts], "different_bag": [arrangement_facts, self.swapped_arrangement]}
+        return has_none(*own[subset]) if subset in own else None
+
+    def has(self, subset: str) -> Claim | None:
+        """The pair, in its textures or in the swapped ones; below full coverage, all other compositions."""
+        own = {
+            **{"seen_pairs": self.swapped_arrangement, "different_bag": pair_facts},
+            **{"train_pairs": arrangement_facts},
+        }.get(subset)
+        claim, number = has_all(own) if own else None, COMPOSITION_TESTS.get(subset, 0)
+        if self.compositions == 1:
+            return claim
+        return lambda scene, known: (not claim or claim(scene, known)) and self.unseen(scene, known) <= number
+
+    def apart(self, scene: Scene) -> Iterable[Fact]:
+        """The pair of animals."""
+        return pair_facts(scene)
+
+    def swapped_arrangement(self, scene: Scene) -> Iterable[Fact]:
+        """The arrangement of a scene's swap."""
+        return arrangement_facts(self.swap(scene))
+
+    def unseen(self, scene: Scene, known: frozenset[Fact]) -> int:
+        """How many compositions of a scene or of its swap, whichever has more, aren't `known`."""
+        return max(sum(fact not in known for fact in composition_facts(one)) for one in (scene, self.swap(scene)))
+
+    def coverage_in(self, world: World) -> Coverage:
+        """The combinations of animal and texture, and which of them train shows."""
+        return coverage_of(vars(self), world.animals, world.textures)
 
     def content(self, subset: str, scene: Scene) -> Content:
         """What the caption of a scene says. A training caption may be incomplete; then there is no hard negative."""
@@ -86,78 +133,52 @@ class BindingRecipe(PairRecipe):
         negative = complete and len(scene.objects) == 2 and self.swap(scene) != scene
         return content._replace(negative=negative)
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and `unseen_pairs` are
         the same at all fractions."""
-        subsets, shown = {}, self.shown(world)
+        subsets, coverage = {}, self.coverage_in(world)
         for subset, items in textured_pairs(self, world).items():
             views = self.train_range if subset == "train" else self.test_range
             scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
             if subset == "train":
                 every = world.singles(range(self.singles_views or self.views))
-                singles = (s for s in every if shown is None or s.objects[0][:2] in shown)
-                subsets[subset] = self.kept(world, [*singles, *scenes])
+                singles = (scene for scene in every if coverage.seen(*scene.objects[0][:2]))
+                subsets[subset] = self.keep(world, [*singles, *scenes])
             else:
-                subsets[subset] = self.drawn(world, scenes, self.test_scenes, subset)
-        if shown is not None:
+                subsets[subset] = self.sample(world, scenes, self.test_scenes, subset)
+        if self.compositions < 1:
             check_tested(self, subsets)
         return subsets
 
-    def bare(self, world: World) -> list[Scene]:
+    def scenes_in_one_view(self, world: World) -> list[Scene]:
         """The scenes of all pairs, in all assignments of two different textures."""
         items = product(world.pairs, permutations(world.textures, 2))
-        return [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1))]
+        return [scene for item in items for scene in pair_scenes(world, *item, range(1))]
 
     @property
-    def draws(self) -> Mapping[str, tuple[str, ...]]:
-        return {"left/right": ()}
+    def seed_words(self) -> Mapping[str, SeedWords]:
+        return {"left/right": ((), ())}
 
-    def roles(self, world: World, relation: str) -> PairRoles:
-        return roles_of(self, world)[0]
+    def variants(self, world: World, pair: Pair, relation: str) -> list[Textures]:
+        """The assignments of two different textures to a pair."""
+        if len(world.textures) < 2:
+            raise UserError(f"world {world.name!r} has a single texture; assignments of two need two or more")
+        coverage = self.coverage_in(world)
+        return [its for its in permutations(world.textures, 2) if all(map(coverage.seen, pair, its))]
 
+    def draw_variant(self, pair: Pair, relation: str, variants: Sequence[Textures]) -> Textures:
+        return variants[generator(self.seed, "textures", *pair).integers(len(variants))]
 
-def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:
-    """The roles of all pairs, and for each training pair its assignment of two different textures. Raises for a world
-    with a single texture."""
-    if len(world.textures) < 2:
-        raise UserError(f"world {world.name!r} has a single texture; assignments of two need two or more")
-    rules = recipe.rules(world)
-    shown = recipe.shown(world)
-    choices = {pair: free_assignments(world, pair, rules, shown) for pair in world.pairs}
-    assigned = {
-        pair: free[generator(recipe.seed, "textures", *pair).integers(len(free))]
-        for pair, free in choices.items()
-        if free
-    }
-    roles = pair_roles(
-        recipe,
-        world,
-        trainable=assigned.__contains__,
-        swappable=lambda pair: assigned[pair][::-1] in choices[pair],
-    )
-    return roles, {pair: assigned[pair] for pair in roles.train}
-
-
-def free_assignments(
-    world: World, pair: Pair, rules: tuple[Rule, ...], shown: frozenset[Composition] | None = None
-) -> list[Textures]:
-    """Return the assignments of two different textures to a pair that train may show: both compositions are in `shown`,
-    if it is given, and the rules hold out only some of the assignment's scenes, or none."""
-    choices = [
-        textures
-        for textures in permutations(world.textures, 2)
-        if shown is None or shown.issuperset(zip(pair, textures, strict=True))
-    ]
-    if not rules:
-        return choices
-    return [textures for textures in choices if leave_any(rules, world, pair_scenes(world, pair, textures, range(1)))]
+    def variant_scenes(self, world: World, pair: Pair, relation: str, textures: Textures) -> list[Scene]:
+        return pair_scenes(world, pair, textures, range(1))
 
 
 def check_tested(recipe: BindingRecipe, subsets: Mapping[str, list[Scene]]) -> None:
     """Raise if a test of unseen compositions has no scene, or if validation or `unseen_pairs` has none although its
     share isn't 0: then `compositions` is too low or too high."""
-    asked = {"validation": recipe.validation, "unseen_pairs": recipe.test_pairs} | dict.fromkeys(COMPOSITION_TESTS, 1.0)
-    if empty := next((name for name, share in asked.items() if share and not subsets[name]), None):
+    wanted = {"validation": recipe.validation, "unseen_pairs": recipe.test_pairs}
+    wanted |= dict.fromkeys(COMPOSITION_TESTS, 1.0)
+    if empty := next((name for name, share in wanted.items() if share and not subsets[name]), None):
         raise UserError(
             f"compositions {recipe.compositions:g} leaves no scene of {empty} in world {recipe.world!r}; choose "
             "another share, or a world with more textures"
@@ -174,38 +195,36 @@ def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> l
 
 
 def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[Pair, Textures]]]:
-    """For each subset its pairs with textures: (a, b) with (texture a, texture b)."""
-    roles, textures_of = roles_of(recipe, world)
-    different = list(permutations(world.textures, 2))
+    """For each subset its pairs with textures: (a, b) with (texture a, texture b).
+
+    Below full coverage, textured pairs with unseen compositions, in these or in swapped textures, are in train and in
+    the tests of unseen compositions alone. These show all pairs except validation's."""
+    roles, textures_of = recipe.roles(world, "left/right")
+    different, coverage = list(permutations(world.textures, 2)), recipe.coverage_in(world)
     assigned = list(textures_of.items())
     swapped = [(pair, textures[::-1]) for pair, textures in assigned]
     in_train = assigned + [item for item in swapped if item[0] in roles.swapped]
     subsets = {
-        "train": in_train,
         "validation": list(product(roles.validation, different)),
         "seen_pairs": [item for item in swapped if item[0] not in roles.swapped],
         "unseen_pairs": list(product(roles.test_pairs, different)),
         "different_bag": [
-            (pair, textures) for pair, shown in assigned for textures in different if set(textures) != set(shown)
+            (pair, textures) for pair, used in assigned for textures in different if set(textures) != set(used)
         ],
         "train_pairs": [item for item in in_train if item[0] in roles.swapped],
     }
-    shown = recipe.shown(world)
-    return subsets if shown is None else by_compositions(world, subsets, shown, set(roles.validation))
+    if recipe.compositions < 1:
+        every = list(product([pair for pair in world.pairs if pair not in set(roles.validation)], different))
+        subsets = {name: [item for item in its if not unseen_in(coverage, *item)] for name, its in subsets.items()}
+        for name, number in COMPOSITION_TESTS.items():
+            subsets[name] = [item for item in every if unseen_in(coverage, *item) == number]
+    return {"train": in_train, **subsets}
 
 
-def by_compositions(
-    world: World, subsets: dict[str, list[tuple[Pair, Textures]]], shown: frozenset[Composition], apart: set[Pair]
-) -> dict[str, list[tuple[Pair, Textures]]]:
-    """Take textured pairs with unseen compositions, in these or in swapped textures, out of all subsets but train. Add
-    the tests of unseen compositions, which show all pairs except validation's."""
-    whole = {
-        name: items if name == "train" else [item for item in items if not unseen_in(shown, *item)]
-        for name, items in subsets.items()
-    }
-    every = [item for item in product(world.pairs, permutations(world.textures, 2)) if item[0] not in apart]
-    unseen = [unseen_in(shown, *item) for item in every]
-    return whole | {
-        name: [item for item, found in zip(every, unseen, strict=True) if found == number]
-        for name, number in COMPOSITION_TESTS.items()
-    }
+def unseen_in(coverage: Coverage, pair: Pair, textures: Textures) -> int:
+    """Return how many compositions of a pair train doesn't show: in these textures or in the swapped ones, whichever
+    has more."""
+    return max(2 - sum(map(coverage.seen, pair, its)) for its in (textures, textures[::-1]))
+
+
+KIND = BindingRecipe

@@ -6,10 +6,11 @@ views: of animals that train shows in several copies (`seen_counts`), and of ani
 which train shows only singly (`unseen_counts`). A caption's negative states another number.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
@@ -17,6 +18,7 @@ from menagerie.envs.slots import COUNTING
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.templates import Content
+from menagerie.generators.splits.facts import Claim, Fact, has_all, has_none, number_facts, several_of_one
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, set_apart
 
 MANY = range(2, len(COUNTING) + 1)
@@ -30,7 +32,7 @@ class CountingRecipe(SplitRecipe):
     takes_rules: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = ("seen_counts", "unseen_counts")
     title: ClassVar[str] = "Counting"
-    task: ClassVar[str] = "the same words with another number"
+    swap_words: ClassVar[str] = "the same words with another number"
 
     pairs: float = 0.5
     """Fraction of the trainable animals that train also shows in several copies."""
@@ -39,18 +41,51 @@ class CountingRecipe(SplitRecipe):
     test_pairs: float = 0.25
     """Share of all animals that train shows only singly: the animals of `unseen_counts`."""
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    @classmethod
+    def swap(cls, scene: Scene) -> Scene:
+        """Return the scene with another number of its equal objects, from one to four. The scene's key decides
+        which."""
+        objects, numbers = scene.objects, [n for n in range(1, len(COUNTING) + 1) if n != len(scene.objects)]
+        number = numbers[zlib.crc32(scene.key.encode()) % len(numbers)]
+        free = [slot for slot in COUNTING if slot not in {obj.slot for obj in objects}]
+        more = tuple(objects[0]._replace(slot=slot) for slot in free[: max(number - len(objects), 0)])
+        return replace(scene, objects=objects[:number] + more)
+
+    @classmethod
+    def same_words(cls, subset: str) -> bool:
+        """Never: a hard negative states another number."""
+        return False
+
+    def lacks(self, subset: str) -> Claim | None:
+        """Several of the animal."""
+        return has_none(several_of_one) if subset in ("unseen_counts", "validation") else None
+
+    def has(self, subset: str) -> Claim | None:
+        """The animal in as many copies."""
+        return has_all(number_facts) if subset == "seen_counts" else None
+
+    def apart(self, scene: Scene) -> Iterable[Fact]:
+        """The animal."""
+        return several_of_one(scene)
+
+    def claims(self, subsets: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
+        """Each scene shows one to four objects of one kind, in the slots for counting."""
+        for name, records in subsets.items():
+            strange = (scene.key for scene in records.scenes if not countable(scene))
+            yield f"every scene of {name} shows one to four of one object", strange
+
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets. For one seed, validation and `unseen_counts` are the same at all
         fractions."""
         train, validation, test_pairs, _ = animal_roles(self, world)
         old, new = self.train_range, self.test_range
         singles = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
-        subsets = {"train": singles + self.kept(world, list(self.numbers(world, train, MANY, old)))}
+        subsets = {"train": singles + self.keep(world, list(self.numbers(world, train, MANY, old)))}
         # Tests include the number one, although train shows it: otherwise a text that states one would always be a
         # negative.
         for name, animals in {"validation": validation, "seen_counts": train, "unseen_counts": test_pairs}.items():
             scenes = list(self.numbers(world, animals, (1, *MANY), new))
-            subsets[name] = self.drawn(world, scenes, self.test_scenes, name)
+            subsets[name] = self.sample(world, scenes, self.test_scenes, name)
         return subsets
 
     def numbers(
@@ -74,9 +109,18 @@ class CountingRecipe(SplitRecipe):
         return PairCounts(len(train), 0, trainable)
 
 
+def countable(scene: Scene) -> bool:
+    """Whether all objects of a scene are alike and stand in slots for counting."""
+    alike = len({obj._replace(slot="") for obj in scene.objects}) == 1
+    return alike and {obj.slot for obj in scene.objects} <= set(COUNTING)
+
+
 def animal_roles(recipe: CountingRecipe, world: World) -> tuple[list[str], list[str], list[str], int]:
     """Return the animals that train shows in several copies, those of validation, those of the test pairs, and the
     number of trainable ones."""
     shuffled = [world.animals[i] for i in generator(recipe.seed, "counted").permutation(len(world.animals))]
     test_pairs, validation, trainable = set_apart(recipe, shuffled, "animals")
     return trainable[: round(recipe.pairs * len(trainable))], validation, test_pairs, len(trainable)
+
+
+KIND = CountingRecipe

@@ -8,7 +8,7 @@ the same at every value, so that two splits differ only in the dependence. The n
 arithmetic mean of both entropies, scikit-learn's default.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Annotated, ClassVar
@@ -23,6 +23,8 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.hard_negatives.tasks import tasks_named
+from menagerie.generators.splits.facts import Claim, Fact, composition_facts, has_all, has_none, pair_facts
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
 
@@ -37,7 +39,10 @@ class DependenceRecipe(SplitRecipe):
     takes_rules: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = ("seen_textures", "unseen_textures")
     title: ClassVar[str] = "Textures that depend on their animals"
-    task: ClassVar[str] = "the same words with the two textures swapped"
+    swap_words: ClassVar[str] = "the same words with the two textures swapped"
+    tasks = tasks_named(
+        *("swap size", "one animal", "replace texture", "replace animal", "replace size", "add animal", "add attribute")
+    )
 
     pairs: float = 0.5
     """Fraction of the trainable animal pairs that are in train, side by side in both orders."""
@@ -46,7 +51,19 @@ class DependenceRecipe(SplitRecipe):
     information: Annotated[float, FIRST, SHARE] = 0.3
     """Normalised mutual information of texture and animal in train."""
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def lacks(self, subset: str) -> Claim | None:
+        """Both animals in their textures."""
+        return has_none(composition_facts) if subset in ("unseen_textures", "validation") else None
+
+    def has(self, subset: str) -> Claim | None:
+        """Both animals in their textures."""
+        return has_all(composition_facts) if subset == "seen_textures" else None
+
+    def apart(self, scene: Scene) -> Iterable[Fact]:
+        """The pair of animals."""
+        return pair_facts(scene)
+
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets. Tests show animals in their main textures (`seen_textures`) or in those
         that train never shows on them (`unseen_textures`), as validation does."""
         roles, (mains, unseen) = pair_roles(self, world), marked_textures(world, self.seed)
@@ -57,11 +74,11 @@ class DependenceRecipe(SplitRecipe):
             "unseen_textures": (tested, unseen),
         }
         # Draw sizes before textures, so that they are the same at any value of `information`.
-        bare = self.kept(world, bare_scenes(world, roles, self.views))
-        subsets = {"train": painted(world, bare, quotas(world, roles, self), self.seed)}
+        bare = self.keep(world, untextured_scenes(world, roles, self.views))
+        subsets = {"train": with_textures(world, bare, quotas(world, roles, self), self.seed)}
         for name, (pairs, texture_of) in tests.items():
             scenes = list(self.in_textures(world, pairs, texture_of))
-            subsets[name] = self.drawn(world, scenes, self.test_scenes, name)
+            subsets[name] = self.sample(world, scenes, self.test_scenes, name)
         return subsets
 
     def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:
@@ -94,7 +111,7 @@ def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, 
     return mains, {animal: textures[(i + shift[i]) % n] for i, animal in enumerate(animals)}
 
 
-def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals textures"]:
+def texture_shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals textures"]:
     """Return, for each animal, the share of its appearances in each texture: `main` in its main texture, 0 in the
     unseen one, and the rest evenly in the others."""
     mains, unseen = marked_textures(world, seed)
@@ -113,7 +130,7 @@ def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> floa
     shown = appearances(world, roles, recipe.views)[:, None]
 
     def excess(main: float) -> float:
-        return normalised_mutual_information(shown * shares(world, recipe.seed, main)) - recipe.information
+        return normalised_mutual_information(shown * texture_shares(world, recipe.seed, main)) - recipe.information
 
     even = 1 / (len(world.textures) - 1)
     least, most = excess(even), excess(1.0)
@@ -137,7 +154,7 @@ def appearances(world: World, roles: PairRoles, views: int) -> Int64[np.ndarray,
 def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np.ndarray, "animals textures"]:
     """Return how often train shows each animal in each texture. Raises if whole numbers are too coarse for the
     requested information."""
-    weights = shares(world, recipe.seed, main_share(world, roles, recipe))
+    weights = texture_shares(world, recipe.seed, main_share(world, roles, recipe))
     totals = appearances(world, roles, recipe.views).tolist()
     table = np.array([apportioned(row, total) for row, total in zip(weights, totals, strict=True)])
     realised = normalised_mutual_information(table)
@@ -149,8 +166,8 @@ def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np
     return table
 
 
-def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
-    """Return the scenes of train, all still in the world's first texture; `painted` gives them their textures."""
+def untextured_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
+    """Return the scenes of train, all still in the world's first texture; `with_textures` gives them their textures."""
     bare = world.textures[0]
     scenes = []
     orders = [order for pair in roles.train for order in permutations(pair)]
@@ -164,7 +181,9 @@ def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
     return scenes
 
 
-def painted(world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals textures"], seed: int) -> list[Scene]:
+def with_textures(
+    world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals textures"], seed: int
+) -> list[Scene]:
     """Give textures to scenes. Each animal appears in each texture as often as its row of `table` says, in random
     order."""
     queues = {}
@@ -201,3 +220,6 @@ def normalised_mutual_information(table: Real[np.ndarray, "rows columns"]) -> fl
     joint = table / max(table.sum(), 1)
     both = entropy(joint.sum(0)) + entropy(joint.sum(1))
     return max(2 * (both - entropy(joint)) / both, 0.0) if both > 0 else 0.0
+
+
+KIND = DependenceRecipe

@@ -10,42 +10,177 @@ coverage.
 
 A search shows a target, such as a red cat, among k others. One of them exchanges textures with it. The rest share by
 turns its texture and its animal (`search_conjunction_k`), or nothing (`search_feature_k`). `triplets_t` shows four
-objects with t triplets, which share an animal and a texture. All scenes are dealt from shuffled decks (`dealing`).
+objects with t triplets, which share an animal and a texture. Scenes are drawn from shuffled queues (`even_draws`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import UserError, not_allowed
 from menagerie.envs.core.identity import generator
-from menagerie.envs.layouts import LAYOUTS
+from menagerie.envs.core.options import FIRST
+from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
+from menagerie.envs.layouts import LAYOUTS, MOST
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
-from menagerie.generators.captions.spec import SEARCH, search_target
+from menagerie.generators.captions.hard_negatives.tasks import Task, tasks_named
+from menagerie.generators.captions.spec import SEARCH, CaptionSpec, search_target
 from menagerie.generators.captions.templates import Content, content_of
-from menagerie.generators.coverage import Composition
+from menagerie.generators.coverage import Composition, Coverage, coverage_of, round_coverage
 from menagerie.generators.rules.hold_out import matches_any
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.dealing import Table, collect
-from menagerie.generators.splits.multi_object_options import MultiObjectOptions, check_names, coverage_in
+from menagerie.generators.splits.even_draws import SceneSampler, distinct_scenes
+from menagerie.generators.splits.facts import Claim, Fact, composition_facts, has_all, has_none
 from menagerie.generators.splits.multi_object_tests import (
+    TRIPLETS,
     Chooser,
-    named_in,
-    objects_of,
-    of_names,
-    of_pairs,
-    searched,
-    with_triplets,
+    choose_named,
+    choose_pairs,
+    choose_search,
+    choose_triplets,
+    names_in_rules,
+    number_of_objects,
+    shares_as_said,
 )
-from menagerie.generators.splits.recipe import PairCounts
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
+
+Objects = Annotated[tuple[int, ...], FIRST, Several(1), Range(1, MOST)]
 
 
 @dataclass(frozen=True)
-class MultiObjectRecipe(MultiObjectOptions):
+class MultiObjectRecipe(SplitRecipe):
     """Everything that determines a multi-object split, apart from the resolution."""
+
+    kind: ClassVar[str] = "multi-object"
+    title: ClassVar[str] = "Many objects"
+    swap_words: ClassVar[str] = "the same words with the textures of two objects exchanged"
+    names_all: ClassVar[bool] = False
+    tasks = tasks_named(
+        *("swap all", "two mentioned", "assignment of 2", "assignment of 3", "assignment of 4", "illusion", "order"),
+        *("paraphrase", "replace texture", "replace animal"),
+    )
+
+    world: Annotated[str, FIRST] = "pug-textures"
+    """Vocabulary of the scenes: a name, or a TOML file; with as many textures as a scene has objects."""
+    pairs: float = 1.0
+    """Always 1: train may show every animal pair; `coverage` says in which textures."""
+    test_pairs: float = 0.0
+    """Always 0."""
+    validation: float = 0.0
+    """Always 0: the scenes of validation have seen compositions, in the views of tests."""
+    layout: Annotated[Literal["apart", "rows", "overlap"], FIRST] = "apart"
+    """Where objects stand in train: side by side and above, in two rows, or in front of one another."""
+    test_layout: Literal["", "apart", "rows", "overlap"] = ""
+    """Layout of tests and validation; empty: train's."""
+    objects: Objects = (1, 2, 3)
+    """Numbers of objects in scenes of train, each equally often."""
+    test_objects: Annotated[tuple[int, ...], FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
+    """Numbers of objects in tests, each a test."""
+    train_scenes: Annotated[int, FIRST, SCENES] = 16_000
+    """Number of training images."""
+    coverage: Annotated[float, FIRST, SHARE] = 1.0
+    """Share of the combinations of animal and texture that train shows, a multiple of 1 / `classes`."""
+    classes: Annotated[int, Range(1, 1000)] = 4
+    """Number of classes of animals, and of textures. Training leaves out combinations of a class of animals with a
+    class of textures."""
+    mentioned: Annotated[float, FIRST, SHARE] = 1.0
+    """Probability that a training caption mentions an object; one always is."""
+    attributes: Annotated[float, FIRST, SHARE] = 1.0
+    """Probability that a training caption includes the texture of an object that it mentions."""
+    salient: Annotated[float, FIRST, SHARE] = 0.0
+    """Probability that a training caption mentions only the salient object: in the foremost row, there the biggest."""
+    relations_stated: Annotated[int, FIRST, Range(0, MOST - 1)] = 0
+    """Relations that a caption states, in a chain: "a red cat above a white dog that is behind a grass pig"."""
+    least_visible: Annotated[float, SHARE] = 0.25
+    """Least share of each object that others leave visible; scenes that show less are left out after rendering."""
+    searches: Annotated[tuple[int, ...], Several(), Range(1, MOST - 1)] = ()
+    """Numbers of distractors in searches, two tests each; 1: one."""
+    triplets: Annotated[tuple[int, ...], Several(), Range(0, 2)] = ()
+    """Numbers of triplets, which share an animal and a texture, in further tests of four objects."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, only in (("pairs", 1), ("test_pairs", 0), ("validation", 0)):
+            if getattr(self, name) != only:
+                raise UserError(f"{name} must be {only} in a multi-object split, which sets no pairs of animals apart")
+        if self.hard_negatives > 0.5:
+            raise not_allowed("hard_negatives", self.hard_negatives, "at most 0.5: each is the swap of another scene")
+        if self.relations_stated and self.wording.statement:
+            raise UserError(
+                f"the template {self.template!r} can't state relations; take another, or relations_stated 0"
+            )
+        round_coverage(self.coverage, self.classes)
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        kinds = ("seen", "unseen") if self.coverage < 1 else ("seen",)
+        numbered = [f"{kind}_{n}" for kind in kinds for n in self.test_objects]
+        features = [f"{SEARCH}_feature_{k}" for k in self.searches]
+        searches = [*features, *(f"{SEARCH}_conjunction_{k}" for k in self.searches if k > 1)]
+        return (*numbered, *searches, *(f"{TRIPLETS}_{t}" for t in self.triplets))
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The tests by which studies judge a model: `held_out` if there are rules, else those of unseen compositions,
+        else those of more objects than train shows, else all."""
+        unseen = tuple(test for test in self.tests if test.startswith("unseen"))
+        more = tuple(f"seen_{n}" for n in self.test_objects if n > max(self.objects))
+        return super().judged if self.hold_out else unseen or more or self.tests
+
+    @property
+    def caption_spec(self) -> CaptionSpec:
+        return CaptionSpec(vars(self))
+
+    @classmethod
+    def exchanged(cls, scene: Scene) -> Sequence[int]:
+        return exchanged(scene)
+
+    @classmethod
+    def tasks_of(cls, subset: str) -> Mapping[str, Task]:
+        """Searches have only their swap."""
+        return {} if subset.startswith(SEARCH) else cls.tasks
+
+    @classmethod
+    def same_words(cls, subset: str) -> bool:
+        """Searches mention the target alone, and their hard negatives another texture."""
+        return not subset.startswith(SEARCH)
+
+    def lacks(self, subset: str) -> Claim | None:
+        """The compositions of the two exchanged objects, as they are and exchanged."""
+        return has_none(self.exchanged_compositions) if subset.startswith("unseen") else None
+
+    def has(self, subset: str) -> Claim | None:
+        """All compositions, those of the exchanged objects only if the test doesn't say that training lacks them."""
+        return has_all(self.other_compositions if subset.startswith("unseen") else self.all_compositions)
+
+    def apart(self, scene: Scene) -> Iterable[Fact]:
+        """The scene, or its swap."""
+        return [("scene", min(scene, self.swap(scene)))]
+
+    def claims(self, subsets: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
+        """Scenes have as many objects as their test says, which share as many animals and textures as it says. None is
+        the swap of another scene of its test."""
+        for name, records in subsets.items():
+            strange = (scene.key for scene in records.scenes if not shares_as_said(name, scene))
+            yield f"objects of {name} are as many, and share as many animals and textures, as they should", strange
+            swaps = set(map(self.swap, records.scenes)) if name != "train" else set()
+            yield f"no scene of {name} is the swap of another", (s.key for s in records.scenes if s in swaps)
+
+    def all_compositions(self, scene: Scene) -> Iterable[Fact]:
+        """The compositions of a scene and of its swap."""
+        return (*composition_facts(scene), *composition_facts(self.swap(scene)))
+
+    def exchanged_compositions(self, scene: Scene) -> Iterable[Fact]:
+        """The four compositions that a scene doesn't share with its swap."""
+        return {*composition_facts(scene)} ^ {*composition_facts(self.swap(scene))}
+
+    def other_compositions(self, scene: Scene) -> Iterable[Fact]:
+        """The compositions that a scene shares with its swap."""
+        return {*composition_facts(scene)} & {*composition_facts(self.swap(scene))}
 
     def content(self, subset: str, scene: Scene) -> Content:
         """What a scene's caption says. A training scene has a hard negative only if its caption mentions both exchanged
@@ -68,39 +203,39 @@ class MultiObjectRecipe(MultiObjectOptions):
 
     def shows(self, world: World, scene: Scene) -> bool:
         """Whether train may show all compositions of a scene."""
-        coverage = coverage_in(self, world)
+        coverage = self.coverage_in(world)
         return all(coverage.seen(obj.animal, obj.texture) for obj in scene.objects)
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
-        check_names(self, world)
-        subsets = {"train": self.trained(world)}
-        tested = {name: self.dealt(world, name) for name in self.tests}
+    def plan(self, world: World) -> dict[str, list[Scene]]:
+        self.check_names(world)
+        subsets = {"train": self.training_scenes(world)}
+        tested = {name: self.test_scenes_of(world, name) for name in self.tests}
         taken = {one for scenes in tested.values() for scene in scenes for one in (scene, self.swap(scene))}
-        return subsets | {"validation": self.validated(world, taken)} | tested
+        return subsets | {"validation": self.validation_scenes(world, taken)} | tested
 
-    def trained(self, world: World) -> list[Scene]:
+    def training_scenes(self, world: World) -> list[Scene]:
         """Return the scenes of train, one number of objects after the other. Raises if they don't show every
         composition of the coverage, unless there are rules."""
-        numbers = zip(self.objects, parts_of(self.train_scenes, len(self.objects)), strict=True)
-        scenes = [scene for objects, number in numbers for scene in self.trained_of(world, objects, number)]
-        asked = coverage_in(self, world).trained
+        numbers = zip(self.objects, even_parts(self.train_scenes, len(self.objects)), strict=True)
+        scenes = [scene for objects, number in numbers for scene in self.training_scenes_of(world, objects, number)]
+        wanted = self.coverage_in(world).trained
         shown = {obj[:2] for scene in scenes for obj in scene.objects}
-        if len(shown) < len(asked) and not self.hold_out:  # rules may hold out a composition
+        if len(shown) < len(wanted) and not self.hold_out:  # rules may hold out a composition
             raise UserError(
-                f"train_scenes {self.train_scenes} is too low: train would show {len(shown)} of the {len(asked)} "
+                f"train_scenes {self.train_scenes} is too low: train would show {len(shown)} of the {len(wanted)} "
                 f"combinations of animal and texture that coverage {self.coverage:g} means; raise it, or take a world "
                 "with fewer names"
             )
         return scenes
 
-    def trained_of(self, world: World, objects: int, number: int) -> list[Scene]:
+    def training_scenes_of(self, world: World, objects: int, number: int) -> list[Scene]:
         """Return the `number` scenes of train with this many objects. If these are two or more, the last scenes, a
         share `hard_negatives`, are swaps of others."""
         swaps = round(self.hard_negatives * number) if objects > 1 else 0
-        trained, free = coverage_in(self, world).trained, self.free(world)
+        trained, free = self.coverage_in(world).trained, self.free(world)
         random = generator(self.seed, "train", objects)
-        table = Table(world, LAYOUTS[self.layout], objects, self.train_range, trained, random)
-        scenes = collect(number - swaps, table.scene, free, like=lambda scene: scene)
+        sampler = SceneSampler(world, LAYOUTS[self.layout], objects, self.train_range, trained, random)
+        scenes = distinct_scenes(number - swaps, sampler.sample, free, like=lambda scene: scene)
         if len(scenes) < number - swaps:
             raise UserError(
                 f"train_scenes {self.train_scenes} asks for {number - swaps} scenes of {objects} objects, but world "
@@ -121,59 +256,65 @@ class MultiObjectRecipe(MultiObjectOptions):
 
     def chooser(self, world: World, name: str) -> Chooser:
         """Return the function that chooses the compositions of a test's scenes."""
-        coverage, random = coverage_in(self, world), generator(self.seed, "cells", name)
+        coverage, random = self.coverage_in(world), generator(self.seed, "cells", name)
         kind, _, rest = name.partition("_")
         if kind == SEARCH:
-            return searched(coverage, coverage.trained, random, objects_of(name), rest.startswith("conjunction"))
-        if kind == "triplets":
-            return with_triplets(coverage, coverage.trained, random, int(rest))
-        return of_pairs(coverage, coverage.trained if kind == "seen" else coverage.at(coverage.classes - 1), random)
+            return choose_search(
+                coverage, coverage.trained, random, number_of_objects(name), rest.startswith("conjunction")
+            )
+        if kind == TRIPLETS:
+            return choose_triplets(coverage, coverage.trained, random, int(rest))
+        return choose_pairs(
+            coverage, coverage.trained if kind == "seen" else coverage.with_ranks(coverage.highest), random
+        )
 
-    def dealt(self, world: World, name: str) -> list[Scene]:
+    def test_scenes_of(self, world: World, name: str) -> list[Scene]:
         """The scenes of a test: at most `test_scenes`, none of them the swap of another."""
-        coverage, choose = coverage_in(self, world), self.chooser(world, name)
-        others = coverage.at(0) if name.startswith("unseen") else coverage.trained
-        deal = self.dealer(world, name, objects_of(name), others, choose)
-        scenes = collect(self.test_scenes, deal, self.free_both(world), self.swap)
+        coverage, choose = self.coverage_in(world), self.chooser(world, name)
+        others = coverage.with_ranks(0) if name.startswith("unseen") else coverage.trained
+        sample = self.sampler(world, name, number_of_objects(name), others, choose)
+        scenes = distinct_scenes(self.test_scenes, sample, self.free_both(world), self.swap)
         if not scenes:
             raise UserError(
                 f"world {self.world!r} gives no scene of the test {name}; leave that test out, or raise views"
             )
         return scenes
 
-    def dealer(
+    def sampler(
         self, world: World, name: str, objects: int, others: list[Composition], choose: Chooser
     ) -> Callable[[], Scene]:
-        """Make a function that deals scenes of `objects` objects in test views. `choose` gives compositions of the
+        """Make a function that draws scenes of `objects` objects in test views. `choose` gives compositions of the
         first objects, and `others` are the compositions of the rest."""
         layout = LAYOUTS[self.test_layout or self.layout]
-        table = Table(world, layout, objects, self.test_range, others, generator(self.seed, "test", name, objects))
-        return lambda: table.scene(choose())
+        sampler = SceneSampler(
+            world, layout, objects, self.test_range, others, generator(self.seed, "test", name, objects)
+        )
+        return lambda: sampler.sample(choose())
 
-    def validated(self, world: World, taken: set[Scene]) -> list[Scene]:
+    def validation_scenes(self, world: World, taken: set[Scene]) -> list[Scene]:
         """Return the scenes of validation. They have the numbers of objects of train, but at least two. None is in a
         test, and neither is its swap."""
-        coverage, free = coverage_in(self, world), self.free_both(world)
+        coverage, free = self.coverage_in(world), self.free_both(world)
         numbers, scenes = [n for n in self.objects if n > 1] or [2], []
-        for n, number in zip(numbers, parts_of(self.test_scenes, len(numbers)), strict=True):
-            choose = of_pairs(coverage, coverage.trained, generator(self.seed, "cells", "validation", n))
-            deal = self.dealer(world, "validation", n, coverage.trained, choose)
-            scenes += collect(number, deal, lambda scene: scene not in taken and free(scene), self.swap)
+        for n, number in zip(numbers, even_parts(self.test_scenes, len(numbers)), strict=True):
+            choose = choose_pairs(coverage, coverage.trained, generator(self.seed, "cells", "validation", n))
+            sample = self.sampler(world, "validation", n, coverage.trained, choose)
+            scenes += distinct_scenes(number, sample, lambda scene: scene not in taken and free(scene), self.swap)
         return scenes
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
         """The same with the numbers of objects of the other tests, as far as the rules match such scenes."""
-        return self.tested(world, partial(self.matching, world))
+        return self.rule_tests(world, partial(self.matching, world))
 
     def matching(self, world: World, name: str, rules: Sequence[Rule]) -> list[Scene]:
-        """Return the scenes of a test of rules. The names in the rules are dealt more often; otherwise few scenes would
+        """Return the scenes of a test of rules. The names in the rules are drawn more often; otherwise few scenes would
         match."""
-        coverage, scenes = coverage_in(self, world), []
-        for n, number in zip(self.test_objects, parts_of(self.test_scenes, len(self.test_objects)), strict=True):
+        coverage, scenes = self.coverage_in(world), []
+        for n, number in zip(self.test_objects, even_parts(self.test_scenes, len(self.test_objects)), strict=True):
             random = generator(self.seed, "cells", name, n)
-            choose = of_names(coverage, coverage.trained, named_in(rules, world), random)
-            deal = self.dealer(world, name, n, coverage.trained, choose)
-            scenes += collect(number, deal, partial(matches_any, rules), self.swap)
+            choose = choose_named(coverage, coverage.trained, names_in_rules(rules, world), random)
+            sample = self.sampler(world, name, n, coverage.trained, choose)
+            scenes += distinct_scenes(number, sample, partial(matches_any, rules), self.swap)
         return scenes
 
     def free(self, world: World) -> Callable[[Scene], bool]:
@@ -190,11 +331,30 @@ class MultiObjectRecipe(MultiObjectOptions):
         """Return the numbers of pairs. All pairs are in train. `hard_negatives`, here a share of scenes, is counted as
         that share of the pairs. Raises for a world with too few names."""
         world = load_world(self.world)
-        check_names(self, world)
+        self.check_names(world)
         number = len(world.pairs)
         return PairCounts(number, round(self.hard_negatives * number), number)
 
+    def coverage_in(self, world: World) -> Coverage:
+        """The compositions of a world, and which of them train shows."""
+        return coverage_of(vars(self), world.animals, world.textures)
 
-def parts_of(total: int, number: int) -> list[int]:
+    def check_names(self, world: World) -> None:
+        """Raise unless a world has enough animals and textures for scenes of different objects and for the classes."""
+        most = max(*self.objects, *self.test_objects, *(4 for _ in self.triplets), *(k + 1 for k in self.searches))
+        for names, what in ((world.animals, "animals"), (world.textures, "textures")):
+            if len(names) < most:
+                raise UserError(
+                    f"scenes of {most} different objects need {most} {what}, but world {self.world!r} has "
+                    f"{len(names)}; "
+                    "take another world, or lower objects and test_objects"
+                )
+        self.coverage_in(world)
+
+
+def even_parts(total: int, number: int) -> list[int]:
     """Divide a total into whole parts that differ by at most one, the larger ones first."""
     return [total // number + (i < total % number) for i in range(number)]
+
+
+KIND = MultiObjectRecipe

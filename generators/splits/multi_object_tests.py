@@ -1,30 +1,33 @@
 """The tests of multi-object splits: how many objects their scenes have, and in which compositions."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
+from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.captions.spec import SEARCH
 from menagerie.generators.coverage import Composition, Coverage
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.dealing import Deck, NoCard, different
+from menagerie.generators.splits.even_draws import NothingFits, ShuffledQueue, share_nothing
 
+TRIPLETS = "triplets"  # starts the names of tests of triplets
 Chooser = Callable[[], list[Composition]]
 """Chooses the compositions of a scene: those of the two exchanged objects, and perhaps of others."""
 
 
-def objects_of(test: str) -> int:
+def number_of_objects(test: str) -> int:
     """Return the number of objects in a test's scenes, by the name of the test: of seen or unseen compositions, of a
     search, or of triplets."""
     kind, _, rest = test.partition("_")
     number = int(rest.rpartition("_")[2])
-    return {SEARCH: number + 1, "triplets": 4}.get(kind, number)
+    return {SEARCH: number + 1, TRIPLETS: 4}.get(kind, number)
 
 
-def named_in(rules: Sequence[Rule], world: World) -> set[str]:
+def names_in_rules(rules: Sequence[Rule], world: World) -> set[str]:
     """Return the animals and textures that the texts of rules name, by themselves or by sets."""
     known = {name: (name,) for name in (*world.animals, *world.textures)} | dict(world.sets)
     texts = " ".join(rule.text for rule in rules)
@@ -32,59 +35,61 @@ def named_in(rules: Sequence[Rule], world: World) -> set[str]:
     return {member for members in found for member in members}
 
 
-def of_pairs(coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator) -> Chooser:
-    """Deal the compositions of two exchanged objects. Both are of `tested`, share neither animal nor texture, and are
+def choose_pairs(coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator) -> Chooser:
+    """Choose the compositions of two exchanged objects. Both are of `tested`, share neither animal nor texture, and are
     `Coverage.alike`, so the exchange makes no seen composition unseen, and no unseen composition seen."""
-    deck = Deck(tested, random)
-    return lambda: [one := deck.deal(), deck.deal(partial(goes_with, coverage, one))]
+    queue = ShuffledQueue(tested, random)
+    return lambda: [one := queue.take(), queue.take(partial(goes_with, coverage, one))]
 
 
 def goes_with(coverage: Coverage, one: Composition, composition: Composition) -> bool:
-    return different(composition, one) and coverage.alike(composition, one)
+    return share_nothing(composition, one) and coverage.alike(composition, one)
 
 
-def of_names(
+def choose_named(
     coverage: Coverage, tested: Sequence[Composition], names: set[str], random: np.random.Generator
 ) -> Chooser:
-    """Deal the compositions of two exchanged objects with `names` more often.
+    """Choose the compositions of two exchanged objects with `names` more often.
 
-    Each is dealt from the compositions of `tested` that have the most of `names`, the first with probability 3/4 and
+    Each is taken from the compositions of `tested` that have the most of `names`, the first with probability 3/4 and
     the other with probability 1/2; otherwise from all of `tested`."""
     most = max(len(names.intersection(composition)) for composition in tested)
-    wanted = Deck([composition for composition in tested if len(names.intersection(composition)) == most], random)
-    every = Deck(tested, random)
+    wanted = ShuffledQueue(
+        [composition for composition in tested if len(names.intersection(composition)) == most], random
+    )
+    every = ShuffledQueue(tested, random)
 
     def choose() -> list[Composition]:
-        one = (wanted if random.random() < 0.75 else every).deal()
+        one = (wanted if random.random() < 0.75 else every).take()
         other = wanted if random.random() < 0.5 else every
-        return [one, other.deal(partial(goes_with, coverage, one))]
+        return [one, other.take(partial(goes_with, coverage, one))]
 
     return choose
 
 
-def searched(
+def choose_search(
     coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator, objects: int, conjunction: bool
 ) -> Chooser:
     """Choose compositions for scenes of a search: a target, such as a red cat, and an object with which it exchanges
     its texture, such as a white dog. With `conjunction`, the rest are by turns other red animals and cats in other
     textures; without, they share nothing with these two."""
-    deal = of_pairs(coverage, tested, random)
+    pair = choose_pairs(coverage, tested, random)
 
     def choose() -> list[Composition]:
-        taken, start = deal(), random.integers(2)
+        taken, start = pair(), random.integers(2)
         target, other = taken
         for turn in range(objects - len(taken)):
             shared = 1 + int(start + turn) % 2 if conjunction else 0
-            fitting = [composition for composition in tested if fits(composition, taken, target, other, shared)]
+            fitting = [composition for composition in tested if fits_search(composition, taken, target, other, shared)]
             if not fitting:
-                raise NoCard
+                raise NothingFits
             taken.append(fitting[random.integers(len(fitting))])
         return taken
 
     return choose
 
 
-def fits(
+def fits_search(
     composition: Composition, taken: Sequence[Composition], target: Composition, other: Composition, shared: int
 ) -> bool:
     """Return whether a composition may join a search, whose objects so far have the compositions `taken`.
@@ -94,22 +99,22 @@ def fits(
     wanted = (composition[0] == target[0], composition[1] == target[1]) == (shared == 2, shared == 1)
     return (
         wanted
-        and different(composition, other)
+        and share_nothing(composition, other)
         and all(
             (composition[0] != seen[0] or shared == 2) and (composition[1] != seen[1] or shared == 1) for seen in taken
         )
     )
 
 
-def with_triplets(
+def choose_triplets(
     coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator, triplets: int
 ) -> Chooser:
     """Choose compositions for scenes of four objects with 0, 1 or 2 triplets. A triplet is an object, another object
     with its animal and a third one with its texture (Campbell et al. 2024)."""
-    deal = of_pairs(coverage, tested, random)
+    pair = choose_pairs(coverage, tested, random)
 
     def choose() -> list[Composition]:
-        (animal, texture), (other_animal, other_texture) = both = deal()
+        (animal, texture), (other_animal, other_texture) = both = pair()
         animals = [name for name in coverage.animals if name not in (animal, other_animal)]
         textures = [name for name in coverage.textures if name not in (texture, other_texture)]
         new_animal, new_texture = (names[random.integers(len(names))] for names in (animals, textures))
@@ -118,7 +123,28 @@ def with_triplets(
             2: [(animal, new_texture), (other_animal, new_texture)],  # these two, each with the other and one exchanged
         }[triplets]
         if not all(coverage.seen(*composition) for composition in rest):
-            raise NoCard
+            raise NothingFits
         return both + rest
 
-    return choose if triplets else deal
+    return choose if triplets else pair
+
+
+def shares_as_said(subset: str, scene: Scene) -> bool:
+    """Whether a scene has as many objects as its test says, and these share what it says: no animal and no texture, or
+    as many as in a conjunction search or in triplets."""
+    kind, _, number = subset.rpartition("_")
+    tested = number.isdigit()
+    compositions = [obj[:2] for obj in scene.objects]
+    animals, textures = (Counter(names) for names in zip(*compositions, strict=True))
+    most = animals.most_common(1)[0][1], textures.most_common(1)[0][1]
+    if tested and len(compositions) != number_of_objects(subset):
+        return False
+    if tested and kind == TRIPLETS:
+        shared = sum((animals[animal] - 1) * (textures[texture] - 1) for animal, texture in compositions)
+        return shared == int(number) and len(set(compositions)) == len(compositions)
+    if not tested or kind != f"{SEARCH}_conjunction":
+        return most == (1, 1)
+    # k - 1 distractors share the target's animal or texture, half of them each, and nothing with one another.
+    sharing = most[0] - 1, most[1] - 1
+    repeated = (sum(n > 1 for n in names.values()) for names in (animals, textures))
+    return sum(sharing) == int(number) - 1 and abs(sharing[0] - sharing[1]) <= 1 and max(repeated) <= 1

@@ -1,7 +1,7 @@
-"""The roles of animal pairs in a split, train, validation or test_pairs, and recipes that give them by relation."""
+"""The roles of animal pairs in a split (train, validation or test pairs), and recipes that give them by relation."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -10,14 +10,14 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.rules.hold_out import check_rules, matches_any
+from menagerie.generators.rules.hold_out import check_rules, leave_any, matches_any
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, draw, set_apart
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, sample_scenes, set_apart
 
 Pair = tuple[str, str]
-
-
 PlacedPair = tuple[str | None, frozenset[str]]  # the relation of a scene of two objects, and its animals
+Variant = tuple[str, str]  # textures or animals, in the order of a pair
+SeedWords = tuple[tuple[str, ...], tuple[str, ...]]  # of training pairs, and of test pairs and validation
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,10 @@ class PairRoles:
 
 
 class PairRecipe(SplitRecipe):
-    """A recipe of scenes of two objects in a relation, with rules that may hold some out, and of single objects."""
+    """A recipe of scenes of two objects in a relation, with rules that may hold some out, and of single objects.
+
+    Train shows each of its pairs in one of several variants, such as an assignment of textures, and the variant's
+    reverse is its swap."""
 
     singles_views: int
 
@@ -48,28 +51,56 @@ class PairRecipe(SplitRecipe):
 
     @property
     @abstractmethod
-    def draws(self) -> Mapping[str, tuple[str, ...]]:
-        """The relations of scenes of two objects, each with what is added to the seed when its test pairs and its
-        validation are drawn."""
+    def seed_words(self) -> Mapping[str, SeedWords]:
+        """The relations of scenes of two objects, each with what is added to the seed when its training pairs are
+        drawn, and when its test pairs and its validation are drawn."""
 
     @abstractmethod
-    def roles(self, world: World, relation: str) -> PairRoles:
-        """The roles of all pairs in a relation."""
+    def variants(self, world: World, pair: Pair, relation: str) -> list[Variant]:
+        """The variants of a pair in a relation, whatever rules hold out."""
 
     @abstractmethod
-    def bare(self, world: World) -> list[Scene]:
+    def draw_variant(self, pair: Pair, relation: str, variants: Sequence[Variant]) -> Variant:
+        """Draw the variant of a pair in train from those that rules leave."""
+
+    @abstractmethod
+    def variant_scenes(self, world: World, pair: Pair, relation: str, variant: Variant) -> list[Scene]:
+        """The scenes of a pair in a variant, in one view and without sizes."""
+
+    @abstractmethod
+    def scenes_in_one_view(self, world: World) -> list[Scene]:
         """Every scene of two objects that a test could show, in one view and without sizes."""
 
     def testable(self, world: World) -> list[Scene]:
         """Every scene of two objects that a test could show, in one view."""
-        return [scene for one in self.bare(world) for scene in world.in_sizes(one)]
+        return [scene for one in self.scenes_in_one_view(world) for scene in world.in_sizes(one)]
+
+    def roles(self, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Variant]]:
+        """The roles of all pairs in a relation, and the variant of each training pair."""
+        rules, left = self.rules(world), {}
+        for pair in world.pairs:
+            its = self.variants(world, pair, relation)
+            if rules:
+                its = [v for v in its if leave_any(rules, world, self.variant_scenes(world, pair, relation, v))]
+            left |= {pair: its} if its else {}
+        drawn = {pair: self.draw_variant(pair, relation, its) for pair, its in left.items()}
+        roles = pair_roles(
+            self,
+            world,
+            self.seed_words[relation],
+            trainable=drawn.__contains__,
+            swappable=lambda pair: drawn[pair][::-1] in left[pair],
+        )
+        return roles, {pair: drawn[pair] for pair in roles.train}
 
     def counts(self) -> PairCounts:
         world = load_world(self.world)
-        return PairCounts(*map(sum, zip(*(self.roles(world, relation).counts for relation in self.draws), strict=True)))
+        counts = (self.roles(world, relation)[0].counts for relation in self.seed_words)
+        return PairCounts(*map(sum, zip(*counts, strict=True)))
 
     def validation_pairs(self, world: World) -> set[PlacedPair]:
-        return {(name, frozenset(pair)) for name in self.draws for pair in self.roles(world, name).validation}
+        every = {relation: self.roles(world, relation)[0].validation for relation in self.seed_words}
+        return {(relation, frozenset(pair)) for relation, pairs in every.items() for pair in pairs}
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
         """The same without pairs of validation; raises for rules that leave nothing to train on or to test."""
@@ -79,13 +110,13 @@ class PairRecipe(SplitRecipe):
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
         apart = self.validation_pairs(world)
         left = [scene for scene in every if matches_any(rules, scene) and pair_in(scene) not in apart]
-        held_out = [self.faced(replace(scene, view=view)) for scene in left for view in self.test_range]
+        held_out = [self.with_facings(replace(scene, view=view)) for scene in left for view in self.test_range]
 
-        def drawn(name: str, tested: tuple[Rule, ...]) -> list[Scene]:
+        def sample(name: str, tested: tuple[Rule, ...]) -> list[Scene]:
             scenes = [scene for scene in held_out if matches_any(tested, scene)]
-            return draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+            return sample_scenes(scenes, self.test_scenes, generator(self.seed, "draw", name))
 
-        return self.tested(world, drawn)
+        return self.rule_tests(world, sample)
 
 
 def pair_in(scene: Scene) -> PlacedPair:
@@ -95,19 +126,19 @@ def pair_in(scene: Scene) -> PlacedPair:
 def pair_roles(
     recipe: SplitRecipe,
     world: World,
-    *salt: str,
-    shared: bool = False,
+    seed_words: SeedWords = ((), ()),
     trainable: Callable[[Pair], bool] = lambda pair: True,
     swappable: Callable[[Pair], bool] = lambda pair: True,
 ) -> PairRoles:
-    """Draw the roles of all pairs of a world; `salt` is added to the seed.
+    """Draw the roles of all pairs of a world; `seed_words` are added to the seed.
 
-    With `shared`, test pairs and validation are drawn without `salt`. `trainable` says whether the recipe leaves train
-    a scene of a pair, and `swappable` whether it leaves one of the pair's swap."""
+    `trainable` says whether the recipe leaves train a scene of a pair, and `swappable` whether it leaves one of the
+    pair's swap."""
+    of_train, of_tests = seed_words
     spared = spared_pairs(replace(recipe, pairs=0.0, hard_negatives=0.0), world) if recipe.hold_out else frozenset()
-    test_pairs, validation, rest = dealt_pairs(recipe, world, () if shared else salt, spared)
+    test_pairs, validation, rest = divided_pairs(recipe, world, of_tests, spared)
     free = set(rest)
-    usable = [pair for pair in shuffled_pairs(recipe, world, *salt) if pair in free and trainable(pair)]
+    usable = [pair for pair in shuffled_pairs(recipe, world, *of_train) if pair in free and trainable(pair)]
     if not usable and recipe.pairs:
         raise UserError(
             f"{left_by(recipe)} leaves none of the {len(free)} trainable pairs of world {recipe.world!r}; "
@@ -133,11 +164,11 @@ def pair_roles(
     )
 
 
-def dealt_pairs(
-    recipe: SplitRecipe, world: World, salt: tuple[str, ...], spared: frozenset[Pair]
+def divided_pairs(
+    recipe: SplitRecipe, world: World, seed_words: Sequence[str], spared: frozenset[Pair]
 ) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Deal all pairs into the test pairs, validation and the rest; those that are `spared` come last."""
-    shuffled = sorted(shuffled_pairs(recipe, world, *salt), key=spared.__contains__)
+    """Divide all pairs into the test pairs, validation and the rest; those that are `spared` come last."""
+    shuffled = sorted(shuffled_pairs(recipe, world, *seed_words), key=spared.__contains__)
     return set_apart(recipe, shuffled, "pairs")
 
 
@@ -150,8 +181,8 @@ def spared_pairs(recipe: PairRecipe, world: World) -> frozenset[Pair]:
     while True:
         apart = {
             (relation, frozenset(pair))
-            for relation, salt in recipe.draws.items()
-            for pair in dealt_pairs(recipe, world, salt, spared)[1]
+            for relation, (_, of_tests) in recipe.seed_words.items()
+            for pair in divided_pairs(recipe, world, of_tests, spared)[1]
         }
         needed = {animals for pairs in of_rules if pairs <= apart for _, animals in pairs}
         if (more := spared.union(pair for pair in world.pairs if frozenset(pair) in needed)) == spared:
@@ -168,7 +199,7 @@ def left_by(recipe: SplitRecipe) -> str:
     )
 
 
-def shuffled_pairs(recipe: SplitRecipe, world: World, *salt: str) -> list[Pair]:
-    """All pairs of a world in an order drawn with the recipe's seed and `salt`."""
-    order = generator(recipe.seed, "pairs", *salt).permutation(len(world.pairs))
+def shuffled_pairs(recipe: SplitRecipe, world: World, *seed_words: str) -> list[Pair]:
+    """All pairs of a world in an order drawn with the recipe's seed and `seed_words`."""
+    order = generator(recipe.seed, "pairs", *seed_words).permutation(len(world.pairs))
     return [world.pairs[i] for i in order]

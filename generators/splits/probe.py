@@ -1,4 +1,4 @@
-"""Probe sets: scenes on which the codes of models are measured. No model is trained on them.
+"""Probe sets: scenes on which the embeddings of models are measured. No model is trained on them.
 
 A probe set shows every ordered pair of animals, left and right, in every ordered pair of different textures, in views
 that no training uses; or, in a layout, a drawn sample of scenes of several objects. Four scenes
@@ -9,13 +9,14 @@ animal has which texture.
 
 A probe is fitted to some scenes and tested on others. Divide scenes by pairs: a record's pair is the unordered pair
 of animals whose textures the swap exchanges. A scene and its swap have the same words: if they came apart, even a
-random code of each scene could be decoded (Koishigarina et al. 2025, arXiv 2502.03566).
+random embedding of each scene could be decoded (Koishigarina et al. 2025, arXiv 2502.03566).
 
 Both tests have the same scenes. Captions mention objects from left to right in `left_first`, and from right to left in
 `right_first`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
 from math import log2
@@ -29,15 +30,25 @@ from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SHARE, VIEWS, Range, Several
 from menagerie.envs.layouts import MOST
 from menagerie.envs.scene import Scene
+from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
-from menagerie.generators.captions.hard_negatives.swaps import probed
+from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.templates import Content, phrasing_number
-from menagerie.generators.splits.probe_scenes import bag_of, from_left, in_layout, quartet, side_by_side
+from menagerie.generators.splits.probe_scenes import (
+    bag_of,
+    from_left,
+    in_layout,
+    mirror_probed,
+    probed_pair,
+    quartet,
+    side_by_side,
+)
 from menagerie.generators.splits.recipe import ENTROPIES, PairCounts, SplitRecipe
 
 FIRST_VIEW = 2 * int(VIEWS.high)  # above the views and test views that any recipe can have
 OF_TRAINING = ("pairs", "hard_negatives", "views", "test_views", "test_scenes", "test_pairs", "validation")
-RIGHT_FIRST = "right_first"
+LEFT_FIRST, RIGHT_FIRST = "left_first", "right_first"
+BITS = 1e-9  # by which the sum of an entropy may be off
 
 
 @dataclass(frozen=True)
@@ -47,9 +58,9 @@ class ProbeRecipe(SplitRecipe):
     kind: ClassVar[str] = "probe"
     takes_rules: ClassVar[bool] = False
     trains: ClassVar[bool] = False
-    tests: ClassVar[tuple[str, ...]] = ("left_first", RIGHT_FIRST)
+    tests: ClassVar[tuple[str, ...]] = (LEFT_FIRST, RIGHT_FIRST)
     title: ClassVar[str] = "Probe set"
-    task: ClassVar[str] = "the same words with two textures swapped"
+    swap_words: ClassVar[str] = "the same words with two textures swapped"
 
     pairs: float = 0.0
     """Always 0: nothing is trained on a probe set, so that all fields of training keep their defaults."""
@@ -87,14 +98,25 @@ class ProbeRecipe(SplitRecipe):
         if not self.layout and self.objects != 2:
             raise not_allowed("objects", self.objects, "2 unless there is a layout; take layout apart")
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
-        animals, textures = chosen(self, world)
-        views = range(self.first_view, self.first_view + self.probe_views)
+    @classmethod
+    def exchanged(cls, scene: Scene) -> Sequence[int]:
+        return probed_pair(scene)
+
+    @property
+    def train_range(self) -> range:
+        return self.test_range
+
+    @property
+    def test_range(self) -> range:
+        return range(self.first_view, self.first_view + self.probe_views)
+
+    def plan(self, world: World) -> dict[str, list[Scene]]:
+        animals, textures = choose_names(self, world)
         if self.layout:
             sample = self.layout, self.objects, self.quartets
-            scenes = list(in_layout(world, animals, textures, views, self.seed, sample))
+            scenes = list(in_layout(world, animals, textures, self.test_range, self.seed, sample))
         else:
-            scenes = list(side_by_side(world, animals, textures, views, self.seed))
+            scenes = list(side_by_side(world, animals, textures, self.test_range, self.seed))
         return {"train": [], "validation": [], **{name: list(scenes) for name in self.tests}}
 
     def content(self, subset: str, scene: Scene) -> Content:
@@ -106,12 +128,12 @@ class ProbeRecipe(SplitRecipe):
 
     def exchanged_pairs(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"]:
         """Return, for each scene, the number of the pair of animals whose textures its swap exchanges."""
-        names = ({scene.objects[i].animal for i in probed(scene)} for scene in scenes)
+        names = ({scene.objects[i].animal for i in probed_pair(scene)} for scene in scenes)
         known = sorted({obj.animal for scene in scenes for obj in scene.objects})
         number = {pair: i for i, pair in enumerate(map(frozenset, combinations(known, 2)))}
         return np.array([number[frozenset(pair)] for pair in names], np.int64)
 
-    def measured(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
+    def measure(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
         """Return the entropies in bits. They are exact, because each bag is equally frequent, and so are its two
         assignments of textures. Raises if no scene is left."""
         bags = len({bag_of(scene) for scene in subsets[self.tests[0]]})
@@ -119,7 +141,7 @@ class ProbeRecipe(SplitRecipe):
             raise UserError(f"least_visible {self.least_visible:g} leaves no scene of the probe set; lower it")
         return {ENTROPIES: {"bags": bags, "which": log2(bags), "binding": 1.0}}
 
-    def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
+    def leave_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
         """Return the numbers of the scenes to leave out: for each hidden scene its whole quartet, in all views. So only
         complete quartets stay."""
         left = {}
@@ -128,12 +150,53 @@ class ProbeRecipe(SplitRecipe):
             left[name] = [i for i, scene in enumerate(planned[name]) if bag_of(scene) in torn]
         return left
 
+    def claims(self, subsets: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
+        """Nothing is trained on, quartets are whole, pairs keep them together, and texts alone tell nothing."""
+        full = (f"{len(subsets[name])} scenes in {name}" for name in ("train", "validation") if len(subsets[name]))
+        yield "a probe set has nothing in train and validation", full
+        differ = (name for name in self.tests if subsets[name].scenes != subsets[LEFT_FIRST].scenes)
+        yield "both tests have the same scenes in the same order", differ
+        for name in self.tests:
+            r, known = subsets[name], set(subsets[name].scenes)
+            torn = (s.key for s in r.scenes if not {self.swap(s), mirror_probed(s)} <= known)
+            yield f"every scene of {name} has its swap and its mirror on its background", torn
+            pairs = [frozenset(scene.objects[i].animal for i in self.exchanged(scene)) for scene in r.scenes]
+            numbers = [] if r.pairs is None else r.pairs.tolist()
+            both = set(zip(pairs, numbers, strict=False))
+            whole = len(numbers) == len(pairs) and len(both) == len(set(pairs)) == len(set(numbers))
+            wrong = [] if whole else [f"{len(set(numbers))} numbers of {len(set(pairs))} pairs"]
+            yield f"pairs of {name} are pairs of animals, and keep quartets together", wrong
+            rows = zip(r.scenes, r.graphs, strict=True)
+            strange = (s.key for s, graph in rows if not follows(s, graph.nodes, name == LEFT_FIRST))
+            yield f"captions of {name} mention objects in its order", strange
+            views = [scene.view for scene in r.scenes]
+            true, false = (Counter(zip(views, texts, strict=True)) for texts in (r.captions, r.negatives))
+            odd = (f"view {view}, {text!r}" for (view, text), _ in sorted(true.items() ^ false.items()))
+            yield f"every text of {name} is as often true as false", odd
+            recorded, which = r.recipe[ENTROPIES], entropy_in_bits([bag_of(scene) for scene in r.scenes])
+            both = entropy_in_bits([frozenset(obj[:2] for obj in scene.objects) for scene in r.scenes])
+            same = abs(recorded["which"] - which) < BITS and abs(both - which - 1) < BITS and recorded["binding"] == 1
+            yield f"entropies are those of {name}", [] if same else [f"{which:.4f} and {both - which:.4f} bits"]
+
     def counts(self) -> PairCounts:
         """Return zeros, because nothing is trained."""
         return PairCounts(0, 0, 0)
 
 
-def chosen(recipe: ProbeRecipe, world: World) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def follows(scene: Scene, nodes: Sequence[str], left_first: bool) -> bool:
+    """Whether the objects of a graph go from left to right in the scene (`left_first`), or from right to left."""
+    at = {phrase(obj): SLOTS[obj.slot].column for obj in scene.objects}
+    columns = [at[node] for node in nodes if node in at]
+    return len(columns) == len(scene.objects) and columns == sorted(columns, reverse=not left_first)
+
+
+def entropy_in_bits(outcomes: Sequence[Hashable]) -> float:
+    """The entropy of outcomes in bits."""
+    shares = np.array(list(Counter(outcomes).values())) / len(outcomes)
+    return float(-(shares * np.log2(shares)).sum())
+
+
+def choose_names(recipe: ProbeRecipe, world: World) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the animals and textures of a probe set, in the world's order. Raises if there are too few, or for an
     unknown one."""
     found = []
@@ -149,3 +212,6 @@ def chosen(recipe: ProbeRecipe, world: World) -> tuple[tuple[str, ...], tuple[st
             )
         found.append(names)
     return found[0], found[1]
+
+
+KIND = ProbeRecipe

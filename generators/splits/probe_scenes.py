@@ -14,11 +14,11 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Object, Scene
-from menagerie.envs.slots import SLOTS, facings
+from menagerie.envs.slots import SLOTS, facings, place_of
 from menagerie.envs.world import World
-from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
+from menagerie.generators.captions.hard_negatives.swaps import exchanged_places, with_exchanged
 from menagerie.generators.coverage import Composition
-from menagerie.generators.splits.dealing import TRIES, Deck
+from menagerie.generators.splits.even_draws import TRIES, ShuffledQueue
 
 Names = tuple[str, ...]
 Bag = tuple[frozenset[str], frozenset[str]]  # animals and textures of a scene
@@ -26,7 +26,7 @@ DEPTH = ("", "front", "near", "back", "high")
 
 
 @cache
-def draws(
+def draw_shared(
     world: World, seed: int, inward: bool, view: int, animals: Names, textures: Names
 ) -> tuple[str, dict[str, str], Names]:
     """Draw what all scenes of a bag, whose animals and textures are sorted, have in a view: the background, the size of
@@ -41,7 +41,7 @@ def draws(
 def scene_of(world: World, seed: int, view: int, compositions: Sequence[Composition], places: Names = ()) -> Scene:
     """The scene of some compositions in these places, or left and right."""
     animals, textures = (tuple(sorted(names)) for names in zip(*compositions, strict=True))
-    background, sizes, slots = draws(world, seed, bool(places), view, animals, textures)
+    background, sizes, slots = draw_shared(world, seed, bool(places), view, animals, textures)
     objects = (
         Object(*composition, slot, sizes[composition[0]])
         for composition, slot in zip(compositions, places or slots, strict=True)
@@ -54,8 +54,8 @@ def side_by_side(
 ) -> Iterator[Scene]:
     """Yield every ordered pair of animals, left and right, in every ordered pair of different textures, in each view.
     The order is that of an array (views, pairs of animals, pairs of textures)."""
-    for view, pair, worn in product(views, permutations(animals, 2), permutations(textures, 2)):
-        yield scene_of(world, seed, view, list(zip(pair, worn, strict=True)))
+    for view, *both in product(views, permutations(animals, 2), permutations(textures, 2)):
+        yield scene_of(world, seed, view, list(zip(*both, strict=True)))
 
 
 def in_layout(
@@ -73,37 +73,48 @@ def quartet(scene: Scene) -> tuple[Scene, Scene, Scene, Scene]:
     return scene, swap_probed(scene), mirror, swap_probed(mirror)
 
 
+def probed_pair(scene: Scene) -> tuple[int, int]:
+    """Return the indices of the two objects of a probe set's scene that swap and mirror exchange.
+
+    They depend on places alone, and are the same in all views and on all backgrounds. Raises `ValueError` for a single
+    object.
+    """
+    return exchanged_places(tuple(place_of(obj.slot) for obj in scene.objects), "", 0)
+
+
+def swap_probed(scene: Scene) -> Scene:
+    """The scene with the textures of the two objects exchanged; sizes stay."""
+    return with_exchanged(scene, probed_pair(scene), "texture")
+
+
+def mirror_probed(scene: Scene) -> Scene:
+    """The scene with the slots of the two objects exchanged; textures and sizes go along."""
+    return with_exchanged(scene, probed_pair(scene), "slot")
+
+
 def arrangements(
     animals: Sequence[str], textures: Sequence[str], seed: int, layout: str, objects: int, number: int
 ) -> list[tuple[list[Composition], Names]]:
-    """Return `number` lists of compositions, each with the places of its objects, dealt from shuffled decks. All have
+    """Return `number` lists of compositions, each with the places of its objects, taken from shuffled queues. All have
     different bags. Raises `UserError` if there are fewer bags."""
     most = comb(len(animals), objects) * comb(len(textures), objects)
     random = generator(seed, "probe crowds", layout, objects)
-    decks = Deck(animals, random), Deck(textures, random)
-    places = Deck(LAYOUTS[layout].choices(objects), random)
+    queues = ShuffledQueue(animals, random), ShuffledQueue(textures, random)
+    places = ShuffledQueue(LAYOUTS[layout].choices(objects), random)
     found: dict[Bag, tuple[list[Composition], Names]] = {}
     vain = 0
     while len(found) < min(number, most) and vain < TRIES:
-        names = [dealt(deck, objects) for deck in decks]
+        names = [queue.take_different(objects) for queue in queues]
         bag = frozenset(names[0]), frozenset(names[1])
         vain = vain + 1 if bag in found else 0
         if bag not in found:
-            found[bag] = list(zip(*names, strict=True)), places.deal()
+            found[bag] = list(zip(*names, strict=True)), places.take()
     if len(found) < number:
         raise UserError(
             f"quartets {number} asks for more than the {len(found)} combinations of {objects} of {len(animals)} "
             f"animals and of {len(textures)} textures; lower it, or take more animals and textures"
         )
     return list(found.values())
-
-
-def dealt(deck: Deck[str], number: int) -> list[str]:
-    """Deal `number` different cards of a deck, in random order."""
-    cards: list[str] = []
-    while len(cards) < number:
-        cards.append(deck.deal(lambda card: card not in cards))
-    return [cards[i] for i in deck.random.permutation(number)]
 
 
 def from_left(scene: Scene) -> list[Object]:

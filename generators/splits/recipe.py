@@ -1,12 +1,12 @@
 """The base class of recipes: frozen values that determine the scenes, texts and counterfactuals of a split.
 
-A kind of split is a subclass that defines the scenes of its subsets (`planned`), the scenes that a
-test could show (`testable`) and the numbers of pairs (`counts`). The swap that makes its hard
-negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWAPS`.
-"""
+A kind of split is a subclass, in a file of this folder that assigns it to `KIND`. It defines the scenes of its subsets
+(`plan`) and the numbers of pairs (`counts`), and whatever else is special: which tasks its tests have (`tasks`),
+what a hard negative exchanges (`exchanged`, `exchanges`, `swap`), what captions say (`content`), and what a test says
+that training lacks or has (`own_facts`, `lacks`, `has`, `apart`, `claims`), which the audit checks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
@@ -22,7 +22,8 @@ from menagerie.envs.slots import facings
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.contents import swapped_content
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
+from menagerie.generators.captions.hard_negatives.tasks import Task
 from menagerie.generators.captions.templates import (
     TEMPLATES,
     Caption,
@@ -42,6 +43,7 @@ from menagerie.generators.rules.hold_out import (
     with_sets,
 )
 from menagerie.generators.rules.rule import Rule
+from menagerie.generators.splits.facts import Claim, Fact
 
 # Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
@@ -75,8 +77,16 @@ class SplitRecipe(ABC):
     """Test subsets, besides `train`, `validation` and the tests of rules."""
     title: ClassVar[str]
     """Name for what the tests measure, in reports."""
-    task: ClassVar[str]
+    swap_words: ClassVar[str]
     """Words for how a caption's hard negative differs from it, in reports."""
+    tasks: ClassVar[Mapping[str, Task]] = {}
+    """The tasks of tests besides `swap`, by name."""
+    exchanges: ClassVar[str] = "texture"
+    """What of two objects a hard negative exchanges: their texture or their slot."""
+    names_all: ClassVar[bool] = True
+    """Whether captions of tests mention all objects with their textures."""
+    swapped_pairs: ClassVar[str] = ""
+    """Words of `menagerie inspect` for the training pairs whose swap is in train too, if the kind counts them."""
     trains: ClassVar[bool] = True
     """Whether the split has scenes for training and validation."""
 
@@ -124,7 +134,7 @@ class SplitRecipe(ABC):
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The caption of a scene and its hard negative, or None if it has none."""
         content, template = self.content(subset, scene), self.wording
-        false = write_caption(swapped_content(content, self.kind), template) if content.negative else None
+        false = write_caption(swapped_content(content, self.swap), template) if content.negative else None
         return write_caption(content, template), false
 
     def content(self, subset: str, scene: Scene) -> Content:
@@ -134,7 +144,7 @@ class SplitRecipe(ABC):
         return content_of(scene, self.seed, self.wording)._replace(negative=negative)
 
     @abstractmethod
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         """The scenes of train, validation and all tests except those of rules, without scenes that rules hold out."""
 
     @property
@@ -156,11 +166,11 @@ class SplitRecipe(ABC):
         have no such pairs."""
         return None
 
-    def measured(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
+    def measure(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
         """Further values that a split file records beside the recipe, measured on its scenes."""
         return {}
 
-    def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
+    def leave_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
         """Return, by subset, the numbers of the scenes to leave out. `hidden` has those in which less than
         `least_visible` of some object shows."""
         return hidden
@@ -169,7 +179,7 @@ class SplitRecipe(ABC):
         """The hold-out rules, parsed with the names of `world`."""
         return parse_rules(self.hold_out, with_sets(world, self.sets)) if self.hold_out else ()
 
-    def resolved(self) -> "SplitRecipe":
+    def with_used_sets(self) -> "SplitRecipe":
         """Return the recipe with exactly the sets that its rules name, those of the world included.
 
         It determines the same scenes without the sets in the world's file. So it gives the split its name, and split
@@ -188,14 +198,16 @@ class SplitRecipe(ABC):
         world = with_sets(load_world(self.world), self.sets)
         check_phrasings(self.wording, world)
         self.rules(world)  # raises for a wrong one before scenes are drawn
-        subsets = self.planned(world)
+        subsets = self.plan(world)
         return subsets | self.tests_of_rules(world, subsets) if self.hold_out else subsets
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
         """The scenes of the tests of hold-out rules, besides `subsets`. Called only for kinds that support rules."""
         raise NotImplementedError
 
-    def tested(self, world: World, choose: Callable[[str, tuple[Rule, ...]], list[Scene]]) -> dict[str, list[Scene]]:
+    def rule_tests(
+        self, world: World, choose: Callable[[str, tuple[Rule, ...]], list[Scene]]
+    ) -> dict[str, list[Scene]]:
         """The scenes that `choose` gives for the name and the rules of each test of rules. Raises if one has none."""
         tests = {name: choose(name, parse_rules(texts, world)) for name, texts in self.held_out_tests.items()}
         if empty := next((name for name, scenes in tests.items() if not scenes), None):
@@ -222,32 +234,33 @@ class SplitRecipe(ABC):
         pairs = tuple(test for test in self.tests if test.endswith("unseen_pairs"))
         return pairs or tuple(test for test in self.tests if "unseen" in test)
 
-    def kept(self, world: World, scenes: list[Scene]) -> list[Scene]:
-        """Return the scenes that no rule holds out, with facings (`faced`) and, in a world with sizes, drawn sizes.
+    def keep(self, world: World, scenes: list[Scene]) -> list[Scene]:
+        """Return the scenes that no rule holds out, with facings (`with_facings`) and, in a world with sizes, drawn
+        sizes.
 
         A scene and its swap get the same sizes, so that hard negatives in train differ only by the swap. If rules hold
         out a scene in its drawn sizes, it gets others, if possible. Single-object scenes have their sizes already.
         """
         if world.sizes:
-            scenes = [scene if scene.objects[0].size else self.sized(world, scene) for scene in scenes]
-        return unmatched_scenes(self.rules(world), list(map(self.faced, scenes)))
+            scenes = [scene if scene.objects[0].size else self.with_sizes(world, scene) for scene in scenes]
+        return unmatched_scenes(self.rules(world), list(map(self.with_facings, scenes)))
 
-    def drawn(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
-        """Draw at random at most `most` of the scenes that rules leave, with sizes and facings (`kept`); `parts` is
+    def sample(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
+        """Draw at random at most `most` of the scenes that rules leave, with sizes and facings (`keep`); `parts` is
         added to the seed."""
         random = generator(self.seed, "draw", *parts)
         if self.hold_out:  # filter first, so that tests keep their size
-            return draw(self.kept(world, scenes), most, random)
-        return self.kept(world, draw(scenes, most, random))  # draw first: it saves drawing facings
+            return sample_scenes(self.keep(world, scenes), most, random)
+        return self.keep(world, sample_scenes(scenes, most, random))  # draw first: it saves drawing facings
 
-    def sized(self, world: World, scene: Scene) -> Scene:
+    def with_sizes(self, world: World, scene: Scene) -> Scene:
         """Return the scene in drawn sizes. Its swap gets the same. Sizes that rules hold out are avoided if
         possible."""
         choices, key = list(world.in_sizes(scene)), min(scene.key, self.swap(scene).key)
         drawn = [choices[i] for i in generator(self.seed, "sizes", key).permutation(len(choices))]
         return (unmatched_scenes(self.rules(world), drawn) or drawn)[0]
 
-    def faced(self, scene: Scene) -> Scene:
+    def with_facings(self, scene: Scene) -> Scene:
         """Draw facings for a scene of a left and a right object, so that they say nothing of the place. Its swap gets
         the same, whatever the sizes. Other scenes are returned as they are."""
         if scene.relation != "left/right":
@@ -259,9 +272,52 @@ class SplitRecipe(ABC):
         objects = zip(scene.objects, slots, strict=True)
         return replace(scene, objects=tuple(obj._replace(slot=slot) for obj, slot in objects))
 
-    def swap(self, scene: Scene) -> Scene:
+    @classmethod
+    def exchanged(cls, scene: Scene) -> Sequence[int]:
+        """The indices of the two objects of a scene that its swap changes."""
+        return range(len(scene.objects))
+
+    @classmethod
+    def swap(cls, scene: Scene) -> Scene:
         """The scene that the hard negative of `scene` describes."""
-        return SWAPS[self.kind](scene)
+        return with_exchanged(scene, cls.exchanged(scene), cls.exchanges)
+
+    @classmethod
+    def cluster(cls, scene: Scene) -> str:
+        """The names of the animals that the swap changes. Tests of the same animals form a cluster."""
+        return " + ".join(sorted(scene.objects[i].animal for i in cls.exchanged(scene)))
+
+    @classmethod
+    def tasks_of(cls, subset: str) -> Mapping[str, Task]:
+        """The tasks of a subset besides `swap`."""
+        return cls.tasks
+
+    @classmethod
+    def same_words(cls, subset: str) -> bool:
+        """Whether the hard negatives of a subset have the words of their captions."""
+        return True
+
+    def own_facts(self, scene: Scene) -> Iterable[Fact]:
+        """Facts of a scene on which claims of this kind rely, besides those of `facts.facts_of`."""
+        return ()
+
+    def lacks(self, subset: str) -> Claim | None:
+        """What the name of a subset says that training lacks; None if it only says that the images are new.
+
+        Another training may have it. Then the record is left out of a model's numbers."""
+        return None
+
+    def has(self, subset: str) -> Claim | None:
+        """What the split's training has of each scene of a subset; None if it says nothing of that."""
+        return None
+
+    def apart(self, scene: Scene) -> Iterable[Fact]:
+        """The facts of a scene that validation shares neither with tests nor with train, such as its pair."""
+        return ()
+
+    def claims(self, subsets: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
+        """Further claims on a split's `Records`, by subset, each with the counterexamples that the audit names."""
+        return iter(())
 
     def with_counterfactuals(self, subsets: Mapping[str, list[Scene]]) -> list[Scene]:
         """Return all scenes of the subsets and the counterfactuals of those in tests and validation (see `Records`),
@@ -270,9 +326,9 @@ class SplitRecipe(ABC):
         return sorted(counterfactuals.union(*subsets.values()))
 
 
-def recorded(recipe: SplitRecipe) -> dict:
+def recorded_fields(recipe: SplitRecipe) -> dict:
     """A recipe as split files record it, with the sets that its rules name."""
-    return {"kind": recipe.kind} | asdict(recipe.resolved())
+    return {"kind": recipe.kind} | asdict(recipe.with_used_sets())
 
 
 def check_template(recipe: SplitRecipe) -> None:
@@ -305,7 +361,7 @@ def set_apart(recipe: SplitRecipe, names: list[Name], what: str) -> tuple[list[N
     return names[:n_tested], names[n_tested:n_apart], names[n_apart:]
 
 
-def draw(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:
+def sample_scenes(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:
     """Draw at most `most` scenes at random, and keep their order."""
     if len(scenes) <= most:
         return scenes

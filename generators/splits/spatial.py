@@ -11,10 +11,10 @@ of validation for all relations together, unless the recipe says otherwise. With
 tested too, in new views: a model that fails there hasn't fitted them; a model that fails only on the others hasn't
 generalised."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from menagerie.envs.core.errors import choose
 from menagerie.envs.core.identity import generator
@@ -24,11 +24,19 @@ from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
+from menagerie.generators.captions.hard_negatives.tasks import tasks_named
 from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.captions.templates import Content
-from menagerie.generators.rules.hold_out import leave_any
-from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.pair_roles import Pair, PairRecipe, PairRoles, pair_roles
+from menagerie.generators.splits.facts import (
+    Claim,
+    Fact,
+    has_all,
+    has_none,
+    order_facts,
+    pair_facts,
+    reversed_order_facts,
+)
+from menagerie.generators.splits.pair_roles import Pair, PairRecipe, SeedWords
 
 TESTED = ("unseen_order", "unseen_pairs")
 SEEN = "seen_order"
@@ -46,7 +54,12 @@ class SpatialRecipe(PairRecipe):
     kind: ClassVar[str] = "spatial"
     relational: ClassVar[bool] = True
     title: ClassVar[str] = "Spatial relations"
-    task: ClassVar[str] = "the same words with the two animals swapped"
+    swap_words: ClassVar[str] = "the same words with the two animals swapped"
+    exchanges: ClassVar[str] = "slot"
+    swapped_pairs: ClassVar[str] = "in both orders"
+    tasks = tasks_named(
+        *("swap size", "replace texture", "replace animal", "replace size", "replace relation", "add attribute")
+    )
 
     views: int = 2
     """Views of each training scene; 4 textures already give a pair 16 assignments."""
@@ -90,6 +103,30 @@ class SpatialRecipe(PairRecipe):
         kinds = (SEEN, *TESTED) if self.seen_order else TESTED
         return tuple(subset_name(relation, kind) for relation in self.relations for kind in kinds)
 
+    def lacks(self, subset: str) -> Claim | None:
+        """The order, or the pair: in all relations or, if `unseen_under` is own, in its own."""
+        if subset.endswith("unseen_order"):
+            return has_none(order_facts)
+        return has_none(self.apart) if subset == "validation" or subset.endswith("unseen_pairs") else None
+
+    def has(self, subset: str) -> Claim | None:
+        """The order, or in a test of unseen orders the reversed one."""
+        if subset.endswith("unseen_order"):
+            return has_all(reversed_order_facts)
+        return has_all(order_facts) if subset.endswith(SEEN) else None
+
+    def apart(self, scene: Scene) -> Iterable[Fact]:
+        """The pair of animals; if `unseen_under` is own, in its relation."""
+        return pair_facts(scene) if self.unseen_under == "all" else (*order_facts(scene), *reversed_order_facts(scene))
+
+    def claims(self, subsets: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
+        """Pairs are in the recipe's relations, in tests of one relation in that one."""
+        for name, records in subsets.items():
+            of_test = [relation for relation in self.relations if name.startswith(subset_name(relation, ""))]
+            allowed = of_test or self.relations
+            strange = (s.key for s in records.scenes if len(s.objects) > 1 and s.relation not in allowed)
+            yield f"every pair of {name} is in a requested relation", strange
+
     def content(self, subset: str, scene: Scene) -> Content:
         """What the caption of a scene says. A training caption may leave out textures; its negative then leaves out the
         same ones."""
@@ -97,78 +134,59 @@ class SpatialRecipe(PairRecipe):
             return super().content(subset, scene)
         return CaptionSpec(vars(self)).training_content(scene)._replace(negative=len(scene.objects) == 2)
 
-    def planned(self, world: World) -> dict[str, list[Scene]]:
+    def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the
         same at all fractions."""
-        singles = self.kept(world, list(world.singles(range(self.singles_views or self.views), self.single_slots)))
+        singles = self.keep(world, list(world.singles(range(self.singles_views or self.views), self.single_slots)))
         subsets: dict[str, list[Scene]] = {"train": singles, "validation": []}
         for relation in self.relations:
-            roles, fixed = roles_of(self, world, relation)
+            roles, fixed = self.roles(world, relation)
             swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
             unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
             seen = [*fixed.values(), *swapped]
             trained = order_scenes(world, seen, RELATIONS[relation].slots, self.train_range)
-            subsets["train"] += self.kept(world, trained)
+            subsets["train"] += self.keep(world, trained)
             for name, orders in {
-                "validation": both_orders(roles.validation),
+                "validation": ordered_both_ways(roles.validation),
                 **({subset_name(relation, SEEN): seen} if self.seen_order else {}),
                 subset_name(relation, "unseen_order"): unseen,
-                subset_name(relation, "unseen_pairs"): both_orders(roles.test_pairs),
+                subset_name(relation, "unseen_pairs"): ordered_both_ways(roles.test_pairs),
             }.items():
                 scenes = order_scenes(world, orders, RELATIONS[relation].slots, self.test_range)
                 most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
                 subsets.setdefault(name, [])
-                subsets[name] += self.drawn(world, scenes, most, name, relation)
+                subsets[name] += self.sample(world, scenes, most, name, relation)
         return subsets
 
-    def bare(self, world: World) -> list[Scene]:
+    def scenes_in_one_view(self, world: World) -> list[Scene]:
         """The scenes of all pairs, in both orders of every relation and all textures."""
-        orders = both_orders(tuple(world.pairs))
+        orders = ordered_both_ways(tuple(world.pairs))
         slots = [RELATIONS[relation].slots for relation in self.relations]
         return [scene for its in slots for scene in order_scenes(world, orders, its, range(1))]
 
     @property
-    def draws(self) -> Mapping[str, tuple[str, ...]]:
-        return {relation: () if self.unseen_under == "all" else (relation,) for relation in self.relations}
+    def seed_words(self) -> Mapping[str, SeedWords]:
+        own = self.unseen_under == "own"
+        return {relation: ((relation,), (relation,) if own else ()) for relation in self.relations}
 
-    def roles(self, world: World, relation: str) -> PairRoles:
-        return roles_of(self, world, relation)[0]
+    def variants(self, world: World, pair: Pair, relation: str) -> list[Pair]:
+        """The orders of a pair: the animal in the relation's first slot, and the one in its second."""
+        return [pair, pair[::-1]]
 
+    def draw_variant(self, pair: Pair, relation: str, variants: Sequence[Pair]) -> Pair:
+        order = draw_order(pair, relation, self.seed)
+        return order if order in variants else variants[0]
 
-def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Pair]]:
-    """The roles of all pairs in a relation, and the order of each training pair.
-
-    An order is the animal in the relation's first slot and the one in its second.
-    """
-    rules = recipe.rules(world)
-    free = {pair: free_orders(world, pair, relation, rules) for pair in world.pairs}
-    order = {pair: fixed_order(pair, relation, recipe.seed) for pair in world.pairs}
-    fixed = {pair: order[pair] if order[pair] in free[pair] else free[pair][0] for pair in world.pairs if free[pair]}
-    roles = pair_roles(
-        recipe,
-        world,
-        relation,
-        shared=recipe.unseen_under == "all",
-        trainable=fixed.__contains__,
-        swappable=lambda pair: len(free[pair]) == 2,
-    )
-    return roles, {pair: fixed[pair] for pair in roles.train}
+    def variant_scenes(self, world: World, pair: Pair, relation: str, order: Pair) -> list[Scene]:
+        return order_scenes(world, [order], RELATIONS[relation].slots, range(1))
 
 
-def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]) -> list[Pair]:
-    """The orders of a pair for which the rules leave a scene."""
-    orders, slots = [pair, pair[::-1]], RELATIONS[relation].slots
-    if not rules:
-        return orders
-    return [order for order in orders if leave_any(rules, world, order_scenes(world, [order], slots, range(1)))]
-
-
-def fixed_order(pair: Pair, relation: str, seed: int) -> Pair:
-    """Draw the order of `pair` in train. `roles_of` takes the other one if rules leave no scene in this order."""
+def draw_order(pair: Pair, relation: str, seed: int) -> Pair:
+    """Draw the order of `pair` in train, unless rules leave no scene in this order."""
     return pair if generator(seed, "order", relation, *pair).random() < 0.5 else pair[::-1]
 
 
-def both_orders(pairs: tuple[Pair, ...]) -> list[Pair]:
+def ordered_both_ways(pairs: tuple[Pair, ...]) -> list[Pair]:
     """Every pair in both orders."""
     return [order for pair in pairs for order in permutations(pair)]
 
@@ -181,3 +199,6 @@ def order_scenes(world: World, orders: list[Pair], slots: tuple[str, ...], views
             views, world.backgrounds, orders, world.textures, world.textures
         )
     ]
+
+
+KIND = SpatialRecipe

@@ -3,23 +3,23 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Shaped
+from jaxtyping import Shaped
 
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.contents import swapped_content
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.templates import Content
-from menagerie.generators.splits.recipe import SplitRecipe, recorded
+from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
 from menagerie.generators.storage.false_captions import FalseCaptions
 from menagerie.generators.storage.records import DENIED, NO_OBJECT, Records
 from menagerie.generators.vocabulary import Vocabulary, none_in
 
 
-def columns_of(
+def make_columns(
     subset: str, scenes: Sequence[Scene], recipe: SplitRecipe, vocabulary: Vocabulary
 ) -> tuple[dict[str, np.ndarray], int]:
     """Make the columns of a subset, and count its records. Rows of counterfactuals follow, except in train, where a
-    swapped scene that isn't in train has no row."""
+    swapped scene that isn't in train has no row, and a hard negative is left out if it reveals what is kept for tests
+    (`false_captions`)."""
     row_of = {scene: row for row, scene in enumerate(scenes)}
     contents = [recipe.content(subset, scene) for scene in scenes]
     other, further = np.full(len(scenes), -1, np.int32), []
@@ -29,26 +29,19 @@ def columns_of(
         swapped = recipe.swap(scene)
         if swapped not in row_of and subset != "train":
             row_of[swapped] = len(scenes) + len(further)
-            further.append((row, swapped_content(content, recipe.kind)._replace(scene=swapped)))
+            further.append((row, swapped_content(content, recipe.swap)._replace(scene=swapped)))
         other[row] = row_of.get(swapped, -1)
     rows = [*scenes, *(content.scene for _, content in further)]
     table = vocabulary.encode(rows) | encode_contents([*contents, *(content for _, content in further)], vocabulary)
     table["counterfactual"] = np.concatenate([other, np.array([row for row, _ in further], np.int32)])
     if subset == "train":
-        train = Records(recorded(recipe), vocabulary, table, len(scenes))
-        table["negative"] &= allowed_negatives(train, scenes)
+        train = Records(recorded_fields(recipe), vocabulary, table, len(scenes))
+        allowed = FalseCaptions(train).allows
+        for row in np.flatnonzero(table["negative"][: len(scenes)]).tolist():
+            table["negative"][row] = allowed(recipe.swap(scenes[row]))
     if (pairs := recipe.exchanged_pairs(scenes)) is not None:
         table["pair"] = np.concatenate([pairs, np.full(len(further), -1)]).astype(np.int32)
     return table, len(scenes)
-
-
-def allowed_negatives(train: Records, scenes: Sequence[Scene]) -> Bool[np.ndarray, " n"]:
-    """Whether the swapped scene of each record of train, whose scenes are known, reveals nothing that is kept for tests
-    (`false_captions`)."""
-    allowed, swap, found = FalseCaptions(train).allowed, SWAPS[train.recipe["kind"]], np.zeros(len(train), bool)
-    for row in np.flatnonzero(train.columns["negative"]).tolist():
-        found[row] = allowed(swap(scenes[row]))
-    return found
 
 
 def encode_contents(contents: Iterable[Content], vocabulary: Vocabulary) -> dict[str, Shaped[np.ndarray, "n ..."]]:

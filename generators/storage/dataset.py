@@ -97,9 +97,9 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
     ) -> list[Caption | None]:
         """For each index a false caption of the kind `replace` or `shuffle`, drawn by seed and made from its caption in
         `captions`; None if there is none."""
-        read, drawn = self.false_captions.contents.read, self.false_captions.drawn
+        read, draw = self.false_captions.contents.read, self.false_captions.draw
         rows = zip(self.records.contents_at(np.asarray(indices, np.int64)), draws, captions, strict=True)
-        return [drawn(kind, read(content, text), text.text, int(draw)) for content, draw, text in rows]
+        return [draw(kind, read(content, text), text.text, int(seed)) for content, seed, text in rows]
 
     @cached_property
     def false_captions(self) -> FalseCaptions:

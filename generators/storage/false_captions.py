@@ -31,7 +31,7 @@ from menagerie.generators.storage.records import Records
 FalseCaption = Literal["swap", "replace", "shuffle"]
 TEXT_NEGATIVES: tuple[FalseCaption, ...] = get_args(FalseCaption)
 Option = TypeVar("Option")
-Group = tuple[str | None, tuple[str, ...]]
+RelatedPair = tuple[str | None, tuple[str, str]]
 
 
 class FalseCaptions:
@@ -49,11 +49,11 @@ class FalseCaptions:
         texts = [caption.text for caption in self.train.true_of(self.train.spread())]
         return max((len(text.split()) for text in texts), default=0), max(map(len, texts), default=0)
 
-    def drawn(self, kind: str, content: Content, text: str, draw: int) -> Caption | None:
-        """Draw a false caption by the seed `draw`: a replaced one if `kind` is "replace", else a shuffled one. None if
+    def draw(self, kind: str, content: Content, text: str, seed: int) -> Caption | None:
+        """Draw a false caption by the seed: a replaced one if `kind` is "replace", else a shuffled one. None if
         there is none. `text` is that of the content's caption."""
-        random, truth = generator(draw, "false caption", kind, text), self.truth(content.scene)
-        alternatives = self.replaced(content, random) if kind == "replace" else shuffled(content, random)
+        random, truth = generator(seed, "false caption", kind, text), self.truth(content.scene)
+        alternatives = self.replace_part(content, random) if kind == "replace" else shuffle_objects(content, random)
         for alternative in alternatives:
             false = write_caption(alternative, self.contents.template)
             if self.usable(alternative, false.text) and not claims(without_negations(false.graph), self.names) <= truth:
@@ -72,13 +72,13 @@ class FalseCaptions:
         caption, neither in words nor in characters; models are built for that length.
         """
         described = Scene(content.scene.background, content.objects)
-        return self.allowed(described) and len(text.split()) <= self.longest[0] and len(text) <= self.longest[1]
+        return self.allows(described) and len(text.split()) <= self.longest[0] and len(text) <= self.longest[1]
 
-    def allowed(self, described: Scene) -> bool:
+    def allows(self, described: Scene) -> bool:
         """Return whether training shows each animal of the described scene in its texture and the animals together, and
         no rule holds the scene out."""
         there = all(obj[:2] in self.textured for obj in described.objects if obj.texture)
-        return there and self.groups_of(described) <= self.groups and not matches_any(self.rules, described)
+        return there and self.pairs_of(described) <= self.pairs and not matches_any(self.rules, described)
 
     @cached_property
     def textured(self) -> set[tuple[str, str]]:
@@ -86,21 +86,17 @@ class FalseCaptions:
         return {obj[:2] for scene in self.train.alike("animal", "texture") for obj in scene.objects}
 
     @cached_property
-    def groups(self) -> set[Group]:
-        """The groups of animals that training shows together."""
-        fields = ("animal",) if self.recipe.get("kind") == "multi-object" else ("animal", "slot")
-        return set().union(*map(self.groups_of, self.train.alike(*fields)))
+    def pairs(self) -> set[RelatedPair]:
+        """Every two animals that training shows together."""
+        fields = ("animal", "slot") if self.contents.template.relation else ("animal",)
+        return set().union(*map(self.pairs_of, self.train.alike(*fields)))
 
-    def groups_of(self, scene: Scene) -> set[Group]:
-        """The animals of a scene of two or more, and their relation if captions state it; of a multi-object scene each
-        two."""
-        animals = sorted(obj.animal for obj in scene.objects)
-        if self.recipe.get("kind") == "multi-object":
-            return {(None, two) for two in combinations(animals, 2)}
+    def pairs_of(self, scene: Scene) -> set[RelatedPair]:
+        """Every two animals of a scene, and their relation if captions state that of two."""
         relation = scene.relation if self.contents.template.relation else None
-        return {(relation, tuple(animals))} if len(animals) > 1 else set()
+        return {(relation, two) for two in combinations(sorted(obj.animal for obj in scene.objects), 2)}
 
-    def replaced(self, content: Content, random: np.random.Generator) -> Iterator[Content]:
+    def replace_part(self, content: Content, random: np.random.Generator) -> Iterator[Content]:
         """Yield contents that differ in one animal, texture, size or predicate: all of one field, then all of the next,
         fields and contents in random order."""
         v, shown = self.vocabulary, content.scene.objects
@@ -132,7 +128,7 @@ class FalseCaptions:
         return found
 
 
-def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]:
+def shuffle_objects(content: Content, random: np.random.Generator) -> Iterator[Content]:
     """Yield contents with the animals, textures and sizes of two objects redistributed, in random order.
 
     An animal only changes places with an animal, a texture with a texture and a size with a size. Otherwise a text
@@ -146,8 +142,8 @@ def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]
         two = [content.objects[i] for i in pair]
         orders = list(permutations(two))
         for animals, textures, sizes in in_random_order(list(product(orders, repeat=3)), random):
-            dealt = zip(pair, animals, textures, two, sizes, strict=True)
-            objects = {i: Object(a.animal, t.texture, place.slot, s.size) for i, a, t, place, s in dealt}
+            redistributed = zip(pair, animals, textures, two, sizes, strict=True)
+            objects = {i: Object(a.animal, t.texture, place.slot, s.size) for i, a, t, place, s in redistributed}
             yield content._replace(objects=tuple(objects.get(i, obj) for i, obj in enumerate(content.objects)))
 
 

@@ -13,10 +13,10 @@ from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.render import image_identity
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
-from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.storage.columns import columns_of
+from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
+from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.pictures import CHUNK, atlas_of, too_hidden
-from menagerie.generators.storage.records import objects_in
+from menagerie.generators.storage.records import single_objects
 from menagerie.generators.storage.scene_checks import RenderChecks
 from menagerie.generators.storage.split_file import (
     LEFT_OUT,
@@ -24,7 +24,6 @@ from menagerie.generators.storage.split_file import (
     check_recipe,
     read_split,
     recipe_version,
-    recorded,
     split_name,
     write_split,
 )
@@ -60,12 +59,12 @@ class SplitFolder:
 
         return renderer_of(self.world, self.resolution, atlas_of(self.folder, self.identity), workers)
 
-    def needed(self, scenes: Sequence[Scene]) -> str:
+    def describe_needed(self, scenes: Sequence[Scene]) -> str:
         """Say how many distinct scenes and atlas entries there are, how many entries the atlas lacks, and about how
         large these are, without rendering any."""
         from menagerie.envs.render.row import renderer_of
 
-        objects = objects_in(self.vocabulary.encode(scenes), self.vocabulary)
+        objects = single_objects(self.vocabulary.encode(scenes), self.vocabulary)
         entries = renderer_of(self.world, self.resolution).missing(objects)
         building = self.renderer().missing(objects)
         layers = len(self.world.textures) * len(self.world.backgrounds)
@@ -91,7 +90,7 @@ class SplitFolder:
         """
         path = self.folder / (name or split_name(recipe))
         renderer = self.renderer(workers)
-        if (split := self.kept(path, recipe)) is None:
+        if (split := self.open_kept(path, recipe)) is None:
             planned = (plan or recipe.subsets)()
             if self.world.row:  # raises for scenes that a row can't show, before anything is written
                 renderer.prepare([scene for scenes in planned.values() for scene in scenes])
@@ -99,13 +98,13 @@ class SplitFolder:
                 self.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self.folder / ".lock"):
                 clear_leftovers(self.folder, alone=True)
-                if (split := self.kept(path, recipe)) is None:
+                if (split := self.open_kept(path, recipe)) is None:
                     self.write(path, recipe, planned, renderer, progress)
                     return path
         self.prepare([records.columns for records in split.subsets.values()], renderer, progress)
         return path
 
-    def kept(self, path: Path, recipe: SplitRecipe) -> Split | None:
+    def open_kept(self, path: Path, recipe: SplitRecipe) -> Split | None:
         """The split in a file if it is undamaged and of this recipe; else None."""
         try:
             check_recipe(split := read_split(path), recipe, self.identity)
@@ -124,16 +123,16 @@ class SplitFolder:
         scenes = [scene for its in (*planned.values(), *counterfactuals) for scene in its]
         self.prepare([self.vocabulary.encode(scenes)], renderer, progress)
         check_some(scenes, recipe.seed, renderer)
-        left = recipe.left_out(planned, too_hidden(renderer, planned, recipe.least_visible))
-        kept = without(planned, left)
-        subsets = {name: columns_of(name, scenes, recipe, self.vocabulary) for name, scenes in kept.items()}
-        whole = json_value(recorded(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept))
+        left = recipe.leave_out(planned, too_hidden(renderer, planned, recipe.least_visible))
+        kept = drop_scenes(planned, left)
+        subsets = {name: make_columns(name, scenes, recipe, self.vocabulary) for name, scenes in kept.items()}
+        whole = json_value(recorded_fields(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measure(kept))
         images = self.identity, self.resolution
         write_split(path, whole, self.vocabulary, images, recipe_version(recipe), subsets)
 
     def prepare(self, tables: Sequence[Columns], renderer: "AnyRenderer", progress: Progress | None = None) -> None:
         """Build what the atlas lacks for the scenes of some tables."""
-        objects = list({obj for table in tables for obj in objects_in(table, self.vocabulary)})
+        objects = list({obj for table in tables for obj in single_objects(table, self.vocabulary)})
         report = progress or (lambda stage, done, total: None)
         renderer.prepare(objects, lambda done, total: report("factors", done, total))
 
@@ -147,7 +146,7 @@ def check_some(scenes: Sequence[Scene], seed: int, renderer: "AnyRenderer") -> N
         checks.require(part, *renderer.render(part), renderer.areas(part))
 
 
-def without(planned: Planned, left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:
+def drop_scenes(planned: Planned, left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:
     """The planned subsets without the scenes whose numbers are in `left`."""
     dropped = {name: set(numbers) for name, numbers in left.items()}
     return {

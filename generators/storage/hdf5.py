@@ -36,7 +36,7 @@ def write_hdf5(path: Path, fill: Callable[[h5py.File], object], size: int) -> No
             handle.truncate(int.from_bytes(handle.read(END.stop)[END], "little"))
 
 
-def mapped(group: h5py.Group, name: str) -> np.ndarray:
+def map_column(group: h5py.Group, name: str) -> np.ndarray:
     """A dataset as a map of its file, read-only; what is small or doesn't lie in one piece is read.
 
     Raises `ValueError` unless it is a table of numbers or of texts of one width that lies in this file and has as many

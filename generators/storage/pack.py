@@ -14,7 +14,7 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.locks import FileLock
 from menagerie.generators.storage.hdf5 import open_hdf5, read_attribute, write_attribute, write_hdf5
-from menagerie.generators.storage.pictures import SplitPictures, pictures_in
+from menagerie.generators.storage.pictures import SplitPictures, map_pictures
 from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, read_split
 
@@ -101,7 +101,7 @@ def blocks(n: int) -> Iterator[slice]:
 def pictures_intact(split: Split, subset: str) -> bool:
     """Whether the file has the pictures and texts of a subset as they were written."""
     try:
-        found, hashed = pictures_in(split, subset), hashlib.sha256()
+        found, hashed = map_pictures(split, subset), hashlib.sha256()
         with open_hdf5(split.path, REMEDY) as file:
             written = read_attribute(file[subset], DIGEST) if found else ""
     except UserError:
@@ -114,7 +114,7 @@ def pictures_intact(split: Split, subset: str) -> bool:
 
 def check_intact(split: Split, subset: str) -> None:
     """Raise if the pictures and texts of a subset that the file holds aren't those that were written."""
-    if pictures_in(split, subset) and not pictures_intact(split, subset):
+    if map_pictures(split, subset) and not pictures_intact(split, subset):
         raise UserError(
             f"the images of {subset!r} in {split.path} have changed since they were written; run 'menagerie pack' again"
         )

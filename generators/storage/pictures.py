@@ -13,9 +13,9 @@ from menagerie.envs.render.occlusion import hidden_shares
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.storage.hdf5 import mapped, open_hdf5, read_attribute
-from menagerie.generators.storage.records import objects_in
-from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, check_same
+from menagerie.generators.storage.hdf5 import map_column, open_hdf5, read_attribute
+from menagerie.generators.storage.records import single_objects
+from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, check_unreplaced
 
 if TYPE_CHECKING:
     from menagerie.envs.render.renderer import Pictures
@@ -62,7 +62,7 @@ class SplitPictures:
     def prepare(self, subset: str) -> None:
         """Build what the atlas lacks for a subset, so that processes that start afterwards find it."""
         if not self.in_file(subset):
-            self.renderer.prepare(objects_in(self.split.subsets[subset].columns, self.split.vocabulary))
+            self.renderer.prepare(single_objects(self.split.subsets[subset].columns, self.split.vocabulary))
 
     def images(
         self, subset: str, rows: Rows, out: UInt8[np.ndarray, "n h w 3"] | None = None
@@ -111,16 +111,16 @@ class SplitPictures:
 
     def _map(self, subset: str) -> dict[str, np.ndarray]:
         if subset not in self._maps:
-            self._maps[subset] = pictures_in(self.split, subset)
+            self._maps[subset] = map_pictures(self.split, subset)
         return self._maps[subset]
 
 
-def pictures_in(split: Split, subset: str) -> dict[str, np.ndarray]:
+def map_pictures(split: Split, subset: str) -> dict[str, np.ndarray]:
     """Map the pictures and texts of a subset that a packed file holds; empty if it holds none."""
     n, side = len(split.subsets[subset].columns["view"]), split.resolution
     with open_hdf5(split.path, REMEDY) as file:
-        check_same(split.path, read_attribute(file, "digest"), split.digest)
-        found = {name: mapped(file[subset], name) for name in PICTURED if name in file[subset]}
+        check_unreplaced(split.path, read_attribute(file, "digest"), split.digest)
+        found = {name: map_column(file[subset], name) for name in PICTURED if name in file[subset]}
         shapes = {"images": (n, side, side, 3), "masks": (n, side, side)}
         if found and any(name not in found or len(found[name]) != n for name in PICTURED):
             raise ValueError(f"the pictures and texts of {subset} are incomplete")

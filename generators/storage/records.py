@@ -5,12 +5,12 @@ row of the swapped scene, of which the hard negative is true, or -1. Swapped sce
 follow the records as further rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, UInt64
+from jaxtyping import Int
 
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
@@ -18,6 +18,7 @@ from menagerie.generators.captions.contents import swapped_content
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.relations import chain
 from menagerie.generators.captions.templates import Caption, Content, template_of, write_caption
+from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.vocabulary import OBJECT, SCENE, Columns, Vocabulary, none_in
 
 NO_OBJECT = 255  # in the column `mentioned`
@@ -32,7 +33,7 @@ class Records:
     """One subset of a split, as a sequence of records."""
 
     def __init__(self, recipe: Mapping[str, Any], vocabulary: Vocabulary, columns: Columns, count: int) -> None:
-        """`columns` are those of `columns.columns_of`; the first `count` rows are records."""
+        """`columns` are those of `columns.make_columns`; the first `count` rows are records."""
         self.recipe, self.vocabulary, self.columns, self.count = recipe, vocabulary, columns, count
         self.template = template_of(recipe)
 
@@ -86,15 +87,16 @@ class Records:
 
     def negatives_at(self, rows: Rows | slice) -> list[Caption | None]:
         """Write the hard negatives of some rows; None for a record without one."""
+        swap = KINDS[self.recipe["kind"]].swap
         return [
-            write_caption(swapped_content(content, self.recipe["kind"]), self.template) if content.negative else None
+            write_caption(swapped_content(content, swap), self.template) if content.negative else None
             for content in self.contents_at(rows)
         ]
 
     def alike(self, *fields: str) -> list[Scene]:
         """Make one scene of each group of records that have the same `fields`, such as "animal" and "slot"."""
-        keys = keys_of(self.columns[name][: self.count] for name in fields)
-        return self.scenes_at(np.sort(np.unique(keys, return_index=True)[1]))
+        table = np.concatenate([self.columns[name][: self.count] for name in fields], 1)
+        return self.scenes_at(np.sort(np.unique(table, axis=0, return_index=True)[1]))
 
     @cached_property
     def scenes(self) -> list[Scene]:
@@ -189,18 +191,7 @@ class Records:
 CONTENT_COLUMNS = ("phrasing", "mentioned", "textured", "negative")
 
 
-def keys_of(columns: Iterable[np.ndarray]) -> UInt64[np.ndarray, " n"]:
-    """A 64-bit key of each row of some columns (splitmix64). Equal keys are taken for equal rows."""
-    key = np.uint64(0)
-    for column in columns:
-        for values in column.reshape(len(column), -1).T:
-            key = (key ^ values) + np.uint64(0x9E3779B97F4A7C15)
-            for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-                key = (key ^ (key >> np.uint64(shift))) * np.uint64(factor)
-    return key
-
-
-def objects_in(table: Columns, vocabulary: Vocabulary) -> list[Scene]:
+def single_objects(table: Columns, vocabulary: Vocabulary) -> list[Scene]:
     """Each different object of a table in its slot, view and background, as a scene of its own: all that a renderer has
     to know to draw the table's scenes."""
     there = table["animal"] != none_in(vocabulary.animals)

@@ -43,7 +43,7 @@ class RenderChecks:
         `areas` holds, for each object of each scene, the number of pixels that it covers without the others.
         """
         most = max((len(scene.objects) for scene in scenes), default=0)
-        covered, centers = measure(masks, most)
+        covered, centers = measure_masks(masks, most)
         border = np.concatenate([masks[:, 0], masks[:, -1], masks[:, :, 0], masks[:, :, -1]], 1)
         lines = []
         for n, scene in enumerate(scenes):
@@ -84,7 +84,7 @@ def may_hide(scene: Scene) -> bool:
     return layout is not None and layout.hides
 
 
-def measure(
+def measure_masks(
     masks: UInt8[np.ndarray, "n h w"], objects: int
 ) -> tuple[Int[np.ndarray, "n objects"], Float[np.ndarray, "n objects 2"]]:
     """Number of pixels and centre (row, column) of every instance; the centre is NaN if the instance has no pixels."""

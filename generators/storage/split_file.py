@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import defaults_version, digest, identity_of, json_value
 from menagerie.envs.core.reading import check_shape, parse_json
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe, recorded
-from menagerie.generators.storage.hdf5 import mapped, open_hdf5, read_attribute, write_attribute, write_hdf5
+from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe, recorded_fields
+from menagerie.generators.splits.recipe_file import KINDS, read_recorded
+from menagerie.generators.storage.hdf5 import map_column, open_hdf5, read_attribute, write_attribute, write_hdf5
 from menagerie.generators.storage.records import CONTENT_COLUMNS, Records
 from menagerie.generators.vocabulary import SCENE, Columns, Vocabulary
 
@@ -57,7 +58,20 @@ class Split:
     """Whether the content matches the digest written with it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return reopened, (self.path.absolute(), self.digest)
+        return reopen_split, (self.path.absolute(), self.digest)
+
+    @property
+    def kind(self) -> type[SplitRecipe]:
+        """The kind of the split."""
+        return KINDS[self.recipe["kind"]]
+
+    @cached_property
+    def made_by(self) -> SplitRecipe:
+        """The recipe that made the split. Raises if its fields are another version's."""
+        try:
+            return read_recorded(self.recipe)
+        except UserError as error:
+            raise UserError(f"the recipe in {self.path}: {error}; {REMEDY}") from error
 
     @property
     def content(self) -> str:
@@ -67,7 +81,7 @@ class Split:
 
 def split_name(recipe: SplitRecipe) -> str:
     """A file name with the recipe's fractions, unique for the recipe; a new field at its default doesn't change it."""
-    name = digest({"kind": recipe.kind, "version": VERSION, **identity_of(recipe.resolved())})[:8]
+    name = digest({"kind": recipe.kind, "version": VERSION, **identity_of(recipe.with_used_sets())})[:8]
     return f"{recipe.kind}-p{recipe.pairs:g}-n{recipe.hard_negatives:g}-s{recipe.seed}-{name}.h5"
 
 
@@ -83,7 +97,7 @@ def check_recipe(split: Split, recipe: SplitRecipe, images: str) -> None:
     A file's name proves nothing: another split may have been copied there.
     """
     written = {name: value for name, value in split.recipe.items() if name not in BESIDE}
-    same = written == json_value(recorded(recipe)) and split.identity == images
+    same = written == json_value(recorded_fields(recipe)) and split.identity == images
     same &= split.recipe_version == recipe_version(recipe)
     if not same or split.subsets.keys() != {"train", "validation", *recipe.all_tests}:
         raise UserError(f"{split.path} is another split than its name says; start the study again, which makes it anew")
@@ -103,7 +117,7 @@ def write_split(
     settings = dict(zip(SETTINGS, texts, strict=True))
 
     def fill(file: h5py.File) -> None:
-        for name, text in {"format": FORMAT, "digest": digest_of(settings, subsets), **settings}.items():
+        for name, text in {"format": FORMAT, "digest": digest_content(settings, subsets), **settings}.items():
             write_attribute(file, name, text)
         for subset, (columns, count) in subsets.items():
             group = file.create_group(subset)
@@ -115,7 +129,7 @@ def write_split(
     write_hdf5(path, fill, size + sum(map(len, texts)))
 
 
-def digest_of(settings: Mapping[str, str], subsets: Mapping[str, tuple[Columns, int]]) -> str:
+def digest_content(settings: Mapping[str, str], subsets: Mapping[str, tuple[Columns, int]]) -> str:
     """SHA-256 of settings and columns."""
     hashed = hashlib.sha256(json.dumps(dict(sorted(settings.items()))).encode())
     for subset, (columns, count) in sorted(subsets.items()):
@@ -136,14 +150,14 @@ def read_split(path: Path, verify: bool = True) -> Split:
     return split
 
 
-def reopened(path: Path, digest: str) -> Split:
+def reopen_split(path: Path, digest: str) -> Split:
     """Open a split file in another process; raises if another one lies there by now."""
     split = read_split(path, verify=False)
-    check_same(split.path, split.digest, digest)
+    check_unreplaced(split.path, split.digest, digest)
     return split
 
 
-def check_same(path: Path, digest: str, before: str) -> None:
+def check_unreplaced(path: Path, digest: str, before: str) -> None:
     """Raise if a file's digest isn't the one that it had before."""
     if digest != before:
         raise UserError(f"{path} was replaced by another split since it was opened; start again")
@@ -157,12 +171,12 @@ def inspect_split(path: Path, verify: bool = True) -> Split:
             raise UserError(f"{path} is not a split file of this version; {REMEDY}")
         settings = {name: read_attribute(file, name) for name in SETTINGS}
         recipe = check_shape(parse_json(settings["recipe"], "its recipe"), dict[str, Any], "its recipe")
-        if recipe.get("kind") not in SWAPS:
+        if recipe.get("kind") not in KINDS:
             raise UserError(f"{path} is of an unknown kind; {REMEDY}")
         vocabulary = Vocabulary.from_json(settings["vocabulary"])
         subsets = {name: columns_in(file, name) for name in file}
         written = read_attribute(file, "digest")
-        intact = not verify or digest_of(settings, subsets) == written
+        intact = not verify or digest_content(settings, subsets) == written
         records = {name: Records(recipe, vocabulary, *found) for name, found in subsets.items()}
         images, side, version = settings["identity"], int(settings["resolution"]), settings["recipe_version"]
         return Split(path, recipe, images, side, vocabulary, version, records, written, intact)
@@ -173,7 +187,7 @@ def columns_in(file: h5py.File, subset: str) -> tuple[dict[str, np.ndarray], int
     group = file[subset] if isinstance(file.get(subset, getlink=True), h5py.HardLink) else None
     if not isinstance(group, h5py.Group):
         raise ValueError(f"{subset} is no table")
-    columns = {name: mapped(group, name) for name in group if name not in PICTURED}
+    columns = {name: map_column(group, name) for name in group if name not in PICTURED}
     if missing := sorted({*COLUMNS} - columns.keys()):
         raise ValueError(f"{subset} has no {missing[0]}")
     count, lengths = int(group.attrs["records"]), {len(column) for column in columns.values()}

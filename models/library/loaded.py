@@ -12,7 +12,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.rules import parse
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.trained_on import Covered, Training, covered
+from menagerie.generators.trained_on import Overlap, Training, measure_overlap
 from menagerie.models.library.pictures import frame_images, framing_for
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
@@ -44,10 +44,10 @@ class LoadedScorer:
         """How pictures are cropped and scaled for the scorer."""
         return framing_for(self.scorer)
 
-    def trained_on(self, test: SplitDataset) -> Covered:
+    def trained_on(self, test: SplitDataset) -> Overlap:
         """What the scorer's training had of a subset of a split: `counts` of compositions, pairs, arrangements, texts
         and images, each with how many the subset has. Of an unknown training there are none, and `training` says so."""
-        return covered(self.training(), test.split, test.subset)
+        return measure_overlap(self.training(), test.split, test.subset)
 
     def score(
         self, images: Any, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None = None

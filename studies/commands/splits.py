@@ -78,11 +78,11 @@ class Inspect:
 
     def run(self) -> None:
         """Print facts and subsets."""
-        from menagerie.generators.inspection import facts, open_inspected, subset_rows
+        from menagerie.generators.inspection import describe_split, open_inspected, subset_rows
 
         split = open_inspected(self.file)
         fact_table = Table.grid(padding=(0, 2))
-        for fact in facts(split).items():
+        for fact in describe_split(split).items():
             fact_table.add_row(*fact)
         rows = subset_rows(split)
         subsets = Table(box=None, collapse_padding=True, pad_edge=False)  # fits 80 columns

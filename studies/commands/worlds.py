@@ -17,7 +17,13 @@ from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.validation import PROCESSES, SIDE, Range
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.splits.recipe_file import FROZEN, SHIPPED, about, options_by_kind, read_recipe
+from menagerie.generators.splits.recipe_file import (
+    FROZEN,
+    describe_recipe,
+    options_by_kind,
+    read_recipe,
+    recipe_names,
+)
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import SMALL_TOWERS
 
@@ -79,7 +85,7 @@ class Make:
 def help_of_all(command: str, everything: bool) -> str:
     """Return the help of `make` without a recipe: all recipes, the options that all kinds share, and those of each
     kind."""
-    recipes = [Option(name, about(name)) for name in SHIPPED]
+    recipes = [Option(name, describe_recipe(name)) for name in recipe_names()]
     recipes.append(Option("FILE.toml", "A recipe of your own; its fields are named as these options (docs/splits.md)."))
     by_kind = {f"kind {kind}": options for kind, options in options_by_kind().items()}
     alone = {option.usage for options in by_kind.values() for option in options}
@@ -97,7 +103,7 @@ def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
     subsets = recipe.subsets()
     for name, scenes in subsets.items():
         print(f"{name:<28}{len(scenes):>9} scenes")
-    print(f"with the counterfactuals of tests {store.needed(recipe.with_counterfactuals(subsets))}")
+    print(f"with the counterfactuals of tests {store.describe_needed(recipe.with_counterfactuals(subsets))}")
 
 
 @dataclass(frozen=True)
@@ -137,11 +143,11 @@ class Recipes:
 
     def run(self) -> None:
         """Print the name and description of each."""
-        for name in SHIPPED:
-            print(f"{name:<16}{about(name)}")
+        for name in recipe_names():
+            print(f"{name:<16}{describe_recipe(name)}")
         print("\nfrozen benchmarks (menagerie evaluate MODEL --splits NAME):")
         for name in FROZEN:
-            print(f"{name:<16}{about(name)}")
+            print(f"{name:<16}{describe_recipe(name)}")
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ def is_scorer(model: str) -> bool:
 def explain_tests(study: AnyStudy, records: Records) -> dict[str, Any]:
     """Explain the subsets and tasks that the runs have."""
     tests = tests_in_order(records) if on_splits(records) else []
-    swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
+    swap = KINDS[study.kind].swap_words if isinstance(study, SplitStudy) else SWAP
     subsets = explain_subsets([subset for subset, _ in tests])
     return {
         "subsets": {name.replace("_", " "): text for name, text in subsets.items()},  # as in tables

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.trained_on import COLUMNS as TRAINED
-from menagerie.generators.trained_on import FileScenes, Training, columns_of, covered
+from menagerie.generators.trained_on import FileScenes, Training, measure_overlap, overlap_columns
 from menagerie.models.library.trainings import checkpoint_training
 from menagerie.studies.frame.measure import Measure, read_measured, write_measured
 from menagerie.studies.runs.cell import CHECKPOINT
@@ -50,7 +50,7 @@ class Attention(Measure):
         training, found, had, empty = training or trained_on_split(split), {}, {}, []
         for name in ("validation", *sorted(split.subsets.keys() - {"train", "validation"})):
             if len(data := SplitDataset(split, name)):
-                had[name] = covered(training, split, name)
+                had[name] = measure_overlap(training, split, name)
                 scenes = [i for i in range(len(data)) if i not in had[name].left_out]
                 empty += [name] * (not scenes)
                 if name == "validation":  # the threshold may be chosen on what training had
@@ -68,9 +68,9 @@ class Attention(Measure):
             chosen = evenly_apart(len(masks), self.scenes) if name == shown else []
             kept = {"shown": [scenes[i] for i in chosen], "objects": maps.objects[chosen], "rest": maps.rest[chosen]}
             numbers = dict(zip(NUMBERS, (name, fit.mean, fit.right, threshold, len(masks)), strict=True))
-            yield numbers | columns_of(had[name]) | kept
+            yield numbers | overlap_columns(had[name]) | kept
         nothing = {"overlap": None, "own_above_other": None, "threshold": threshold, "n": 0, "shown": []}
-        yield from ({"subset": name} | nothing | columns_of(had[name]) for name in empty if name != shown)
+        yield from ({"subset": name} | nothing | overlap_columns(had[name]) for name in empty if name != shown)
 
 
 def trained_on_split(split: "Split") -> Training:

@@ -61,14 +61,14 @@ class Recognition(Measure):
         self, scene: Scene, names: Sequence[Class], compositions: Sequence[Class], scores: Float[np.ndarray, " classes"]
     ) -> Iterator[dict[str, Any]]:
         """Yield the rows of one image. `scores` are its scores with the names, then with the compositions."""
-        from menagerie.generators.benchmarks.split_tests import cluster_of
+        from menagerie.generators.splits.multi_object import MultiObjectRecipe
 
         alone, composed = scores[: len(names)], scores[len(names) :]
         answers = {ANIMAL: (names, alone)}
         if self.textures:
             means = composed.reshape(len(names), -1).mean(1)
             answers = {ANIMAL: (names, means), NAME: (names, alone), COMPOSITION: (compositions, composed)}
-        about = {"scene": scene.key, "animals": cluster_of("multi-object", scene)}
+        about = {"scene": scene.key, "animals": MultiObjectRecipe.cluster(scene)}
         for task, (classes, values) in answers.items():
             named = [(obj.animal, obj.texture if task == COMPOSITION else "") for obj in scene.objects]
             shown = np.array([its in named for its in classes], bool)

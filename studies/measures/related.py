@@ -7,10 +7,9 @@ from jaxtyping import Float
 
 from menagerie.envs.scene import Scene
 from menagerie.generators.captioned import Indices
-from menagerie.generators.captions.hard_negatives.swaps import mirror_probed
 from menagerie.generators.captions.templates import TEMPLATES, Caption, content_of, write_caption
 from menagerie.generators.splits.probe import RIGHT_FIRST
-from menagerie.generators.splits.probe_scenes import from_left
+from menagerie.generators.splits.probe_scenes import from_left, mirror_probed
 from menagerie.models.library.pictures import FramedSplit
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.bits import margin_bits

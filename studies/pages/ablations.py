@@ -170,7 +170,7 @@ class Section:
     def parts(self, with_bars: bool) -> Iterator[Part]:
         """Yield all parts of the split's section. Its bars are left out if they are shown elsewhere."""
         kind = self.data.kind
-        yield Heading(f"The {self.split} split", f"The false caption of the task `swap`: {KINDS[kind].task}.")
+        yield Heading(f"The {self.split} split", f"The false caption of the task `swap`: {KINDS[kind].swap_words}.")
         if not self.records.results:
             yield Paragraph("No run is finished yet.")
             return

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from menagerie.envs.worlds import load_world
-from menagerie.generators.splits.binding import BindingRecipe, roles_of
+from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, PairSums, fewest_images, image_ratio
 from menagerie.studies.frame.estimate import Estimate, compare_groups, points_in
 from menagerie.studies.frame.records import Records
@@ -206,7 +206,7 @@ class Answers:
 @cache
 def trained_pairs(recipe: BindingRecipe) -> frozenset[str]:
     """Return the animal pairs that a recipe trains on, as records name them."""
-    roles, _ = roles_of(recipe, load_world(recipe.world))
+    roles, _ = recipe.roles(load_world(recipe.world), "left/right")
     return frozenset(" + ".join(sorted(pair)) for pair in roles.train)
 
 

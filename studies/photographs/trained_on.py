@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from menagerie.generators.storage.split_file import read_split
-from menagerie.generators.trained_on import COUNTED, Covered, RecipeScenes, Training, covered
+from menagerie.generators.trained_on import COUNTED, Overlap, RecipeScenes, Training, measure_overlap
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.photographs.cells import data_name, tests_of_run, train_recipe
 from menagerie.studies.photographs.data import TestedSplit
@@ -38,5 +38,5 @@ def training_with_start(study: Any, run: Run) -> Training:
 
 
 @cache
-def covered_subset(training: Training, test: TestedSplit, subset: str) -> Covered:
-    return covered(training, read_split(test.file), subset)
+def covered_subset(training: Training, test: TestedSplit, subset: str) -> Overlap:
+    return measure_overlap(training, read_split(test.file), subset)

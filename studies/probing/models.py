@@ -12,7 +12,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, WHAT
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.validation import SIDE, Range, Several
-from menagerie.generators.splits.probe import ProbeRecipe, chosen
+from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.studies.scoring.study import ScoringStudy, about_models, left_out_pieces
 
@@ -90,7 +90,7 @@ class ProbeModels(ScoringStudy):
         if 0 < self.resolution < SIDE.low:
             raise UserError(f"--resolution must be at least {SIDE.low:g}, got {self.resolution}")
         super().check()
-        chosen(self.probe_set, load_world(self.probe_set.world))
+        choose_names(self.probe_set, load_world(self.probe_set.world))
         for model in self.tested:
             check_model_knows(model, self.bits.recipe)
         if self.layers:
@@ -138,12 +138,12 @@ class ProbeModels(ScoringStudy):
     def trained(self) -> "list[ScoredTest]":
         """How much of the probe set the training of each model had."""
         from menagerie.generators.storage.split_file import read_split, split_name
-        from menagerie.generators.trained_on import covered
+        from menagerie.generators.trained_on import measure_overlap
         from menagerie.studies.scoring.trained_on import ScoredTest
 
         split = read_split(self.bits.images.folder / split_name(self.probe_set))
         both = ((model, test) for model in self.tested for test in self.probe_set.tests)
-        every = ((model.label, test, covered(model.training, split, test)) for model, test in both)
+        every = ((model.label, test, measure_overlap(model.training, split, test)) for model, test in both)
         # No scene is left out of the bits; the counts say how many of them training had.
         return [
             ScoredTest(name, "The probe set", test, replace(had, left_out=frozenset())) for name, test, had in every

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.envs.worlds import load_world
-from menagerie.generators.splits.probe import ProbeRecipe, chosen
+from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.models.checkpoint import config_in
 from menagerie.models.contract import attempt
 from menagerie.models.library.loaded import LoadedScorer
@@ -71,7 +71,7 @@ def probe_piece(tested: Model, called: Model, seed: int, measure: Bits, **how: A
 
 @cache
 def scenes_in(recipe: ProbeRecipe) -> int:
-    return len(recipe.planned(load_world(recipe.world))[recipe.tests[0]])
+    return len(recipe.plan(load_world(recipe.world))[recipe.tests[0]])
 
 
 def agreed_setting(option: str, given: Setting, found: Mapping[str, Setting], default: Setting) -> Setting:
@@ -95,7 +95,7 @@ def check_model_knows(model: Model, recipe: ProbeRecipe) -> None:
     """Raise for a model whose training world lacks an animal or a texture of the probe set, or whose vocabulary lacks a
     word of its captions."""
     way_out = "give its --world, or only animals and textures that it knows (--probe-animals, --probe-textures)"
-    animals, textures = chosen(recipe, load_world(recipe.world))
+    animals, textures = choose_names(recipe, load_world(recipe.world))
     if world := training_world(model):
         there = load_world(world)
         if strange := [name for name in (*animals, *textures) if name not in (*there.animals, *there.textures)]:
@@ -112,7 +112,7 @@ def list_some(names: Sequence[str]) -> str:
 @cache
 def probe_words(recipe: ProbeRecipe) -> tuple[str, ...]:
     """List the words of a probe set's captions."""
-    scenes = recipe.planned(load_world(recipe.world))[recipe.tests[0]]
+    scenes = recipe.plan(load_world(recipe.world))[recipe.tests[0]]
     texts = (recipe.texts(test, scene)[0].text for test in recipe.tests for scene in scenes)
     return tuple(dict.fromkeys(word for text in texts for word in text.split()))
 

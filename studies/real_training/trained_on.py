@@ -10,7 +10,7 @@ from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
-from menagerie.generators.trained_on import Training, read
+from menagerie.generators.trained_on import Training, read_part
 from menagerie.studies.real_training.photographs import Opening, hold_out, open_photographs, split_sources
 from menagerie.studies.runs.folder import CONFIG
 from menagerie.studies.runs.results import read_result
@@ -23,7 +23,7 @@ def training_had(training: Training, bench: PhotographBenchmark) -> str:
     """Say how many texts and image files of a benchmark a training had, and what isn't known about it."""
     texts, files, gaps = set(), [], list(training.unknown)
     for part in training.parts:
-        texts |= read(part).texts
+        texts |= read_part(part).texts
     for cell in training.photographs:
         try:
             more, its = photographs_in(cell)

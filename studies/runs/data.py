@@ -111,7 +111,7 @@ class SplitData:
     def settings(self) -> dict[str, Any]:
         """The recipe's kind and its version, the images, and fields that differ from defaults."""
         texts = {"kind": self.recipe.kind, "version": VERSION, **defaults_version(type(self.recipe))}
-        return texts | {"store": self.store, "split": changed_fields(self.recipe.resolved())}
+        return texts | {"store": self.store, "split": changed_fields(self.recipe.with_used_sets())}
 
     @property
     def splits(self) -> "tuple[SplitData, ...]":

@@ -1,12 +1,11 @@
 """Split files for training runs: from the user (`--split FILE`), or made from recipes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import build
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.runs.data import FRACTIONS, Material, split_material
 
@@ -69,7 +68,6 @@ class SplitFile:
 
 def describe_file(file: Path, several: bool) -> SplitFile:
     """Describe a split file; raises `UserError` if it is damaged, or has nothing to train on."""
-    from menagerie.generators.captions.hard_negatives.swaps import SWAPS
     from menagerie.generators.storage.split_file import read_split
 
     split = read_split(file)
@@ -78,7 +76,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
     recipe, scenes = split.recipe, set(split.subsets["train"].scenes)
     animals = [frozenset(obj.animal for obj in scene.objects) for scene in scenes]
     two = {scene: pair for scene, pair in zip(scenes, animals, strict=True) if len(pair) == 2}
-    swapped = {pair for scene, pair in two.items() if SWAPS[recipe["kind"]](scene) in scenes}
+    swapped = {pair for scene, pair in two.items() if split.kind.swap(scene) in scenes}
     n = len(split.vocabulary.animals)
     place = {name: recipe[name] for name in FRACTIONS} | ({"split": file.stem} if several else {})
     counts = (len(set(two.values())), len(swapped), n * (n - 1) // 2)
@@ -98,14 +96,9 @@ def describe_file(file: Path, several: bool) -> SplitFile:
 
 def ordered_tests(split: "Split") -> tuple[str, ...]:
     """List the test subsets of a file in the order of recipes of its kind, unknown ones last."""
-    from menagerie.generators.splits.recipe_file import KINDS
-
     names = sorted(split.subsets.keys() - {"train", "validation"})
-    kind = KINDS[split.recipe["kind"]]
-    known = {item.name for item in fields(kind)}
     try:
-        given = {name: value for name, value in split.recipe.items() if name in known}
-        order = build(kind, given).all_tests
+        order = split.made_by.all_tests
     except UserError:  # a recipe of another version
         order = ()
     return (*(name for name in order if name in names), *(name for name in names if name not in order))

@@ -8,12 +8,12 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.frozen.benchmark import frozen
-from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
 from menagerie.generators.splits.recipe_file import FROZEN
-from menagerie.generators.storage.columns import columns_of
+from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.records import Records
-from menagerie.generators.storage.split_file import Split, recipe_version, recorded
+from menagerie.generators.storage.split_file import Split, recipe_version
 from menagerie.generators.vocabulary import Vocabulary
 
 
@@ -25,8 +25,8 @@ def planned_scenes(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
 def planned_split(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> Split:
     """Return the split of all planned subsets but train, without pixels."""
     tested = {name: scenes for name, scenes in planned.items() if name != "train"}
-    vocabulary, written = Vocabulary.of(load_world(recipe.world)), json_value(recorded(recipe))
-    tables = {name: columns_of(name, scenes, recipe, vocabulary) for name, scenes in tested.items()}
+    vocabulary, written = Vocabulary.of(load_world(recipe.world)), json_value(recorded_fields(recipe))
+    tables = {name: make_columns(name, scenes, recipe, vocabulary) for name, scenes in tested.items()}
     subsets = {name: Records(written, vocabulary, *table) for name, table in tables.items()}
     return Split(Path(), written, "", 0, vocabulary, recipe_version(recipe), subsets, digest="", intact=True)
 

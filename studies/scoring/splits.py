@@ -21,7 +21,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import COLUMNS as TRAINED
-from menagerie.generators.trained_on import Covered, Training, columns_of
+from menagerie.generators.trained_on import Overlap, Training, overlap_columns
 from menagerie.models.contract import attempt
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
@@ -75,7 +75,7 @@ class SplitPiece(Piece):
     content: str
     """Hash of the split's scenes and texts and of what decides its images, wherever these are kept."""
     tests: tuple[str, ...]
-    covered: Mapping[str, Covered]
+    covered: Mapping[str, Overlap]
     """What the model's training had of each subset. Records that it had are left out."""
     kept: ClassVar[tuple[str, ...]] = (FILE,)  # beside the result
 
@@ -134,7 +134,7 @@ def split_piece(model: Model, label: str, path: Path, kind: type[SplitPiece] = S
 
 
 @cache
-def covered_by(training: Training, path: Path) -> dict[str, Covered]:
+def covered_by(training: Training, path: Path) -> dict[str, Overlap]:
     """Return what a training had of each subset, but train, of the split in a file."""
     return cover_tests(training, open_split_tests(path)[1])
 
@@ -212,7 +212,7 @@ def parts(records: Records) -> Iterator[Part]:
 
 
 def columns_by_test(piece: SplitPiece) -> dict[str, dict[str, Any]]:
-    return {name: columns_of(had) for name, had in piece.covered.items()}
+    return {name: overlap_columns(had) for name, had in piece.covered.items()}
 
 
 def write_tables(records: Records) -> None:

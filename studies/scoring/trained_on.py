@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.trained_on import COUNTED, Covered, Training, covered
+from menagerie.generators.trained_on import COUNTED, Overlap, Training, measure_overlap
 from menagerie.studies.frame.parts import Facts, Heading, Part, Rows
 
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ class ScoredTest(NamedTuple):
     model: str
     split: str
     subset: str
-    had: Covered
+    had: Overlap
 
 
-def cover_tests(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Covered]:
+def cover_tests(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Overlap]:
     """Return what a training had of each of a split's tests."""
-    return {name: covered(training, test.data.split, name) for name, test in tests.items()}
+    return {name: measure_overlap(training, test.data.split, name) for name, test in tests.items()}
 
 
-def without_left_out(tests: Mapping[str, Benchmark], had: Mapping[str, Covered]) -> dict[str, Benchmark]:
+def without_left_out(tests: Mapping[str, Benchmark], had: Mapping[str, Overlap]) -> dict[str, Benchmark]:
     """Return the tests without the items that are left out."""
     return {
         name: with_items(test, lambda item, its=had[name]: its.left_out.isdisjoint(item.images))
@@ -69,7 +69,7 @@ def coverage_rows(found: list[ScoredTest], names: Mapping[str, str]) -> list[lis
     return [[*key, *cells] for key, cells in rows.items()]
 
 
-def coverage_cells(had: Covered) -> list[str]:
+def coverage_cells(had: Overlap) -> list[str]:
     if not had.counts:
         return ["unknown"] * (len(COUNTED) + 1)
     counts = [f"{n} of {of}" for n, of in had.counts.values()]

@@ -5,7 +5,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Object, Scene
-from menagerie.generators.storage.scene_checks import RenderChecks, measure
+from menagerie.generators.storage.scene_checks import RenderChecks, measure_masks
 
 
 def scene(view=0):
@@ -62,7 +62,7 @@ def test_failing_scenes_stop_a_store():
 
 def test_centres_are_means_of_pixels():
     _, mask = picture()
-    covered, centers = measure(mask[None], 3)
+    covered, centers = measure_masks(mask[None], 3)
     assert covered.tolist() == [[16, 16, 0]]
     assert centers[0, :2].tolist() == [[7.5, 5.5], [7.5, 13.5]]
     assert np.isnan(centers[0, 2]).all()

@@ -8,7 +8,7 @@ from menagerie.envs.render.renderer import Pictures
 from menagerie.envs.render.row import NOISE, RowRenderer, name_pattern, object_columns, renderer_of
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import WORLDS
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.splits.spatial import SpatialRecipe
 
 SIDE, WIDTH = 40, 4
 WORLD = WORLDS["row-15-textures"]
@@ -49,7 +49,7 @@ def test_column_is_the_mean_of_two_patterns():
 
 
 def test_swap_exchanges_two_columns():
-    scene, swap = pair(5), SWAPS["spatial"](pair(5))
+    scene, swap = pair(5), SpatialRecipe.swap(pair(5))
     renderer = RowRenderer(WORLD, SIDE)
     (image, other), (mask, mirrored) = renderer.render([scene, swap])
     assert (mask == mirrored).all()

@@ -20,7 +20,17 @@ from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import Split
-from tests.helpers.planting import Plant, changed, claimed, contents, holding, only, told, with_columns, with_subsets
+from tests.helpers.planting import (
+    Plant,
+    changed,
+    claimed,
+    contents_of,
+    only,
+    with_columns,
+    with_contents,
+    with_subsets,
+    with_texts,
+)
 
 SMALL = {"world": "tiny", "views": 1, "test_views": 1, "test_scenes": 20}
 BINDING = BindingRecipe(**SMALL, pairs=0.75, hard_negatives=0.5, negated=0.3)
@@ -49,34 +59,17 @@ class Fault(NamedTuple):
     claim: str
 
 
-class HeldOut(NamedTuple):
-    """What the scenes of a test show and train must not, and the claim that says so."""
-
-    recipe: SplitRecipe
-    test: str
-    claim: str
-
-
+# Tests whose scenes train must not have, by what their names say.
 HELD_OUT = {
-    "pair": (
-        HeldOut(BINDING, "unseen_pairs", "no animal pair of unseen_pairs is in train"),
-        HeldOut(BINDING, "validation", "no animal pair of validation is in train"),
-        HeldOut(SPATIAL, "left_right_unseen_pairs", "no animal pair of left_right_unseen_pairs is in train in any"),
-    ),
+    "pair": ((BINDING, "unseen_pairs"), (BINDING, "validation"), (SPATIAL, "left_right_unseen_pairs")),
     "composition": (
-        HeldOut(MULTI_OBJECT, "unseen_2", "train shows none of the exchanged compositions"),
-        HeldOut(DEPENDENCE, "unseen_textures", "no animal of unseen_textures is in train in that texture"),
-        HeldOut(COMPOSITIONS, "two_unseen_compositions", "2 unseen compositions in scenes of two_unseen_compositions"),
-        HeldOut(BINDING, "different_bag", "no textured pair of different_bag is in train"),
-        HeldOut(ORDERS, "above_under_unseen_order", "no order of above_under_unseen_order is in train"),
-        HeldOut(COUNTING, "unseen_counts", "no animal of unseen_counts is in train in numbers"),
+        *((MULTI_OBJECT, "unseen_2"), (DEPENDENCE, "unseen_textures"), (COMPOSITIONS, "two_unseen_compositions")),
+        *((BINDING, "different_bag"), (ORDERS, "above_under_unseen_order"), (COUNTING, "unseen_counts")),
     ),
-    "rule": (
-        HeldOut(RULED, "held_out", "no rule holds out any scene of train"),
-        HeldOut(RULED_ORDERS, "held_out", "no rule holds out any scene of train"),
-        HeldOut(RULED_MULTI_OBJECT, "held_out", "no rule holds out any scene of train"),
-    ),
+    "rule": ((RULED, "held_out"), (RULED_ORDERS, "held_out"), (RULED_MULTI_OBJECT, "held_out")),
 }
+LACKS, HAS = "train lacks what the name of {} says", "train has what the name of {} says"
+APART = "validation shares with {} nothing that it keeps for itself"
 TRUE, LIES = "every caption of {} is true and states its graph", "every negative of {} is false and states its graph"
 SWAPPED = "every negative of train is true of the swap"
 NAMED = "the recipe is the one that the file is named by"
@@ -89,14 +82,13 @@ def animals(scene: Scene) -> set[str]:
 
 
 def leaks() -> Iterator[Fault]:
-    for what, tests in HELD_OUT.items():
-        for its in tests:
-            train = TRUE.format("train")
-            for place, claim in {"image": its.claim, "text": train, "graph": train, "negative": SWAPPED}.items():
-                if place == "negative" and its.recipe is DEPENDENCE:
-                    continue  # none of its negatives may stand in train
-                name = f"held-out {what} in {place}, {its.recipe.kind} {its.test}"
-                yield Fault(name, its.recipe, leak(its.test, place), claim)
+    for what, (recipe, test) in ((what, its) for what, tests in HELD_OUT.items() for its in tests):
+        image = "no rule holds out any scene of train" if what == "rule" else LACKS.format(test)
+        text = TRUE.format("train")
+        for place, claim in {"image": image, "text": text, "graph": text, "negative": SWAPPED}.items():
+            if place != "negative" or recipe is not DEPENDENCE:  # none of its negatives may stand in train
+                name = f"held-out {what} in {place}, {recipe.kind} {test}"
+                yield Fault(name, recipe, leak(test, place), claim)
 
 
 def leak(test: str, place: str) -> Plant:
@@ -108,7 +100,7 @@ def leak(test: str, place: str) -> Plant:
         if place == "image":
             (content,) = tested.contents_at([k])
             shown = content._replace(scene=replace(content.scene, view=0))
-            return holding(split, "train", [*contents(split, "train"), shown])
+            return with_contents(split, "train", [*contents_of(split, "train"), shown])
         own = next(
             i
             for i, s in enumerate(train.scenes)
@@ -117,56 +109,60 @@ def leak(test: str, place: str) -> Plant:
             and animals(s) != animals(tested.scenes[k])
         )
         if place == "negative":
-            return told(split, "train", false=changed(train.false, own, tested.true[k]))
-        return told(split, "train", true=changed(train.true, own, mixed(train.true[own], tested.true[k], (place,))))
+            return with_texts(split, "train", false=changed(train.false, own, tested.true[k]))
+        return with_texts(
+            split, "train", true=changed(train.true, own, take_parts(train.true[own], tested.true[k], (place,)))
+        )
 
     return plant
 
 
-def mixed(own: Caption, other: Caption, parts: tuple[str, ...]) -> Caption:
+def take_parts(own: Caption, other: Caption, parts: tuple[str, ...]) -> Caption:
     """A caption with the text, the graph or both of another one."""
     return own._replace(**{part: getattr(other, part) for part in parts})
 
 
-def of_another(name: str, parts: tuple[str, ...]) -> Plant:
+def next_texts(name: str, parts: tuple[str, ...]) -> Plant:
     """Each record of a subset has the text, the graph or both of the next one."""
 
     def plant(split: Split) -> Split:
         true = split.subsets[name].true
-        return told(split, name, true=[mixed(*both, parts) for both in zip(true, [*true[1:], true[0]], strict=True)])
+        return with_texts(
+            split, name, true=[take_parts(*both, parts) for both in zip(true, [*true[1:], true[0]], strict=True)]
+        )
 
     return plant
 
 
-def told_true(name: str, parts: tuple[str, ...]) -> Plant:
+def true_texts(name: str, parts: tuple[str, ...]) -> Plant:
     """The false caption of a record, its graph, or both are the true ones."""
 
     def plant(split: Split) -> Split:
         r = split.subsets[name]
         k = next(i for i, negative in enumerate(r.false) if negative)
-        return told(split, name, false=changed(r.false, k, mixed(r.false[k], r.true[k], parts)))
+        return with_texts(split, name, false=changed(r.false, k, take_parts(r.false[k], r.true[k], parts)))
 
     return plant
 
 
-def worded(name: str, change: Callable[[str], str]) -> Plant:
+def reword(name: str, change: Callable[[str], str]) -> Plant:
     """The first caption that `change` changes is another, and its graph states the same."""
 
     def plant(split: Split) -> Split:
         true = split.subsets[name].true
         k = next(i for i, caption in enumerate(true) if change(caption.text) != caption.text)
         graph = true[k].graph._replace(nodes=tuple(map(change, true[k].graph.nodes)))
-        return told(split, name, true=changed(true, k, Caption(change(true[k].text), graph)))
+        return with_texts(split, name, true=changed(true, k, Caption(change(true[k].text), graph)))
 
     return plant
 
 
-def turned(split: Split) -> Split:
+def reverse_relation(split: Split) -> Split:
     """A graph relates two objects the other way round."""
     true = split.subsets["validation"].true
     (edge,) = true[0].graph.edges
     graph = true[0].graph._replace(edges=(edge._replace(subject=edge.object, object=edge.subject),))
-    return told(split, "validation", true=changed(true, 0, true[0]._replace(graph=graph)))
+    return with_texts(split, "validation", true=changed(true, 0, true[0]._replace(graph=graph)))
 
 
 def unrelated(content: Content) -> Content:
@@ -176,33 +172,33 @@ def unrelated(content: Content) -> Content:
     return content._replace(scene=scene, objects=scene.objects, predicates=())
 
 
-def said(name: str, of: Callable[[Content], bool], change: Callable[[Content], Content]) -> Plant:
+def alter(name: str, of: Callable[[Content], bool], change: Callable[[Content], Content]) -> Plant:
     """A subset of which the first content that is `of` some kind is another."""
 
     def plant(split: Split) -> Split:
-        its = contents(split, name)
+        its = contents_of(split, name)
         k = next(i for i, content in enumerate(its) if of(content))
-        return holding(split, name, changed(its, k, change(its[k])))
+        return with_contents(split, name, changed(its, k, change(its[k])))
 
     return plant
 
 
-def denied(obj: Callable[[Content], Object]) -> Plant:
+def denying(obj: Callable[[Content], Object]) -> Plant:
     """A training caption denies another object, and has no negative."""
-    return said("train", lambda its: bool(its.denied), lambda its: its._replace(denied=(obj(its),), negative=False))
+    return alter("train", lambda its: bool(its.denied), lambda its: its._replace(denied=(obj(its),), negative=False))
 
 
-def put(name: str, other: str) -> Plant:
+def first_of(name: str, other: str) -> Plant:
     """A subset has the first record of another one in place of its own."""
-    return lambda split: holding(split, name, changed(contents(split, name), 0, contents(split, other)[0]))
+    return lambda split: with_contents(split, name, changed(contents_of(split, name), 0, contents_of(split, other)[0]))
 
 
-def instead(name: str, other: str) -> Plant:
+def records_of(name: str, other: str) -> Plant:
     """A subset has the records of another one."""
     return lambda split: with_subsets(split, **{name: split.subsets[other]})
 
 
-def counterfactuals(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Plant:
+def other_rows(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Plant:
     """Records have other rows as counterfactuals."""
     return lambda split: with_columns(
         split, name, counterfactual=change(split.subsets[name].counterfactual).astype("i4")
@@ -218,28 +214,28 @@ def another_of_the_first(rows: np.ndarray) -> np.ndarray:
     return np.where(np.arange(len(rows)) == has[0], rows[has[1]], rows)
 
 
-def pairs(change: Callable[[np.ndarray], np.ndarray]) -> Plant:
+def pair_numbers(change: Callable[[np.ndarray], np.ndarray]) -> Plant:
     return lambda split: with_columns(split, "left_first", pair=change(split.subsets["left_first"].pairs))
 
 
-def shown(name: str, change: Callable[[Scene], Scene]) -> Plant:
+def first_scene(name: str, change: Callable[[Scene], Scene]) -> Plant:
     """The first scene of a subset of probes is another, and texts are of it."""
 
     def plant(split: Split) -> Split:
-        its = contents(split, name)
+        its = contents_of(split, name)
         scene = change(its[0].scene)
-        return holding(split, name, changed(its, 0, its[0]._replace(scene=scene)))
+        return with_contents(split, name, changed(its, 0, its[0]._replace(scene=scene)))
 
     return plant
 
 
 def backwards(split: Split) -> Split:
-    return holding(split, "right_first", contents(split, "right_first")[::-1])
+    return with_contents(split, "right_first", contents_of(split, "right_first")[::-1])
 
 
 def always_true(split: Split) -> Split:
     r = split.subsets["left_first"]
-    return told(split, "left_first", false=r.true[:1] * len(r))
+    return with_texts(split, "left_first", false=r.true[:1] * len(r))
 
 
 def one_assignment(scene: Scene) -> bool:
@@ -248,35 +244,25 @@ def one_assignment(scene: Scene) -> bool:
 
 
 def first_gone(name: str) -> Plant:
-    return lambda split: holding(split, name, contents(split, name)[1:])
+    return lambda split: with_contents(split, name, contents_of(split, name)[1:])
 
 
 ENTROPY = {"bags": 9, "which": 3.2, "binding": 1.0}
 SPLIT_FAULTS = [
     *leaks(),
     *(
-        Fault(f"{what} of another scene, {one.kind}", one, of_another(test, parts), TRUE.format(test))
-        for one, test in (
-            (BINDING, "unseen_pairs"),
-            (SPATIAL, "validation"),
-            (MULTI_OBJECT, "seen_2"),
-            (COUNTING, "seen_counts"),
-        )
+        Fault(f"{what} of another scene, {one.kind}", one, next_texts(test, parts), TRUE.format(test))
+        for one, test in ((SPATIAL, "validation"), (MULTI_OBJECT, "seen_2"), (COUNTING, "seen_counts"))
         for what, parts in PARTS.items()
     ),
     *(
-        Fault(f"a true {what}, {one.kind}", one, told_true(test, parts), LIES.format(test))
-        for one, test in ((BINDING, "train"), (DEPENDENCE, "seen_textures"), (MULTI_OBJECT, "search_conjunction_3"))
+        Fault(f"a true {what}, {one.kind}", one, true_texts(test, parts), LIES.format(test))
+        for one, test in ((BINDING, "train"), (MULTI_OBJECT, "search_conjunction_3"))
         for what, parts in PARTS.items()
     ),
     *(
-        Fault(f"{what}, {one.kind}", one, counterfactuals(test, change), claim)
-        for one, test in (
-            (BINDING, "validation"),
-            (COUNTING, "seen_counts"),
-            (MULTI_OBJECT, "unseen_2"),
-            (SPATIAL, "train"),
-        )
+        Fault(f"{what}, {one.kind}", one, other_rows(test, change), claim)
+        for one, test in ((COUNTING, "seen_counts"), (MULTI_OBJECT, "unseen_2"), (SPATIAL, "train"))
         for what, change, claim in (
             ("another's counterfactual", another_of_the_first, OTHER),
             ("no counterfactual", none_of_the_first, ALONE),
@@ -289,48 +275,64 @@ SPLIT_FAULTS = [
     Fault("fewer views", MULTI_OBJECT, claimed(views=1), "every view of train is one from 0 to 0"),
     Fault("other sets", IN_SETS, claimed(sets=["birds={penguin, rabbit}"]), "no rule holds out any scene of train"),
     Fault(
-        "a held-out object denied", RULED, denied(lambda _: Object("penguin", "red", "center")), "train denies nothing"
+        "a held-out object denied", RULED, denying(lambda _: Object("penguin", "red", "center")), "train denies nothing"
     ),
-    Fault("an object denied that is shown", BINDING, denied(lambda its: its.scene.objects[0]), TRUE.format("train")),
-    Fault("a relation turned", SPATIAL, turned, TRUE.format("validation")),
+    Fault("an object denied that is shown", BINDING, denying(lambda its: its.scene.objects[0]), TRUE.format("train")),
+    Fault("a relation turned", SPATIAL, reverse_relation, TRUE.format("validation")),
     Fault(
-        "a pair in no relation", SPATIAL, said("validation", bool, unrelated), "every pair of validation is in a req"
+        "a pair in no relation", SPATIAL, alter("validation", bool, unrelated), "every pair of validation is in a req"
     ),
-    Fault("another size", SIZED, worded("validation", lambda t: t.replace("small", "big")), TRUE.format("validation")),
+    Fault("another size", SIZED, reword("validation", lambda t: t.replace("small", "big")), TRUE.format("validation")),
     Fault(
-        "another number", COUNTING, worded("seen_counts", lambda t: t.replace("two", "three")), "seen_counts is true"
+        "another number", COUNTING, reword("seen_counts", lambda t: t.replace("two", "three")), "seen_counts is true"
     ),
-    Fault("a scene of another test", BINDING, put("train_pairs", "seen_pairs"), "every textured pair of train_pairs"),
-    Fault("a test trained on", BINDING, put("train", "unseen_pairs"), "no scene of unseen_pairs is in train"),
-    Fault("validation tested", SPATIAL, put("above_under_unseen_pairs", "validation"), "and validation share no"),
-    Fault("an order of another test", ORDERS, put("validation", "above_under_unseen_order"), "no animal pair of valid"),
+    Fault("a scene of another test", BINDING, first_of("train_pairs", "seen_pairs"), HAS.format("train_pairs")),
+    Fault("a test trained on", BINDING, first_of("train", "unseen_pairs"), "no scene of unseen_pairs is in train"),
     Fault(
-        "more objects than a test says", MULTI_OBJECT, put("seen_2", "search_feature_3"), "every scene of seen_2 has 2"
-    ),
-    Fault(
-        "another relation", SPATIAL, instead("above_under_unseen_pairs", "left_right_unseen_pairs"), "in a requested"
+        "validation tested",
+        SPATIAL,
+        first_of("above_under_unseen_pairs", "validation"),
+        APART.format("above_under_unseen_pairs"),
     ),
     Fault(
-        "another test",
-        COMPOSITIONS,
-        instead("different_bag", "one_unseen_composition"),
-        "no unseen compositions in scenes of diff",
+        "an order of another test",
+        ORDERS,
+        first_of("validation", "above_under_unseen_order"),
+        LACKS.format("validation"),
+    ),
+    Fault(
+        "more objects than a test says",
+        MULTI_OBJECT,
+        first_of("seen_2", "search_feature_3"),
+        "objects of seen_2 are as many",
+    ),
+    Fault(
+        "another relation", SPATIAL, records_of("above_under_unseen_pairs", "left_right_unseen_pairs"), "in a requested"
+    ),
+    Fault(
+        "another test", COMPOSITIONS, records_of("different_bag", "one_unseen_composition"), HAS.format("different_bag")
     ),
     Fault(
         "pairs of validation",
         COMPOSITIONS,
-        instead("validation", "two_unseen_compositions"),
-        "share no animal pair with val",
+        records_of("validation", "two_unseen_compositions"),
+        APART.format("two_unseen_compositions"),
     ),
-    Fault("a probe trained on", PROBE, put("train", "left_first"), "a probe set has nothing in train"),
-    Fault("the other order", PROBE, put("left_first", "right_first"), "captions of left_first mention objects"),
-    Fault("a view of training", PROBE, claimed(first_view=16), "no training can use the views"),
-    Fault("one pair", PROBE, pairs(lambda its: its * 0), "pairs of left_first are pairs of animals"),
-    Fault("a pair torn", PROBE, pairs(lambda its: np.where(np.arange(len(its)) == 7, 1 - its[7] // 2, its)), "pairs"),
+    Fault("a probe trained on", PROBE, first_of("train", "left_first"), "a probe set has nothing in train"),
+    Fault("the other order", PROBE, first_of("left_first", "right_first"), "captions of left_first mention objects"),
+    Fault("one pair", PROBE, pair_numbers(lambda its: its * 0), "pairs of left_first are pairs of animals"),
+    Fault(
+        "a pair torn",
+        PROBE,
+        pair_numbers(lambda its: np.where(np.arange(len(its)) == 7, 1 - its[7] // 2, its)),
+        "pairs",
+    ),
     Fault("entropies", PROBE, claimed(entropies=ENTROPY), "entropies are those of"),
     Fault("less than a bit", PROBE, lambda split: only(split, one_assignment, "left_first"), "entropies are those of"),
     Fault("a quartet torn", PROBE, first_gone("left_first"), "every scene of left_first has its swap and its mirror"),
-    Fault("a view of train", PROBE, shown("left_first", lambda s: replace(s, view=3)), "every view of left_first"),
+    Fault(
+        "a view of train", PROBE, first_scene("left_first", lambda s: replace(s, view=3)), "every view of left_first"
+    ),
     Fault("other scenes", PROBE, backwards, "both tests have the same scenes in the same order"),
     Fault("a text that is always true", PROBE, always_true, "every text of left_first is as often true as false"),
 ]

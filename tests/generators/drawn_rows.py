@@ -9,7 +9,6 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.captions import templates
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.phrases import phrase
-from menagerie.generators.splits import binding, spatial
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
@@ -112,9 +111,9 @@ def assigned(base: SplitRecipe, seeds: int) -> Rows:
     def rows() -> list[Row]:
         found = []
         for seed in range(seeds):
-            for relation in getattr(base, "relations", [""]):
+            for relation in getattr(base, "relations", ["left/right"]):
                 made = replace(base, seed=seed)
-                roles, drawn = spatial.roles_of(made, world, relation) if relation else binding.roles_of(made, world)
+                roles, drawn = made.roles(world, relation)
                 for pair, its in drawn.items():
                     turn = pair != tuple(sorted(pair))
                     row = {"swapped": pair in roles.swapped, "relation": relation, "before": (its[0] < its[1]) != turn}

@@ -116,7 +116,7 @@ def test_an_unfinished_export_is_one_line(tmp_path):
         audit(tmp_path)
 
 
-def test_command_line(coco, split, tmp_path):
+def test_the_command_exits_with_1_and_names_a_changed_file(coco, split, tmp_path):
     call = [sys.executable, "-m", "menagerie", "audit", str(coco), "--split", str(split)]
     assert run_here(call, tmp_path).returncode == 0
     (coco / "train.json").write_text("{}")

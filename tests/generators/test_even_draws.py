@@ -20,7 +20,7 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import COUNTING, OUTWARD
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions import spec, templates
-from menagerie.generators.splits import binding, dealing, dependence, pair_roles, probe_scenes, recipe, spatial
+from menagerie.generators.splits import dependence, even_draws, pair_roles, probe_scenes, recipe, spatial
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
@@ -269,7 +269,7 @@ def places_in_order(self, world, animals, numbers, views):
 
 def view_of_the_background(self, *its):
     scene = real_scene(self, *its)
-    return replace(scene, view=self.views.cards[scene.background == "city"])
+    return replace(scene, view=self.views.items[scene.background == "city"])
 
 
 def cat_last(scene, seed, order="random"):
@@ -281,26 +281,26 @@ def same_in_all_views(world, seed, inward, view, *names):
 
 
 real_mentions, real_denied = spec.draw_mentions, spec.draw_denied
-real_roles, real_scene = binding.roles_of, dealing.Table.scene
-real_order, real_draws = templates.mention_order, probe_scenes.draws
+real_roles, real_scene = pair_roles.PairRecipe.roles, even_draws.SceneSampler.sample
+real_order, real_draws = templates.mention_order, probe_scenes.draw_shared
 
 FAULTS = [
     ("binding", templates.mention_order, left_first, "mention by place"),
     ("binding", templates.phrasing_number, phrasing_by_background, "background with phrasing"),
-    ("binding", recipe.draw, the_first, "pair"),
-    ("binding, train", SplitRecipe.faced, red_outward, "facing in place 1 with texture of"),
+    ("binding", recipe.sample_scenes, the_first, "pair"),
+    ("binding, train", SplitRecipe.with_facings, red_outward, "facing in place 1 with texture of"),
     ("binding, partial", spec.draw_mentions, first_in_the_alphabet_alone, "left out"),
     ("binding, partial", spec.draw_denied, denied_in_the_alphabet, "denied animal"),
     ("binding, partial", spec.draw_denied, denied_beside_one_answer, "denied with answer"),
-    ("binding, pairs", binding.roles_of, textures_in_the_alphabet, "before"),
+    ("binding, pairs", pair_roles.PairRecipe.roles, textures_in_the_alphabet, "before"),
     ("binding, pairs", pair_roles.shuffled_pairs, pairs_of_the_world, "test_pairs"),
-    ("binding, sizes", SplitRecipe.sized, small_if_red, "size of first with texture of first"),
-    ("spatial, pairs", spatial.fixed_order, order_of_the_world, "before"),
-    ("dependence", dependence.painted, painted_by_background, "with background"),
+    ("binding, sizes", SplitRecipe.with_sizes, small_if_red, "size of first with texture of first"),
+    ("spatial, pairs", spatial.draw_order, order_of_the_world, "before"),
+    ("dependence", dependence.with_textures, painted_by_background, "with background"),
     ("counting", CountingRecipe.numbers, places_in_order, "places of 2"),
-    ("multi-object, train", dealing.Table.scene, view_of_the_background, "view"),
+    ("multi-object, train", even_draws.SceneSampler.sample, view_of_the_background, "view"),
     ("multi-object, train", templates.mention_order, cat_last, "mentioned first with animal"),
-    ("probe", probe_scenes.draws, same_in_all_views, "background with background before"),
+    ("probe", probe_scenes.draw_shared, same_in_all_views, "background with background before"),
 ]
 
 

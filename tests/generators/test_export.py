@@ -17,7 +17,7 @@ from menagerie.generators.export.formats import FORMATS, File
 from menagerie.generators.export.write import export_split
 from menagerie.generators.storage.hdf5 import read_attribute, write_attribute
 from menagerie.generators.storage.pack import pack
-from menagerie.generators.storage.split_file import SETTINGS, digest_of, read_split
+from menagerie.generators.storage.split_file import SETTINGS, digest_content, read_split
 from tests.command import run_here
 from tests.disks import with_largest_file
 
@@ -238,7 +238,7 @@ def test_an_untrusted_subset_names_no_path(copied, tmp_path, name):
     subsets = {name: (records.columns, len(records)) for name, records in read_split(copied, False).subsets.items()}
     with h5py.File(copied, "r+") as file:
         settings = {name: read_attribute(file, name) for name in SETTINGS}
-        write_attribute(file, "digest", digest_of(settings, subsets))
+        write_attribute(file, "digest", digest_content(settings, subsets))
     with pytest.raises(UserError, match="can't name a file; do not trust"):
         export_split(copied, "coco", tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from menagerie.generators.inspection import attribute_counts, facts, open_inspected, ranges, subset_rows
+from menagerie.generators.inspection import attribute_counts, describe_split, open_inspected, ranges, subset_rows
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -52,9 +52,9 @@ def test_rows_are_the_records(made):
         assert row["views"] == ("0–1" if row["subset"] == "train" else "2" if records.scenes else "–")
 
 
-def test_facts(made):
+def test_the_reported_numbers_are_those_of_the_records(made):
     split = open_inspected(made)
-    reported, train = facts(split), split.subsets["train"].scenes
+    reported, train = describe_split(split), split.subsets["train"].scenes
     assert reported["kind"] == split.recipe["kind"]
     assert reported["world"] == "tiny: 4 animals, 3 textures, 2 backgrounds"
     assert f"pairs {split.recipe['pairs']}" in reported["recipe"]
@@ -85,7 +85,7 @@ def test_counts_of_attributes_count_every_object(made):
 
 
 def test_swapped_pairs_are_as_many_as_requested(split):
-    reported = facts(open_inspected(split))
+    reported = describe_split(open_inspected(split))
     assert reported["training pairs"].startswith("3 of ")
     assert reported["pairs with hard negatives in train"].startswith("2 of 3 = ")
 
@@ -108,11 +108,11 @@ def test_normalised_mutual_information(table, expected):
 @pytest.mark.parametrize(
     ("numbers", "text"), [((), "–"), ((0,), "0"), ((0, 1, 2), "0–2"), ((1, 2, 5), "1–2, 5"), ((0, 2), "0, 2")]
 )
-def test_ranges(numbers, text):
+def test_views_are_printed_as_ranges(numbers, text):
     assert ranges(numbers) == text
 
 
-def test_command_line(split):
+def test_the_command_prints_every_row(split):
     lines = [line.split() for line in run(split).stdout.splitlines()]
     for row in subset_rows(open_inspected(split)):
         assert [word for text in row.values() for word in text.split()] in lines

@@ -14,7 +14,6 @@ from menagerie.envs.world import PUG, TWELVE_TEXTURES
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, true_above
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.hard_negatives.tasks import TASKS_OF_KIND
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.coverage import coverage_of
@@ -90,11 +89,11 @@ def test_tasks_are_there_for_every_number_of_objects():
     for n in range(2, 7):
         others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
         others |= {"swap all"} | ({"two mentioned"} if n == 2 else set())
-        assert set(asked_of("long")[f"seen_{n}"].tasks) == {*TASKS_OF_KIND["multi-object"], FOUR_WAY} - others
+        assert set(asked_of("long")[f"seen_{n}"].tasks) == {"swap", *MultiObjectRecipe.tasks, FOUR_WAY} - others
         for kind in ("seen", "unseen"):
             apart = {"order", *(f"assignment of {k}" for k in (2, 3, 4))} | ({"swap all"} if n <= 3 else set())
             apart |= {"two mentioned"} if n == 2 else set()
-            assert set(asked_of("short")[f"{kind}_{n}"].tasks) == {*TASKS_OF_KIND["multi-object"], FOUR_WAY} - apart
+            assert set(asked_of("short")[f"{kind}_{n}"].tasks) == {"swap", *MultiObjectRecipe.tasks, FOUR_WAY} - apart
 
 
 @pytest.mark.parametrize(("name", "subset"), [(name, test) for name in RECIPES for test in RECIPES[name].tests])
@@ -165,7 +164,7 @@ def test_captions_of_the_exchanged_objects_alone():
 def test_a_false_caption_has_as_many_unseen_compositions_as_its_caption():
     """Otherwise it would give itself away."""
     coverage = coverage_of(vars(SHORT), PUG.animals, TWELVE_TEXTURES)
-    unseen = {f"{texture} {animal}" for animal, texture in coverage.at(2, 3)}
+    unseen = {f"{texture} {animal}" for animal, texture in coverage.with_ranks(2, 3)}
     for test in asked_of("short").values():
         for item in test.items:
             numbers = {len(unseen.intersection(text.graph.nodes)) for text in item.texts}
@@ -181,7 +180,7 @@ def test_true_texts_above_false_ones():
 
 
 def test_reports_explain_every_task_and_test():
-    assert {*TASKS_OF_KIND["multi-object"]} <= {"swap", *MEANINGS}
+    assert {"swap", *MultiObjectRecipe.tasks} <= {"swap", *MEANINGS}
     tests = [test for recipe in RECIPES.values() for test in recipe.tests]
     said = ["seen_N", "unseen_N", "search_feature_K", "search_conjunction_K", "triplets_T"]
     assert list(explain_subsets(tests)) == said

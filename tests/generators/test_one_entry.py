@@ -8,7 +8,7 @@ import menagerie
 from menagerie.envs.core.identity import generator
 from menagerie.envs.relations import RELATIONS, SpatialRelation, relation_from, truth
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.run import check_records
+from menagerie.generators.audit.run import audit_records
 from menagerie.generators.captions.graph import Edge
 from menagerie.generators.captions.relations import converses
 from menagerie.generators.captions.spec import CAPTION_FIELDS, CaptionField
@@ -46,7 +46,7 @@ def test_a_split_of_a_relation_has_its_captions_tests_rules_and_audit(over, name
         records = split.subsets[test]
         assert {scene.relation for scene in records.scenes} == {name}
         assert {edge.predicate for graph in records.graphs for edge in graph.edges} == {first, second}
-    assert [finding for finding in check_records(split) if not finding.holds and not finding.skipped] == []
+    assert [finding for finding in audit_records(split) if not finding.holds and not finding.skipped] == []
     assert menagerie.parse(f"a cat {second} a red lion in the city").edges == (Edge(second, 0, 1),)
     (word, _), scene = name.split("/"), split.subsets[tests[0]].scenes[0]
     (related,) = scene.relations

@@ -15,7 +15,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.run import audit, check_records
+from menagerie.generators.audit.run import audit, audit_records
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.rules.hold_out import matches_any, parse_rules
@@ -290,11 +290,11 @@ NAMES = [f"{kind} {' '.join(f'{k}={v}' for k, v in change.items())}" for kind, c
 
 
 @pytest.mark.parametrize(("kind", "change", "effect"), TABLE, ids=NAMES)
-def test_contract(kind, change, effect):
+def test_an_option_changes_what_it_says_and_nothing_leaks(kind, change, effect):
     its = made(replace(PLAIN[kind], **change))
     check_all(its)
     assert effect(its, made(PLAIN[kind]))
-    assert wrong(check_records(in_memory(its.recipe))) == []
+    assert wrong(audit_records(in_memory(its.recipe))) == []
 
 
 def wrong(findings):
@@ -356,7 +356,24 @@ def test_random_recipes_keep_the_contract(kind, style, change):
     except UserError:  # the rules take too much, or nothing
         assume(False)
     check_all(its)
-    assert wrong(check_records(in_memory(recipe))) == []
+    assert wrong(audit_records(in_memory(recipe))) == []
+
+
+CHANGES = {kind: [change for its, change, _ in TABLE if its == kind] for kind in sorted(KINDS)}
+TOGETHER = st.sampled_from(sorted(KINDS)).flatmap(
+    lambda kind: st.tuples(st.just(kind), st.lists(st.sampled_from(CHANGES[kind]), min_size=2, max_size=4))
+)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(TOGETHER)
+def test_options_together_make_splits_that_pass_the_audit(drawn):
+    kind, changes = drawn
+    try:
+        split = in_memory(replace(PLAIN[kind], **{name: value for its in changes for name, value in its.items()}))
+    except UserError:  # options that exclude each other
+        assume(False)
+    assert wrong(audit_records(split)) == []
 
 
 RENDERED = {
@@ -373,7 +390,7 @@ RENDERED = {
 
 
 @pytest.mark.parametrize("kind", RENDERED)
-def test_rendered_and_audited(kind, tmp_path):
+def test_a_rendered_split_passes_the_whole_audit(kind, tmp_path):
     """Objects of multi-object scenes hide others: scenes are left out, and the audit knows which."""
     path = make_split(tmp_path, RENDERED[kind], resolution=32)
     pack(path)

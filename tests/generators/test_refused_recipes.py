@@ -97,7 +97,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("kind", "change", "words"), REFUSED, ids=[f"{kind} {words}" for kind, _, words in REFUSED])
 def test_what_cannot_be_had_is_refused(kind, change, words, monkeypatch):
-    monkeypatch.setattr("menagerie.generators.splits.dealing.TRIES", 200)
+    monkeypatch.setattr("menagerie.generators.splits.even_draws.TRIES", 200)
     with pytest.raises(UserError, match=re.escape(words)):
         replace(PLAIN[kind], **change).subsets()
 

@@ -14,11 +14,12 @@ from menagerie.generators.audit.run import audit
 from menagerie.generators.rules.hold_out import with_sets
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import recorded_fields
 from menagerie.generators.splits.recipe_file import read_recipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pack import pack
-from menagerie.generators.storage.split_file import read_split, recorded, split_name
+from menagerie.generators.storage.split_file import read_split, split_name
 from menagerie.studies.runs.data import SplitData
 from tests.helpers.own_animals import LYNX
 from tests.helpers.splits import failed, make_split
@@ -114,9 +115,9 @@ def test_only_sets_that_rules_name_are_part_of_a_split():
     rule = "animal=birds & texture=red"
     bare, spare = BindingRecipe(**TINY, hold_out=("texture=red",)), ("birds={penguin}", "big ones={elephant}")
     assert split_name(replace(bare, sets=spare)) == split_name(bare)
-    assert recorded(replace(bare, sets=spare))["sets"] == ()
+    assert recorded_fields(replace(bare, sets=spare))["sets"] == ()
     used = replace(bare, hold_out=(rule,), sets=spare)
-    assert recorded(used)["sets"] == ("birds={penguin}",)
+    assert recorded_fields(used)["sets"] == ("birds={penguin}",)
     other = replace(used, sets=("birds={rabbit}",))
     assert len({split_name(recipe) for recipe in (bare, used, other)}) == 3
     assert SplitData(used, "store").settings != SplitData(other, "store").settings
@@ -135,7 +136,7 @@ def own_world(folder: Path, birds: str = '["penguin"]') -> BindingRecipe:
 def test_a_set_of_the_world_is_part_of_the_split_and_not_of_the_store(tmp_path):
     first = own_world(tmp_path)
     name, store = split_name(first), SplitFolder(tmp_path, load_world(first.world), 16)
-    assert recorded(first)["sets"] == ("birds={penguin}",)
+    assert recorded_fields(first)["sets"] == ("birds={penguin}",)
     other = own_world(tmp_path, '["penguin", "rabbit"]')
     assert split_name(other) != name
     assert SplitFolder(tmp_path, load_world(other.world), 16).folder == store.folder

@@ -8,12 +8,12 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.texts import words
+from menagerie.generators.audit.texts import bag_of_words
 from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.spec import salient
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.export.write import export_split
-from menagerie.generators.inspection import facts
+from menagerie.generators.inspection import describe_split
 from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
@@ -46,8 +46,11 @@ def test_negatives_keep_the_sizes_with_their_animals():
     pair = Scene("city", (Object("rabbit", "red", "left", "small"), Object("penguin", "white", "right", "big")))
     for kind, nodes in (("binding", {"small white rabbit", "big red penguin"}), ("spatial", None)):
         template = "relation" if kind == "spatial" else "conjunction"
-        true, false = caption(pair, 0, template), hard_negative(pair, 0, template, kind)
-        assert words(true.text) == words(false.text)
+        true, false = (
+            caption(pair, 0, template),
+            hard_negative(pair, 0, template, "slot" if kind == "spatial" else "texture"),
+        )
+        assert bag_of_words(true.text) == bag_of_words(false.text)
         assert set(false.graph.nodes) == {"city"} | (nodes or {"small red rabbit", "big white penguin"})
         assert parse_caption(false.text, WORLD) == false.graph
 
@@ -79,7 +82,7 @@ def test_a_rule_of_sizes_needs_a_world_with_sizes():
 def test_inspection_and_exports_report_sizes(tmp_path):
     made = make_split(tmp_path, RECIPES["binding"])
     split = read_split(made)
-    reported = facts(split)
+    reported = describe_split(split)
     assert reported["world"] == "tiny-sizes: 4 animals, 3 textures, 2 backgrounds, 2 sizes"
     small = [obj.size == "small" for scene in split.subsets["train"].scenes for obj in scene.objects]
     assert reported["sizes in train"] == f"small {sum(small) / len(small):.1%}, big {1 - sum(small) / len(small):.1%}"

@@ -12,9 +12,8 @@ from torch.utils.data import DataLoader
 from menagerie import SplitDataset
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.run import check_file
+from menagerie.generators.audit.run import audit_file
 from menagerie.generators.captioned import collate
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.hdf5 import write_attribute
@@ -52,11 +51,10 @@ def test_texts_that_a_file_gives_are_those_of_the_recipe(recipe):
 
 @pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.kind)
 def test_a_counterfactual_is_the_swapped_scene(recipe):
-    swap = SWAPS[recipe.kind]
     for name, records in in_memory(recipe).subsets.items():
         paired = np.flatnonzero(records.counterfactual >= 0)
         others = records.scenes_at(records.counterfactual[paired])
-        assert others == [swap(records.scenes[i]) for i in paired.tolist()]
+        assert others == [recipe.swap(records.scenes[i]) for i in paired.tolist()]
         assert name == "train" or len(paired) == len(records)
 
 
@@ -108,7 +106,7 @@ def test_images_are_the_same_however_they_are_had(copied):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_data_loader(split, workers):
+def test_a_data_loader_gives_all_records_with_and_without_workers(split, workers):
     data = SplitDataset(split, "train", preload=False)
     batches = list(DataLoader(data, batch_size=16, num_workers=workers))
     named = list(DataLoader(data, batch_size=16, collate_fn=collate))
@@ -213,7 +211,7 @@ def test_another_split_under_its_name_is_noticed_and_mended(tmp_path):
     paths[1].write_bytes(paths[0].read_bytes())
     with pytest.raises(UserError, match="is another split than its name says"):
         SplitData(other, folder.identity).open(paths[1])
-    findings = [finding for finding in check_file(read_split(paths[1])) if not finding.holds]
+    findings = [finding for finding in audit_file(read_split(paths[1])) if not finding.holds]
     assert [finding.claim for finding in findings] == ["the recipe is the one that the file is named by"]
     assert paths[0].name in findings[0].detail
     assert folder.make(other).read_bytes() == before

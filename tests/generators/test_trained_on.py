@@ -12,7 +12,7 @@ from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
-from menagerie.generators.trained_on import RecipeScenes, Training, covered
+from menagerie.generators.trained_on import RecipeScenes, Training, measure_overlap
 from menagerie.studies.scoring.planned import planned_split
 
 SMALL = {"test_scenes": 60, "test_views": 1, "views": 2}
@@ -37,7 +37,7 @@ def planned(recipe):
 
 
 def had(trained, tested, subset, **given):
-    return covered(Training((RecipeScenes(trained, **given),)), planned(tested), subset)
+    return measure_overlap(Training((RecipeScenes(trained, **given),)), planned(tested), subset)
 
 
 # Pairs called unseen that the trainings of seeds 0, 1 and 2 had, as users counted them.
@@ -120,10 +120,10 @@ def test_some_of_a_trainings_images_have_less():
 
 
 def test_of_an_unknown_training_nothing_is_counted():
-    found = covered(Training(unknown=("the weights openai",)), planned(BINDING), "unseen_pairs")
+    found = measure_overlap(Training(unknown=("the weights openai",)), planned(BINDING), "unseen_pairs")
     assert (found.training, str(found), found.lost) == ("unknown", "unknown: the weights openai", 0)
     both = Training((RecipeScenes(replace(BINDING, seed=1)),)) | Training(unknown=("the weights openai",))
-    found = covered(both, planned(BINDING), "unseen_pairs")
+    found = measure_overlap(both, planned(BINDING), "unseen_pairs")
     assert (found.training, found.counts["pairs"]) == ("partly known", (2, 3))
 
 

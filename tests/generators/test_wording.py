@@ -12,7 +12,7 @@ from menagerie.generators.captions.templates import Content, caption, template_o
 from menagerie.generators.parsers.world_grammar import caption_reading, parse_caption
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
-from menagerie.generators.storage.split_file import recorded, split_name
+from menagerie.generators.storage.split_file import recorded_fields, split_name
 
 PUG, SIZED = load_world("pug"), load_world("pug-sizes")
 STATED = {"template": "statement-conjunction", "phrasings": ("{objects} {place}",), "mention_order": "slots"}
@@ -121,7 +121,7 @@ def test_a_recipe_file_sets_the_wording_and_old_identities_stay(tmp_path):
     assert recipe == BindingRecipe(
         world="tiny", conjunction="while", article="a", phrasings=("{place} {objects}",), **STATED_NAME
     )
-    assert recorded(recipe).items() >= {"conjunction": "while", "article": "a", "mention_order": "slots"}.items()
+    assert recorded_fields(recipe).items() >= {"conjunction": "while", "article": "a", "mention_order": "slots"}.items()
     assert split_name(BindingRecipe()) == "binding-p0.2-n0-s0-b8a9fa89.h5"
     assert template_of(asdict(BindingRecipe())) is template_of({"template": "conjunction"})
 

@@ -1,6 +1,6 @@
 """How faults are planted: a split in memory is written, with right digests, with other contents than its recipe makes.
 
-Texts and graphs are made of contents. A mistake of the code that makes them is planted by `told`, in memory.
+Texts and graphs are made of contents. A mistake of the code that makes them is planted by `with_texts`, in memory.
 """
 
 import hashlib
@@ -12,16 +12,16 @@ import h5py
 import numpy as np
 
 from menagerie.envs.scene import Scene
-from menagerie.generators.audit.regeneration import recipe_of
+from menagerie.generators.audit.regeneration import current_recipe
 from menagerie.generators.captions.templates import Content
-from menagerie.generators.storage.columns import columns_of
+from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.hdf5 import write_attribute
 from menagerie.generators.storage.pack import DIGEST, blocks
 from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import PICTURED, Split, read_split, split_name, write_split
 
 Plant = Callable[[Split], Split]
-TOLD = "told"
+PLANTED = "planted texts"
 
 
 def with_subsets(split: Split, **subsets: Records) -> Split:
@@ -29,16 +29,16 @@ def with_subsets(split: Split, **subsets: Records) -> Split:
     return replace(split, subsets={**split.subsets, **subsets})
 
 
-def holding(split: Split, name: str, contents: Iterable[Content]) -> Split:
+def with_contents(split: Split, name: str, contents: Iterable[Content]) -> Split:
     """The split with other contents in a subset; counterfactuals and groups are those of their scenes."""
-    recipe, given = recipe_of(split), list(contents)
+    recipe, given = replace(split.made_by), list(contents)
     following = iter(given)
     recipe.__dict__["content"] = lambda subset, scene: next(following)
-    table, count = columns_of(name, [content.scene for content in given], recipe, split.vocabulary)
+    table, count = make_columns(name, [content.scene for content in given], recipe, split.vocabulary)
     return with_subsets(split, **{name: Records(split.recipe, split.vocabulary, table, count)})
 
 
-def contents(split: Split, name: str) -> list[Content]:
+def contents_of(split: Split, name: str) -> list[Content]:
     """What the captions of a subset say."""
     return split.subsets[name].contents_at(slice(len(split.subsets[name])))
 
@@ -46,7 +46,7 @@ def contents(split: Split, name: str) -> list[Content]:
 def only(split: Split, keep: Callable[[Scene], bool], *names: str) -> Split:
     """The split with those records only, of the subsets named, whose scenes are to be kept."""
     for name in names:
-        split = holding(split, name, [content for content in contents(split, name) if keep(content.scene)])
+        split = with_contents(split, name, [content for content in contents_of(split, name) if keep(content.scene)])
     return split
 
 
@@ -57,11 +57,11 @@ def with_columns(split: Split, name: str, **columns: np.ndarray) -> Split:
     return with_subsets(split, **{name: Records(its.recipe, its.vocabulary, {**its.columns, **whole}, its.count)})
 
 
-def told(split: Split, name: str, **texts: Sequence) -> Split:
+def with_texts(split: Split, name: str, **texts: Sequence) -> Split:
     """The split with other captions (`true`) or negatives (`false`) in a subset, as a bug would write them."""
     its = split.subsets[name]
     other = Records(its.recipe, its.vocabulary, its.columns, its.count)
-    vars(other).update({TOLD: texts, **texts})
+    vars(other).update({PLANTED: texts, **texts})
     return with_subsets(split, **{name: other})
 
 
@@ -77,12 +77,12 @@ def changed(values: Sequence, index: int, value: object) -> list:
 
 def light_file(folder: Path, split: Split, planted: Split | None = None) -> Split:
     """Write what was planted in a split, under the split's name; read it, and give it the texts that were planted."""
-    path, wrong = folder / split_name(recipe_of(split)), planted or split
+    path, wrong = folder / split_name(current_recipe(split)), planted or split
     tables = {name: (records.columns, records.count) for name, records in wrong.subsets.items()}
     write_split(path, wrong.recipe, wrong.vocabulary, (wrong.identity, 16), wrong.recipe_version, tables)
     found = read_split(path)
     for name, records in found.subsets.items():
-        vars(records).update(vars(wrong.subsets[name]).get(TOLD, {}))
+        vars(records).update(vars(wrong.subsets[name]).get(PLANTED, {}))
     return found
 
 

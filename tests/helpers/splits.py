@@ -12,9 +12,9 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
 from menagerie.generators.storage import split_file
-from menagerie.generators.storage.columns import columns_of
+from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.records import Records
 from menagerie.generators.vocabulary import Vocabulary
@@ -68,8 +68,8 @@ def in_memory(recipe: SplitRecipe) -> split_file.Split:
 def of_planned(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> split_file.Split:
     """A split of these subsets without a file."""
     vocabulary = Vocabulary.of(load_world(recipe.world))
-    written = split_file.recorded(recipe) | recipe.measured(planned)
-    tables = {name: columns_of(name, scenes, recipe, vocabulary) for name, scenes in planned.items()}
+    written = recorded_fields(recipe) | recipe.measure(planned)
+    tables = {name: make_columns(name, scenes, recipe, vocabulary) for name, scenes in planned.items()}
     return split_file.Split(
         path=Path("none.h5"),
         recipe=written,

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import caption
@@ -64,7 +63,7 @@ class Album:
         for path in sorted(set(Path("store").glob("*/*-p*-n*-s*.h5")) - self.read):
             self.read.add(path)
             split = read_split(path)
-            swap = SWAPS[split.recipe["kind"]]
+            swap = split.kind.swap
             for data in (SplitDataset(split, name, preload=False) for name in sorted(split.subsets) if name != "train"):
                 everything = range(len(data))
                 scenes, nothing = data.records.scenes, torch.zeros(len(data), 1, 1)

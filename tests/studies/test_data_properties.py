@@ -46,7 +46,7 @@ def test_runs_differ_in_factors_alone_and_share_their_tests():
     world = load_world("eight-textures")
     few = [replace(arm.cell.data.recipe, train_scenes=300, test_scenes=20) for arm in (arms[0], arms[-1])]
     assert few[0].objects != few[1].objects
-    tests = [{(scene, recipe.texts("seen_2", scene)) for scene in recipe.planned(world)["seen_2"]} for recipe in few]
+    tests = [{(scene, recipe.texts("seen_2", scene)) for scene in recipe.plan(world)["seen_2"]} for recipe in few]
     assert tests[0] == tests[1]
     assert len(tests[0]) == 20
 

@@ -59,7 +59,7 @@ def test_figures_and_table_have_the_means_over_seeds(rows):
 @pytest.mark.parametrize(("preset", "scenes"), [("smoke", 144), ("laptop", 672), ("pug", 3168)])
 def test_presets_probe_all_pairs_of_their_animals_and_textures_in_two_views(preset, scenes):
     study = PRESETS[preset]
-    assert len(study.probe_set.planned(load_world(study.probe_set.world))["left_first"]) == scenes
+    assert len(study.probe_set.plan(load_world(study.probe_set.world))["left_first"]) == scenes
 
 
 def test_files_of_measures_are_named_by_images_and_version_wherever_they_are_stored(tmp_path):

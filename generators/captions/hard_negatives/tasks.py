@@ -9,7 +9,7 @@ which texture is whose, has exactly the chance level. `illusion` tests a phrase 
 objects, `order` a relation, `paraphrase` two captions that say the same. Train shows what a false caption names as
 often as what its caption names; otherwise the false caption would give itself away.
 
-To add a task, add an entry to `TASKS`, and its name to the kinds of splits that have it (`TASKS_OF_KIND`).
+To add a task, add an entry to `TASKS`, and its name to the kinds of splits that have it (`SplitRecipe.tasks`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -201,7 +201,7 @@ def absent_names(objects: Sequence[Object], field: str, names: Sequence[str]) ->
 
 
 def negates(spec: CaptionSpec) -> bool:
-    """Whether captions of train negate: a model that never saw "no" in training can't be tested on it."""
+    """Whether captions of train negate: of its kinds a model that never saw "no" in training can't be tested on it."""
     return spec.recipe.get("negated", 0.0) > 0
 
 
@@ -231,7 +231,7 @@ TASKS: dict[str, Task] = {
     "replace texture": Task(partial(replace_value, field="texture"), ("textures", 3)),
     "replace animal": Task(partial(replace_value, field="animal"), ("animals", 3)),
     "replace size": Task(partial(replace_value, field="size"), ("sizes", 2)),
-    "replace relation": Task(replace_relation, suits=lambda spec: len(spec.recipe["relations"]) > 1),
+    "replace relation": Task(replace_relation, suits=lambda spec: len(spec.recipe.get("relations", ())) > 1),
     "add animal": Task(add_animal, ("animals", 3)),
     "add attribute": Task(add_attribute, ("textures", 3)),
     "negation": Task(partial(negate_object, pure=False), suits=negates),
@@ -239,24 +239,25 @@ TASKS: dict[str, Task] = {
 }
 OF_PAIRS = ("swap", "swap size", "replace texture", "replace animal", "replace size", "add attribute")
 # The names of tasks by kind of split; all others have `swap` alone.
-TASKS_OF_KIND: dict[str, tuple[str, ...]] = {
-    "binding": (*OF_PAIRS, "one animal", "add animal", "negation", "pure negation"),
-    "dependence": (*OF_PAIRS, "one animal", "add animal"),
-    "spatial": (*OF_PAIRS, "replace relation"),
-    "multi-object": (
-        *("swap", "swap all", "two mentioned", *(name for name in TASKS if name.startswith("assignment"))),
-        *("illusion", "order", "paraphrase", "replace texture", "replace animal"),
-    ),
-}
-PAIR_TASKS = tuple(name for name in TASKS if any(name in TASKS_OF_KIND[kind] for kind in ("binding", "spatial")))
+ONLY_OF_SEVERAL = ("swap all", "two mentioned", "assignment", "illusion", "order", "paraphrase")
+PAIR_TASKS = tuple(name for name in TASKS if not name.startswith(ONLY_OF_SEVERAL))
+"""Tasks of splits of pairs, in the order of reports."""
+
+
+def tasks_named(*names: str) -> dict[str, Task]:
+    """The tasks of these names, in the table's order."""
+    return {name: task for name, task in TASKS.items() if name in names}
 
 
 def possible(task: str, spec: CaptionSpec) -> bool:
-    """Return whether a task applies to a split: to its kind, its names and its captions."""
-    its = TASKS[task]
-    names, least = its.least
-    of_kind = task in TASKS_OF_KIND.get(spec.recipe["kind"], ("swap",))
-    return of_kind and len(getattr(spec.words, names)) >= least and its.suits(spec)
+    """Return whether a task applies to a split of one of its kinds: to its names and its captions."""
+    return applies(TASKS[task], spec)
+
+
+def applies(task: Task, spec: CaptionSpec) -> bool:
+    """The same for a task that needn't be in the table."""
+    names, least = task.least
+    return len(getattr(spec.words, names)) >= least and task.suits(spec)
 
 
 def choices(task: str, scenes: Sequence[Scene], spec: CaptionSpec) -> list[TaskCaptions | None]:
