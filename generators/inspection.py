@@ -34,7 +34,7 @@ def describe_split(split: Split) -> dict[str, str]:
     return {
         "kind": recipe["kind"],
         "world": f"{recipe['world']}: {words}",
-        "recipe": ", ".join(changed_fields(split)) or "all fields have their defaults",
+        "recipe": ", ".join(changed_recipe_fields(split)) or "all fields have their defaults",
         "seed": str(recipe["seed"]),
         "resolution": f"{split.resolution} × {split.resolution} pixels",
         "pictures": split.identity,
@@ -59,7 +59,7 @@ def entropies_text(split: Split) -> str:
     return f"{bits['which']:.4g} bits say which animals and textures, {bits['binding']:g} bit which has which"
 
 
-def changed_fields(split: Split) -> list[str]:
+def changed_recipe_fields(split: Split) -> list[str]:
     """The fields of a split's recipe that differ from their defaults, except those that `describe_split` lists
     separately."""
     recipe, defaults = split.recipe, {field.name: field.default for field in fields(split.kind)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import build
+from menagerie.envs.core.validation import build_dataclass
 from menagerie.models.recipe import Recipe
 
 READS = ("captions", "graphs")
@@ -110,7 +110,7 @@ class ScorerSpec:
 
     def make_config(self, options: Mapping[str, Any]) -> Any:
         """Build the config with these options; lists, as JSON has them, become tuples."""
-        return build(self.config, options, f"options of {self.name}")
+        return build_dataclass(self.config, options, f"options of {self.name}")
 
     @property
     def flag(self) -> str:

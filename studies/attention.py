@@ -27,7 +27,7 @@ from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.records import read_record
-from menagerie.envs.core.validation import SOME_PROCESSES, Range, build
+from menagerie.envs.core.validation import SOME_PROCESSES, Range, build_dataclass
 from menagerie.studies.cluster.jobs import Cluster, check_cluster
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
         place = f"among {', '.join(map(str, given))}"
     else:
         kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]
-        recipe = build(kind, data["split"])
+        recipe = build_dataclass(kind, data["split"])
         paths = list(store.glob(f"*-{data['store']}/{split_name(recipe)}"))
         for path in paths:
             check_recipe(read_split(path), recipe, data["store"])

@@ -32,7 +32,7 @@ from menagerie.studies.frame.checks import check_rows
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.records import cell_result
+from menagerie.studies.frame.records import read_cell_result
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS
@@ -129,7 +129,7 @@ class SlotStudy(SplitStudy):
         return self.arms
 
     def measures(self, arm: Arm, records: "Records") -> dict[str, int]:
-        return {"parameters": result["parameters"]} if (result := cell_result(records.folder(arm))) else {}
+        return {"parameters": result["parameters"]} if (result := read_cell_result(records.folder(arm))) else {}
 
     def measurements(self, arm: Arm) -> "Sequence[Measure]":
         """Return the measures of a run, as far as `parts` has them: selections of slots for unchanged SPARO, and masks

@@ -4,9 +4,9 @@
     layout: Literal["apart", "rows", "overlap"] = "apart"
     relations: Annotated[tuple[Relation, ...], Several(least=1)] = ("left/right",)
 
-`validate` checks an object: options that `tyro` parsed, or a recipe made in Python. `build` makes an object from a
-file's table or a text, and checks it. A number without a range must still be finite. The ranges are far above what
-anybody needs: they keep a typing mistake from taking all memory or a day.
+`validate` checks an object: options that `tyro` parsed, or a recipe made in Python. `build_dataclass` makes an object
+from a file's table or a text, and checks it. A number without a range must still be finite. The ranges are far above
+what anybody needs: they keep a typing mistake from taking all memory or a day.
 
 Files have two origins. OURS were written by this program: records with a digest of themselves, and files whose digests
 are in a record (`records`). Once the digest fits, we trust the content, and msgspec checks its shape once
@@ -104,7 +104,9 @@ def field_rules(kind: type) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def build(kind: type[Config], given: Mapping[str, Any], place: object = "", from_text: bool = False) -> Config:
+def build_dataclass(
+    kind: type[Config], given: Mapping[str, Any], place: object = "", from_text: bool = False
+) -> Config:
     """Make the dataclass `kind` from the fields in a file's table or a text; lists become tuples.
 
     Raises a `UserError`, which begins with `place`, for an unknown or missing field, and for a value that has another

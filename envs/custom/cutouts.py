@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from menagerie.envs.catalog import check_free, load, register
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_bytes
-from menagerie.envs.core.validation import Several, build
+from menagerie.envs.core.validation import Several, build_dataclass
 from menagerie.envs.custom.source import HOVER, SIZE, Ingredient, WorldFile
 from menagerie.envs.world import NAME, World
 
@@ -40,7 +40,7 @@ def make_cutout(source: WorldFile, name: str, entry: dict[str, Any]) -> Ingredie
     """
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 
-    values = build(CutoutEntry, entry, f"{source.path}: cut-out {name!r}")
+    values = build_dataclass(CutoutEntry, entry, f"{source.path}: cut-out {name!r}")
     files = source.files("animal", name, values.cutouts, MOST_PHOTOGRAPHS)
     contents = [read_bytes(path) for path in files]
     photographs = tuple(read_photograph(path, content) for path, content in zip(files, contents, strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 
 from menagerie.envs.catalog import check_free
 from menagerie.envs.core.errors import choose
-from menagerie.envs.core.validation import SHARE, Range, Several, build
+from menagerie.envs.core.validation import SHARE, Range, Several, build_dataclass
 from menagerie.envs.custom.cutouts import make_cutout
 from menagerie.envs.custom.python_file import python_animal, python_function
 from menagerie.envs.custom.source import FILES, HOVER, SIZE, Ingredient, WorldFile
@@ -72,7 +72,7 @@ def make_ingredient(source: WorldFile, kind: str, name: str, entry: dict[str, An
     for key in entry:
         choose(f"field of {kind} {name!r} in {source.path}", key, known)
     check_free(f"{kind}s", name)
-    values = build(FORMS[kind], entry, f"{source.path}: {kind} {name!r}")
+    values = build_dataclass(FORMS[kind], entry, f"{source.path}: {kind} {name!r}")
     given = [key for key in FILES if getattr(values, key, "")]
     if len(given) != 1:
         raise source.error(f"{kind} {name!r} needs one {' or '.join(key for key in FILES if key in known)}")

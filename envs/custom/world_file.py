@@ -11,7 +11,7 @@ from typing import Any
 from menagerie.envs import catalog
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.reading import Unreadable, check_regular, read_toml
-from menagerie.envs.core.validation import build
+from menagerie.envs.core.validation import build_dataclass
 from menagerie.envs.custom.cutouts import OWN_COLORS, cutouts_of, load_cutout, natural_texture
 from menagerie.envs.custom.ingredients import make_ingredient
 from menagerie.envs.custom.source import Ingredient, WorldFile
@@ -63,7 +63,7 @@ def read_table(path: Path) -> WorldTable:
         given = read_toml(path)
     except Unreadable as error:
         raise UserError(f"{path} can't be read as TOML: {error}") from error
-    table = build(WorldTable, given, path)
+    table = build_dataclass(WorldTable, given, path)
     for key in (*KINDS, *(f"{kind}s" for kind in KINDS), "sets"):
         if len(getattr(table, key) or ()) > MOST_NAMES:
             raise UserError(f"{path}: {key} has {len(given[key])} names; a world has at most {MOST_NAMES} of a kind")

@@ -117,7 +117,7 @@ def first_difference(recorded: Records, made: Records) -> str:
 NAMED = re.compile(r"[a-z]+-p[\d.e+-]+-n[\d.e+-]+-s-?\d+-[0-9a-f]{8}\.h5")
 
 
-def check_digest(split: Split) -> Iterator[Finding]:
+def check_split_digest(split: Split) -> Iterator[Finding]:
     """Check that the file is as it was written."""
     yield Finding("the file has the digest that it was written with", split.intact, "" if split.intact else REMEDY)
 

@@ -51,7 +51,9 @@ def audit(
 def audit_file(split: Split) -> list[Finding]:
     """The findings on the file itself."""
     return [
-        finding for check in (regeneration.check_digest, regeneration.check_name) for finding in run_check(check, split)
+        finding
+        for check in (regeneration.check_split_digest, regeneration.check_name)
+        for finding in run_check(check, split)
     ]
 
 

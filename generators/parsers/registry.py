@@ -8,7 +8,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import documentation, format_default
 from menagerie.envs.core.plugins import Exports
-from menagerie.envs.core.validation import build
+from menagerie.envs.core.validation import build_dataclass
 from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.parsers.parser import CaptionParser, Parser
 
@@ -27,7 +27,7 @@ class ParserSpec:
 
     name: str
     about: str
-    build: Callable[[Any], Parser]
+    build_dataclass: Callable[[Any], Parser]
     """Makes the parser; raises `UserError` if a library, a model or an option is missing. Heavy imports happen here."""
     options: type = NoOptions
     kept: bool = True
@@ -66,7 +66,7 @@ def options_from(spec: ParserSpec, text: str) -> Any:
         if not found:
             raise UserError(f"{part!r} is no option of the parser {spec.name}; write {spec.name}:OPTION=VALUE")
         values[key] = value
-    return build(spec.options, values, f"parser {spec.name}", from_text=True)
+    return build_dataclass(spec.options, values, f"parser {spec.name}", from_text=True)
 
 
 def describe() -> str:

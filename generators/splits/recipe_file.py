@@ -9,7 +9,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import Option, docstring, list_options
 from menagerie.envs.core.plugins import Exports
 from menagerie.envs.core.reading import Unreadable, check_shape, read_toml
-from menagerie.envs.core.validation import build
+from menagerie.envs.core.validation import build_dataclass
 from menagerie.generators.rules.hold_out import set_texts
 from menagerie.generators.splits.recipe import SplitRecipe
 
@@ -40,7 +40,7 @@ def read_recipe(name: str) -> SplitRecipe:
         if isinstance(given.get("sets"), dict):
             table = given["sets"].items()
             given["sets"] = set_texts({name: check_shape(its, list[str], f"set {name!r}") for name, its in table})
-        return build(kind, given)
+        return build_dataclass(kind, given)
     except UserError as error:
         raise error.at(path) from error
 
@@ -64,7 +64,7 @@ def read_recorded(recorded: Mapping[str, Any]) -> SplitRecipe:
     known = {field.name for field in fields(kind)}
     if missing := known - recorded.keys():
         raise UserError(f"the recorded recipe has no {' and no '.join(sorted(missing))}")
-    return build(kind, {name: value for name, value in recorded.items() if name in known})
+    return build_dataclass(kind, {name: value for name, value in recorded.items() if name in known})
 
 
 def options_by_kind() -> dict[str, list[Option]]:

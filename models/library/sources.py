@@ -63,7 +63,7 @@ class Checkpoint(ScorerSource):
         from menagerie.models.checkpoint import scorer_config
 
         scorer_config(self.folder)  # raises if the weights aren't this cell's
-        code = own_sources(class_file(self.model)) if is_own(self.model) else []
+        code = own_sources(file_of_name(self.model)) if is_own(self.model) else []
         return digest_files([self.folder / "config.json", self.folder / "model.safetensors", *code])
 
     @property
@@ -154,7 +154,7 @@ class OwnClass(ScorerSource):
 
         # Copies: safetensors accepts neither views nor tensors that share memory, such as tied weights.
         state = {name: tensor.contiguous().clone() for name, tensor in self.scorer().state_dict().items()}
-        file = digest_files(own_sources(class_file(self.name)))
+        file = digest_files(own_sources(file_of_name(self.name)))
         code = {"file": file, "name": self.name, "towers": asdict(self.towers)}
         return digest(code | {"weights": hashlib.sha256(save(state)).hexdigest()})
 
@@ -180,7 +180,7 @@ class OwnClass(ScorerSource):
             return attempt(self.name, "can't be built", lambda: build_scorer(self.name, self.towers, texts)).eval()
 
 
-def class_file(name: str) -> Path:
+def file_of_name(name: str) -> Path:
     """The path of the file in `file.py:Class`."""
     return Path(name.rpartition(":")[0])
 

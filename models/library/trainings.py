@@ -9,7 +9,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import defaults_version
 from menagerie.envs.core.records import read_record
-from menagerie.envs.core.validation import build
+from menagerie.envs.core.validation import build_dataclass
 from menagerie.envs.render import image_identity
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import VERSION
@@ -88,7 +88,7 @@ def read_recipe_scenes(data: Mapping[str, Any], resolution: int, cell: Path) -> 
         raise UserError("its recipe is of another version of this program")
     for world in worlds_in(data["split"].get("world", kind.world), cell):
         if image_identity(load_world(world), resolution) == data["store"]:
-            return RecipeScenes(build(kind, data["split"] | {"world": world}), data.get("images", 0))
+            return RecipeScenes(build_dataclass(kind, data["split"] | {"world": world}), data.get("images", 0))
     world = Path(data["split"].get("world", kind.world)).stem
     raise UserError(f"the world {world}, or how this program draws it, isn't what it was")
 

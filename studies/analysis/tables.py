@@ -125,12 +125,12 @@ def escape(text: str) -> str:
     return text.translate(ESCAPES)
 
 
-def flatten(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
+def flatten_texts(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
     """Return nested fields by dotted names, as short texts."""
     texts: dict[str, str] = {}
     for name, value in fields.items():
         if isinstance(value, dict):
-            texts |= flatten(value, f"{prefix}{name}.")
+            texts |= flatten_texts(value, f"{prefix}{name}.")
         else:
             texts[prefix + name] = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return texts

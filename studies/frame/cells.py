@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import changed_fields
 from menagerie.envs.core.reading import LARGEST_RECORD, check_shape, parse_json, read_text
 from menagerie.envs.core.records import unseal
-from menagerie.envs.core.validation import build
+from menagerie.envs.core.validation import build_dataclass
 from menagerie.generators.parsers.graph_source import GraphSource, parser_digest
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import short_name, spec_of
@@ -88,7 +88,7 @@ def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
 
 def read_model(entry: dict[str, Any]) -> Tuned:
     """Read one model's entry. Raises `UserError` for a value that no recipe may have."""
-    build(Recipe, entry["recipe"])  # refuses what no recipe may have, and what is no field of one
+    build_dataclass(Recipe, entry["recipe"])  # refuses what no recipe may have, and what is no field of one
     fields = {name: entry["recipe"][name] for name in SEARCHED}
     there = entry["tuned_for"]
     conditions = {"kind": "binding", **there, "options": dict(there["options"]), "steps": entry["recipe"]["steps"]}

@@ -14,7 +14,7 @@ from menagerie.envs.core.processes import in_child
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.records import cell_result
+from menagerie.studies.frame.records import read_cell_result
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.machine import start_server
 
@@ -71,7 +71,7 @@ def run_cost(cell: Cell, alike: Sequence[Cell], out: Path) -> RunCost:
 
 def step_seconds(cells: Iterable[Cell], out: Path) -> float:
     """Return the median processor time of a step over the runs that were timed."""
-    results = [cell_result(out / "cells" / cell.id) for cell in cells]
+    results = [read_cell_result(out / "cells" / cell.id) for cell in cells]
     timed = [result["provenance"].get("step_cpu_seconds") for result in results if result]
     timed = [seconds for seconds in timed if seconds is not None]
     return statistics.median(timed) if timed else math.nan

@@ -15,7 +15,7 @@ from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.analysis.spread import is_for_own_pairs
-from menagerie.studies.analysis.tables import DASH, flatten, to_rows
+from menagerie.studies.analysis.tables import DASH, flatten_texts, to_rows
 from menagerie.studies.analysis.two_levels import explain_intervals
 from menagerie.studies.analysis.words import (
     TERMS,
@@ -207,7 +207,7 @@ def reported_options(study: AnyStudy) -> dict[str, str]:
     """Return the configuration for the page, without the options that tuned recipes replace; the study's notes list
     these recipes."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
-    return {name: text for name, text in flatten(asdict(study.recorded())).items() if name not in replaced}
+    return {name: text for name, text in flatten_texts(asdict(study.recorded())).items() if name not in replaced}
 
 
 def shared_split_values(records: Records) -> dict[str, str]:
@@ -216,7 +216,7 @@ def shared_split_values(records: Records) -> dict[str, str]:
     recipes = list(dict.fromkeys(arm.cell.data.recipe for arm in records.arms if is_on(arm, SplitData)))
     if len({recipe.kind for recipe in recipes}) != 1:
         return {}
-    texts, plain = [flatten(asdict(recipe)) for recipe in recipes], flatten(asdict(type(recipes[0])()))
+    texts, plain = [flatten_texts(asdict(recipe)) for recipe in recipes], flatten_texts(asdict(type(recipes[0])()))
     shared = {name: text for name, text in texts[0].items() if all(other[name] == text for other in texts)}
     listed = {name: text for name, text in shared.items() if text != plain[name] or name in FRACTIONS}
     return {"kind of split": recipes[0].kind, **listed}
@@ -230,7 +230,7 @@ def varied_fields(records: Records) -> dict[str, str]:
             recipes.setdefault(arm.cell.model, {})[arm.cell.recipe] = None
     values: dict[str, dict[str, None]] = {}
     for of_model in recipes.values():
-        texts = [flatten(asdict(recipe)) for recipe in of_model]
+        texts = [flatten_texts(asdict(recipe)) for recipe in of_model]
         for name in texts[0]:
             if len(found := dict.fromkeys(text[name] for text in texts)) > 1:
                 values.setdefault(name, {}).update(found)

@@ -73,7 +73,7 @@ class Records(Known):
     def result(self, arm: Arm) -> dict[str, Any] | None:
         """Return an arm's result, from `snapshot` if it is there; None if there is none yet."""
         folder = self.folder(arm)
-        return self.snapshot[folder] if folder in self.snapshot else cell_result(folder)
+        return self.snapshot[folder] if folder in self.snapshot else read_cell_result(folder)
 
     def others(self, arms: Container[str]) -> list[str]:
         """List the ids of finished training runs in this folder that aren't in `arms`."""
@@ -279,7 +279,7 @@ def stored_arm(result: Mapping[str, Any]) -> Arm:
     return Arm(StoredCell(result["id"], result["model"], result["seed"], tests), labels)
 
 
-def cell_result(folder: Path) -> dict[str, Any] | None:
+def read_cell_result(folder: Path) -> dict[str, Any] | None:
     """Return the result in a cell's folder, read once; None if the cell isn't finished."""
     try:
         stamp = (folder / RESULT).stat().st_mtime_ns

@@ -68,7 +68,7 @@ class BudgetResult(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        level = accuracy_text(self.level).replace(" %", "")
+        level = level_text(self.level).replace(" %", "")
         return [str(self.steps), *self.cost.texts, f"{100 * self.validation:.1f}", level]
 
 
@@ -179,7 +179,7 @@ def first_sentence(study: Any, line: BudgetLine) -> str:
     spent = f"{images} images, {tflop} TFLOP" + f", {seconds} CPU-seconds" * (seconds != DASH)
     outcome = budget_outcome(study, line)
     return (
-        f"{place} {title_of(line.model)} prefers the true caption in {accuracy_text(line.best.level)} of what is "
+        f"{place} {title_of(line.model)} prefers the true caption in {level_text(line.best.level)} of what is "
         f"unseen, after the {line.best.steps} steps that validation chose of up to {line.points[-1].steps} ({spent}). "
         f"With a bar of {100 * study.bar:.0f} % the outcome is “{outcome}”: {VERDICTS[outcome]}."
     )
@@ -190,7 +190,7 @@ def other_sentence(first: BudgetLine, line: BudgetLine, gap: "Estimate") -> str:
     base, best, title = first.best, line.best, title_of(first.model)
     match = next((point for point in line.points if point.validation >= base.validation), None)
     times = f"with {best.cost.flops / base.cost.flops:.2g} times the operations"
-    text = f"{title_of(line.model)} gets {accuracy_text(best.level)} after {best.steps} steps, {times}: {gap} points"
+    text = f"{title_of(line.model)} gets {level_text(best.level)} after {best.steps} steps, {times}: {gap} points"
     if match is None:
         return f"{text}; at no budget is it as good on validation as {title} at its best."
     share = f"with {match.cost.flops / base.cost.flops:.2g} times the operations"
@@ -240,7 +240,7 @@ def choice_rows(study: Any, records: Records) -> list[list[str]]:
     return rows
 
 
-def accuracy_text(level: "Estimate") -> str:
+def level_text(level: "Estimate") -> str:
     """Return an accuracy with its interval, which many animal pairs have even if all their records are right."""
     bounds = f"{100 * level.low:.1f}, {100 * level.high:.1f}" if level.conclusive else level.bounds
     return f"{100 * level.value:.1f} % [{bounds}]"

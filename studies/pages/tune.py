@@ -202,7 +202,7 @@ def chosen_sentence(searched: Searched, seeds: int, judge: str = "") -> Sentence
     model = searched.model
     if searched.chosen and searched.over:
         trial, mean = searched.chosen
-        named = ", ".join(f"{name.removeprefix(OWN)} {value_text(value)}" for name, value in trial.params.items())
+        named = ", ".join(f"{name.removeprefix(OWN)} {trial_setting(value)}" for name, value in trial.params.items())
         how, over = "is best" if len(searched.means) > 1 else "alone was repeated", f"over {seeds} seeds"
         right = f"{interval} of validation {over}; chance is 50" if (interval := searched.interval) else f" {over}"
         value = f"{judge} {mean:.3g} {over}" if judge else f"{100 * mean:.1f} %{right}"
@@ -216,7 +216,7 @@ def chosen_sentence(searched: Searched, seeds: int, judge: str = "") -> Sentence
 
 def tie_sentences(searched: Sequence[Searched], judge: str) -> list[str]:
     """Return a sentence for each group of models whose chosen trials have the same mean, as shown."""
-    means = {its.model: value_text(its.chosen[1], percent=not judge) for its in searched if its.chosen}
+    means = {its.model: trial_setting(its.chosen[1], percent=not judge) for its in searched if its.chosen}
     groups = {mean: [model for model in means if means[model] == mean] for mean in means.values()}
     return [f"The chosen trials of {' and '.join(g)} have the same mean." for g in groups.values() if len(g) > 1]
 
@@ -232,17 +232,17 @@ def trial_table_part(rows: Sequence[Row], winners: Mapping[str, int], judge: str
 
     texts = [
         [row["model"], "✓" if winners.get(row["model"]) == row["trial"] else ""]
-        + [value_text(row[name], percent=name in percents) for name in names]
+        + [trial_setting(row[name], percent=name in percents) for name in names]
         for row in sorted(rows, key=lambda r: (models.index(r["model"]), rank(r)))
     ]
     headers = (judge if judge and name == "validation" else name + " (%)" * (name in percents) for name in names)
     return Rows("all_trials", ["model", "chosen", *headers], texts)
 
 
-def value_text(value: Any, percent: bool = False) -> str:
+def trial_setting(value: Any, percent: bool = False) -> str:
     """Return a value as text for the page."""
     if percent and value is not None:
         return f"{100 * value:.1f}"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {value_text(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {trial_setting(each)}" for name, each in value.items())
     return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)

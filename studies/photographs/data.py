@@ -113,7 +113,7 @@ class TransferData:
         whole = self.train.open(file)
         tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
         for test in self.tested:
-            benches = open_tests(test)
+            benches = open_photograph_tests(test)
             tests |= benches
             items = (item for bench in benches.values() for item in bench.items)
             texts.update(text for item in items for each in item.texts for text in caption_strings(each))
@@ -136,7 +136,7 @@ def caption_strings(caption: Any) -> list[str]:
     return [caption.text, *caption.graph.nodes, *(edge.predicate for edge in caption.graph.edges)]
 
 
-def open_tests(test: TestedSplit) -> dict[str, SplitTests]:
+def open_photograph_tests(test: TestedSplit) -> dict[str, SplitTests]:
     """Open the benchmarks of a test, by their names."""
     split, kind = read_split(test.file), BareTests if test.bare else SplitTests
     test.split.check(split)
@@ -146,7 +146,7 @@ def open_tests(test: TestedSplit) -> dict[str, SplitTests]:
 @lru_cache(maxsize=32)  # they are the same whenever a page is written
 def sample_swaps(test: TestedSplit) -> Samples:
     """Return some images of a test's swaps, evenly spaced, with a true and a false caption each; or none."""
-    bench = next((bench for bench in open_tests(test).values() if len(bench.data)), None)
+    bench = next((bench for bench in open_photograph_tests(test).values() if len(bench.data)), None)
     swaps = [item for item in bench.items if item.task == "swap"] if bench else []
     if not swaps:
         return [], []

@@ -106,12 +106,12 @@ def write_worlds(config: Any, photographs: AnimalPhotographs, folder: Path) -> d
     rendered = [SYNTHETIC, *(f"{SYNTHETIC}-{factor}" for factor in VARIED)]
     files = {name: folder / f"{name}.toml" for name in (*chosen, *rendered)}
     for name, content in chosen.items():
-        write_photo_world(files[name], config.world, *content)
+        write_transfer_world(files[name], config.world, *content)
     write_synthetic(files, config, sorted(photographs.tested))
     return files
 
 
-def write_photo_world(path: Path, extends: str, photographs: Mapping[str, Sequence[Path]], natural: bool) -> None:
+def write_transfer_world(path: Path, extends: str, photographs: Mapping[str, Sequence[Path]], natural: bool) -> None:
     """Write a world of photographs with copies of its pictures. World and pictures are named by their content, so that
     worlds of several seeds with the same photographs share one atlas."""
     lines = [f"extends = {json.dumps(extends)}", f"animals = {json.dumps(sorted(photographs))}"]

@@ -64,9 +64,9 @@ class ProbeModels(ScoringStudy):
     def probe_set(self) -> ProbeRecipe:
         """The scenes on which layers are probed. Raises if models were trained in several worlds and none is given."""
         from menagerie.studies.probing.piece import agreed_setting
-        from menagerie.studies.scoring.models import training_world
+        from menagerie.studies.scoring.models import recorded_world
 
-        found = {model.label: training_world(model) for model in self.tested}
+        found = {model.label: recorded_world(model) for model in self.tested}
         world = agreed_setting("--world", self.world, found, WORLD)
         return ProbeRecipe(world=world, animals=self.probe_animals, textures=self.probe_textures)
 

@@ -18,7 +18,7 @@ from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.measures.bits import Bits, chosen_layers
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
-from menagerie.studies.scoring.models import Model, training_world
+from menagerie.studies.scoring.models import Model, recorded_world
 from menagerie.studies.scoring.piece import Piece
 
 NAMED = 6  # words in a message
@@ -96,7 +96,7 @@ def check_model_knows(model: Model, recipe: ProbeRecipe) -> None:
     word of its captions."""
     way_out = "give its --world, or only animals and textures that it knows (--probe-animals, --probe-textures)"
     animals, textures = choose_names(recipe, load_world(recipe.world))
-    if world := training_world(model):
+    if world := recorded_world(model):
         there = load_world(world)
         if strange := [name for name in (*animals, *textures) if name not in (*there.animals, *there.textures)]:
             raise UserError(f"{model.label} was trained in {world}, which has no {list_some(strange)}; {way_out}")

@@ -142,7 +142,7 @@ def without_seeds(settings: Any) -> Any:
     return {name: without_seeds(value) for name, value in settings.items() if name != "seed"}
 
 
-def training_world(model: Model) -> str:
+def recorded_world(model: Model) -> str:
     """Return the world in which a study trained a model; empty if none did, or if it isn't recorded."""
     data = training_record(model).get("settings", {}).get("data", {})
     kind = KINDS.get(data.get("kind", ""))

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import Range, Several, build, validate
+from menagerie.envs.core.validation import Range, Several, build_dataclass, validate
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,16 @@ WRONG = {
 @pytest.mark.parametrize(("given", "what", "line"), WRONG.values(), ids=WRONG)
 def test_wrong_value_is_refused_with_its_field(given, what, line):
     with pytest.raises(UserError) as raised:
-        build(Options, {key: value for key, value in ({"name": "a"} | given).items() if value is not ...}, "a.toml")
+        build_dataclass(
+            Options, {key: value for key, value in ({"name": "a"} | given).items() if value is not ...}, "a.toml"
+        )
     assert (raised.value.what, str(raised.value)) == (what, f"a.toml: {line}")
 
 
 def test_values_get_the_types_of_their_fields():
-    built = build(Options, {"name": "a", "rate": 1, "parts": ["tail", "head"], "angles": [1, 2, 3]})
+    built = build_dataclass(Options, {"name": "a", "rate": 1, "parts": ["tail", "head"], "angles": [1, 2, 3]})
     assert built == Options("a", rate=1.0, parts=("tail", "head"), angles=(1.0, 2.0, 3.0))
-    assert build(Options, {"name": "a", "steps": "7", "rate": "0.5"}, from_text=True) == Options("a", 7, 0.5)
+    assert build_dataclass(Options, {"name": "a", "steps": "7", "rate": "0.5"}, from_text=True) == Options("a", 7, 0.5)
 
 
 @pytest.mark.parametrize(

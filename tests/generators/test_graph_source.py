@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import build
+from menagerie.envs.core.validation import build_dataclass
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.contents import phrases
 from menagerie.generators.captions.graph import Edge, SceneGraph, with_moved_attributes, without_nodes
@@ -152,7 +152,7 @@ def test_a_source_is_plain_or_says_where():
 )
 def test_a_wrong_source_is_named(fields, message):
     with pytest.raises(UserError, match=message):
-        build(GraphSource, fields)
+        build_dataclass(GraphSource, fields)
 
 
 def test_a_parser_that_isnt_installed_says_how_to_get_it(monkeypatch):

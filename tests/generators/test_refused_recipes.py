@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import build
+from menagerie.envs.core.validation import build_dataclass
 from menagerie.generators.splits.recipe_file import KINDS
 from tests.generators.test_recipes import PLAIN
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_had_is_refused(kind, change, words, monkeypatch):
 @pytest.mark.parametrize(("kind", "field"), [("spatial", "unseen_under"), ("multi-object", "layout")])
 def test_a_word_that_is_none_of_a_fields_is_named(kind, field):
     with pytest.raises(UserError, match=f"unknown {field} 'both'"):
-        build(KINDS[kind], {field: "both"})
+        build_dataclass(KINDS[kind], {field: "both"})
 
 
 @pytest.mark.parametrize("kind", KINDS)

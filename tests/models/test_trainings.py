@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from menagerie.envs.core.records import write_record
-from menagerie.envs.core.validation import build
+from menagerie.envs.core.validation import build_dataclass
 from menagerie.envs.render import image_identity
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
@@ -111,7 +111,7 @@ def test_trainings_of_other_models_are_unknown(tmp_path):
 
 def test_loaded_scorer_counts_what_its_training_had(tmp_path, data):
     test = SplitDataset(data.split, "unseen_pairs", preload=False)
-    recipe = build(BindingRecipe, {name: its for name, its in data.split.recipe.items() if name != "kind"})
+    recipe = build_dataclass(BindingRecipe, {name: its for name, its in data.split.recipe.items() if name != "kind"})
     source = cell_in(tmp_path, data_of(recipe))
     save_checkpoint(source.folder, "clip", scorer("clip"))
     found = load_scorer(source.folder.parent).trained_on(test)
