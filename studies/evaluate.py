@@ -2,7 +2,7 @@
 
     python studies/evaluate.py runs/binding_grid-laptop ViT-B-16/openai --splits binding spatial
     python studies/evaluate.py ViT-B-16/weights.safetensors path/to/siglip --splits mine.toml split.h5
-    python studies/evaluate.py ViT-B-16/openai --splits binding-1      # a frozen benchmark: writes a card
+    python studies/evaluate.py ViT-B-16/openai --splits binding-2      # a frozen benchmark: writes a card
     python studies/evaluate.py mine.py:Mine runs/mine --code mine.py:Mine --splits store/pug-64px-…/binding-….h5
 
 A model is a run (all its cells), a cell, a checkpoint, an open_clip model (without weights: random), a folder of

@@ -24,7 +24,7 @@ class Cards:
     def run(self) -> bool:
         """Verify the cards, or write the page and print its path; returns whether a card is wrong."""
         if not self.cards:
-            raise UserError(f"cards {self.what} needs a card: 'menagerie evaluate MODEL --splits binding-1' writes one")
+            raise UserError(f"cards {self.what} needs a card: 'menagerie evaluate MODEL --splits binding-2' writes one")
         if (self.what == "board") != bool(self.out):
             raise UserError("--out names the page of `cards board`: give it with board, and only there")
         if self.out is None:

@@ -67,7 +67,7 @@ def make_card(folder: Path) -> Path:
     rows = [("unseen_pairs", "swap", f"scene {k}", f"cat, {k % 6}", 1, f"0.{k} 0.5") for k in range(12)]
     write_csv(folder / "scores.csv", COLUMNS_OF_SCORES, rows)
     model, program = OfModel("clip", "0", "small", "", 0), OfProgram("0.1", 1, "")
-    return write_card(folder, "card", folder / "scores.csv", frozen("binding-1"), model, program, "2026-11-27")
+    return write_card(folder, "card", folder / "scores.csv", frozen("binding-2"), model, program, "2026-11-27")
 
 
 def read_scores_of_card(path: Path) -> list[Any]:

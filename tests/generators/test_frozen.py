@@ -20,9 +20,9 @@ from tests.helpers.splits import of_planned
 
 # Digests of the images of the first record of each test and of its counterfactual.
 SAMPLES = {
-    "binding-1": "58eb15e71aaa4ce0",
-    "spatial-1": "c956549672754e7c",
-    "multi-object-1": "607b06cdf7557d2c",
+    "binding-2": "58eb15e71aaa4ce0",
+    "spatial-2": "c956549672754e7c",
+    "multi-object-2": "607b06cdf7557d2c",
 }
 
 
@@ -65,17 +65,17 @@ def test_a_sample_of_the_images_has_the_bytes_that_it_had(name, tmp_path):
 
 
 def test_what_differs_is_named():
-    bench = frozen("binding-1")
+    bench = frozen("binding-2")
     check_digests(bench, bench.parts)
     for part in Digests._fields:
-        with pytest.raises(UserError, match=rf"binding-1: its {part} here differ .*{part} 0000"):
+        with pytest.raises(UserError, match=rf"binding-2: its {part} here differ .*{part} 0000"):
             check_digests(bench, bench.parts._replace(**{part: "0000"}))
     with pytest.raises(UserError, match="its scenes and texts and pixels here differ"):
         check_digests(bench, Digests("0", "0", "0"))
 
 
 def test_one_byte_of_a_counterfactuals_image_changes_the_digest_of_pixels():
-    kept = {"seen_pairs": unrendered("binding-1")["seen_pairs"]}
+    kept = {"seen_pairs": unrendered("binding-2")["seen_pairs"]}
     data = kept["seen_pairs"].data
     data.pictures = Pictures(np.arange(12 * len(data.records.columns["view"])).astype(np.uint8).reshape(-1, 2, 2, 3))
     before = digests_of(kept)

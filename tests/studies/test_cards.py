@@ -131,7 +131,7 @@ def test_a_card_is_verified_with_its_scores_and_without(card, capsys):
 
 def test_a_study_of_a_frozen_recipe_trains_on_that_recipe():
     """Of which training had nothing that the tests call unseen (tests/generators/test_trained_on.py)."""
-    bench = frozen("binding-1").recipe
+    bench = frozen("binding-2").recipe
     study = replace(PRESETS["laptop"].with_recipe(bench), models=("clip",), seeds=1)
     (cell,) = (arm.cell for arm in study.plan(Records((), Path())))
     assert cell.data.recipe == bench
@@ -184,14 +184,14 @@ def test_a_card_or_page_with_a_change_is_refused(card):
 
 
 def other_benchmark():
-    return {"name": "binding-1", "version": 1, "resolution": 64, "digest": frozen("binding-1").digest}
+    return {"name": "binding-2", "version": 1, "resolution": 64, "digest": frozen("binding-2").digest}
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         (lambda c: c["benchmark"].update(digest="0" * 12), "is of another small-3: its digest is 000000000000"),
-        (lambda c: c["benchmark"].update(other_benchmark()), "has scores of other records than binding-1"),
+        (lambda c: c["benchmark"].update(other_benchmark()), "has scores of other records than binding-2"),
         (lambda c: c["tests"][0].update(accuracy=0.125), "the mean of swaps of all tests isn't that of its tests"),
         (lambda c: c["means"][0].update(high=0.99), "high of swaps of all tests is 0.99, but its scores give"),
         (lambda c: c["predictions"].update(digest="1-0"), "was changed since it was written"),
