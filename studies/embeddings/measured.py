@@ -42,3 +42,8 @@ def rows_of_result(found: tuple) -> Iterator[dict[str, Any]]:
     """Yield a row (measure, value, chance, refused) for each number of a measure's result, a named tuple."""
     for name, measured in found._asdict().items():
         yield {"measure": name, "value": measured.value, "chance": measured.chance, "refused": measured.refused}
+
+
+def label_rows(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a result, with the part, the layer and the read-out that it is of."""
+    yield from ({"part": part, "layer": layer, "read": read} | row for row in rows_of_result(found))

@@ -28,7 +28,7 @@ MEASURED = (*NUMBERS, *TRAINED)
 class Attention(Measure):
     """A row of `MEASURED` for validation and for each test with scenes, at the threshold that is best on validation.
     One of the rows also has the maps of some scenes. A scorer without attention gives no rows. Scenes are left out by
-    the rules of `menagerie.generators.unseen`; a test without any scene left has no numbers."""
+    the rules of `menagerie.generators.trained_on`; a test without any scene left has no numbers."""
 
     version: ClassVar[int] = 2
 

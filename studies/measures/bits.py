@@ -128,6 +128,7 @@ def probe_rows(
 ) -> Iterator[Row]:
     """Yield what probes read of a layer, and the geometry of its embeddings if it is the last one."""
     from menagerie.studies.embeddings.geometry import geometry
+    from menagerie.studies.embeddings.measured import label_rows
     from menagerie.studies.embeddings.probes import probe_binding
 
     yield from label_rows(part, layer, read, probe_binding(embeddings, axes))
@@ -135,15 +136,10 @@ def probe_rows(
         yield from label_rows(part, layer, read, geometry(embeddings, axes))
 
 
-def label_rows(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[Row]:
-    from menagerie.studies.embeddings.measured import rows_of_result
-
-    yield from ({"part": part, "layer": layer, "read": read} | row for row in rows_of_result(found))
-
-
 def score_bits_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
     """Yield the bits of scores, and the share of true captions above the false one; a tie counts one half."""
     from menagerie.studies.embeddings.bits import margin_bits
+    from menagerie.studies.embeddings.measured import label_rows
 
     yield from label_rows(BOTH, SCORE, SCORE, margin_bits(margins_of(scorer, both)))
 

@@ -12,7 +12,7 @@ from menagerie.studies.embeddings.alignment import alignment, units
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.edits import edits
 from menagerie.studies.embeddings.geometry import geometry
-from menagerie.studies.embeddings.measured import Measured, no_number
+from menagerie.studies.embeddings.measured import Measured, label_rows, no_number
 from menagerie.studies.frame.measure import Row
 from menagerie.studies.measures.bits import (
     BOTH,
@@ -21,7 +21,6 @@ from menagerie.studies.measures.bits import (
     MEAN,
     TEXT,
     caption_features,
-    label_rows,
     read_layers,
 )
 from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes, unknown_words_reason

@@ -14,9 +14,9 @@ from menagerie.models.library.pictures import FramedSplit
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.bits import margin_bits
 from menagerie.studies.embeddings.linear import one_core, standardise
+from menagerie.studies.embeddings.measured import label_rows
 from menagerie.studies.embeddings.probes import left_margins
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.bits import label_rows
 
 TEMPLATE = TEMPLATES["relation"]
 

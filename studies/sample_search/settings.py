@@ -45,7 +45,7 @@ class SampleStudy(SearchStudy):
     validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
-    """Seeds of each setting, whose median counts; with `budgets`, their mean. A seed decides all that is drawn."""
+    """Seeds of each setting. Their median counts; with `budgets`, their mean. A seed decides all that is drawn."""
     trials_at_once: Annotated[int, tyro.conf.arg(name="at-once")] = 1
     target: Annotated[float, WHAT, FIRST] = 0.95
     """Accuracy that the second search has to reach."""

@@ -1,6 +1,6 @@
 """How much of the splits that models are scored on their trainings had, as columns, lines and parts of a page.
 
-`menagerie.generators.trained_on` says what is counted, `menagerie.generators.unseen` which records are left out.
+`menagerie.generators.trained_on` says what is counted, `menagerie.generators.trained_on` which records are left out.
 """
 
 from collections.abc import Callable, Iterator, Mapping

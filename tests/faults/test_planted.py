@@ -90,10 +90,11 @@ SHORTCUTS = {
 }
 
 
-def test_a_shortcut_in_captions_is_found_by_regeneration(monkeypatch, tmp_path):
+@pytest.mark.parametrize(("shortcut", "replaced"), SHORTCUTS.items())
+def test_a_shortcut_in_captions_is_found_by_regeneration(shortcut, replaced, monkeypatch, tmp_path):
     """Everything in the file is true: a generator with a fault would have made it."""
     with monkeypatch.context() as patch:
-        patch.setattr("menagerie.generators.splits.binding.denied_objects", beside_one_answer)
+        patch.setattr(replaced, shortcut)
         split = light_file(tmp_path, in_memory.__wrapped__(PARTIAL))
     assert failed_without_regeneration(split) == {}
     found = failures(audit_records(split))

@@ -142,7 +142,7 @@ def leaky(folder, tmp_path, monkeypatch):
     """A card of a model whose training had the hard negatives of all training pairs."""
     monkeypatch.chdir(folder)
     training = Training((RecipeScenes(replace(RECIPE, hard_negatives=1.0)),))
-    monkeypatch.setattr("menagerie.studies.scoring.models.training_of", lambda source: training)
+    monkeypatch.setattr("menagerie.studies.scoring.models.find_training", lambda source: training)
     (file,) = folder.glob("store/*/frozen-small-3.h5")
     (model,) = parse_models(["mine.py:Mine"], [], TowerConfig("nano", "", 32))
     piece = split_piece(model, "small-3", file, FrozenPiece).job(tmp_path)
@@ -184,7 +184,7 @@ def test_a_card_or_page_with_a_change_is_refused(card):
 
 
 def other_benchmark():
-    return {"name": "binding-2", "version": 1, "resolution": 64, "digest": frozen("binding-2").digest}
+    return {"name": "binding-2", "version": 2, "resolution": 64, "digest": frozen("binding-2").digest}
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def found_of(score, probe_set, unsaid=()):
         for name in SAYS
     }
     rows = by_scores(scores, made, dict(unsaid))
-    return {(its.condition, its.part): its.measured for its in rows if its.measure == "edge_holds"}
+    return {(its.condition, its.part): its.measured for its in rows if its.measure == "holds"}
 
 
 def knowing(scene, caption):
@@ -88,7 +88,7 @@ def test_random_scores_meet_conditions_at_chance(probe_set):
     random = np.random.default_rng(0)
     scores = {name: random.random((4, len(made.animals), len(made.textures))) for name in SAYS}
     for its in by_scores(scores, made, {}):
-        if its.measure == "edge_holds" and its.part != INDEPENDENT:
+        if its.measure == "holds" and its.part != INDEPENDENT:
             spread = np.sqrt(its.measured.chance / 4 / len(made.animals) / len(made.textures))
             assert its.measured.value == pytest.approx(its.measured.chance, abs=6 * spread + 1e-9), its
     assert chance_of_parts(PARTS[:1]) == 1 / 4
@@ -111,7 +111,7 @@ def test_only_embeddings_of_objects_are_nearer_to_another_view_than_to_the_swap(
     told = {}
     for kind in ("object", "concept", "place"):
         rows = by_embeddings(embedding(kind, made), {}, made)
-        told[kind] = {its.condition: its.measured.value for its in rows if its.measure == "edge_holds"}
+        told[kind] = {its.condition: its.measured.value for its in rows if its.measure == "holds"}
         assert {*told[kind]} == {CATEGORISATION, BINDING, PLACE}
     assert told["object"][BINDING] > 0.95
     assert told["concept"][BINDING] == pytest.approx(0.5, abs=0.05)
@@ -130,7 +130,7 @@ def test_negation_holds_only_for_texts_near_what_they_do_not_deny():
     images = random.normal(size=shape)
     for texts, right in ((good, (0.9, 1)), (bad, (0, 0.1))):
         rows = by_embeddings(images, texts, made)
-        first, _ = (its.measured.value for its in rows if (its.condition, its.measure) == (NEGATION, "edge_holds"))
+        first, _ = (its.measured.value for its in rows if (its.condition, its.measure) == (NEGATION, "holds"))
         assert right[0] <= first <= right[1]
 
 

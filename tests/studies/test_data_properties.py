@@ -72,7 +72,7 @@ def test_images_seen_can_be_held_constant():
 def test_the_expected_share_of_captions_that_bind_is_the_counted_one(arm):
     recipe = list(replace(STUDY, seeds=1).plan(NONE))[arm].cell.data.recipe
     recipe = replace(recipe, train_scenes=4000, test_scenes=1, hard_negatives=0.0)
-    scenes = [scene for scene in recipe.trained(load_world("eight-textures")) if len(scene.objects) > 1]
+    scenes = [scene for scene in recipe.training_scenes(load_world("eight-textures")) if len(scene.objects) > 1]
     contents = map(CaptionSpec(vars(recipe)).training_content, scenes)
     counted = sum(sum(bool(obj.texture) for obj in content.objects) > 1 for content in contents) / len(scenes)
     assert expected_binding_share(vars(recipe)) == pytest.approx(counted, abs=0.03)
