@@ -27,7 +27,7 @@ class ParserSpec:
 
     name: str
     about: str
-    build_dataclass: Callable[[Any], Parser]
+    build: Callable[[Any], Parser]
     """Makes the parser; raises `UserError` if a library, a model or an option is missing. Heavy imports happen here."""
     options: type = NoOptions
     kept: bool = True

@@ -57,7 +57,7 @@ def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
     for (world, side), recipes in stores.items():
         scenes = {scene for recipe, name in recipes.items() for scene in scenes_needed(recipe, name)}
         folder = SplitFolder(study.store, load_world(world), side)
-        print(f"{Path(world).stem}, {side} px: {folder.needed(sorted(scenes))}")
+        print(f"{Path(world).stem}, {side} px: {folder.describe_needed(sorted(scenes))}")
 
 
 def print_training_time(study: Study, arms: Sequence[Arm]) -> float:
