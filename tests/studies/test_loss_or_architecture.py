@@ -111,6 +111,6 @@ def test_effects_of_a_factor_alone_are_estimated_at_each_level_of_the_others(rec
 
 def test_runs_without_counterfactual_images_have_no_image_score(records):
     """Nor do they get the accuracy of swaps in their place."""
-    scores = records.where(subset="unseen_pairs").scores("image")
+    scores = records.where(subset="unseen_pairs").four_way_items("image")
     assert len(scores.scores)
     assert not scores.estimates(("split", "task"))

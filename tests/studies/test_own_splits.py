@@ -99,7 +99,7 @@ def test_sample_efficiency_searches_over_a_recipe(folder):
     command = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), *SHORT, "--trials", "2", "--seeds", "1"]
     refused = run_here([*command, "--split", str(split_file(folder))], folder)
     assert refused.returncode == 2
-    assert "the amount of data is searched here" in refused.stderr
+    assert "which is searched here" in refused.stderr
     command += ["--hard-negatives", "0", "0.5"]  # the rules leave no more
     succeed([*command, "--recipe", "mine.toml", "--out", "runs/search"], folder, page=False)
     cells = [json.loads(file.read_text()) for file in (folder / "runs/search").glob("cells/*/result.json")]
@@ -117,7 +117,7 @@ def test_a_kind_without_a_grid_has_a_study(tmp_path):
     assert {row["subset"] for row in rows} == {"validation", "seen_counts", "unseen_counts"}
     report = (tmp_path / "runs/count/report.html").read_text()
     assert "<h1>Counting: " in report
-    assert "test_pairs" in report
+    assert "test pairs" in report
 
 
 def test_the_two_grids_are_presets_of_one_study():

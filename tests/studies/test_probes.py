@@ -89,7 +89,7 @@ def test_scores_have_a_bit_only_if_true_captions_are_above_false_ones(sign, bits
         return given
 
     scorer = SimpleNamespace(device="cpu", pixel_scale=same, encode_images=same, read=same, encode_texts=same)
-    scorer.paired = lambda images, texts: torch.tensor([sign * (text == "true") for text in texts])
+    scorer.pair_similarity = lambda images, texts: torch.tensor([sign * (text == "true") for text in texts])
     data = Data(range(100))
     found = {row["measure"]: row["value"] for row in score_bits_rows(scorer, (data, data))}
     assert found == {"bits": pytest.approx(bits), "scene": right}
