@@ -347,7 +347,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
         "menagerie.studies.runs.results",
     ),
     "kept state": (make_kept, read_kept, "menagerie.models.kept_states"),
-    "measured rows": (make_measured, read_measured, "menagerie.studies.frame.measure"),
+    "measured rows": (make_measured, read_norms, "menagerie.studies.frame.measure"),
     "tuned recipes": (record("best.json", TUNED), lambda p: read_tuned(str(p), ("clip", "oc-clip")), RECIPES),
     "journal of trials": (make_journal, read_journal, "menagerie.studies.frame.storage", is_earlier),
     "atlas": (make_atlas, read_atlas, "menagerie.envs.render.atlas", is_part),

@@ -227,10 +227,10 @@ def test_images_that_another_benchmark_shares_are_not_encoded_again(folder, monk
     from menagerie.models.evaluation import embeddings
 
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(embeddings.Embeddings, "_made", lambda *_: pytest.fail("an image is encoded again"))
+    monkeypatch.setattr(embeddings.Embeddings, "_encode", lambda *_: pytest.fail("an image is encoded again"))
     spec = load_benchmark("coco-order")
     tagged = replace(spec, build=lambda place: spec.build(replace(place, tag=tiny_tags)))
-    monkeypatch.setattr(registry, "load", lambda name: tagged)
+    monkeypatch.setattr(registry, "load_benchmark", lambda name: tagged)
     (piece,) = Transfer(models=("clip",), benchmarks=("coco-order",), threads=1).pieces()
     encoded = []
     piece.job(folder / "runs/order").score(piece.prepared(), encoded.append)
@@ -285,7 +285,7 @@ def test_a_command_reads_each_benchmark_once(folder, monkeypatch):
 
         return replace(spec, build=build, counts={}, sets={})
 
-    monkeypatch.setattr(registry, "load", lambda name: counted(specs[name]))
+    monkeypatch.setattr(registry, "load_benchmark", lambda name: counted(specs[name]))
     done = run_here([*TRANSFER, "clip", OPEN_CLIP, "--out", "runs/once", "--dry-run"], folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert {"sugarcrepe", "retrieval-coco", "zero-shot"} <= built.keys()

@@ -257,7 +257,7 @@ def test_a_space_and_an_objective_of_a_users_own(tmp_path):
     assert any("takes no batch, pairs" in getattr(part, "text", "") for part in parts)
     (side,) = next(part.sides for part in parts if isinstance(part, ByModel))
     assert (side.y, side.accuracies) == ("Errors of the worse seed", False)
-    drawn = {trial: value for _, trial, value in side.series["a trial, its one seed"][1]}
+    drawn = {trial: value for _, trial, value in side.series["a trial, its first seed"][1]}
     assert drawn == {trial.number: trial.values[0] for trial in its.trials}
     said = " ".join(str(vars(part)) for part in parts if not isinstance(part, ByModel))
     assert "Errors of the worse seed" in said
