@@ -23,6 +23,7 @@ from menagerie.generators.rules.rule import (
     relation_words,
 )
 
+MOST_CHARACTERS = 10_000  # each term takes time on every scene
 MOST_DEPTH = 50  # of parentheses and `not`, to bound the recursion
 FIELDS = (*OBJECT_FIELDS, *SCENE_FIELDS)
 OF_ANIMALS = ("animal", "pair", "first", "second")  # fields that are compared with animals
@@ -53,6 +54,9 @@ class Parser:
     """Parses one rule, from left to right; most methods parse the part that they are named after."""
 
     def __init__(self, text: str, world: World) -> None:
+        if len(text) > MOST_CHARACTERS:
+            start = f"rule {text[:40]!r}... has {len(text)} characters"
+            raise UserError(f"{start}; at most {MOST_CHARACTERS} are read: write several rules, or sets of animals")
         self.text, self.depth = text, 0
         self.sets, self.used = dict(world.sets), set[str]()
         self.names = {
