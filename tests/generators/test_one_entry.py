@@ -12,6 +12,7 @@ from menagerie.generators.audit.run import audit_records
 from menagerie.generators.captions.graph import Edge
 from menagerie.generators.captions.relations import converses
 from menagerie.generators.captions.spec import CAPTION_FIELDS, CaptionField
+from menagerie.generators.parsers.rules import words_of_captions
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -26,7 +27,7 @@ def over(monkeypatch):
     places = ("upper left", "lower left")
     relation = SpatialRelation(("over", "below"), places, places, lambda one, other: False, level="row", axis=0)
     monkeypatch.setitem(RELATIONS, "over/below", relation)
-    kept = (relation_from, truth, converses)
+    kept = (relation_from, truth, converses, words_of_captions)
     for function in kept:
         function.cache_clear()
     yield "over/below"
