@@ -66,7 +66,8 @@ def test_accuracy_stands_along_the_number_of_objects(parts):
     (part,) = (part for part in parts if isinstance(part, Lines))
     drawn = draw_lines(part)
     panels = [axis for axis in drawn.figure.axes if axis.get_title()]
-    assert [" ".join(axis.get_title().split()) for axis in panels] == ["training: one object", "training: up to 2 objects"]
+    titles = [" ".join(axis.get_title().split()) for axis in panels]
+    assert titles == ["training: one object", "training: up to 2 objects"]
     for axis in panels:
         (clip, oc_clip) = (line for line in axis.get_lines() if len(line.get_xdata()) == len(TESTS))
         assert list(clip.get_xdata()) == list(oc_clip.get_xdata()) == [0, 1, 2]
