@@ -6,7 +6,6 @@ of them: false ones, or ones of a part.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -16,32 +15,15 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
 from menagerie.generators.captions.phrases import NUMBERS, attribute_words, noun_phrase
 from menagerie.generators.captions.relations import converses
 from menagerie.generators.captions.templates import (
-    TEMPLATES,
     Caption,
     Content,
-    Template,
-    content_of,
     template_of,
     write_caption,
 )
 from menagerie.generators.vocabulary import Vocabulary
-
-
-def hard_negative(
-    scene: Scene, seed: int, template: Template | str = "conjunction", exchanges: str = "texture"
-) -> Caption | None:
-    """Write the caption of the scene with the textures or slots (`exchanges`) of its objects exchanged, with the true
-    caption's phrasing and bag of words. None unless the scene has two objects and that changes it; exchanging equal
-    textures doesn't."""
-    template = TEMPLATES[template] if isinstance(template, str) else template
-    if len(scene.objects) != 2 or with_exchanged(scene, (0, 1), exchanges) == scene:
-        return None
-    swap = partial(with_exchanged, pair=(0, 1), field=exchanges)
-    return write_caption(swapped_content(content_of(scene, seed, template), swap), template)
 
 
 def swapped_content(content: Content, swap: Callable[[Scene], Scene]) -> Content:

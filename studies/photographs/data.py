@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.captions.hard_negatives.tasks import choices, possible
+from menagerie.generators.captions.hard_negatives.tasks import TASKS, applies, choices
 from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.sources.mixture import CaptionedSubset
 from menagerie.generators.storage.dataset import SplitDataset
@@ -18,7 +18,7 @@ from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import chosen_images
 from menagerie.studies.runs.data import Material, SplitData, split_texts
 
-TASKS = ("swap", "replace animal", "replace relation")
+ASKED = ("swap", "replace animal", "replace relation")
 Samples = tuple[list[UInt8[np.ndarray, "h w 3"]], list[tuple[str, str]]]
 
 
@@ -29,7 +29,7 @@ class BareTests(SplitTests):
         self.data, self.name = data, data.name
         spec = CaptionSpec(data.split.recipe, data.split.vocabulary)
         scenes = [without_textures(scene) for scene in data.records.scenes]
-        self.choices = {task: choices(task, scenes, spec) for task in TASKS if possible(task, spec)}
+        self.choices = {task: choices(task, scenes, spec) for task in ASKED if applies(TASKS[task], spec)}
         self.items = [item for task in self.choices for item in self._task_items(task)] + self._four_way()
 
 

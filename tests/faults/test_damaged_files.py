@@ -49,7 +49,7 @@ menagerie.generators.export.formats menagerie.models.training.together menagerie
 menagerie.studies.frame.page menagerie.studies.pages.tune menagerie.studies.real_training.describe
 """
 CODE_OF_USERS = "menagerie.envs.custom.python_file menagerie.studies.runs.cell"
-# tests/generators/test_llm_parser.py, tests/models/test_weight_files.py and tests/envs/test_stamps.py
+# tests/generators/test_llm_parser.py, tests/models/test_weight_files.py and tests/envs/test_photos.py
 TESTED_ELSEWHERE = """
 menagerie.generators.parsers.chat_server menagerie.generators.parsers.llm menagerie.models.towers.weight_file
 menagerie.models.towers.own_weights

@@ -12,13 +12,13 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import bag_of_words, states_all
-from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
 from menagerie.generators.captions.relations import claims, compound_names
 from menagerie.generators.captions.templates import TEMPLATES, Content, caption, phrasing_number, write_caption
 from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.vocabulary import Vocabulary
+from tests.helpers.splits import hard_negative
 
 
 def pair(first="red", second="asphalt", background="ocean floor", view=0):

@@ -9,7 +9,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import bag_of_words
-from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.spec import salient
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.export.write import export_split
@@ -19,7 +18,7 @@ from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.storage.split_file import read_split
-from tests.helpers.splits import make_split
+from tests.helpers.splits import hard_negative, make_split
 
 FEW = {"world": "tiny-sizes", "views": 2, "test_views": 1, "test_scenes": 20}
 RECIPES = {

@@ -8,7 +8,7 @@ from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import bag_of_words, edge_holds, true_nodes
-from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS, TASKS, choices, possible
+from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS, TASKS, applies, choices
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.captions.templates import TEMPLATES
@@ -57,7 +57,7 @@ SCENES = scenes_of("binding")
 
 def asked(task, context):
     """Whether tests of a split have a task."""
-    return task in ("swap", *KINDS[context.recipe["kind"]].tasks) and possible(task, context)
+    return task in ("swap", *KINDS[context.recipe["kind"]].tasks) and applies(TASKS[task], context)
 
 
 def shown(nodes, scene):
@@ -84,7 +84,7 @@ def test_contract(task, context):
 
 
 def test_one_relation_has_none_to_replace_it_with():
-    assert not possible("replace relation", spec_of(SpatialRecipe, relations=("left/right",)))
+    assert not applies(TASKS["replace relation"], spec_of(SpatialRecipe, relations=("left/right",)))
 
 
 def test_every_task_applies_to_some_kind():
@@ -155,7 +155,7 @@ def test_an_attribute_is_added_to_an_object_whose_own_is_omitted():
 
 
 def test_negation_needs_captions_with_negations():
-    assert not possible("negation", BINDING)
+    assert not applies(TASKS["negation"], BINDING)
     context = spec_of(BindingRecipe, negated=0.1)
     for task in ("negation", "pure negation"):
         for scene, (true, false) in zip(SCENES, choices(task, SCENES, context), strict=True):

@@ -6,13 +6,13 @@ import pytest
 
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import hard_negative
 from menagerie.generators.captions.phrases import plural, with_article
 from menagerie.generators.captions.templates import Content, caption, template_of, write_caption
 from menagerie.generators.parsers.world_grammar import caption_reading, parse_caption
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
 from menagerie.generators.storage.split_file import recorded_fields, split_name
+from tests.helpers.splits import hard_negative
 
 PUG, SIZED = load_world("pug"), load_world("pug-sizes")
 STATED = {"template": "statement-conjunction", "phrasings": ("{objects} {place}",), "mention_order": "slots"}

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import h5py
@@ -11,6 +11,9 @@ import h5py
 from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
+from menagerie.generators.captions.contents import swapped_content
+from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
+from menagerie.generators.captions.templates import TEMPLATES, Caption, Template, content_of, write_caption
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
 from menagerie.generators.storage import split_file
@@ -81,3 +84,16 @@ def of_planned(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> split
         digest="",
         intact=True,
     )
+
+
+def hard_negative(
+    scene: Scene, seed: int, template: Template | str = "conjunction", exchanges: str = "texture"
+) -> Caption | None:
+    """Write the caption of the scene with the textures or slots (`exchanges`) of its objects exchanged, with the true
+    caption's phrasing and bag of words. None unless the scene has two objects and that changes it; exchanging equal
+    textures doesn't."""
+    template = TEMPLATES[template] if isinstance(template, str) else template
+    if len(scene.objects) != 2 or with_exchanged(scene, (0, 1), exchanges) == scene:
+        return None
+    swap = partial(with_exchanged, pair=(0, 1), field=exchanges)
+    return write_caption(swapped_content(content_of(scene, seed, template), swap), template)

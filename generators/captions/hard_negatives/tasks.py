@@ -237,8 +237,6 @@ TASKS: dict[str, Task] = {
     "negation": Task(partial(negate_object, pure=False), suits=negates),
     "pure negation": Task(partial(negate_object, pure=True), suits=negates),
 }
-OF_PAIRS = ("swap", "swap size", "replace texture", "replace animal", "replace size", "add attribute")
-# The names of tasks by kind of split; all others have `swap` alone.
 ONLY_OF_SEVERAL = ("swap all", "two mentioned", "assignment", "illusion", "order", "paraphrase")
 PAIR_TASKS = tuple(name for name in TASKS if not name.startswith(ONLY_OF_SEVERAL))
 """Tasks of splits of pairs, in the order of reports."""
@@ -249,13 +247,8 @@ def tasks_named(*names: str) -> dict[str, Task]:
     return {name: task for name, task in TASKS.items() if name in names}
 
 
-def possible(task: str, spec: CaptionSpec) -> bool:
-    """Return whether a task applies to a split of one of its kinds: to its names and its captions."""
-    return applies(TASKS[task], spec)
-
-
 def applies(task: Task, spec: CaptionSpec) -> bool:
-    """The same for a task that needn't be in the table."""
+    """Return whether a task applies to a split of one of its kinds: to its names and its captions."""
     names, least = task.least
     return len(getattr(spec.words, names)) >= least and task.suits(spec)
 
