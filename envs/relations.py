@@ -1,4 +1,7 @@
-"""Spatial relations of two objects. To add one, add an entry to `RELATIONS`."""
+"""Spatial relations of two objects. To add one, add an entry to `RELATIONS`.
+
+A relation of three objects, such as "between", can't be one: graphs and captions relate two. In layouts the first
+entry that decides about two slots names their relation, so a new entry changes captions unless it is the last."""
 
 from collections.abc import Callable
 from functools import cache
@@ -6,7 +9,9 @@ from typing import NamedTuple
 
 from menagerie.envs.slots import SLOTS, Slot, place_of
 
+ASIDE = 0.7  # metres to the side from which two objects are left and right of each other
 BESIDE = 1.2  # columns apart from which two objects are left and right of each other, whatever their rows
+Position = tuple[float, float, float]  # x, y, z in metres: to the right, away from the camera, up
 DEPTHS = ("front", "near", "back")  # rows on the ground, the foremost first
 
 
@@ -22,6 +27,9 @@ class SpatialRelation(NamedTuple):
     learn a place that only pairs have like an attribute, without the relation."""
     precedes: Callable[[Slot, Slot], bool]
     """Whether objects in two slots of layouts are the first and the second one, if no relation above decides."""
+    ahead: Callable[[Position, Position], float]
+    """The same by positions in metres, from which the audit derives relations anew: positive if an object at the first
+    position is the first one, negative if it is the second, 0 if this relation says nothing of them."""
     level: str
     """The attribute of a slot that is equal where neither object can be called the first: "column" or "row"."""
     axis: int
@@ -35,6 +43,7 @@ RELATIONS: dict[str, SpatialRelation] = {
         ("left", "right"),
         ("center",),
         lambda one, other: other.column - one.column >= BESIDE,
+        lambda one, other: (other[0] - one[0]) * (abs(other[0] - one[0]) > ASIDE),
         level="column",
         axis=1,
     ),
@@ -43,6 +52,7 @@ RELATIONS: dict[str, SpatialRelation] = {
         ("above", "under"),
         ("above", "under"),
         lambda one, other: (one.row, other.row) == ("high", "front"),
+        lambda one, other: one[2] - other[2],
         level="row",
         axis=0,
     ),
@@ -51,6 +61,7 @@ RELATIONS: dict[str, SpatialRelation] = {
         ("front middle", "back middle"),
         ("front middle", "back middle"),
         lambda one, other: one.row in DEPTHS and other.row in DEPTHS[DEPTHS.index(one.row) + 1 :],
+        lambda one, other: other[1] - one[1],
         level="row",
         axis=2,
     ),

@@ -19,7 +19,6 @@ from menagerie.generators.rules.hold_out import matches_any, recorded_rules
 from menagerie.generators.storage.split_file import Records, Split
 
 NO = "no "
-ASIDE = 0.7  # metres; objects farther apart to the side are left and right of each other
 
 
 def object_phrases(scene: Scene) -> list[tuple[str, str]]:
@@ -45,12 +44,10 @@ def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
 def predicate_of(scene: Scene, one: int, other: int) -> str:
     """The predicate of two objects of a scene, by the positions of their places."""
     slots = [scene.objects[i].slot for i in (one, other)]
-    (x, y, z), (other_x, other_y, other_z) = (SLOTS[slot].position for slot in slots)
-    ahead = (z - other_z, other_x - x, other_y - y)  # by the axes of relations: positive if `one` is the first
-    axis = 1 if abs(ahead[1]) > ASIDE else 0 if ahead[0] else 2
+    positions = [SLOTS[slot].position for slot in slots]
     pairs = {frozenset(its.slots): its for its in RELATIONS.values()}
-    its = pairs.get(frozenset(map(place_of, slots))) or next(its for its in RELATIONS.values() if its.axis == axis)
-    return its.predicates[ahead[its.axis] <= 0]
+    its = pairs.get(frozenset(map(place_of, slots))) or next(its for its in RELATIONS.values() if its.ahead(*positions))
+    return its.predicates[its.ahead(*positions) <= 0]
 
 
 def edge_holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:

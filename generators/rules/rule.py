@@ -17,8 +17,9 @@ Fields
                                   order, which is that of the slots' names ("left" before "right"); size in
                                   worlds that have sizes
     background, count, view       of the scene
-    relation                      of two objects: left, right, above, under, front, behind, or none: `above` and
-                                  `under` are true of the same scenes, but turn round which object is `first`
+    relation                      of any two objects of the scene: left, right, above, under, front, behind; none in
+                                  scenes without related objects: `above` and `under` are true of the same scenes,
+                                  but turn round which object is `first`
     first, second                 the animal that `relation=` in the same conjunction puts first (with
                                   `relation=under` the lower one), else the first of the relation
     pair                          the two animals of a scene of two objects, in any order
@@ -28,38 +29,35 @@ their animals; a set in braces, which means any of its values; whole numbers for
 count knows <, <=, > and >=; or an indexed field, as in texture=texture[1].
 
 Which object: in one chain of &, all comparisons of animal, texture, slot and size without an index refer to
-one object. Parentheses, another side of `or`, and `not` start a chain of their own, also for `first`. Hence
-`not animal=cat` is true of scenes without a cat, `animal!=cat` of scenes with another animal than a cat. A
-comparison with something that a scene lacks (an index beyond its objects, the `first` of a single object, the
-`pair` of three) is false, with != too.
+one object, and all of relation, first and second to one relation of two objects. Parentheses, another side of
+`or`, and `not` start a chain of their own, also for `first`. Hence `not animal=cat` is true of scenes without a
+cat, `animal!=cat` of scenes with another animal than a cat. A comparison with something that a scene lacks (an
+index beyond its objects, the `first` of a single object, the `pair` of three) is false, with != too.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from menagerie.envs.relations import RELATIONS
-from menagerie.envs.scene import Object, Scene
+from menagerie.envs.scene import Object, RelatedObjects, Scene
 from menagerie.envs.slots import place_of
 from menagerie.envs.world import AnimalSets
 
 Value = str | int | tuple[str, ...]
 
 OBJECT_FIELDS = Object._fields
-# Reads a field of a scene, None if the scene has no such value; `turned`: `first` is the object in the second slot.
-SCENE_FIELDS: dict[str, Callable[[Scene, bool], Value | None]] = {
-    "background": lambda scene, turned: scene.background,
-    "relation": lambda scene, turned: scene.relation or "none",
-    "count": lambda scene, turned: len(scene.objects),
-    "view": lambda scene, turned: scene.view,
-    "pair": lambda scene, turned: tuple(sorted(t.animal for t in scene.objects)) if len(scene.objects) == 2 else None,
-    "first": lambda scene, turned: related_animal(scene, int(turned)),
-    "second": lambda scene, turned: related_animal(scene, int(not turned)),
+# Reads a field of a scene with two of its objects that are related, if any; None if the scene has no such value.
+SCENE_FIELDS: dict[str, Callable[[Scene, RelatedObjects | None], Value | None]] = {
+    "background": lambda scene, related: scene.background,
+    "relation": lambda scene, related: related.name if related else "none",
+    "count": lambda scene, related: len(scene.objects),
+    "view": lambda scene, related: scene.view,
+    "pair": lambda scene, related: tuple(sorted(t.animal for t in scene.objects)) if len(scene.objects) == 2 else None,
+    "first": lambda scene, related: scene.objects[related.first].animal if related else None,
+    "second": lambda scene, related: scene.objects[related.second].animal if related else None,
 }
-
-
-def related_animal(scene: Scene, number: int) -> str | None:
-    """The animal of the first (0) or second (1) object of a scene's relation; None if it has none."""
-    return scene.objects[scene.relations[0][1 + number]].animal if scene.relation else None
+OF_RELATIONS = {"relation", "first", "second"}
 
 
 def relation_words() -> dict[str, tuple[str, bool]]:
@@ -86,11 +84,11 @@ class Term:
     field: str
     index: int | None = None
 
-    def value(self, scene: Scene, obj: Object, turned: bool) -> Value | None:
+    def value(self, scene: Scene, obj: Object, related: RelatedObjects | None) -> Value | None:
         """Return the value of the field: of the scene, of the object with the index, or without an index of `obj`.
         None if the scene has no such value."""
         if self.field in SCENE_FIELDS:
-            return SCENE_FIELDS[self.field](scene, turned)
+            return SCENE_FIELDS[self.field](scene, related)
         if self.index is not None:
             if self.index >= len(scene.objects):
                 return None
@@ -108,10 +106,11 @@ class Comparison:
     directions: tuple[tuple[str, bool], ...] = ()
     """The relations that `relation=...` names, as in `relation_words`: they determine which object is `first`."""
 
-    def holds(self, scene: Scene, obj: Object, turned: bool) -> bool:
-        """Whether the comparison is true of `obj`; a missing value on either side makes it false."""
-        value = self.left.value(scene, obj, turned)
-        given = (self.right.value(scene, obj, turned),) if isinstance(self.right, Term) else self.right
+    def holds(self, scene: Scene, obj: Object, related: RelatedObjects | None) -> bool:
+        """Whether the comparison is true of `obj` and two related objects; a missing value on either side makes it
+        false."""
+        value = self.left.value(scene, obj, related)
+        given = (self.right.value(scene, obj, related),) if isinstance(self.right, Term) else self.right
         return value is not None and None not in given and OPERATORS[self.operator](value, given)
 
 
@@ -124,12 +123,25 @@ class Conjunction:
     turned: frozenset[str] = frozenset()
     """The relations in which `first` is the object in the second slot."""
 
+    @cached_property
+    def of_relations(self) -> bool:
+        """Whether a comparison is of a relation or of one of its objects."""
+        return any(comparison.left.field in OF_RELATIONS for comparison in self.comparisons)
+
     def matches(self, scene: Scene) -> bool:
-        """Return whether all groups are true, and all comparisons are true of one and the same object."""
-        turned = scene.relation in self.turned
+        """Return whether all groups are true, and all comparisons are true of one and the same object, and of one and
+        the same relation."""
+        related = [self.turn(its) for its in scene.relations] if self.of_relations else []
         return all(group.matches(scene) for group in self.groups) and any(
-            all(comparison.holds(scene, obj, turned) for comparison in self.comparisons) for obj in scene.objects
+            all(comparison.holds(scene, obj, its) for comparison in self.comparisons)
+            for its in related or (None,)
+            for obj in scene.objects
         )
+
+    def turn(self, related: RelatedObjects) -> RelatedObjects:
+        """Return a relation with the object that this conjunction calls the first as its first."""
+        name, first, second = related
+        return RelatedObjects(name, second, first) if name in self.turned else related
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.pair_roles import pair_in
 from menagerie.generators.splits.spatial import SpatialRecipe
 
@@ -37,3 +38,20 @@ def test_a_rule_can_be_had_with_any_seed(recipe, rules):
         assert tested, seed
         assert kept, seed
         assert not tested & kept, seed
+
+
+def test_no_caption_of_train_states_a_relation_that_a_rule_holds_out_of_scenes_of_three():
+    rules = {"hold_out": ("relation=left & first=camel",), "layout": "apart", "relations_stated": 2}
+    numbers = {"objects": (1, 2, 3), "test_objects": (2, 3), "train_scenes": 240, "test_scenes": 40}
+    recipe = MultiObjectRecipe(world="eight-textures", **numbers, **rules)
+    subsets = recipe.subsets()
+    assert {len(scene.objects) for scene in subsets["held_out"]} == {2, 3}
+    stated = set()
+    for scene in subsets["train"]:
+        graph = recipe.texts("train", scene)[0].graph
+        stated |= {(edge.predicate, *(graph.nodes[end].split()[-1] for end in edge[1:])) for edge in graph.edges}
+    assert {predicate for predicate, *_ in stated} >= {"to the left of", "to the right of"}
+    assert not {
+        (first, second) for predicate, first, second in stated if (predicate, first) == ("to the left of", "camel")
+    }
+    assert not {first for predicate, first, second in stated if (predicate, second) == ("to the right of", "camel")}

@@ -68,6 +68,7 @@ DEEP = "red cat@front, red lion@back"
         ("relation={left, under} & first=cat", [RED_CAT, LOWER_CAT], [UPPER_CAT, "red lion@left, red cat@right"]),
         ("(relation=under) & second=orca", [UPPER_CAT], [LOWER_CAT]),
         ("relation=behind & first=lion", [DEEP], ["red lion@front, red cat@back"]),
+        ("relation=left & first=lion & second=cat", [THREE], [RED_CAT, LONE_CAT]),
         # Precedence: not, then and, then or; a side of `or` has an object of its own.
         ("animal=orca or animal=cat and texture=red", [RED_CAT, UPPER_CAT], [WHITE_CAT]),
         ("(animal=orca or animal=cat) and view=1", [], [RED_CAT, UPPER_CAT]),
@@ -196,9 +197,10 @@ ENDS = {
 
 
 def some_scenes(number):
-    """Scenes of one to three objects, half of them with a relation; animals may recur."""
+    """Scenes of one to four objects, half of them with one relation, some with two; animals may recur."""
     chance = random.Random(0)
     places = [*FIRST.values(), *FIRST.values(), ("center",), ("above", "left"), ("center", "left", "right")]
+    places.append((*FIRST["left/right"], *FIRST["above/under"]))
     for _ in range(number):
         names = [chance.choice(TINY.backgrounds), chance.randrange(2)]
         slots = chance.choice(places)
@@ -277,21 +279,24 @@ def of_the_relation(draw):
     drawn = [draw(st.sampled_from(words)) for words in (*(name.split("/") for name in FIRST), ("none",))]
     words = draw(st.lists(st.sampled_from(drawn), min_size=1, max_size=2))
 
-    def true(scene, ends):
-        slots = {obj.slot for obj in scene.objects}
-        here = {word for word in ENDS if set(ENDS[word]) == slots} or {"none"}
-        return bool(here & set(words)) == (sign == "=")
+    def true(name):
+        return bool({*(name or "none").split("/")} & set(words)) == (sign == "=")
 
     return f"relation{sign}{{{','.join(words)}}}", true, words if sign == "=" else []
 
 
-def ends_of(scene, words):
-    """The first and the second object, as the rule's words or else the scene's relation have it."""
-    object_in = {obj.slot: obj for obj in scene.objects}
-    for word in (*words, "left", "above", "front"):
-        if word in ENDS and set(ENDS[word]) == set(object_in):
-            return [object_in[slot] for slot in ENDS[word]]
-    return None
+def relations_in(scene):
+    """The names of the relations in a scene; without any, None alone."""
+    there = {obj.slot for obj in scene.objects}
+    return [name for name, slots in FIRST.items() if there.issuperset(slots)] or [None]
+
+
+def ends_of(scene, words, name):
+    """The first and the second object of a relation, as the rule's words or else the relation have it."""
+    if name is None:
+        return None
+    object_in, (first, second) = {obj.slot: obj for obj in scene.objects}, name.split("/")
+    return [object_in[slot] for slot in ENDS[second if second in words else first]]
 
 
 @st.composite
@@ -303,10 +308,15 @@ def conjunctions(draw, inner):
     groups = draw(st.lists(inner, max_size=2, min_size=not (of_object or of_scene or related)))
     texts = draw(st.permutations([part[0] for part in (*of_object, *of_scene, *related, *groups)]))
 
+    words = [word for part in related for word in part[2]]
+
+    def true_of(scene, name):
+        scene_parts = all(part[1](scene, ends_of(scene, words, name)) for part in of_scene)
+        return scene_parts and all(part[1](name) for part in related)
+
     def true(scene):
-        ends = ends_of(scene, [word for part in related for word in part[2]])
         return (
-            all(part[1](scene, ends) for part in (*of_scene, *related))
+            any(true_of(scene, name) for name in relations_in(scene))
             and all(part[1](scene) for part in groups)
             and (not of_object or any(all(part[1](obj) for part in of_object) for obj in scene.objects))
         )
