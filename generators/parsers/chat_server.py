@@ -1,13 +1,7 @@
-"""Requests to a server of the OpenAI chat-completions protocol, repeated if it is busy, slow or can't be reached.
+"""Requests to a server of the OpenAI chat-completions protocol, repeated if it is busy, slow or can't be reached."""
 
-One limit of time holds for all of a request: the look-up of the server's name, the connection, every part of the
-answer.
-"""
-
-import contextlib
 import http.client
 import json
-import math
 import os
 import random
 import threading
@@ -16,14 +10,13 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import parse_json
 
-LARGEST = 4 << 20  # bytes of an answer
+LARGEST = 4 << 20  # bytes of an answer; a longer one is cut, and then is no JSON
 LARGEST_ERROR = 500  # bytes that are read of what comes with an error
 # HTTP statuses after which the same request may succeed, and statuses after which no request will.
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -47,13 +40,11 @@ class _Busy(Exception):
     """Raised for an answer after which the same request may succeed."""
 
 
-class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Takes an answer of any status as it is. Redirections aren't followed, as that would send the key elsewhere."""
+class _NoRedirection(urllib.request.HTTPRedirectHandler):
+    """Makes an error of a redirection, which would send the key elsewhere."""
 
-    def http_response(self, request: Any, response: Any) -> Any:
-        return response
-
-    https_response = http_response
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 @dataclass
@@ -63,7 +54,7 @@ class ChatServer:
     url: str
     key: str = field(default="", repr=False)
     timeout: float = 60.0
-    """Seconds for one request, until its answer is complete."""
+    """Seconds that the server may stay silent."""
     attempts: int = 5
     """Number of times a request is sent before it fails."""
     per_minute: float = 0.0
@@ -78,7 +69,7 @@ class ChatServer:
             )
         self.counts: Counter[str] = Counter()
         """Numbers of requests, of repeated ones, and of tokens in and out."""
-        self._opener = urllib.request.build_opener(_AnyStatus)  # by the proxies of the environment as it is now
+        self._opener = urllib.request.build_opener(_NoRedirection)  # by the proxies of the environment as it is now
         self._lock = threading.Lock()
         self._not_before = 0.0  # no thread sends before this time
         self._gap = 60 / self.per_minute if self.per_minute else 0.0
@@ -123,69 +114,32 @@ class ChatServer:
     def _send(self, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if self.key else {})
         request = urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", body, headers)
-        response, content = self._exchange(request)
-        if response.status >= 300:
-            self._refuse(response, content)
-        return content
-
-    def _exchange(self, request: urllib.request.Request) -> tuple[http.client.HTTPResponse, bytes]:
-        """Send a request; returns the answer, read and closed, and its content. Raises `TimeoutError` after `timeout`
-        seconds, also if the server sends a little now and then, and `OSError`, `HTTPException` or `ValueError` for an
-        answer that is cut off, none of HTTP or too large.
-
-        A thread of its own waits for the server, because neither a look-up of a name nor the parts that `http.client`
-        reads line by line can be given a limit.
-        """
-        found: Future[tuple[http.client.HTTPResponse, bytes]] = Future()
-
-        def work() -> None:
-            try:
-                with self._opener.open(request, timeout=self.timeout) as response:
-                    found.set_result((response, read_content(response)))
-            except Exception as error:
-                found.set_exception(error)
-
-        threading.Thread(target=work, daemon=True).start()  # a daemon doesn't delay Ctrl-C
         try:
-            return found.result(self.timeout)
-        except TimeoutError as error:
-            raise TimeoutError(f"no whole answer within {self.timeout:g} s") from error
+            with self._opener.open(request, timeout=self.timeout) as response:
+                return response.read(LARGEST)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._refusal(error) from error
 
-    def _refuse(self, error: http.client.HTTPResponse, content: bytes) -> None:
-        """Raise for an HTTP error: `_Busy` if the request should be repeated."""
-        said = " ".join(content.decode(errors="replace").split()) or "it says no more"
-        wait = retry_after(error.headers.get("Retry-After"))
-        if error.status in HOPELESS or error.status < 400:
-            why = HOPELESS.get(error.status, "it leads elsewhere")
-            raise UserError(f"the server {self.url} answers {error.status}, {why}; correct url, model or key ({said})")
-        if error.status not in BUSY:
-            raise Rejected(f"HTTP {error.status}: {said}")
-        if wait and wait > LONGEST_WAIT:
-            raise NoAnswer(f"HTTP {error.status}: it requests to wait {wait:.0f} s")
-        if wait:
-            with self._lock:
-                self._not_before = max(self._not_before, time.monotonic() + wait)
-        raise _Busy(f"HTTP {error.status}: {said}")
+    def _refusal(self, error: urllib.error.HTTPError) -> Exception:
+        """What an HTTP error is to raise: `_Busy` if the request should be repeated."""
+        said = " ".join(error.read(LARGEST_ERROR).decode(errors="replace").split()) or "it says no more"
+        if error.code in HOPELESS or error.code < 400:
+            why = HOPELESS.get(error.code, "it leads elsewhere")
+            return UserError(f"the server {self.url} answers {error.code}, {why}; correct url, model or key ({said})")
+        if error.code not in BUSY:
+            return Rejected(f"HTTP {error.code}: {said}")
+        asked = error.headers.get("Retry-After", "")
+        wait = int(asked) if asked.isdecimal() else 0  # its other form, a date, is passed over
+        if wait > LONGEST_WAIT:
+            return NoAnswer(f"HTTP {error.code}: it requests to wait {wait} s")
+        with self._lock:
+            self._not_before = max(self._not_before, time.monotonic() + wait)
+        return _Busy(f"HTTP {error.code}: {said}")
 
     def _count(self, **numbers: int) -> None:
         with self._lock:
             self.counts.update(numbers)
-
-
-def read_content(response: http.client.HTTPResponse) -> bytes:
-    """The whole content of an answer, or the beginning of an error's, if it comes."""
-    fine = response.status < 300
-    try:
-        content = response.read(LARGEST + 1 if fine else LARGEST_ERROR)
-    except (OSError, http.client.HTTPException):
-        if fine:
-            raise
-        content = b""
-    if fine and len(content) > LARGEST:
-        raise ValueError(f"an answer of more than {LARGEST >> 20} MB")
-    if fine and response.length:  # `read` doesn't check the length
-        raise http.client.IncompleteRead(content, response.length)
-    return content
 
 
 def protocol(body: bytes, read: Callable[[Mapping[str, Any]], Read]) -> Read:
@@ -211,9 +165,3 @@ def failure_kind(error: Exception) -> str:
     if isinstance(reason, TimeoutError):
         return "timeout"
     return "no protocol" if isinstance(reason, ValueError) else "connection"
-
-
-def retry_after(text: str | None) -> float | None:
-    """The seconds in a Retry-After header; None if there are none, as in the header's other form, a date."""
-    with contextlib.suppress(ValueError, TypeError):
-        return seconds if 0 <= (seconds := float(text)) < math.inf else None

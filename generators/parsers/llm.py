@@ -128,7 +128,7 @@ class LLMOptions:
     concurrency: Annotated[int, POSITIVE] = 16
     """Number of requests sent at the same time."""
     timeout: Annotated[float, Range(0.1, 10**6)] = 60.0
-    """Seconds for one request."""
+    """Seconds that the server may stay silent."""
     attempts: Annotated[int, POSITIVE] = 5
     """Number of times a request is sent before it fails."""
     answers: Annotated[int, POSITIVE] = 3

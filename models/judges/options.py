@@ -41,7 +41,7 @@ class JudgeOptions:
     per_minute: Annotated[float, PLACE, Range(0.0, 1e9)] = 0.0
     """Most requests in a minute; 0 sets no limit."""
     timeout: Annotated[float, PLACE, Range(0.01, 86_400.0)] = 120.0
-    """Seconds for one request."""
+    """Seconds that the server may stay silent."""
     attempts: Annotated[int, PLACE, Range(1, 1000)] = 5
     """Number of times a request is sent before it fails."""
     answers: Annotated[Path, PLACE] = Path("answers")
