@@ -7,6 +7,7 @@ of the set's `classes.txt`. Its place in the alphabet is never used; an unknown 
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from reprlib import repr as shown
 from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
@@ -15,7 +16,6 @@ from menagerie.generators.benchmarks.known_classes import Classes, class_from_fo
 from menagerie.generators.sources.rows import LONGEST_TEXT, is_text, read_foreign_text
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
-SHOWN = 8  # most names in a message
 WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
 
 
@@ -41,16 +41,13 @@ def folder_classes(folder: Path) -> dict[str, str]:
 
 def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[str, str]:
     """The class of each folder of a known set; raises unless folders and classes match one to one."""
-    from_one = classes.from_one and {*map(normalize_name, folders)} == {
-        str(k) for k in range(1, len(classes.names) + 1)
-    }
-    places = {name: int(name) - 1 if from_one else classes.places.get(normalize_name(name)) for name in folders}
+    places = {name: classes.places.get(normalize_name(name)) for name in folders}
     owners = {place: name for name, place in reversed(places.items())}
     odd = [name for name, place in places.items() if place is None or owners[place] != name]
     lacking = [name for place, name in enumerate(classes.names) if place not in owners]
     if odd or lacking:
         wanting = (("class left", odd), ("folder", lacking))
-        reasons = [f"there is no {kind} for {first_names(names)}" for kind, names in wanting if names]
+        reasons = [f"there is no {kind} for {shown(names)}" for kind, names in wanting if names]
         raise UserError(
             f"{folder} has {len(folders)} folders for the {len(classes.names)} classes of {folder.name}: "
             f"{'; '.join(reasons)}; copy the set again, rename them, or {WAY_OUT} of {folder / 'classes.txt'}"
@@ -66,7 +63,7 @@ def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
     if found.keys() != set(folders) or len(found) != len(halves) or not all(found.values()):
         raise UserError(
             f"{list_file} has {len(halves)} lines for {len(folders)} folders, which don't match: "
-            f"{first_names(sorted(set(folders) ^ found.keys()) or folders)}; {WAY_OUT}"
+            f"{shown(sorted(set(folders) ^ found.keys()) or folders)}; {WAY_OUT}"
         )
     return {name: found[name] for name in folders}
 
@@ -79,12 +76,6 @@ def folders_in(folder: Path) -> list[Path]:
     found = [path for path in visible if path.is_dir()]
     numbered = all(path.name.isdecimal() and path.name.isascii() and len(path.name) < 10 for path in found)
     return sorted(found, key=lambda path: (int(path.name) if numbered else 0, path.name))
-
-
-def first_names(names: Sequence[str]) -> str:
-    """The first few names, for a message."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(repr(name[:60]) for name in names[:SHOWN]) + more
 
 
 def read_list(path: Path) -> list[str]:

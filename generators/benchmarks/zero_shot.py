@@ -27,7 +27,6 @@ from menagerie.generators.benchmarks.photographs import Photograph, Record, macr
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.nearby import found_instead, is_webdataset
 from menagerie.generators.sources.place import Place
 
 FOLDER = "zero_shot"
@@ -90,8 +89,6 @@ def build(place: Place) -> ZeroShot:
 
 
 def set_in(folder: Path) -> ImageSet:
-    if is_webdataset(folder):
-        raise UserError(f"{found_instead(folder)}: move it out of {folder.parent} first")
     classes, listed = folder_classes(folder), folder / "templates.txt"
     templates = read_templates(listed) if listed.is_file() else known_templates(folder.name)
     return ImageSet(folder.name, tuple(class_records(folder, classes)), classes, templates)

@@ -8,21 +8,27 @@ in `nshards.txt`. A sample is an image and, in KEY.cls, the number of its class,
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from reprlib import repr as shown
 from typing import BinaryIO
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import open_file
-from menagerie.generators.benchmarks.class_folders import first_names, read_list
+from menagerie.generators.benchmarks.class_folders import read_list
 from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
-from menagerie.generators.sources.nearby import CLASSES
 from menagerie.generators.sources.rows import FileRow, read_foreign_text
 from menagerie.generators.sources.shard import IMAGES, Member, group_by_sample, list_members
 
-TEMPLATES, TYPE, NUMBER = "zeroshot_classification_templates.txt", "dataset_type.txt", "nshards.txt"
+CLASSES, TEMPLATES = "classnames.txt", "zeroshot_classification_templates.txt"
+TYPE, NUMBER = "dataset_type.txt", "nshards.txt"
 OTHER_TYPES = ("retrieval", "multilabel")  # CLIP_benchmark treats all other types as classification
 LONGEST = 20  # bytes of a class number
+
+
+def is_webdataset(folder: Path) -> bool:
+    """Whether a folder is a webdataset of CLIP_benchmark with classes."""
+    return (folder / CLASSES).is_file() and any(folder.glob("*/*.tar"))
 
 
 def import_webdataset(folder: Path, root: Path, split: str) -> ImportSummary:
@@ -45,9 +51,7 @@ def import_webdataset(folder: Path, root: Path, split: str) -> ImportSummary:
             pictures.keep(row, "image", f"{images.total():07}.{row.content['ending']}")
             images[number] += 1
         if bare := [name for number, name in enumerate(names) if not images[number]]:
-            raise UserError(
-                f"{folder / split} has no images of {first_names(bare)}; get it again, or name another --split"
-            )
+            raise UserError(f"{folder / split} has no images of {shown(bare)}; get it again, or name another --split")
         if len(names) < 2:
             raise UserError(f"{folder / CLASSES} has one class, and choosing needs at least 2")
         classes = [f"{k}\t{name}" for k, name in enumerate(names)]

@@ -15,8 +15,7 @@ from menagerie.generators.hub.forms import FORMS, HubForm, part_in
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
 from menagerie.generators.hub.tables import HubTable, hub_columns, read_hub_table, tables_in
-from menagerie.generators.hub.webdataset import import_webdataset
-from menagerie.generators.sources.nearby import is_webdataset
+from menagerie.generators.hub.webdataset import import_webdataset, is_webdataset
 
 SPLIT = "test"  # the split that is read if there are several
 # Splits that are no tests: "train", "validation", "winoground-dev".

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import inside, is_system_file
+from menagerie.envs.core.reading import inside, is_system_file, reading
 
 
 def find_files(root: Path, names: Iterable[str]) -> dict[str, str]:
@@ -59,19 +58,6 @@ Given = Mapping[str, tuple[Path, ...]]
 ITSELF = "."
 
 
-class Located(NamedTuple):
-    """A possible location of a file: a folder, and the path below it."""
-
-    folder: Path
-    file: str
-    """Path of the file relative to the folder."""
-
-    @property
-    def path(self) -> Path:
-        """The full path of the file; raises if it isn't inside the folder."""
-        return inside(self.folder, self.file)
-
-
 @dataclass(frozen=True)
 class SearchedFolders:
     """A folder whose files may lie in several other folders, all of which are searched."""
@@ -92,44 +78,37 @@ class SearchedFolders:
     def __str__(self) -> str:
         return " and ".join(map(str, self.given.get(ITSELF, (self.home,))))
 
-    def places(self, name: str) -> tuple[Located, ...]:
-        """The possible locations of a file, in the order of search."""
+    def places(self, name: str) -> list[tuple[Path, str]]:
+        """The folders that may have a file, in the order of search, each with the file's path below it."""
         whole = PurePosixPath(name)
         for part in whole.parents if self.given else ():
             if str(part) in self.given:
-                return tuple(Located(folder, str(whole.relative_to(part))) for folder in self.given[str(part)])
-        return (Located(self.home, name),)
+                return [(folder, str(whole.relative_to(part))) for folder in self.given[str(part)]]
+        return [(self.home, name)]
 
-    def found(self, names: Iterable[str]) -> dict[str, Located]:
-        """For each of `names` that exists, its location in the first folder that has it.
+    def found(self, names: Iterable[str]) -> dict[str, Path]:
+        """The path of each of `names` that exists, in the first folder that has it.
 
         Raises for a name that leads outside a folder, and for two different files of one name if they must be `alike`.
         """
         places = {name: self.places(name) for name in names}
-        wanted: dict[Path, set[str]] = {}
-        for place in chain.from_iterable(places.values()):
-            wanted.setdefault(place.folder, set()).add(place.file)
-        files = {folder: find_files(folder, inside_it) for folder, inside_it in wanted.items()}
+        wanted = defaultdict(set)
+        for folder, file in chain.from_iterable(places.values()):
+            wanted[folder].add(file)
+        files = {folder: find_files(folder, own) for folder, own in wanted.items()}
         there = {}
         for name, candidates in places.items():
-            spelled = (Located(place.folder, files[place.folder].get(place.file, "")) for place in candidates)
-            if found := [place for place in spelled if place.file]:
-                check_copies(name, found if self.alike else found[:1])
-                there[name] = found[0]
+            copies = [folder / files[folder][file] for folder, file in candidates if file in files[folder]]
+            for copy in copies[1:] if self.alike else ():
+                check_copy(copies[0], copy)
+            if copies:
+                there[name] = copies[0]
         return there
 
 
-def check_copies(name: str, places: Sequence[Located]) -> None:
-    """Raise unless all copies of a file have the same bytes."""
-    for place in places[1:]:
-        try:
-            same = place.path.samefile(places[0].path) or filecmp.cmp(place.path, places[0].path, shallow=False)
-        except OSError as error:
-            raise UserError(
-                f"{name!r} lies in {places[0].folder} and in {place.folder}, and can't be compared "
-                f"({error.strerror or error}); leave one of them out"
-            ) from error
-        if not same:
-            raise UserError(
-                f"{name!r} is one file in {places[0].folder} and another in {place.folder}; leave one of them out"
-            )
+def check_copy(path: Path, copy: Path) -> None:
+    """Raise unless two files have the same bytes."""
+    with reading(copy):
+        same = copy.samefile(path) or filecmp.cmp(copy, path, shallow=False)
+    if not same:
+        raise UserError(f"{path.name!r} is one file in {path.parent} and another in {copy.parent}; leave one out")

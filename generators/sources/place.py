@@ -16,9 +16,6 @@ def one_node(text: str) -> SceneGraph:
     return SceneGraph((text,))
 
 
-SETS = ("coco", "gqa", "visual_genome")  # folders of sources
-
-
 @dataclass(frozen=True)
 class Place:
     """Where files of benchmarks and sources are, and the options for reading them."""
@@ -53,18 +50,12 @@ class Place:
         return next((place for place in places if place.exists()), places[0])
 
     def places(self, name: str) -> tuple[Path, ...]:
-        """All paths at which a file or folder may be: in `folders`, or below the root.
-
-        The root may be the own folder of one of `SETS`: then "coco/train2017" is "train2017" in the root.
-        """
+        """All paths at which a file or folder may be: in `folders`, or below the root."""
         whole = PurePosixPath(name)
         for part in map(str, (whole, *whole.parents)):
             if part in self.folders:
                 return tuple(folder / whole.relative_to(part) for folder in self.folders[part])
-        own = self.root.joinpath(*whole.parts[1:])
-        is_set = len(whole.parts) > 1 and whole.parts[0] in SETS
-        is_own = is_set and not (self.root / whole.parts[0]).exists() and own.exists()
-        return (own if is_own else self.root / name,)
+        return (self.root / name,)
 
     def only(self, name: str) -> Path:
         """The path of a folder whose content is listed; raises if several folders are given for it."""

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, decode_json, read_bytes, read_text, split_json
-from menagerie.generators.sources.nearby import found_instead
 
 LONGEST = 300  # characters of a message that quotes a file
 LARGEST = 10**9  # limit of numbers in files
@@ -134,20 +133,11 @@ def read_json_lines(path: Path) -> Iterator[FileRow]:
                 yield check_object(FileRow(path, f"line {number}", decode_json(line.encode(), path)))
 
 
-def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[FileRow]:
-    """The records of a CSV file that has these columns, and perhaps others.
-
-    With `by_place` it must have exactly these columns, in this order; the names in its header are ignored.
-    """
+def read_csv(path: Path, columns: Sequence[str]) -> list[FileRow]:
+    """The records of a CSV file that has these columns, and perhaps others."""
     try:
         reader = csv.DictReader(io.StringIO(read_foreign_text(path), newline=""), strict=True)
         found = reader.fieldnames or ()
-        if by_place and len(found) != len(columns):
-            raise UserError(
-                f"{path} has {len(found)} columns, not {len(columns)}: {shown(found)}; is it the right file?"
-            )
-        if by_place:
-            reader.fieldnames = found = columns
         if missing := [column for column in columns if column not in found]:
             raise UserError(f"{path} has no column {missing[0]!r}, but {shown(found)}; is it the right file?")
         rows = [FileRow(path, f"record {number}", cells) for number, cells in enumerate(reader, start=1)]
@@ -177,7 +167,7 @@ def reading_foreign(path: Path) -> Iterator[None]:
     try:
         yield
     except Unreadable as error:
-        remedy = "get it again" if path.is_file() else found_instead(path) or "name a file that is there"
+        remedy = "get it again" if path.is_file() else "name a file that is there"
         raise UserError(f"{error}; {remedy}") from error
 
 

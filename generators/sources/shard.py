@@ -22,11 +22,8 @@ TEXTS = ("txt", "json")
 LARGEST_TEXT = 1 << 20  # bytes of a .txt or .json
 LONGEST = 2000  # characters of a caption
 JPEG_END = b"\xff\xd9"
-HOSTILE = "a path that leads out, a link or a device"
+ODD = "a link or a device"
 TWICE = "a name that was there before"  # perhaps but for capitals or ./
-SECOND = "a second image of a sample"
-DOTTED = "a name with another dot before its ending"
-BEHIND = "an image with other bytes behind its end"
 
 
 class Sample(NamedTuple):
@@ -66,7 +63,7 @@ def read_shard(path: Path) -> tuple[list[Sample], Counter[str]]:
 
 
 def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
-    """The files of a shard by name. Links, devices, and files with unsafe or repeated names are counted as refused."""
+    """The files of a shard by name. Links, devices and files with repeated names are counted as refused."""
     members: dict[str, Member] = {}
     try:
         with tarfile.open(path, "r:", errorlevel=1) as tar:
@@ -77,8 +74,8 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                 last = info.offset
                 if info.isdir() or is_system_file(info.name):
                     continue
-                if is_hostile(info):
-                    refused[HOSTILE] += 1
+                if not info.isreg() or info.issparse() or not writable(info.name):
+                    refused[ODD] += 1
                 elif info.name in members:
                     refused[TWICE] += 1
                 else:
@@ -91,27 +88,15 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
     return members
 
 
-def is_hostile(info: tarfile.TarInfo) -> bool:
-    """Whether a member isn't a plain file inside the folder to which the shard would be unpacked."""
-    parts = info.name.replace("\\", "/").split("/")
-    plain = info.isreg() and not info.issparse() and info.size >= 0
-    return not plain or not parts[0] or ".." in parts or parts[0].endswith(":") or not writable(info.name)
-
-
 def group_by_sample(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict[str, Member]]:
-    """The files of each sample by lower-case ending; of two with one ending the second is counted as refused, and so
-    are further images of a sample."""
+    """The files of each sample by lower-case ending; of two with one ending the second is counted as refused."""
     samples: dict[str, dict[str, Member]] = {}
     for name, member in members.items():
         folder, slash, file = name.removeprefix("./").rpartition("/")
         key, dot, ending = file.partition(".")
-        if ending.lower().endswith(tuple(f".{kind}" for kind in IMAGES)):
-            refused[DOTTED] += 1
-        elif dot:
-            files = samples.setdefault(folder + slash + key, {})
-            if files.setdefault(ending.lower(), member) is not member:
-                refused[TWICE] += 1
-    refused.update(SECOND for files in samples.values() for _ in [ending for ending in IMAGES if ending in files][1:])
+        files = samples.setdefault(folder + slash + key, {}) if dot else {}
+        if files.setdefault(ending.lower(), member) is not member:
+            refused[TWICE] += 1
     return samples
 
 
@@ -170,9 +155,8 @@ def check_image(file: Any, member: Member) -> None:
     content = file.read(member.size)
     try:
         with open_picture(content) as picture:
-            # A thumbnail before the pixels may have an end mark of its own.
-            pixels = picture.fp.tell() if picture.format == "JPEG" else 0
+            form = picture.format
     except Exception:  # decoders raise exceptions of many types
         raise Refusal("an image that is foreign, damaged, too large or too long") from None
-    if picture.format == "JPEG" and JPEG_END not in content[-1024:]:
-        raise Refusal(BEHIND if JPEG_END in content[pixels:] else "an image that is torn off")
+    if form == "JPEG" and JPEG_END not in content[-1024:]:
+        raise Refusal("an image that is torn off, or has much behind its end")

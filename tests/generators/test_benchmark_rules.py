@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks import mmvp_vlm, retrieval, sugarcrepe
+from menagerie.generators.benchmarks import mmvp_vlm, sugarcrepe
 from menagerie.generators.benchmarks.benchmark import (
     Outcome,
     ScoredItem,
@@ -298,13 +298,6 @@ def test_both_orders_of_ncd_without_mirror_images(tmp_path):
     assert {record.name for record in build("ncd", tmp_path / "more").records} == files
 
 
-def test_mmvp_reads_columns_by_their_places(tmp_path):
-    """As the authors' code does, whatever the first line calls them."""
-    path, records = tmp_path / mmvp_vlm.FILE, make("mmvp-vlm", tmp_path).records
-    path.write_text(path.read_text().replace("Question ID,Type,Statement", "Index,Pattern,Text"))
-    assert build("mmvp-vlm", tmp_path).records == records
-
-
 def test_a_second_true_caption_is_never_shown_as_a_false_one(tmp_path):
     """The report shows the true caption that is below the false one."""
     bench = make("sugarcrepe-pp", tmp_path)
@@ -398,19 +391,6 @@ def test_all_forms_of_karpathys_split_are_the_same(name, folder, tmp_path):
     own.unlink()
     make_karpathy_test(blip, folder)
     assert build(name, tmp_path).pools == bench.pools
-
-
-def test_karpathys_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
-    """That of COCO has 140 MB, and two benchmarks read it."""
-    read, calls = retrieval.read_json_object, []
-    monkeypatch.setattr(retrieval, "read_json_object", lambda path: calls.append(path) or read(path))
-    make("retrieval-coco", tmp_path)
-    build("coco-order", tmp_path, tag=None)
-    assert len(calls) == 1
-    file = tmp_path / "coco/dataset_coco.json"
-    file.write_text(file.read_text().replace("small cat", "large cat"))
-    assert "large cat" in build("coco-order", tmp_path, tag=None).records[0].texts[0]
-    assert len(calls) == 2
 
 
 def test_texts_without_a_word_left_are_no_candidates(tmp_path):
@@ -536,8 +516,7 @@ FAULTS = [
     ),
     ("colorswap", replace("colorswap/test.json", '"caption_2"', '"other"'), "has no 'caption_2'"),
     ("mmvp-vlm", lone_types, "record 1 has no partner of its 'Type'"),
-    ("mmvp-vlm", replace(mmvp_vlm.FILE, "Statement", "Statement,Image"), "has 4 columns, not 3"),
-    ("mmvp-vlm", replace(mmvp_vlm.FILE, "Question ID,", ""), "has 2 columns, not 3"),
+    ("mmvp-vlm", replace(mmvp_vlm.FILE, "Question ID,", ""), "has no column 'Question ID'"),
     ("pug-spar", spar_line("centre", "right", "Default", "Default"), "of left, right, bottom, top: 'centre'"),
     ("pug-spar", spar_line("left", "blank", "Default", "Default"), "record 7 has a 'character2_pos' that is none of"),
     ("pug-spar", spar_line("left", "right", "Defualt", "Default"), "none of default, blue, red, grass, stone: 'Def"),
@@ -554,7 +533,7 @@ FAULTS = [
     (
         "zero-shot",
         remove("zero_shot/mnist/7"),
-        "9 folders for the 10 classes of mnist: there is no folder for '7'; copy",
+        "9 folders for the 10 classes of mnist: there is no folder for ['7']; copy",
     ),
     ("zero-shot", remove("zero_shot/mnist/8/0.png"), "the class '8' in"),
     ("zero-shot", remove("zero_shot/mine/classes.txt"), "class 'n00000000' in"),
