@@ -109,7 +109,10 @@ def read_hub_table(table: HubTable, columns: Sequence[str]) -> Iterator[FileRow]
             classes, there = column_classes(schema, path), [name for name in columns if name in schema.names]
             for batch in read(there):
                 for row in batch.to_pylist():
-                    yield FileRow(path, f"row {number}", {key: name_class(row[key], classes.get(key)) for key in there})
+                    for key, names in classes.items():
+                        if type(value := row.get(key)) is int and 0 <= value < len(names):
+                            row[key] = names[value]
+                    yield FileRow(path, f"row {number}", row)
                     number += 1
 
 
@@ -167,9 +170,3 @@ def column_classes(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
     columns = content.items() if isinstance(content, dict) else ()
     noted = [(name, column.get("names")) for name, column in columns if isinstance(column, dict)]
     return {name: names for name, names in noted if isinstance(names, list)}
-
-
-def name_class(value: Any, classes: list[str] | None) -> Any:
-    """Replace a class number by the name of its class; other values stay as they are."""
-    known = classes is not None and type(value) is int and 0 <= value < len(classes)
-    return classes[value] if known and classes else value

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from reprlib import repr as shown
-from typing import BinaryIO
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import open_file
@@ -18,7 +17,7 @@ from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_te
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
 from menagerie.generators.sources.rows import FileRow, read_foreign_text
-from menagerie.generators.sources.shard import IMAGES, Member, group_by_sample, list_members
+from menagerie.generators.sources.shard import IMAGES, group_by_sample, list_members
 
 CLASSES, TEMPLATES = "classnames.txt", "zeroshot_classification_templates.txt"
 TYPE, NUMBER = "dataset_type.txt", "nshards.txt"
@@ -82,19 +81,15 @@ def read_samples(shard: Path, refused: Counter[str]) -> Iterator[FileRow]:
             if not ending or "cls" not in files:
                 refused["a sample without " + ("a class" if ending else "an image")] += 1
                 continue
-            label, image = (read_member(file, files[kind]) for kind in ("cls", ending))
-            yield FileRow(
-                shard, key, {"image": image, "ending": ending, "cls": label[:LONGEST].decode(errors="replace")}
-            )
-
-
-def read_member(file: BinaryIO, member: Member) -> bytes:
-    file.seek(member.offset)
-    return file.read(member.size)
+            content = {"ending": ending}
+            for kind, (offset, size) in (("cls", files["cls"]), ("image", files[ending])):
+                file.seek(offset)
+                content[kind] = file.read(size)
+            yield FileRow(shard, key, content)
 
 
 def class_of(row: FileRow, names: list[str]) -> int:
-    text = row.content["cls"].strip()
+    text = row.content["cls"][:LONGEST].decode(errors="replace").strip()
     if not (text.isascii() and text.isdecimal() and int(text) < len(names)):
         raise row.error(f"has a class that is no number below {len(names)}: {text!r}")
     return int(text)

@@ -38,7 +38,10 @@ def read_reply(content: Mapping[str, Any]) -> Reply:
     written = message.get("content") if refused or apart else message["content"]
     parts = written if isinstance(written, list) else [{"type": "text", "text": "" if written is None else written}]
     apart = apart or any(part["type"] in THOUGHTS for part in parts)
-    text = "".join(text_of_part(part) for part in parts if part["type"] not in THOUGHTS)
+    spoken = [part for part in parts if part["type"] not in THOUGHTS]
+    if strange := next((part for part in spoken if part["type"] not in TEXTS), None):
+        raise ValueError(f"a content that is no text: {strange!s:.60}")
+    text = "".join(part["text"] for part in spoken)
     _, end, rest = text.rpartition(END)
     endless = text.lstrip().startswith(BEGIN) and not end
     usage = content.get("usage") or {}
@@ -49,13 +52,6 @@ def read_reply(content: Mapping[str, Any]) -> Reply:
         refused,
         *(int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")),
     )
-
-
-def text_of_part(part: Mapping[str, Any]) -> str:
-    """The text of a part of a content."""
-    if part["type"] not in TEXTS or not isinstance(part["text"], str):
-        raise ValueError(f"a content that is no text: {part!s:.60}")
-    return part["text"]
 
 
 def log_probability(value: Any) -> float | None:

@@ -5,6 +5,7 @@ A sample consists of the files whose names are equal up to the first dot, as in 
 reason.
 """
 
+import contextlib
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -105,8 +106,11 @@ def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
     image = next((files[ending] for ending in IMAGES if ending in files), None)
     if image is None:
         raise Refusal("no image")
-    described = {ending: read_member_text(file, files[ending]) for ending in TEXTS if ending in files}
-    about = read_about(described["json"]) if "json" in described else {}
+    about, described = None, {ending: read_member_text(file, files[ending]) for ending in TEXTS if ending in files}
+    with contextlib.suppress(Unreadable):
+        about = parse_json(described.get("json", "{}"), "a .json")
+    if not isinstance(about, dict):
+        raise Refusal("a .json that is no JSON object")
     text = described.get("txt", about.get("caption"))
     check_image(file, image)
     number = flickr_number(about.get("url"))
@@ -122,17 +126,6 @@ def read_member_text(file: Any, member: Member) -> str:
         return decode_text(file.read(member.size))
     except ValueError:
         raise Refusal("a text that isn't UTF-8") from None
-
-
-def read_about(text: str) -> dict[str, Any]:
-    """Read the object in a .json file; raises `Refusal`."""
-    try:
-        about = parse_json(text, "a .json")
-    except Unreadable:
-        about = None
-    if not isinstance(about, dict):
-        raise Refusal("a .json that is no JSON object")
-    return about
 
 
 def read_caption(text: object) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.sources.captions_file import distinct_captions_in
+from menagerie.generators.sources.captions_file import captions_in_file
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import load_source
 from menagerie.generators.sources.rows import LONGEST_TEXT, FileRow, read_csv, read_entries, read_json_lines
@@ -233,7 +233,7 @@ def test_utf_16_is_refused(codec, why, tmp_path):
     """Without a mark it is text in UTF-8 too, with zeros between its letters."""
     (tmp_path / "captions.txt").write_text("a cat", encoding=codec)
     with pytest.raises(UserError, match=rf"captions\.txt is no text.*{why}.*save it as UTF-8"):
-        distinct_captions_in(tmp_path / "captions.txt")
+        captions_in_file(tmp_path / "captions.txt")
 
 
 def in_csv(text, folder):

@@ -46,18 +46,8 @@ def test_whose_images_benchmarks_have():
     """A benchmark of photographs of COCO, Visual Genome or Flickr that is added says so, or belongs to these."""
     own = {
         "bivlc",  # whose photographs are val2017's, which are left out as a whole
-        "clevr-bind",
-        "clevr-bind-prompted",
-        "colorswap",
-        "imagenet-ao",
-        "mmvp-vlm",
-        "ncd",
-        "pug-spar",
-        "pug-spare",
-        "whatsup",
-        "winoground",
-        "zero-shot",
-        "zero-shot-torchvision",
+        *("clevr-bind", "clevr-bind-prompted", "colorswap", "imagenet-ao", "mmvp-vlm", "ncd", "pug-spar", "pug-spare"),
+        *("whatsup", "winoground", "zero-shot", "zero-shot-torchvision"),
     }
     assert set(OTHERS) == set(registry.names()) - own
 

@@ -353,7 +353,7 @@ FAULTS = [
     (REGIONS, (1, "regions"), LOST, "[1] has no 'regions'"),
     (REGIONS, (1, "regions", 0), "sky", "[1].regions[0] is no object"),
     (REGIONS, (1, "regions", 2, "phrase"), None, "[1].regions[2] has a 'phrase' that is no"),
-    (GRAPHS, (*OBJECT, "relations"), "near", "'relations' that are no list"),
+    (GRAPHS, (*OBJECT, "relations"), "near", "has a 'relations' that is no list"),
     (GRAPHS, (*OBJECT, "attributes"), [1], "'attributes' that are no list of texts"),
     (GRAPHS, (*OBJECT, "name"), LOST, "1.objects.11 has no 'name'"),
 ]

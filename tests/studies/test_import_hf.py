@@ -232,29 +232,24 @@ def test_every_form_is_tried_and_in_the_docs():
     assert [form.source for form in FORMS if f"\n| {form.source}" not in page] == []
 
 
-def test_pictures_of_one_name_stay_apart_and_one_picture_is_one_file(tmp_path):
-    """As sets whose paths lost their folders have them."""
-    rows = [bivlc_row(k, "img.jpg") for k in (1, 2, 1)]
-    write_table(tmp_path / "hub/test.parquet", rows)
-    assert import_folder(tmp_path / "hub", tmp_path / "data").images == 3
+MADE = hashlib.sha256(picture(2)).hexdigest()[:16] + ".jpg"
+
+
+@pytest.mark.parametrize(
+    ("pictures", "paths", "files"),
+    [
+        ((1, 2, 1), ["img.jpg"] * 3, 2),  # as sets whose paths lost their folders have them
+        ((1, 2, 2, 4), ["a.jpg", "A.JPG", None, MADE], 3),  # capitals alone; a name that is made of the content
+    ],
+)
+def test_no_name_is_taken_for_that_of_another_picture(pictures, paths, files, tmp_path):
+    write_table(tmp_path / "hub/test.parquet", list(map(bivlc_row, pictures, paths)))
+    assert import_folder(tmp_path / "hub", tmp_path / "data").images == files + 1
     records = [json.loads(line) for line in (tmp_path / "data/bivlc/test.jsonl").open()]
     shown = [(tmp_path / "data/bivlc/images" / record["image"]).read_bytes() for record in records]
-    assert shown == [picture(1), picture(2), picture(1)]
+    assert shown == list(map(picture, pictures))
+    assert len({record["image"].lower() for record in records}) == files
     assert len({record["negative_image"] for record in records}) == 1
-
-
-def test_no_name_is_taken_for_that_of_another_picture(tmp_path):
-    """Names that are made of the content, and those that differ in capitals alone."""
-    made = hashlib.sha256(picture(2)).hexdigest()[:16] + ".jpg"
-    paths = ["a.jpg", "A.JPG", None, made]
-    rows = [bivlc_row(k + 1, path) for k, path in enumerate(paths)]
-    rows[2]["image"] = held(picture(2), None)
-    write_table(tmp_path / "hub/test.parquet", rows)
-    import_folder(tmp_path / "hub", tmp_path / "data")
-    records = [json.loads(line) for line in (tmp_path / "data/bivlc/test.jsonl").open()]
-    shown = [(tmp_path / "data/bivlc/images" / record["image"]).read_bytes() for record in records]
-    assert shown == [picture(k) for k in (1, 2, 2, 4)]
-    assert len({record["image"].lower() for record in records}) == 3
 
 
 def test_a_second_part_joins_the_first(tmp_path):
@@ -533,10 +528,6 @@ def test_pointers_of_git_lfs_are_named(tmp_path):
             load_source(name).open(Place(tmp_path, 16))
 
 
-def files_below(folder: Path) -> dict[str, str]:
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize("last", [1, 2, 3])
 def test_an_interrupted_import_is_completed_by_the_next(last, tmp_path, monkeypatch):
     """Of files that go into folders that are there; until the last one is in its place, no annotations are."""
@@ -547,7 +538,7 @@ def test_an_interrupted_import_is_completed_by_the_next(last, tmp_path, monkeypa
     for place in ("annotations/all.json", "list.json"):
         (scratch / "set" / place).parent.mkdir(exist_ok=True)
         (scratch / "set" / place).write_text("1.jpg")
-    whole, rename, calls = files_below(scratch), Path.rename, []
+    whole, rename, calls = contents(scratch), Path.rename, []
 
     def interrupted(path, target):
         calls.append(target.name)
@@ -560,4 +551,4 @@ def test_an_interrupted_import_is_completed_by_the_next(last, tmp_path, monkeypa
         put_below(root, scratch, "set/images")
     assert calls[:last] == ["1.jpg", "annotations", "list.json"][:last]
     put_below(root, scratch, "set/images")
-    assert files_below(root) == whole
+    assert contents(root) == whole
