@@ -6,7 +6,7 @@ Files are looked up in one folder, or in several folders given in place of this 
 import filecmp
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -53,38 +53,36 @@ def files_in(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
-# Further folders by the path below a data root that they stand for: all are searched.
+# Folders by the path below a data root that they replace: all are searched.
 Given = Mapping[str, tuple[Path, ...]]
-ITSELF = "."
 
 
 @dataclass(frozen=True)
 class SearchedFolders:
-    """A folder whose files may lie in several other folders, all of which are searched."""
+    """The folder `name` below `root`, whose files may lie in several other folders, all of which are searched."""
 
-    home: Path
-    """The folder, or the first folder that replaces it."""
+    root: Path
+    name: str = "."
     given: Given = field(default_factory=dict)
-    """Folders that are searched in place of a path below the folder; the path is `ITSELF` for the whole
-    folder."""
+    """Folders that are searched in place of a path below the root."""
     alike: bool = True
     """Whether copies of a file in several folders must be equal."""
 
-    @classmethod
-    def of(cls, folders: Sequence[Path]) -> "SearchedFolders":
-        """Combine several folders into one: a file is taken from the first folder that has it."""
-        return cls(folders[0], {ITSELF: tuple(folders)}, alike=False)
-
     def __str__(self) -> str:
-        return " and ".join(map(str, self.given.get(ITSELF, (self.home,))))
+        return " and ".join(map(str, self.folders))
 
-    def places(self, name: str) -> list[tuple[Path, str]]:
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folder itself, or those that replace it."""
+        return tuple(folder / inner for folder, inner in self.places("."))
+
+    def places(self, file: str) -> list[tuple[Path, str]]:
         """The folders that may have a file, in the order of search, each with the file's path below it."""
-        whole = PurePosixPath(name)
-        for part in whole.parents if self.given else ():
+        whole = PurePosixPath(self.name, file)
+        for part in (whole, *whole.parents) if self.given else ():
             if str(part) in self.given:
                 return [(folder, str(whole.relative_to(part))) for folder in self.given[str(part)]]
-        return [(self.home, name)]
+        return [(self.root / self.name, file)]
 
     def found(self, names: Iterable[str]) -> dict[str, Path]:
         """The path of each of `names` that exists, in the first folder that has it.

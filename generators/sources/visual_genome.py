@@ -62,8 +62,8 @@ class GenomePhotographs(AnnotatedPhotographs):
                     yield str(next(coco, every[number][0])), annotations  # a name shared by all sources
 
         super().__init__(name, known(), recipe, left_out, refused)
-        folders = SearchedFolders.of([place.path(folder) for folder in self.folders])
-        self.files = ImageFiles(folders, files, place.resolution)
+        folders = tuple(place.path(folder) for folder in self.folders)  # an image is taken from the first that has it
+        self.files = ImageFiles(SearchedFolders(folders[0], ".", {".": folders}, alike=False), files, place.resolution)
 
 
 def image_numbers(path: Path) -> dict[int, Numbers]:

@@ -44,7 +44,7 @@ def test_names_are_found_in_each_normal_form(root, forms, given):
     (root / there).parent.mkdir()
     Image.new("RGB", (4, 4), "red").save(root / there)
     folders = {normalize(forms[1], name): ((root / there).parent,) for name in given}
-    files = ImageFiles(SearchedFolders(root, folders), [asked], 4)
+    files = ImageFiles(SearchedFolders(root, given=folders), [asked], 4)
     assert files.read([0])[0, 0].min() == 255
     assert files.names == [asked]
     (image, _) = PictureFolder(root, root).read(FileRow(root, "", {"image": asked}), "image")
