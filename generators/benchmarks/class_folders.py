@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from reprlib import repr as shown
-from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import is_system_file
@@ -57,9 +56,8 @@ def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[
 
 def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
     """The class name of each folder, from the lines "FOLDER<tab>NAME" of `classes.txt`."""
-    on_disk = {normalize("NFC", name): name for name in folders}
     halves = [tuple(map(str.strip, line.partition("\t"))) for line in read_list(list_file)]
-    found = {on_disk.get(normalize("NFC", folder), folder): name for folder, _, name in halves}
+    found = {folder: name for folder, _, name in halves}
     if found.keys() != set(folders) or len(found) != len(halves) or not all(found.values()):
         raise UserError(
             f"{list_file} has {len(halves)} lines for {len(folders)} folders, which don't match: "

@@ -89,7 +89,7 @@ def with_spaces(name: str) -> str:
 
 def normalize_name(name: str) -> str:
     """A name normalised for comparison: lower-case words, numbers without leading zeros."""
-    words = normalize("NFC", with_spaces(name).lower())
+    words = with_spaces(name).lower()
     return str(int(words)) if words.isdecimal() and words.isascii() else words
 
 

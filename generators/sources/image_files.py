@@ -45,7 +45,7 @@ class ImageFiles:
         """
         self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root))
         self.root, self.names, self.resolution = self.folders.folders[0], names, resolution
-        self._places: dict[str, Path] = {}  # of files that lie elsewhere, or are spelled otherwise
+        self._places: dict[str, Path] = {}  # of files that lie elsewhere
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
         self.boxes = {index: box for index, box in enumerate(boxes or ()) if box is not None}
         self._check()

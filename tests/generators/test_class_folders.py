@@ -1,6 +1,5 @@
 """Which class a folder of images is of: by what it is called, never by its place among the folders."""
 
-import json
 import shutil
 from collections import Counter
 
@@ -11,7 +10,6 @@ from menagerie.envs.core.reading import read_json
 from menagerie.generators.benchmarks.class_folders import folder_classes
 from menagerie.generators.benchmarks.known_classes import DATA, clip_names, known_classes, known_templates, set_name
 from menagerie.generators.benchmarks.registry import load_benchmark
-from menagerie.generators.benchmarks.zero_shot import set_in
 from menagerie.studies.scoring.check import wrong_counts
 
 LISTED = read_json(DATA / "folders.json")
@@ -141,11 +139,3 @@ def test_names_of_folders_are_clip_benchmarks_words(tmp_path):
         "red_cat": "red cat",
     }
     assert known_classes("cifar100") is None
-
-
-def test_images_beside_what_macos_leaves(tmp_path):
-    made = make(tmp_path, "own", ["a", "b"])
-    for file in ("a/1.jpg", "a/._1.jpg", "b/2.png", "b/.DS_Store", "._a"):
-        (made / file).touch()
-    assert [record.name for record in set_in(made).records] == ["a/1.jpg", "b/2.png"]
-    assert json.loads((DATA / "folders.json").read_text())["licence"].startswith("MIT")

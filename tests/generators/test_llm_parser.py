@@ -67,12 +67,6 @@ def test_a_request_is_of_the_protocol(monkeypatch):
     assert parser.parser.spent() == {"requests": 1, "repeated": 0, "tokens_in": 100, "tokens_out": 10}
 
 
-def test_without_a_key_none_is_sent():
-    with ChatService(good) as service:
-        opened(service)("a cat on a mat")
-    assert "Authorization" not in service.requests[0].headers
-
-
 def test_the_examples_of_the_prompt_follow_its_rules():
     for caption, answer in EXAMPLES:
         graph = graph_of_answer(answer)
@@ -145,6 +139,7 @@ def test_a_bad_answer_is_sent_back_with_what_is_wrong():
     with ChatService(answer) as service:
         parser = opened(service)
         assert parser("a cat on a mat") == expected("a cat on a mat")
+    assert "Authorization" not in service.requests[0].headers, "no key is sent unless one is named"
     first, second = (request.content["messages"] for request in service.requests)
     assert second[: len(first)] == first
     assert second[len(first)] == {"role": "assistant", "content": BAD["index"]}

@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import compound_names
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.parsers import spacy_rules, t5
+from menagerie.generators.parsers import t5
 from menagerie.generators.parsers.dependency_rules import Word, graph_of_tree
 from menagerie.generators.parsers.graph_json import ParseCache, as_json, from_json, plain_phrase
 from menagerie.generators.parsers.parser import CaptionParser, Parsed, try_parse
@@ -309,25 +309,6 @@ def test_spacy_gives_the_trees_of_the_captions_of_oc_clips_table_10():
     trees = list(map(tree, list(TREES)[:3]))
     captions = [" ".join(word.text for word in words) for words in trees]
     assert parser.parse(captions) == list(map(graph_of_tree, trees))
-
-
-def test_trees_of_spacy_are_read_as_they_are():
-    """A `Doc` with heads and labels, without a model."""
-    spacy = pytest.importorskip("spacy", reason="spaCy isn't installed")
-    texts = list(TREES)[:3]
-
-    class Pipeline:
-        meta = {"lang": "en", "name": "given", "version": "1"}  # noqa: RUF012
-
-        def pipe(self, captions, batch_size):
-            vocabulary = spacy.blank("en").vocab
-            for text in captions:
-                words, parts, labels, heads = zip(*((w.text, w.part, w.label, w.head) for w in tree(text)), strict=True)
-                yield spacy.tokens.Doc(vocabulary, words, pos=parts, deps=labels, heads=heads)
-
-    rules = spacy_rules.DependencyRules(Pipeline())
-    assert [parsed.graph for parsed in rules.parse(texts)] == [graph_of_tree(tree(text)) for text in texts]
-    assert rules.identity() == {"parser": "spacy-rules", "version": 1, "model": "en_given 1"}
 
 
 def test_random_trees_give_valid_graphs():

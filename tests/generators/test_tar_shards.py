@@ -210,15 +210,6 @@ def test_the_first_of_two_images_of_a_sample_is_taken(tmp_path):
     assert torch.equal(data.images([0]), opened(tmp_path).images([0]))
 
 
-def test_lines_of_left_out_end_at_line_feeds_alone(tmp_path):
-    write_shard(
-        tmp_path / "shards/0.tar", {"a\u2028b.jpg": picture("a"), "a\u2028b.txt": b"cat", "c.jpg": picture("c")}
-    )
-    (tmp_path / "shards/left_out.txt").write_text("0.tar/a\u2028b\r\n", newline="")
-    with pytest.raises(UserError, match="no photograph is left"):
-        opened(tmp_path)
-
-
 def test_torn_shards_are_refused_at_every_byte(root):
     path = root / "shards/00000.tar"
     content = path.read_bytes()
@@ -251,10 +242,6 @@ def test_a_negative_size_in_a_header_is_refused(tmp_path):
 def test_a_folder_without_shards_is_refused(tmp_path):
     (tmp_path / "shards").mkdir()
     assert f"no .tar files in {tmp_path}/shards" in refusal(tmp_path)
-
-
-def test_shards_may_lie_elsewhere(root, tmp_path):
-    assert opened(tmp_path / "nowhere", folders={"shards": (root / "shards",)}).identity == opened(root).identity
 
 
 def test_images_that_break_later_are_named_and_may_be_listed(root):
